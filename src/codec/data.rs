@@ -1,0 +1,155 @@
+//! A document's `data`: a msgpack map that stays bytes from the wire to the disk, decoded when first read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::format::{Format, encode};
+use super::value::ValueSeed;
+use crate::error::{Code, Error, Result, fail};
+use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::model::{Name, Value};
+
+/// The bytes of a document's `data`. Cheap to clone; not validated until read.
+///
+/// On the wire it is bytes in msgpack, an object in JSON (DESIGN §6).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Data(Arc<[u8]>);
+
+impl Data {
+    /// Bytes from the wire or the disk, at most [`DOCUMENT_BYTES_MAX`]; what they hold is checked when read.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        if bytes.len() > DOCUMENT_BYTES_MAX {
+            return fail(
+                Code::TooLarge,
+                format!("a document of {} bytes, {DOCUMENT_BYTES_MAX} at most", bytes.len()),
+            );
+        }
+        Ok(Data(Arc::from(bytes)))
+    }
+
+    /// Writes a map.
+    pub fn from_map(map: &BTreeMap<String, Value>) -> Result<Self> {
+        Data::from_bytes(&encode(Format::Msgpack, map)?)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads the whole map.
+    pub fn to_map(&self) -> Result<BTreeMap<String, Value>> {
+        self.read(MapSeed { wanted: None })
+    }
+
+    /// Reads those properties only; the others are skipped without being built.
+    pub fn pick(&self, names: &[&Name]) -> Result<BTreeMap<String, Value>> {
+        self.read(MapSeed { wanted: Some(names) })
+    }
+
+    fn read<'a, S: DeserializeSeed<'a>>(&'a self, seed: S) -> Result<S::Value> {
+        let mut reader = rmp_serde::Deserializer::from_read_ref(self.as_bytes());
+        reader.set_max_depth(VALUE_DEPTH_MAX + 2);
+        let value = seed.deserialize(&mut reader).map_err(|e| match e {
+            rmp_serde::decode::Error::DepthLimitExceeded => {
+                Error::new(Code::TooDeep, "a document nested too deep")
+            }
+            _ => Error::new(Code::BadValue, "a document's data is not a map of supported values"),
+        })?;
+        if reader.get_ref().is_empty() {
+            Ok(value)
+        } else {
+            fail(Code::BadValue, "bytes after a document's data")
+        }
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Data({} bytes)", self.0.len())
+    }
+}
+
+struct MapSeed<'n> {
+    wanted: Option<&'n [&'n Name]>,
+}
+
+impl<'de> DeserializeSeed<'de> for MapSeed<'_> {
+    type Value = BTreeMap<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> std::result::Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MapSeed<'_> {
+    type Value = BTreeMap<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map with string keys")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if self.wanted.is_some_and(|names| !names.iter().any(|name| name.as_str() == key)) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if key == "__proto__" {
+                return Err(de::Error::custom("a map with the key __proto__"));
+            }
+            let value = map.next_value_seed(ValueSeed { depth: VALUE_DEPTH_MAX })?;
+            if entries.insert(key, value).is_some() {
+                return Err(de::Error::custom("a map with the same key twice"));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl Serialize for Data {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            Value::Map(self.to_map().map_err(serde::ser::Error::custom)?).serialize(serializer)
+        } else {
+            serializer.serialize_bytes(&self.0)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            match Value::deserialize(deserializer)? {
+                Value::Map(map) => Data::from_map(&map).map_err(de::Error::custom),
+                // An adapter's object may carry the msgpack bytes as they are.
+                Value::Bytes(bytes) => Data::from_bytes(&bytes).map_err(de::Error::custom),
+                _ => Err(de::Error::custom("data must be a map")),
+            }
+        } else {
+            deserializer.deserialize_bytes(BytesVisitor)
+        }
+    }
+}
+
+struct BytesVisitor;
+
+impl Visitor<'_> for BytesVisitor {
+    type Value = Data;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes")
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> std::result::Result<Data, E> {
+        Data::from_bytes(bytes).map_err(E::custom)
+    }
+}

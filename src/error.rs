@@ -1,0 +1,237 @@
+//! The one public error: a stable code, its kind, whether trying again can help, the cause and the cure.
+//!
+//! Every code stands in one table, so that Rust, TypeScript, the wire and the documents cannot drift apart
+//! (`js/src/error-codes.ts` is checked against [`Code::ALL`] by `tests/error_codes.rs`). A message never
+//! holds a value of the application, a key or a token.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, by whose doing: the kinds of DESIGN §5, taken from the faults of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// Functional: the arguments do not suit the state of the data.
+    A,
+    /// Not found.
+    N,
+    /// A bug, detected.
+    B,
+    /// Unexpected: hardware, network, storage.
+    X,
+    /// The client is older than what it talks to, or than what rests on its device.
+    D,
+    /// Contention on the data.
+    C,
+    /// The service is closed for a while.
+    O,
+    /// Not authorised.
+    S,
+}
+
+impl Kind {
+    /// Whether the same request can succeed later, unchanged.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Kind::C | Kind::O | Kind::X)
+    }
+}
+
+macro_rules! codes {
+    ($( $(#[$doc:meta])* $variant:ident $text:literal $kind:ident $cure:literal; )*) => {
+        /// A stable name for each way to fail: the application compares these, never messages.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $( $(#[$doc])* $variant, )* }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &'static [Code] = &[ $( Code::$variant, )* ];
+
+            /// The name that crosses to TypeScript and the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $( Code::$variant => $text, )* }
+            }
+
+            /// The kind of DESIGN §5.
+            pub fn kind(self) -> Kind {
+                match self { $( Code::$variant => Kind::$kind, )* }
+            }
+
+            /// What the developer or the user can do about it.
+            pub fn cure(self) -> &'static str {
+                match self { $( Code::$variant => $cure, )* }
+            }
+
+            /// The code of that name, if there is one.
+            pub fn parse(name: &str) -> Option<Code> {
+                match name { $( $text => Some(Code::$variant), )* _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    // What the application passes in.
+    /// An option of `open` is missing or cannot be used.
+    BadOption "bad_option" A "Correct the option that the message names.";
+    /// The schema cannot be used.
+    BadSchema "bad_schema" A "Correct the schema at the place that the message names.";
+    /// A value of a document is of no supported type, too deep or too large.
+    BadValue "bad_value" A "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys.";
+    /// A key property is missing, empty of type, or holds a forbidden `/`.
+    BadKey "bad_key" A "Give each key property as a string; only the last one may hold a slash.";
+    /// A class that the schema does not declare.
+    UnknownClass "unknown_class" N "Declare the class in the schema, or correct its name.";
+    /// A def that names nothing in the schema, or cannot be subscribed to.
+    UnknownDef "unknown_def" N "Declare the collection in the schema, or correct the match.";
+    /// A query on a property that has no index.
+    UnknownIndex "unknown_index" N "Declare the index in the schema, or correct its name.";
+    /// An operation that the server does not know.
+    UnknownOperation "unknown_operation" A "Register the operation on the server, or correct its name.";
+    /// A put whose key properties differ from the stored document's.
+    KeyMismatch "key_mismatch" A "Keep the key properties, or write a new document.";
+    /// A write changes a property of a collection that is not mutable.
+    ImmutableKey "immutable_key" A "Declare the collection `mutable`, or keep the property.";
+    /// A write on a document that does not exist, or no longer.
+    NotFound "not_found" N "Use put to create the document.";
+    /// The stored document is of another version than the write expected.
+    VersionConflict "version_conflict" A "Read the current document and write again.";
+    /// Two documents would hold the same value of a unique index.
+    NotUnique "not_unique" A "Choose another value.";
+    /// Reserved for later; refused by name until then.
+    NotSupported "not_supported" A "This version of Escale does not do that yet; see the CHANGELOG.";
+
+    // What the wire brings.
+    /// Bytes that are not a message of the protocol.
+    Malformed "malformed" B "Check that the address is an Escale endpoint, and that no proxy answers in its place.";
+    /// A message, document or list over its bound.
+    TooLarge "too_large" A "Send less at once; the bounds stand in docs/protocol.md.";
+    /// Values nested deeper than the bound.
+    TooDeep "too_deep" A "Flatten the value; the bound stands in docs/protocol.md.";
+    /// The other side speaks another version of the protocol.
+    WrongProtocol "wrong_protocol" D "Update the application, or the server.";
+    /// No network, or the server did not answer.
+    Offline "offline" X "Nothing to do: the session tries again by itself.";
+    /// The server did not answer in time.
+    Timeout "timeout" X "Nothing to do: the session tries again by itself.";
+    /// The token is missing, unknown or expired.
+    Unauthorized "unauthorized" S "Give a valid token: pass `token` as a function that fetches a new one.";
+    /// The token does not open this.
+    Forbidden "forbidden" S "Ask the server's administrator for the right.";
+    /// The server does not know the org.
+    UnknownOrg "unknown_org" N "Correct the org's code, or create it on the server.";
+    /// Too many requests.
+    TooMany "too_many" O "Nothing to do: the session waits as long as the server asked.";
+    /// The service is closed for a while.
+    Unavailable "unavailable" O "Nothing to do: the session waits as long as the server asked.";
+    /// The server failed.
+    ServerError "server_error" X "Look into the server's log; the session tries again by itself.";
+    /// The data is contended; the transaction was given up.
+    Contention "contention" C "Nothing to do: it is tried again.";
+    /// Operations arrived with a gap in their order.
+    OrderGap "order_gap" C "Nothing to do: the session sends them again in order.";
+    /// A known `seq` under another id: the session's store was rolled back.
+    SessionReused "session_reused" A "Nothing to do: the session takes a new name.";
+    /// The result of an old operation is no longer kept.
+    Forgotten "forgotten" N "The operation was executed; its result is too old to be told.";
+
+    // What rests on the device.
+    /// The passphrase, or the key, does not open the store.
+    WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again.";
+    /// The store's header is damaged: K cannot be had from it.
+    StoreDamaged "store_damaged" X "Call wipe() and open in `synced` to load everything again.";
+    /// Nothing rests on the device for this org and account.
+    NoStore "no_store" N "Open once in `synced` with the network up.";
+    /// Another tab owns the store.
+    StoreInUse "store_in_use" C "Close the other tab, then open again.";
+    /// The store was written by a newer version of Escale.
+    StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
+    /// The schema contradicts what rests on the device.
+    SchemaMismatch "schema_mismatch" D "Give the class another name, or wipe() and load everything again.";
+    /// The page is not a secure context, so nothing can be encrypted.
+    InsecureContext "insecure_context" S "Serve the page over https or from localhost, or open in `incognito`.";
+    /// The device has no room left.
+    StorageFull "storage_full" X "Free space on the device, or unsubscribe from some collections.";
+    /// The device's storage failed.
+    StorageFailed "storage_failed" X "Reload the page; if it lasts, the browser's storage is out of order.";
+    /// A record of the store was altered: set aside, and asked for again.
+    RecordDamaged "record_damaged" X "Nothing to do: it is fetched again from the server.";
+
+    // The session itself.
+    /// The session is closed.
+    Closed "closed" A "Open a new session.";
+    /// WebAssembly cannot run in this page.
+    WasmForbidden "wasm_forbidden" S "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
+    /// The wasm could not be loaded.
+    WasmFailed "wasm_failed" X "Check that the .wasm file is served; pass its bytes or URL to init().";
+    /// The wasm stopped on a bug.
+    Panicked "panicked" B "Open the session again, and report the message.";
+    /// Something that cannot happen did.
+    Internal "internal" B "Report the message: this is a bug of Escale.";
+}
+
+impl Code {
+    /// Whether the same call can succeed later, unchanged.
+    pub fn is_retryable(self) -> bool {
+        self.kind().is_retryable()
+    }
+}
+
+/// Why a call failed. Shown to developers; a message never holds application data.
+#[derive(Clone, Debug)]
+pub struct Error {
+    code: Code,
+    detail: String,
+}
+
+/// The result of a fallible call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of that code; `detail` says what was found, and where.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Error { code, detail: detail.into() }
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What was found, and where.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The same error, its detail preceded by where it happened.
+    pub fn at(mut self, place: &str) -> Self {
+        self.detail = format!("{place}: {}", self.detail);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for `Err(Error::new(code, detail))`.
+pub(crate) fn fail<T>(code: Code, detail: impl Into<String>) -> Result<T> {
+    Err(Error::new(code, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_reads_back_from_its_name() {
+        for &code in Code::ALL {
+            assert_eq!(Code::parse(code.as_str()), Some(code));
+            assert!(!code.cure().is_empty());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Escale: the core of an SDK for web applications that work with no network.
+//!
+//! This crate is plain Rust without input or output: identity and values ([`model`]), the wire and the bytes at
+//! rest ([`codec`]). The browser's driver lives in `web` and is compiled for wasm32 only. Users import the npm
+//! package; this crate is its core, and what the reference server shares with it.
+//!
+//! ```
+//! use escale::model::{Def, Name, sha_s};
+//! let section = Def::collection(&Name::new("Package")?, &Name::new("section")?, &["games"])?;
+//! assert_eq!(section.to_string(), format!("Package/section@{}", sha_s("games")));
+//! # Ok::<(), escale::Error>(())
+//! ```
+
+pub mod codec;
+mod error;
+pub mod limits;
+pub mod model;
+pub mod store;
+
+pub use error::{Code, Error, Kind, Result};

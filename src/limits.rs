@@ -1,0 +1,55 @@
+//! Every bound of the product in one place, each with its reason.
+
+/// Depth of nested arrays and maps in a value. Deep enough for any record that people write by hand, far from
+/// the stack's end in wasm (1 MiB by default).
+pub const VALUE_DEPTH_MAX: usize = 32;
+
+/// Bytes of one document's `data`: what a page of the protocol can hold.
+pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a reply or socket frame that a session accepts. A page stops at [`PAGE_BYTES`], but one document
+/// can pass it, and `present` lists 25 bytes a member.
+pub const REPLY_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes of a request that a server accepts.
+pub const REQUEST_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of rows after which a reply stops and hands out a cursor (DESIGN §6).
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// Operations in one request (DESIGN §6).
+pub const OPS_MAX: usize = 500;
+
+/// Subscriptions in one request.
+pub const SUBS_MAX: usize = 1_000;
+
+/// Characters of a name (class, collection, property).
+pub const NAME_CHARS_MAX: usize = 64;
+
+/// Characters of an org's code, an account, a session's name, an id, a cursor.
+pub const TEXT_CHARS_MAX: usize = 1_024;
+
+/// Classes in a schema, and collections or indexes in a class.
+pub const SCHEMA_ITEMS_MAX: usize = 256;
+
+/// The greatest version, and the greatest integer that is exact in JavaScript: 2^53 - 1.
+pub const VERSION_MAX: u64 = (1 << 53) - 1;
+
+/// Milliseconds between two pulls of every def (DESIGN §6).
+pub const PULL_EVERY_MS: u64 = 5 * 60_000;
+
+/// Milliseconds of silence after which a socket is given up (DESIGN §6).
+pub const SOCKET_SILENCE_MS: u64 = 25_000;
+
+/// Milliseconds after which a request without an answer is given up.
+pub const REQUEST_TIMEOUT_MS: u64 = 60_000;
+
+/// First and greatest delay of the reconnection, before jitter.
+pub const BACKOFF_MS: (u64, u64) = (100, 30_000);
+
+/// Damaged documents of one collection above which the collection itself is asked for again (R14).
+pub const DAMAGED_DOCUMENTS_MAX: usize = 100;
+
+/// Fewest and most rounds of PBKDF2 that a store's header may ask for: below is too weak, above would let a
+/// tampered header hang the page.
+pub const KDF_ROUNDS: (u32, u32) = (600_000, 10_000_000);

@@ -1,0 +1,18 @@
+//! The vocabulary: identity, values, the schema and defs. Plain data, no state, no input or output.
+
+mod clock;
+mod def;
+mod hash;
+mod name;
+mod pk;
+pub mod schema;
+mod value;
+
+pub(crate) use clock::check_version;
+pub use clock::{Epoch, Version};
+pub use def::{Def, DefKind};
+pub use hash::{sha_s, sha32};
+pub use name::Name;
+pub use pk::Pk;
+pub(crate) use pk::join_key;
+pub use value::{Number, Value};

@@ -1,0 +1,80 @@
+//! Primary keys.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use smol_str::SmolStr;
+
+use super::hash::sha_s;
+use crate::error::{Code, Result, fail};
+use crate::limits::TEXT_CHARS_MAX;
+
+/// The primary key of a document within its class and org: `shaS(p1 + "/" + p2 …)`, or, for the classes `Org`
+/// and `Hdr`, the org's code and `"1"` (DESIGN §2). Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Pk(SmolStr);
+
+impl Pk {
+    /// The pk of the document whose key properties hold these values, in the schema's order.
+    ///
+    /// Every part but the last refuses `/`: two keys never make one pk.
+    pub fn from_key(parts: &[&str]) -> Result<Self> {
+        Ok(Pk(SmolStr::new(sha_s(&join_key(parts)?))))
+    }
+
+    /// A pk received from elsewhere: checked for its length and its characters only.
+    pub fn parse(text: &str) -> Result<Self> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+        if text.is_empty() || text.len() > TEXT_CHARS_MAX || !text.chars().all(plain) {
+            return fail(Code::Malformed, "not a primary key");
+        }
+        Ok(Pk(SmolStr::new(text)))
+    }
+
+    /// The text of the pk.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The parts of a key as one text, `/` between them; refuses a `/` in any part but the last.
+pub(crate) fn join_key(parts: &[&str]) -> Result<String> {
+    let Some((_, heads)) = parts.split_last() else {
+        return fail(Code::BadKey, "a key has at least one property");
+    };
+    if heads.iter().any(|part| part.contains('/')) {
+        return fail(Code::BadKey, "only the last property of a key may hold a slash");
+    }
+    Ok(parts.join("/"))
+}
+
+impl fmt::Display for Pk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Pk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pk {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Pk::parse(&SmolStr::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_is_refused_but_in_the_last_part() {
+        assert!(Pk::from_key(&["a", "b/c"]).is_ok());
+        assert_eq!(Pk::from_key(&["a/b", "c"]).unwrap_err().code(), Code::BadKey);
+        assert_eq!(Pk::from_key(&[]).unwrap_err().code(), Code::BadKey);
+    }
+}

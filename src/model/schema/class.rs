@@ -1,0 +1,161 @@
+//! A class: its key, its collections and its indexes.
+
+use crate::error::{Code, Error, Result};
+use crate::model::{Name, Pk};
+
+/// A class of documents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    pub(super) name: Name,
+    pub(super) key: Vec<Name>,
+    pub(super) sync: bool,
+    pub(super) release: u64,
+    pub(super) collections: Vec<Collection>,
+    pub(super) indexes: Vec<Index>,
+    /// Declared types of properties, for TypeScript only; kept so that the schema reads back whole.
+    pub(super) properties: Vec<(Name, String)>,
+}
+
+/// What a class's documents can be subscribed by: all those whose key holds a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collection {
+    pub(super) name: Name,
+    pub(super) key: Vec<Name>,
+    pub(super) list: bool,
+    pub(super) mutable: bool,
+}
+
+/// A property that can be queried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    pub(super) name: Name,
+    pub(super) property: Name,
+    pub(super) kind: IndexType,
+    pub(super) global: bool,
+    pub(super) unique: bool,
+}
+
+/// What an index can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexType {
+    /// Equality, on the `shaS` of a string.
+    Hash,
+    /// Equality and order, on a string.
+    String,
+    /// Equality and order, on an integer.
+    Int,
+    /// Equality and order, on a number.
+    Float,
+    /// Whether a list of strings contains one.
+    List,
+}
+
+impl Class {
+    /// The class's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The key properties, in order. Each holds a string.
+    pub fn key(&self) -> &[Name] {
+        &self.key
+    }
+
+    /// Whether its documents can be subscribed to; a class that cannot is deleted physically.
+    pub fn is_sync(&self) -> bool {
+        self.sync
+    }
+
+    /// The number of the structure of `data`.
+    pub fn release(&self) -> u64 {
+        self.release
+    }
+
+    /// The collections, by name in ascending order.
+    pub fn collections(&self) -> &[Collection] {
+        &self.collections
+    }
+
+    /// The indexes, by name in ascending order.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The collection of that name.
+    pub fn collection(&self, name: &Name) -> Result<&Collection> {
+        self.collections.iter().find(|collection| collection.name == *name).ok_or_else(|| {
+            Error::new(Code::UnknownDef, format!("class {} has no collection {name}", self.name))
+        })
+    }
+
+    /// The index of that name.
+    pub fn index(&self, name: &str) -> Result<&Index> {
+        self.indexes
+            .iter()
+            .find(|index| index.name.as_str() == name)
+            .ok_or_else(|| Error::new(Code::UnknownIndex, format!("class {} has no such index", self.name)))
+    }
+
+    /// The pk of the document with these key properties, in order; honours the exceptions `Org` and `Hdr`.
+    pub fn pk_of(&self, parts: &[&str]) -> Result<Pk> {
+        if parts.len() != self.key.len() {
+            let detail =
+                format!("class {} has {} key properties, {} given", self.name, self.key.len(), parts.len());
+            return Err(Error::new(Code::BadKey, detail));
+        }
+        match (self.name.as_str(), parts) {
+            ("Hdr", _) => Pk::parse("1"),
+            ("Org", [code]) => Pk::parse(code).map_err(|_| Error::new(Code::BadKey, "not an org's code")),
+            _ => Pk::from_key(parts),
+        }
+    }
+}
+
+impl Collection {
+    /// The collection's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The properties that make its key, in order.
+    pub fn key(&self) -> &[Name] {
+        &self.key
+    }
+
+    /// Whether the property is a list, with one membership for each element.
+    pub fn is_list(&self) -> bool {
+        self.list
+    }
+
+    /// Whether a document can leave it alive.
+    pub fn is_mutable(&self) -> bool {
+        self.mutable
+    }
+}
+
+impl Index {
+    /// The index's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The property that it is on.
+    pub fn property(&self) -> &Name {
+        &self.property
+    }
+
+    /// What it can answer.
+    pub fn kind(&self) -> IndexType {
+        self.kind
+    }
+
+    /// Whether it can be searched across orgs.
+    pub fn is_global(&self) -> bool {
+        self.global
+    }
+
+    /// Whether no two documents may hold the same value.
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+}

@@ -1,0 +1,148 @@
+//! The columns of a row: what a database can see of a document beside its sealed `data` (seed 000, `toRow`).
+
+use std::collections::BTreeMap;
+
+use smol_str::SmolStr;
+
+use super::{Class, Collection, Index, IndexType};
+use crate::error::{Code, Error, Result, fail};
+use crate::limits::VERSION_MAX;
+use crate::model::{Name, Number, Pk, Value, join_key, sha_s};
+
+/// What a document shows to its database: its pk, and one column for each collection and each index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// The primary key.
+    pub pk: Pk,
+    /// For each collection, the hashes of the values that the document is a member under.
+    pub collections: BTreeMap<Name, Vec<SmolStr>>,
+    /// For each index whose property the document has, its value.
+    pub indexes: BTreeMap<Name, ColumnValue>,
+    /// Minutes since 1970 of the end of its logical life, if it has one.
+    pub max_life: Option<u64>,
+}
+
+/// The value of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnValue {
+    /// A string, in clear (`string`) or hashed (`hash`).
+    Text(String),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Strings, in clear.
+    List(Vec<String>),
+}
+
+impl Class {
+    /// The columns of a document with this data; refuses key properties that are missing or of another type.
+    pub fn columns(&self, data: &BTreeMap<String, Value>) -> Result<Columns> {
+        let mut parts = Vec::with_capacity(self.key.len());
+        for name in &self.key {
+            match data.get(name.as_str()) {
+                Some(Value::String(text)) => parts.push(text.as_str()),
+                Some(_) => return fail(Code::BadKey, format!("key property {name} must be a string")),
+                None => return fail(Code::BadKey, format!("key property {name} is missing")),
+            }
+        }
+        let pk = self.pk_of(&parts)?;
+        let mut collections = BTreeMap::new();
+        for collection in &self.collections {
+            let hashes = collection.memberships(data)?.unwrap_or_default();
+            collections.insert(collection.name.clone(), hashes);
+        }
+        let mut indexes = BTreeMap::new();
+        for index in &self.indexes {
+            match data.get(index.property.as_str()) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    indexes.insert(index.name.clone(), index.column(value)?);
+                }
+            }
+        }
+        let max_life = match data.get("maxLife") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(
+                value
+                    .as_u64()
+                    .filter(|minutes| *minutes <= VERSION_MAX / 60_000)
+                    .ok_or_else(|| Error::new(Code::BadValue, "maxLife is minutes since 1970"))?,
+            ),
+        };
+        Ok(Columns { pk, collections, indexes, max_life })
+    }
+}
+
+impl Collection {
+    /// The hashes that a document with this data is a member under; `None` where a key property is absent, so
+    /// that nothing can be said (R3).
+    pub fn memberships(&self, data: &BTreeMap<String, Value>) -> Result<Option<Vec<SmolStr>>> {
+        let wrong = |name: &Name, what: &str| {
+            Err(Error::new(
+                Code::BadKey,
+                format!("property {name} of collection {} must be {what}", self.name),
+            ))
+        };
+        if self.list {
+            let name = &self.key[0];
+            let items = match data.get(name.as_str()) {
+                None => return Ok(None),
+                Some(Value::Null) => return Ok(Some(Vec::new())),
+                Some(Value::Array(items)) => items,
+                Some(_) => return wrong(name, "a list of strings"),
+            };
+            let mut hashes = Vec::with_capacity(items.len());
+            for item in items {
+                match item {
+                    Value::String(text) => hashes.push(SmolStr::new(sha_s(text))),
+                    _ => return wrong(name, "a list of strings"),
+                }
+            }
+            hashes.sort_unstable();
+            hashes.dedup();
+            return Ok(Some(hashes));
+        }
+        let mut parts = Vec::with_capacity(self.key.len());
+        for name in &self.key {
+            match data.get(name.as_str()) {
+                None => return Ok(None),
+                Some(Value::Null) => return Ok(Some(Vec::new())),
+                Some(Value::String(text)) => parts.push(text.as_str()),
+                Some(_) => return wrong(name, "a string"),
+            }
+        }
+        Ok(Some(vec![SmolStr::new(sha_s(&join_key(&parts)?))]))
+    }
+}
+
+impl Index {
+    /// The column of this index for a value of its property.
+    pub fn column(&self, value: &Value) -> Result<ColumnValue> {
+        match (self.kind, value) {
+            (IndexType::Hash, Value::String(text)) => Ok(ColumnValue::Text(sha_s(text))),
+            (IndexType::String, Value::String(text)) => Ok(ColumnValue::Text(text.clone())),
+            (IndexType::Int, Value::Number(Number::Int(i))) => Ok(ColumnValue::Int(*i)),
+            (IndexType::Float, Value::Number(n)) => Ok(ColumnValue::Float(n.as_f64())),
+            (IndexType::List, Value::Array(items)) => {
+                let texts: Option<Vec<String>> =
+                    items.iter().map(|i| i.as_str().map(str::to_owned)).collect();
+                texts.map(ColumnValue::List).ok_or_else(|| self.wrong())
+            }
+            _ => Err(self.wrong()),
+        }
+    }
+
+    fn wrong(&self) -> Error {
+        let what = match self.kind {
+            IndexType::Hash | IndexType::String => "a string",
+            IndexType::Int => "an integer",
+            IndexType::Float => "a number",
+            IndexType::List => "a list of strings",
+        };
+        Error::new(
+            Code::BadValue,
+            format!("property {} of index {} must be {what}", self.property, self.name),
+        )
+    }
+}

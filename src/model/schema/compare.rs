@@ -1,0 +1,32 @@
+//! Whether a schema can stand on what was written under an older one.
+
+use super::Schema;
+use crate::error::{Code, Result, fail};
+
+pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
+    for was in older.classes() {
+        // A class that is gone takes its documents with it, at the next opening.
+        let Ok(class) = newer.class(was.name().as_str()) else { continue };
+        if class.key() != was.key() {
+            return fail(Code::SchemaMismatch, format!("class {} has another key in the store", was.name()));
+        }
+        if class.release() < was.release() {
+            let detail = format!(
+                "class {}: release {} in the store, {} given",
+                was.name(),
+                was.release(),
+                class.release()
+            );
+            return fail(Code::SchemaMismatch, detail);
+        }
+        for was in was.collections() {
+            let Ok(collection) = class.collection(was.name()) else { continue };
+            if collection.key() != was.key() || collection.is_list() != was.is_list() {
+                let detail =
+                    format!("collection {}/{} has another key in the store", class.name(), was.name());
+                return fail(Code::SchemaMismatch, detail);
+            }
+        }
+    }
+    Ok(())
+}

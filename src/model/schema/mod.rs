@@ -1,0 +1,87 @@
+//! The schema: one JSON object, the same for the application, the server's schema file and these types
+//! (DESIGN §3).
+//!
+//! ```
+//! use escale::model::schema::Schema;
+//! let schema = Schema::from_json(r#"{
+//!     "Article": {
+//!         "key": ["id"],
+//!         "collections": { "auteurs": { "key": ["auteurs"], "list": true, "mutable": true } },
+//!         "indexes": { "taille": "int" }
+//!     }
+//! }"#)?;
+//! assert_eq!(schema.class("Article")?.key()[0].as_str(), "id");
+//! # Ok::<(), escale::Error>(())
+//! ```
+
+mod class;
+mod columns;
+mod compare;
+mod parse;
+
+pub use class::{Class, Collection, Index, IndexType};
+pub use columns::{ColumnValue, Columns};
+
+use crate::error::{Code, Error, Result, fail};
+use crate::model::{Def, DefKind, Name};
+
+/// The classes of an application. Immutable once read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema {
+    classes: Vec<Class>,
+}
+
+impl Schema {
+    /// Reads a schema from its JSON text; the error names the place that is wrong.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::schema(text)
+    }
+
+    /// The classes, by name in ascending order.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// The class of that name.
+    pub fn class(&self, name: &str) -> Result<&Class> {
+        self.classes.iter().find(|class| class.name().as_str() == name).ok_or_else(|| {
+            Error::new(
+                Code::UnknownClass,
+                format!("the schema has no class of {} letters by that name", name.len()),
+            )
+        })
+    }
+
+    /// Refuses a def that this schema gives no meaning: unknown class or collection, or a class without sync.
+    pub fn check_def(&self, def: &Def) -> Result<&Class> {
+        let unknown = || Error::new(Code::UnknownDef, "the schema has no such class");
+        let class = self.class(def.class().as_str()).map_err(|_| unknown())?;
+        if !class.is_sync() {
+            return fail(Code::UnknownDef, format!("class {} is not synchronised", class.name()));
+        }
+        if let DefKind::Collection(name, _) = def.kind() {
+            class.collection(name)?;
+        }
+        Ok(class)
+    }
+
+    /// Refuses this schema where it contradicts `older`, the one under which the store was written: a class that
+    /// changed its key or lost a release, or a collection that changed what it is made of.
+    pub fn check_follows(&self, older: &Schema) -> Result<()> {
+        compare::check_follows(self, older)
+    }
+
+    /// The schema as JSON, as [`Schema::from_json`] reads it.
+    pub fn to_json(&self) -> String {
+        parse::to_json(self)
+    }
+
+    fn new(classes: Vec<Class>) -> Self {
+        Schema { classes }
+    }
+
+    /// The position of a class, stable for the life of this schema.
+    pub(crate) fn position(&self, name: &Name) -> Option<usize> {
+        self.classes.iter().position(|class| class.name() == name)
+    }
+}

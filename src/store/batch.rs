@@ -1,0 +1,65 @@
+//! A batch: everything that one step changes at rest, as one value (R7).
+
+/// The name of a record: the output of a keyed pseudo-random function (R15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordKey(pub [u8; 16]);
+
+/// The tables of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// What is needed to open: which documents and collections there are. Read whole.
+    State,
+    /// Documents' data. Read on demand.
+    Pages,
+    /// Operations and actions (R10). Read whole.
+    Journal,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: [Table; 3] = [Table::State, Table::Pages, Table::Journal];
+
+    /// Its name in the browser's database: one letter, so that nothing of the application shows (R13).
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::State => "s",
+            Table::Pages => "p",
+            Table::Journal => "j",
+        }
+    }
+}
+
+/// How far a batch must have gone when its commit resolves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Handed to the operating system: what the server can send again.
+    #[default]
+    Relaxed,
+    /// On the disk: what only this device knows.
+    Strict,
+}
+
+/// Puts and deletes that are written together or not at all. Sealed before a transaction opens.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// A new header, in clear.
+    pub header: Option<Vec<u8>>,
+    /// Records to write.
+    pub puts: Vec<(Table, RecordKey, Vec<u8>)>,
+    /// Records to delete; one that is not there is no error.
+    pub deletes: Vec<(Table, RecordKey)>,
+    /// How far it must have gone.
+    pub durability: Durability,
+}
+
+impl Batch {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.header.is_none() && self.puts.is_empty() && self.deletes.is_empty()
+    }
+
+    /// Bytes of the records to write.
+    pub fn bytes(&self) -> usize {
+        self.puts.iter().map(|(_, _, bytes)| bytes.len()).sum()
+    }
+}

@@ -1,0 +1,175 @@
+//! The suite that every [`Device`] must pass, whatever it is made of.
+//!
+//! It panics at the first broken promise, naming it. Run natively on the memory twin, in Chromium and in Firefox on
+//! IndexedDB (`src/web/idb/tests.rs`).
+
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+
+use super::{Batch, Device, Durability, RecordKey, Store, Table};
+use crate::error::Code;
+
+/// Runs a future that never waits for the outside: those of the memory twin.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a future of the memory twin waits for the outside"),
+    }
+}
+
+/// Every test of the suite, each on a store of its own.
+pub async fn all<D: Device>(device: &D) {
+    a_store_that_is_not_there_is_not_made(device).await;
+    what_was_written_is_read_back(device).await;
+    a_batch_replaces_and_deletes(device).await;
+    a_scan_goes_on_in_order_and_keeps_to_its_table(device).await;
+    a_store_has_one_owner(device).await;
+    what_was_written_outlives_the_holder(device).await;
+    a_closed_store_says_so(device).await;
+    a_deleted_store_is_gone(device).await;
+    batches_sent_at_once_all_settle_in_order(device).await;
+}
+
+async fn fresh<D: Device>(device: &D, name: &str) -> D::Store {
+    device.delete(name).await.expect("delete");
+    device.open(name, true).await.expect("open").expect("made")
+}
+
+fn key(n: u8) -> RecordKey {
+    let mut bytes = [7; 16];
+    bytes[0] = n;
+    RecordKey(bytes)
+}
+
+fn put(table: Table, n: u8, byte: u8, len: usize) -> Batch {
+    Batch { puts: vec![(table, key(n), vec![byte; len])], ..Batch::default() }
+}
+
+async fn a_store_that_is_not_there_is_not_made<D: Device>(device: &D) {
+    device.delete("absent").await.expect("delete");
+    assert!(device.open("absent", false).await.expect("open").is_none(), "nothing to open");
+    assert!(device.open("absent", false).await.expect("open").is_none(), "and looking did not make it");
+}
+
+async fn what_was_written_is_read_back<D: Device>(device: &D) {
+    let store = fresh(device, "read-back").await;
+    assert_eq!(store.header().await.expect("header"), None, "a new store has no header");
+    let batch = Batch { header: Some(vec![1, 2, 3]), ..put(Table::Pages, 1, 9, 100_000) };
+    store.commit(batch).await.expect("commit");
+    store
+        .commit(Batch { durability: Durability::Strict, ..put(Table::Journal, 1, 8, 0) })
+        .await
+        .expect("strict");
+    assert_eq!(store.header().await.expect("header"), Some(vec![1, 2, 3]));
+    let got = store.get(Table::Pages, &[key(2), key(1), key(1)]).await.expect("get");
+    assert_eq!(got, vec![None, Some(vec![9; 100_000]), Some(vec![9; 100_000])], "in the order asked");
+    assert_eq!(
+        store.get(Table::Journal, &[key(1)]).await.expect("get"),
+        vec![Some(vec![])],
+        "empty is not absent"
+    );
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![None], "tables are apart");
+    assert!(store.get(Table::State, &[]).await.expect("get").is_empty());
+    store.commit(Batch::default()).await.expect("an empty batch");
+    store.close().await;
+}
+
+async fn a_batch_replaces_and_deletes<D: Device>(device: &D) {
+    let store = fresh(device, "replace").await;
+    let mut batch = put(Table::State, 1, 1, 4);
+    batch.puts.extend(put(Table::State, 2, 2, 4).puts);
+    store.commit(batch).await.expect("commit");
+    let mut batch = put(Table::State, 2, 5, 2);
+    batch.deletes = vec![(Table::State, key(1)), (Table::State, key(9))];
+    store.commit(batch).await.expect("commit");
+    let got = store.get(Table::State, &[key(1), key(2)]).await.expect("get");
+    assert_eq!(got, vec![None, Some(vec![5; 2])]);
+    // What is both deleted and written in one batch is written.
+    let batch = Batch { deletes: vec![(Table::State, key(2))], ..put(Table::State, 2, 6, 1) };
+    store.commit(batch).await.expect("commit");
+    assert_eq!(store.get(Table::State, &[key(2)]).await.expect("get"), vec![Some(vec![6])]);
+    store.close().await;
+}
+
+async fn a_scan_goes_on_in_order_and_keeps_to_its_table<D: Device>(device: &D) {
+    let store = fresh(device, "scan").await;
+    let mut batch = Batch::default();
+    for n in [200, 3, 128, 4, 127] {
+        batch.puts.extend(put(Table::Pages, n, n, 3).puts);
+        batch.puts.extend(put(Table::State, n, 0, 1).puts);
+    }
+    store.commit(batch).await.expect("commit");
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let found = store.scan(Table::Pages, after, 2).await.expect("scan");
+        let Some((last, _)) = found.last() else { break };
+        after = Some(*last);
+        assert!(found.len() <= 2, "no more than asked");
+        seen.extend(found.into_iter().map(|(key, bytes)| (key.0[0], bytes)));
+    }
+    let want: Vec<(u8, Vec<u8>)> = [3, 4, 127, 128, 200].map(|n| (n, vec![n; 3])).into();
+    assert_eq!(seen, want, "ascending by unsigned bytes");
+    store.close().await;
+}
+
+async fn a_store_has_one_owner<D: Device>(device: &D) {
+    let store = fresh(device, "owner").await;
+    let error = device.open("owner", true).await.err().expect("refused");
+    assert_eq!(error.code(), Code::StoreInUse);
+    assert_eq!(device.delete("owner").await.err().expect("refused").code(), Code::StoreInUse);
+    store.close().await;
+    let again = device.open("owner", false).await.expect("open").expect("there");
+    again.close().await;
+}
+
+async fn what_was_written_outlives_the_holder<D: Device>(device: &D) {
+    let store = fresh(device, "outlive").await;
+    store.commit(put(Table::State, 1, 1, 1)).await.expect("commit");
+    store.close().await;
+    let store = device.open("outlive", false).await.expect("open").expect("there");
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
+    store.close().await;
+}
+
+async fn a_closed_store_says_so<D: Device>(device: &D) {
+    let store = fresh(device, "closed").await;
+    store.close().await;
+    store.close().await;
+    assert_eq!(store.header().await.unwrap_err().code(), Code::Closed);
+    assert_eq!(store.get(Table::State, &[key(1)]).await.unwrap_err().code(), Code::Closed);
+    assert_eq!(store.scan(Table::State, None, 1).await.unwrap_err().code(), Code::Closed);
+    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.unwrap_err().code(), Code::Closed);
+}
+
+async fn a_deleted_store_is_gone<D: Device>(device: &D) {
+    let store = fresh(device, "deleted").await;
+    store.commit(Batch { header: Some(vec![1]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
+    store.close().await;
+    device.delete("deleted").await.expect("delete");
+    device.delete("deleted").await.expect("deleting nothing is no error");
+    assert!(device.open("deleted", false).await.expect("open").is_none());
+}
+
+async fn batches_sent_at_once_all_settle_in_order<D: Device>(device: &D) {
+    let store = fresh(device, "order").await;
+    let batches = (1..=3).map(|n| put(Table::State, 1, n, 1));
+    let mut commits: Vec<_> = batches.map(|batch| Some(Box::pin(store.commit(batch)))).collect();
+    // All are started before the first is waited for.
+    std::future::poll_fn(|context| {
+        for slot in &mut commits {
+            if let Some(commit) = slot {
+                if let Poll::Ready(result) = commit.as_mut().poll(context) {
+                    result.expect("commit");
+                    *slot = None;
+                }
+            }
+        }
+        if commits.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    let got = store.get(Table::State, &[key(1)]).await.expect("get");
+    assert_eq!(got, vec![Some(vec![3])], "the last one sent is the last one written");
+    store.close().await;
+}
