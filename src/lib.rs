@@ -12,9 +12,11 @@
 //! ```
 
 pub mod codec;
+pub mod crypto;
 mod error;
 pub mod limits;
 pub mod model;
+pub mod session;
 pub mod store;
 
 pub use error::{Code, Error, Kind, Result};

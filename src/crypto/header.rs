@@ -1,0 +1,277 @@
+//! The header of a store: how K is wrapped. The one record in clear; docs/format.md gives its bytes.
+//!
+//! Three failures are told apart (DESIGN §7): no header (no store), a header that its own checksum or K's tag
+//! contradicts (`store_damaged`), and a key that the header's check refuses (`wrong_passphrase`).
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::keys::{AccountKey, DerivedKey};
+use super::random::Random;
+use super::seal::{open_with, seal_with};
+use crate::error::{Code, Error, Result, fail};
+use crate::limits::KDF_ROUNDS;
+
+const MAGIC: &[u8; 4] = b"ESCL";
+const FORMAT: u16 = 1;
+const SUM_BYTES: usize = 32;
+const HEADER_BYTES_MAX: usize = 64 << 10;
+
+/// What X is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WrapKind {
+    /// A passphrase, through PBKDF2-HMAC-SHA256.
+    #[serde(rename = "passphrase")]
+    Passphrase,
+    /// 32 bytes from the application.
+    #[serde(rename = "key")]
+    Key,
+}
+
+/// K under one X. A list of them leaves room for a second way in (K held by the server, later).
+#[derive(Clone, Serialize, Deserialize)]
+struct Wrap {
+    by: WrapKind,
+    /// Rounds of PBKDF2; 0 for a key.
+    rounds: u32,
+    #[serde(with = "bytes")]
+    check: Vec<u8>,
+    #[serde(with = "bytes")]
+    wrapped: Vec<u8>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Body {
+    #[serde(with = "bytes")]
+    store: Vec<u8>,
+    wraps: Vec<Wrap>,
+}
+
+/// The header, read and checked.
+#[derive(Clone)]
+pub struct Header {
+    store_id: [u8; 16],
+    wraps: Vec<Wrap>,
+}
+
+impl Header {
+    /// The header of a new store, with a new K under that X.
+    pub fn make(
+        by: WrapKind,
+        x: &DerivedKey,
+        rounds: u32,
+        random: &mut impl Random,
+    ) -> Result<(Self, AccountKey)> {
+        let mut store_id = [0; 16];
+        random.fill(&mut store_id)?;
+        let key = AccountKey::make(random)?;
+        let wrap = wrap(by, rounds, x, &key, &store_id, random)?;
+        Ok((Header { store_id, wraps: vec![wrap] }, key))
+    }
+
+    /// Reads a header. Errors: `store_too_new` for a later format, `store_damaged`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let damaged = || Error::new(Code::StoreDamaged, "the store's header is damaged");
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
+        if bytes.len() > HEADER_BYTES_MAX || rest.len() < 2 + SUM_BYTES {
+            return Err(damaged());
+        }
+        let (signed, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
+        if Sha256::digest(signed)[..] != *sum {
+            return Err(damaged());
+        }
+        let format = u16::from_be_bytes([rest[0], rest[1]]);
+        if format > FORMAT {
+            return fail(Code::StoreTooNew, format!("format {format}, this version knows {FORMAT}"));
+        }
+        let body: Body = rmp_serde::from_slice(&signed[MAGIC.len() + 2..]).map_err(|_| damaged())?;
+        let store_id = body.store.try_into().map_err(|_| damaged())?;
+        for wrap in &body.wraps {
+            if wrap.by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds) {
+                return fail(Code::StoreDamaged, "the header asks for a number of rounds out of bounds");
+            }
+        }
+        Ok(Header { store_id, wraps: body.wraps })
+    }
+
+    /// The bytes to write.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = Body { store: self.store_id.to_vec(), wraps: self.wraps.clone() };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FORMAT.to_be_bytes());
+        bytes.extend(rmp_serde::to_vec_named(&body).expect("bytes and numbers always serialise"));
+        let sum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&sum);
+        bytes
+    }
+
+    /// The random id of the store.
+    pub fn store_id(&self) -> &[u8; 16] {
+        &self.store_id
+    }
+
+    /// The rounds of PBKDF2 that lead to X; `wrong_passphrase` where K is not wrapped in that way.
+    pub fn rounds(&self, by: WrapKind) -> Result<u32> {
+        self.wrap(by).map(|wrap| wrap.rounds)
+    }
+
+    /// K. Errors: `wrong_passphrase`, `store_damaged`.
+    pub fn unwrap(&self, by: WrapKind, x: &DerivedKey) -> Result<AccountKey> {
+        let wrap = self.wrap(by)?;
+        if check_of(x, &self.store_id) != wrap.check[..] {
+            return fail(Code::WrongPassphrase, "the store does not open with it");
+        }
+        let damaged = || Error::new(Code::StoreDamaged, "the wrapped key is damaged");
+        let aad = wrap_aad(wrap.by, wrap.rounds, &self.store_id);
+        let plain = open_with(&x.derive("wrap", &self.store_id), &aad, &wrap.wrapped).ok_or_else(damaged)?;
+        Ok(AccountKey(plain.try_into().map_err(|_| damaged())?))
+    }
+
+    /// The same store with K under another X: no row is encrypted again.
+    pub fn rewrap(
+        &self,
+        key: &AccountKey,
+        by: WrapKind,
+        x: &DerivedKey,
+        rounds: u32,
+        random: &mut impl Random,
+    ) -> Result<Self> {
+        let mut header = self.clone();
+        header.wraps.retain(|wrap| wrap.by != by);
+        header.wraps.push(wrap(by, rounds, x, key, &self.store_id, random)?);
+        Ok(header)
+    }
+
+    fn wrap(&self, by: WrapKind) -> Result<&Wrap> {
+        let detail = match by {
+            WrapKind::Passphrase => "the store opens with a key, not with a passphrase",
+            WrapKind::Key => "the store opens with a passphrase, not with a key",
+        };
+        self.wraps.iter().find(|wrap| wrap.by == by).ok_or_else(|| Error::new(Code::WrongPassphrase, detail))
+    }
+}
+
+fn wrap(
+    by: WrapKind,
+    rounds: u32,
+    x: &DerivedKey,
+    key: &AccountKey,
+    store_id: &[u8; 16],
+    random: &mut impl Random,
+) -> Result<Wrap> {
+    if by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&rounds) {
+        return fail(Code::BadOption, format!("rounds must be {} to {}", KDF_ROUNDS.0, KDF_ROUNDS.1));
+    }
+    let mut nonce = [0; 12];
+    random.fill(&mut nonce)?;
+    let wrapped = seal_with(&x.derive("wrap", store_id), &nonce, &wrap_aad(by, rounds, store_id), &key.0)?;
+    Ok(Wrap { by, rounds, check: check_of(x, store_id).to_vec(), wrapped })
+}
+
+/// Tells a wrong X from a damaged header, without telling anything of K.
+fn check_of(x: &DerivedKey, store_id: &[u8; 16]) -> [u8; 32] {
+    x.derive("check", store_id)
+}
+
+fn wrap_aad(by: WrapKind, rounds: u32, store_id: &[u8; 16]) -> Vec<u8> {
+    let mut aad = b"escale/1/k/".to_vec();
+    aad.push(by as u8);
+    aad.extend_from_slice(&rounds.to_be_bytes());
+    aad.extend_from_slice(store_id);
+    aad
+}
+
+/// Byte strings in msgpack, for fields of `Vec<u8>`.
+mod bytes {
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::SeededRandom;
+
+    const ROUNDS: u32 = 600_000;
+
+    fn x(n: u8) -> DerivedKey {
+        DerivedKey::from_bytes([n; 32])
+    }
+
+    fn made() -> (Header, AccountKey) {
+        Header::make(WrapKind::Passphrase, &x(1), ROUNDS, &mut SeededRandom::new(9)).unwrap()
+    }
+
+    fn code<T>(result: Result<T>) -> Code {
+        result.err().expect("an error").code()
+    }
+
+    #[test]
+    fn k_comes_back_under_the_same_x_only() {
+        let (header, key) = made();
+        let read = Header::from_bytes(&header.to_bytes()).unwrap();
+        assert_eq!(read.unwrap(WrapKind::Passphrase, &x(1)).unwrap().0, key.0);
+        assert_eq!(code(read.unwrap(WrapKind::Passphrase, &x(2))), Code::WrongPassphrase);
+        assert_eq!(code(read.unwrap(WrapKind::Key, &x(1))), Code::WrongPassphrase);
+    }
+
+    #[test]
+    fn every_altered_byte_is_a_damaged_store_never_a_wrong_passphrase() {
+        let bytes = made().0.to_bytes();
+        for i in 0..bytes.len() {
+            let mut altered = bytes.clone();
+            altered[i] ^= 0x41;
+            assert_eq!(code(Header::from_bytes(&altered)), Code::StoreDamaged, "byte {i}");
+            assert_eq!(code(Header::from_bytes(&bytes[..i])), Code::StoreDamaged, "truncated to {i}");
+        }
+    }
+
+    #[test]
+    fn a_later_format_is_refused_by_name() {
+        let mut bytes = made().0.to_bytes();
+        bytes.truncate(bytes.len() - SUM_BYTES);
+        bytes[5] = 2;
+        let sum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&sum);
+        assert_eq!(code(Header::from_bytes(&bytes)), Code::StoreTooNew);
+    }
+
+    #[test]
+    fn rounds_out_of_bounds_are_refused_before_any_work() {
+        let (mut header, _) = made();
+        for rounds in [0, 1, 599_999, 10_000_001, u32::MAX] {
+            header.wraps[0].rounds = rounds;
+            assert_eq!(code(Header::from_bytes(&header.to_bytes())), Code::StoreDamaged, "{rounds} rounds");
+            let made = Header::make(WrapKind::Passphrase, &x(1), rounds, &mut SeededRandom::new(1));
+            assert_eq!(code(made), Code::BadOption);
+        }
+    }
+
+    #[test]
+    fn a_new_passphrase_keeps_k_and_ends_the_old_one() {
+        let (header, key) = made();
+        let next =
+            header.rewrap(&key, WrapKind::Passphrase, &x(5), ROUNDS, &mut SeededRandom::new(3)).unwrap();
+        assert_eq!(next.unwrap(WrapKind::Passphrase, &x(5)).unwrap().0, key.0);
+        assert_eq!(code(next.unwrap(WrapKind::Passphrase, &x(1))), Code::WrongPassphrase);
+        assert_eq!(next.store_id(), header.store_id());
+    }
+}

@@ -1,0 +1,89 @@
+//! K, the keys derived from it, and the names that depend on the account (DESIGN §7, R15).
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::random::Random;
+use crate::error::Result;
+use crate::model::sha_s;
+use crate::store::{RecordKey, Table};
+
+/// The name of the store of an account: who guesses both org and account learns that a store exists (R13).
+pub fn store_name(org: &str, account: &str) -> String {
+    format!("escale1-{}", sha_s(&format!("{org}/{account}")))
+}
+
+/// The salt of PBKDF2 for an account's passphrase: `SHA-256("escale/1/" + org + "/" + account)`.
+pub fn kdf_salt(org: &str, account: &str) -> [u8; 32] {
+    Sha256::digest(format!("escale/1/{org}/{account}").as_bytes()).into()
+}
+
+/// X: what the passphrase yields, or the application's own 32 bytes in its place. Unwraps K.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct DerivedKey([u8; 32]);
+
+impl DerivedKey {
+    /// The 32 bytes that the key derivation, or the application, gave.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        DerivedKey(bytes)
+    }
+
+    /// A key derived from this one for one purpose.
+    pub(super) fn derive(&self, purpose: &str, context: &[u8]) -> [u8; 32] {
+        derive(&self.0, purpose, context)
+    }
+}
+
+/// K: the account's key, for life. Never at rest but wrapped.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct AccountKey(pub(super) [u8; 32]);
+
+impl AccountKey {
+    /// A new K.
+    pub fn make(random: &mut impl Random) -> Result<Self> {
+        let mut key = AccountKey([0; 32]);
+        random.fill(&mut key.0)?;
+        Ok(key)
+    }
+}
+
+/// The sub-keys of K for one store: one to seal each table, one to name records.
+///
+/// They depend on the store's own random id, so that two devices of an account share no key and no nonce budget.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct StoreKeys {
+    seal: [[u8; 32]; 3],
+    index: [u8; 32],
+}
+
+impl StoreKeys {
+    /// The keys of the store of that id.
+    pub fn derive(key: &AccountKey, store_id: &[u8; 16]) -> Self {
+        let seal = Table::ALL.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
+        StoreKeys { seal, index: derive(&key.0, "index", store_id) }
+    }
+
+    /// The name of the record of that number: equal stays equal, nothing else shows (R15).
+    pub fn record_key(&self, table: Table, number: u64) -> RecordKey {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.index).expect("any length of key");
+        mac.update(table.name().as_bytes());
+        mac.update(&number.to_be_bytes());
+        let digest = mac.finalize().into_bytes();
+        RecordKey(digest[..16].try_into().expect("16 of 32 bytes"))
+    }
+
+    pub(super) fn seal_key(&self, table: Table) -> &[u8; 32] {
+        &self.seal[table as usize]
+    }
+}
+
+/// HMAC-SHA-256 as a key derivation: the purposes are distinct, the key is uniform.
+fn derive(key: &[u8; 32], purpose: &str, context: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length of key");
+    mac.update(b"escale/1/");
+    mac.update(purpose.as_bytes());
+    mac.update(&[0]);
+    mac.update(context);
+    mac.finalize().into_bytes().into()
+}

@@ -1,0 +1,13 @@
+//! Keys, sealing and the header that wraps K (DESIGN §7). Nothing else in the crate touches a cipher.
+//!
+//! There is no plaintext mode: a record reaches a store only as [`Sealed`], which only this module makes.
+
+mod header;
+mod keys;
+mod random;
+mod seal;
+
+pub use header::{Header, WrapKind};
+pub use keys::{AccountKey, DerivedKey, StoreKeys, kdf_salt, store_name};
+pub use random::{Random, SeededRandom, SystemRandom};
+pub use seal::Sealed;

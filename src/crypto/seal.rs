@@ -1,0 +1,131 @@
+//! Sealing records: AES-256-GCM, a fresh nonce each time, bound to the record's table and key (R14).
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+
+use super::keys::StoreKeys;
+use super::random::Random;
+use crate::error::{Code, Error, Result};
+use crate::store::{RecordKey, Table};
+
+const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
+
+/// A record as it rests: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
+#[derive(Clone, Debug)]
+pub struct Sealed(Vec<u8>);
+
+impl Sealed {
+    /// The bytes to write.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+impl StoreKeys {
+    /// Seals a record for its place.
+    pub fn seal(
+        &self,
+        table: Table,
+        key: RecordKey,
+        plain: &[u8],
+        random: &mut dyn Random,
+    ) -> Result<Sealed> {
+        let mut nonce = [0; NONCE_BYTES];
+        random.fill(&mut nonce)?;
+        let bytes = seal_with(self.seal_key(table), &nonce, &place(table, key), plain)?;
+        Ok(Sealed(bytes))
+    }
+
+    /// Opens a record found at that place; `record_damaged` where it is not, byte for byte, what was sealed there.
+    pub fn open(&self, table: Table, key: RecordKey, sealed: &[u8]) -> Result<Vec<u8>> {
+        open_with(self.seal_key(table), &place(table, key), sealed)
+            .ok_or_else(|| Error::new(Code::RecordDamaged, format!("a record of table {}", table.name())))
+    }
+}
+
+/// What a record is bound to: the format, its table and its key.
+fn place(table: Table, key: RecordKey) -> Vec<u8> {
+    let mut bytes = b"escale/1/".to_vec();
+    bytes.extend_from_slice(table.name().as_bytes());
+    bytes.extend_from_slice(&key.0);
+    bytes
+}
+
+pub(super) fn seal_with(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
+    let cipher = Aes256Gcm::new(key.into());
+    let sealed = cipher
+        .encrypt(&Nonce::from(*nonce), Payload { msg: plain, aad })
+        .map_err(|_| Error::new(Code::TooLarge, "a record too large to seal"))?;
+    let mut bytes = Vec::with_capacity(NONCE_BYTES + sealed.len());
+    bytes.extend_from_slice(nonce);
+    bytes.extend_from_slice(&sealed);
+    Ok(bytes)
+}
+
+pub(super) fn open_with(key: &[u8; 32], aad: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    if sealed.len() < NONCE_BYTES + TAG_BYTES {
+        return None;
+    }
+    let (nonce, body) = sealed.split_at(NONCE_BYTES);
+    let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
+    let cipher = Aes256Gcm::new(key.into());
+    cipher.decrypt(&Nonce::from(nonce), Payload { msg: body, aad }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::{AccountKey, SeededRandom};
+
+    fn keys(seed: u64) -> StoreKeys {
+        let key = AccountKey::make(&mut SeededRandom::new(seed)).unwrap();
+        StoreKeys::derive(&key, &[seed as u8; 16])
+    }
+
+    #[test]
+    fn r14_every_bit_of_a_record_counts() {
+        let (keys, mut random) = (keys(1), SeededRandom::new(2));
+        let place = keys.record_key(Table::Pages, 5);
+        let sealed = keys.seal(Table::Pages, place, b"hello, world", &mut random).unwrap().into_bytes();
+        assert_eq!(keys.open(Table::Pages, place, &sealed).unwrap(), b"hello, world");
+        for bit in 0..sealed.len() * 8 {
+            let mut altered = sealed.clone();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            let error = keys.open(Table::Pages, place, &altered).unwrap_err();
+            assert_eq!(error.code(), Code::RecordDamaged, "bit {bit}");
+        }
+        for len in 0..sealed.len() {
+            assert!(keys.open(Table::Pages, place, &sealed[..len]).is_err(), "truncated to {len}");
+        }
+    }
+
+    #[test]
+    fn r14_a_record_opens_at_its_own_place_only() {
+        let (a, b, mut random) = (keys(1), keys(3), SeededRandom::new(2));
+        let place = a.record_key(Table::Pages, 5);
+        let sealed = a.seal(Table::Pages, place, b"x", &mut random).unwrap().into_bytes();
+        assert!(a.open(Table::Pages, a.record_key(Table::Pages, 6), &sealed).is_err(), "another key");
+        assert!(a.open(Table::State, place, &sealed).is_err(), "another table");
+        assert!(b.open(Table::Pages, place, &sealed).is_err(), "another store");
+    }
+
+    #[test]
+    fn r15_equal_stays_equal_and_nothing_else_shows() {
+        let (a, b) = (keys(1), keys(3));
+        assert_eq!(a.record_key(Table::State, 1), a.record_key(Table::State, 1));
+        assert_ne!(a.record_key(Table::State, 1), a.record_key(Table::State, 2));
+        assert_ne!(a.record_key(Table::State, 1), a.record_key(Table::Pages, 1));
+        assert_ne!(a.record_key(Table::State, 1), b.record_key(Table::State, 1));
+    }
+
+    #[test]
+    fn a_nonce_is_never_used_twice() {
+        let (keys, mut random) = (keys(1), SeededRandom::new(7));
+        let place = keys.record_key(Table::State, 0);
+        let nonces: std::collections::HashSet<Vec<u8>> = (0..10_000)
+            .map(|_| keys.seal(Table::State, place, b"", &mut random).unwrap().into_bytes()[..12].to_vec())
+            .collect();
+        assert_eq!(nonces.len(), 10_000);
+    }
+}

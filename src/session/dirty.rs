@@ -1,0 +1,35 @@
+//! What changed in memory since it last went to rest, by name only: a batch is built from the memory as it is when
+//! the batch is built, so a state at rest is always one in which R1 to R3 hold (R7).
+
+use std::collections::HashSet;
+
+use super::document::DocKey;
+use crate::model::{Def, Pk};
+
+/// Names of what must be written.
+#[derive(Clone, Debug, Default)]
+pub struct Dirty {
+    /// Documents that were added, changed or removed.
+    pub documents: HashSet<DocKey>,
+    /// Links and marks that changed, or of defs that are gone.
+    pub links: HashSet<(Def, Pk)>,
+    /// Collections whose own fields changed, or that were added or removed.
+    pub collections: HashSet<Def>,
+    /// The epoch, or another field of the whole.
+    pub head: bool,
+}
+
+impl Dirty {
+    /// Whether everything is at rest.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.links.is_empty() && self.collections.is_empty() && !self.head
+    }
+
+    /// Adds what a batch that failed did not write.
+    pub fn merge(&mut self, other: Dirty) {
+        self.documents.extend(other.documents);
+        self.links.extend(other.links);
+        self.collections.extend(other.collections);
+        self.head |= other.head;
+    }
+}

@@ -1,0 +1,19 @@
+//! The session memory (DESIGN §4): documents by (class, pk), collections by def, and the rules R1 to R6 and R8 that
+//! keep them in step. No clock, no network, no disk.
+
+mod apply;
+mod collection;
+mod dirty;
+mod document;
+mod memory;
+pub mod query;
+mod set;
+mod stamp;
+
+pub use apply::{PartContext, PartOutcome};
+pub use collection::{Collection, Load};
+pub use dirty::Dirty;
+pub use document::{Content, DocKey, Document, PageRef};
+pub use memory::{EpochChange, Memory};
+pub use set::{Member, Upgrade, VersionedSet};
+pub use stamp::Stamp;

@@ -1,0 +1,106 @@
+//! Queries on indexed properties, evaluated on documents' data.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::error::{Code, Error, Result, fail};
+use crate::model::schema::{Class, IndexType};
+use crate::model::{Name, Value};
+
+/// How a property is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `=`
+    Equal,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `contains`, on a list.
+    Contains,
+}
+
+/// One condition of a query.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    property: Name,
+    operator: Operator,
+    value: Value,
+}
+
+impl Predicate {
+    /// `index operator value`. Errors: `unknown_index`, `bad_option` where the index cannot answer.
+    pub fn new(class: &Class, index: &str, operator: &str, value: Value) -> Result<Self> {
+        let index = class.index(index)?;
+        let operator = match operator {
+            "=" | "==" => Operator::Equal,
+            "<" => Operator::Less,
+            "<=" => Operator::LessOrEqual,
+            ">" => Operator::Greater,
+            ">=" => Operator::GreaterOrEqual,
+            "contains" => Operator::Contains,
+            _ => return fail(Code::BadOption, "an operator is one of = < <= > >= contains"),
+        };
+        let answers = match index.kind() {
+            IndexType::Hash => operator == Operator::Equal,
+            IndexType::List => operator == Operator::Contains,
+            IndexType::String | IndexType::Int | IndexType::Float => operator != Operator::Contains,
+        };
+        if !answers {
+            let detail = format!("index {} cannot answer that operator", index.name());
+            return fail(Code::BadOption, detail);
+        }
+        let suits = match index.kind() {
+            IndexType::Hash | IndexType::String | IndexType::List => matches!(value, Value::String(_)),
+            IndexType::Int | IndexType::Float => matches!(value, Value::Number(_)),
+        };
+        if !suits {
+            return fail(
+                Code::BadOption,
+                format!("index {} compares with another type of value", index.name()),
+            );
+        }
+        Ok(Predicate { property: index.property().clone(), operator, value })
+    }
+
+    /// Reads `[[index, operator, value], ...]`.
+    pub fn list(class: &Class, json: &str) -> Result<Vec<Self>> {
+        let triples: Vec<(String, String, Value)> =
+            serde_json::from_str(json).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;
+        triples
+            .into_iter()
+            .map(|(index, operator, value)| Predicate::new(class, &index, &operator, value))
+            .collect()
+    }
+
+    /// The property that it reads.
+    pub fn property(&self) -> &Name {
+        &self.property
+    }
+
+    /// Whether a document with these properties satisfies it; one without the property never does.
+    pub fn holds(&self, properties: &BTreeMap<String, Value>) -> bool {
+        let Some(found) = properties.get(self.property.as_str()) else { return false };
+        if self.operator == Operator::Contains {
+            return found.as_array().is_some_and(|items| items.contains(&self.value));
+        }
+        let order = match (found, &self.value) {
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
+            _ => None,
+        };
+        let Some(order) = order else { return false };
+        match self.operator {
+            Operator::Equal => order == Ordering::Equal,
+            Operator::Less => order == Ordering::Less,
+            Operator::LessOrEqual => order != Ordering::Greater,
+            Operator::Greater => order == Ordering::Greater,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::Contains => false,
+        }
+    }
+}

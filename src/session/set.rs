@@ -1,0 +1,241 @@
+//! A versioned set with a horizon (R6), written once: the members of a collection, and the items of a document.
+//!
+//! A copy remembers which keys are in, since when, and which ones left lately (*marks*). It can be brought up to
+//! date by an [`Upgrade`], and can make one for a copy that lags further behind. Departures older than the horizon
+//! are forgotten; a copy that asks from before it is told every member besides, and drops the others. This is the
+//! upgrade of seed 004 (its `dtime` is the horizon), except that `present` lists all the members, changed or not.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+/// A member: since when, and whether the running whole load has confirmed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member<S> {
+    /// The version of the link.
+    pub at: S,
+    /// False from the start of a whole load until a row confirms it: what is not confirmed at its end is dropped.
+    pub confirmed: bool,
+}
+
+/// What brings a lagging copy up to date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade<K, S> {
+    /// Members that changed, and when.
+    pub rows: Vec<(K, S)>,
+    /// Keys that left, and when.
+    pub left: Vec<(K, S)>,
+    /// Every member, where the lagging copy may have missed departures.
+    pub present: Option<Vec<K>>,
+    /// The version that the copy reaches.
+    pub v: S,
+    /// Departures before this are not told.
+    pub horizon: S,
+}
+
+/// The set. `S` orders the changes: a [`super::Stamp`] in the session, a plain version elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionedSet<K: Eq + Hash, S> {
+    v: S,
+    horizon: S,
+    members: HashMap<K, Member<S>>,
+    marks: HashMap<K, S>,
+}
+
+impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedSet<K, S> {
+    fn default() -> Self {
+        VersionedSet {
+            v: S::default(),
+            horizon: S::default(),
+            members: HashMap::new(),
+            marks: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
+    /// The version up to which every change is known.
+    pub fn v(&self) -> S {
+        self.v
+    }
+
+    /// Departures before this are forgotten.
+    pub fn horizon(&self) -> S {
+        self.horizon
+    }
+
+    /// The member of that key.
+    pub fn member(&self, key: &K) -> Option<Member<S>> {
+        self.members.get(key).copied()
+    }
+
+    /// When that key left, as far as remembered.
+    pub fn mark(&self, key: &K) -> Option<S> {
+        self.marks.get(key).copied()
+    }
+
+    /// The keys that are in.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.members.keys()
+    }
+
+    /// The members.
+    pub fn members(&self) -> impl Iterator<Item = (&K, &Member<S>)> {
+        self.members.iter()
+    }
+
+    /// The departures remembered.
+    pub fn marks(&self) -> impl Iterator<Item = (&K, &S)> {
+        self.marks.iter()
+    }
+
+    /// How many are in.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether none is in.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// A row of version `at`: the key is in since then (R3), unless it left later (R5). Gives whether anything
+    /// changed.
+    pub fn link(&mut self, key: &K, at: S, confirmed: bool) -> bool {
+        if self.marks.get(key).is_some_and(|mark| *mark > at) {
+            return false;
+        }
+        self.marks.remove(key);
+        match self.members.get_mut(key) {
+            Some(member) => {
+                let before = *member;
+                member.at = member.at.max(at);
+                member.confirmed |= confirmed;
+                *member != before
+            }
+            None => {
+                self.members.insert(key.clone(), Member { at, confirmed });
+                true
+            }
+        }
+    }
+
+    /// A departure at `at`: the key is out where that is not before its link (R3), and a mark keeps older rows from
+    /// bringing it back (R5). Gives whether anything changed.
+    pub fn unlink(&mut self, key: &K, at: S) -> bool {
+        if self.members.get(key).is_some_and(|member| member.at > at) {
+            return false;
+        }
+        let removed = self.members.remove(key).is_some();
+        let marked = at >= self.v && self.marks.get(key).is_none_or(|mark| *mark < at);
+        if marked {
+            self.marks.insert(key.clone(), at);
+        }
+        removed || marked
+    }
+
+    /// Takes a key out without a mark: its document left for a reason of its own.
+    pub fn forget(&mut self, key: &K) -> bool {
+        self.members.remove(key).is_some()
+    }
+
+    /// Starts a whole load: every member must be confirmed anew, and nothing is known before it.
+    pub fn restart(&mut self, v: S) {
+        self.v = v;
+        self.horizon = v;
+        self.marks.clear();
+        for member in self.members.values_mut() {
+            member.confirmed = false;
+        }
+    }
+
+    /// Puts a member or a mark back as it was at rest.
+    pub fn restore(&mut self, key: K, member: Option<Member<S>>, mark: Option<S>) {
+        match member {
+            Some(member) => {
+                self.members.insert(key.clone(), member);
+            }
+            None => {
+                self.members.remove(&key);
+            }
+        }
+        match mark {
+            Some(mark) => {
+                self.marks.insert(key, mark);
+            }
+            None => {
+                self.marks.remove(&key);
+            }
+        }
+    }
+
+    /// The members that a finished load does not account for: those not in `present`, or, for a whole load told
+    /// without it, those not confirmed; except links at or above `keep_from`, which are newer than the load.
+    pub fn unaccounted(&self, present: Option<&HashSet<K>>, keep_from: S) -> Vec<K> {
+        let gone = |(key, member): (&K, &Member<S>)| {
+            let listed = present.map_or(member.confirmed, |present| present.contains(key));
+            (!listed && member.at < keep_from).then(|| key.clone())
+        };
+        self.members.iter().filter_map(gone).collect()
+    }
+
+    /// Reaches version `v` (never backwards), and forgets the marks below it. Gives the keys of those.
+    pub fn settle(&mut self, v: S) -> Vec<K> {
+        self.v = self.v.max(v);
+        self.horizon = self.horizon.max(self.v);
+        let floor = self.v;
+        let old: Vec<K> =
+            self.marks.iter().filter(|(_, mark)| **mark < floor).map(|(key, _)| key.clone()).collect();
+        for key in &old {
+            self.marks.remove(key);
+        }
+        old
+    }
+
+    /// Forgets departures before `horizon`: what a reference does with its old tombstones.
+    pub fn forget_before(&mut self, horizon: S) {
+        self.horizon = self.horizon.max(horizon);
+        let horizon = self.horizon;
+        self.marks.retain(|_, mark| *mark >= horizon);
+    }
+
+    /// What brings a copy of version `since` up to this one.
+    pub fn upgrade_since(&self, since: S) -> Upgrade<K, S> {
+        let mut rows: Vec<(K, S)> =
+            self.members.iter().filter(|(_, m)| m.at >= since).map(|(k, m)| (k.clone(), m.at)).collect();
+        let mut left: Vec<(K, S)> = self
+            .marks
+            .iter()
+            .filter(|(_, mark)| **mark >= since)
+            .map(|(k, mark)| (k.clone(), *mark))
+            .collect();
+        rows.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        left.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        let present = (since < self.horizon).then(|| {
+            let mut keys: Vec<K> = self.members.keys().cloned().collect();
+            keys.sort_unstable();
+            keys
+        });
+        Upgrade { rows, left, present, v: self.v, horizon: self.horizon }
+    }
+
+    /// Applies an upgrade whole, keeping departures known since the later of both horizons, so that this copy can
+    /// serve as the reference of another.
+    pub fn apply(&mut self, upgrade: &Upgrade<K, S>) {
+        for (key, at) in &upgrade.rows {
+            self.link(key, *at, true);
+        }
+        for (key, at) in &upgrade.left {
+            self.unlink(key, *at);
+        }
+        if let Some(present) = &upgrade.present {
+            let present: HashSet<K> = present.iter().cloned().collect();
+            for key in self.unaccounted(Some(&present), upgrade.v) {
+                self.forget(&key);
+            }
+        }
+        self.v = self.v.max(upgrade.v);
+        // Departures are known without a gap only since the later horizon, or, where `present` told the state
+        // without telling when each key left, since the reference's own.
+        self.forget_before(upgrade.horizon);
+    }
+}
