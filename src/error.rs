@@ -132,6 +132,8 @@ codes! {
     OrderGap "order_gap" C "Nothing to do: the session sends them again in order.";
     /// A known `seq` under another id: the session's store was rolled back.
     SessionReused "session_reused" A "Nothing to do: the session takes a new name.";
+    /// A cursor of another answer, or of an earlier life of the server's database.
+    BadCursor "bad_cursor" N "Nothing to do: the session asks again from its version, without the cursor.";
     /// The result of an old operation is no longer kept.
     Forgotten "forgotten" N "The operation was executed; its result is too old to be told.";
 
