@@ -1,0 +1,111 @@
+import type { Core, ReadRow } from "./core.js";
+import { raise } from "./errors.js";
+import { migrated } from "./migrate.js";
+import type { Schema } from "./schema.js";
+import type { ClassDeclaration, Migration } from "./schema-types.js";
+import { freezeDeep, isMap, needsReviving, reviveMap } from "./values.js";
+
+/** Documents read in one crossing: large enough to amortise it, small enough that no call lasts. */
+const READ_MAX = 1_000;
+
+/** What {@link Documents.load} found. */
+export interface Loaded {
+  /** Those that could be read, by id. */
+  documents: Map<number, object>;
+  /** Ids that went out of use while they were being read: what gave them is to be asked again. */
+  overtaken: boolean;
+}
+
+/**
+ * Every document that crossed, by the id of its version: the same version is the same object for as long as the
+ * core names it.
+ */
+export class Documents {
+  readonly #core: Pick<Core, "read">;
+  readonly #schema: Schema;
+  readonly #onError: (error: unknown) => void;
+  readonly #byId = new Map<number, object>();
+  readonly #ids = new WeakMap<object, number>();
+  /** Ids whose data no migration could bring up: not read again, told once. */
+  readonly #unreadable = new Set<number>();
+  /** Ids that went out of use while a read was in flight; its rows for them must not be kept. */
+  readonly #goneInFlight = new Set<number>();
+  #reads = 0;
+
+  constructor(core: Pick<Core, "read">, schema: Schema, onError: (error: unknown) => void) {
+    this.#core = core;
+    this.#schema = schema;
+    this.#onError = onError;
+  }
+
+  /** Reads the documents of these ids, all of one class. */
+  async load(className: string, ids: Uint32Array | number[]): Promise<Loaded> {
+    const documents = new Map<number, object>();
+    const missing: number[] = [];
+    for (const id of ids) {
+      const held = this.#byId.get(id);
+      if (held) documents.set(id, held);
+      else if (!this.#unreadable.has(id)) missing.push(id);
+    }
+    let overtaken = false;
+    for (let start = 0; start < missing.length; start += READ_MAX) {
+      const slice = missing.slice(start, start + READ_MAX);
+      if (await this.#read(className, slice, documents)) overtaken = true;
+    }
+    return { documents, overtaken };
+  }
+
+  /** The id of a document that this session handed out; undefined for any other object. */
+  idOf(document: object): number | undefined {
+    return this.#ids.get(document);
+  }
+
+  /** The core names these versions no more. */
+  evict(gone: Uint32Array): void {
+    for (const id of gone) {
+      this.#byId.delete(id);
+      this.#unreadable.delete(id);
+      if (this.#reads > 0) this.#goneInFlight.add(id);
+    }
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.#byId.clear();
+    this.#unreadable.clear();
+  }
+
+  async #read(className: string, ids: number[], into: Map<number, object>): Promise<boolean> {
+    this.#reads++;
+    try {
+      const text = await this.#core.read(Uint32Array.from(ids));
+      const revive = needsReviving(text);
+      for (const row of JSON.parse(text) as ReadRow[]) {
+        const [id] = row;
+        if (this.#goneInFlight.has(id)) continue;
+        // Two reads can cross; the first to arrive made the object.
+        const document = this.#byId.get(id) ?? this.#make(className, row, revive);
+        if (document) into.set(id, document);
+      }
+      return ids.some((id) => this.#goneInFlight.has(id));
+    } finally {
+      if (--this.#reads === 0) this.#goneInFlight.clear();
+    }
+  }
+
+  #make(className: string, [id, , , data]: ReadRow, revive: boolean): object | undefined {
+    const declared = this.#schema.classes[className] as ClassDeclaration;
+    const steps: { readonly [release: number]: Migration } | undefined = this.#schema.migrations[className];
+    try {
+      if (!isMap(data)) throw raise("internal", `class ${className}: a document's data is not a map`);
+      const document = freezeDeep(migrated(className, declared, steps, revive ? reviveMap(data) : data));
+      this.#byId.set(id, document);
+      this.#ids.set(document, id);
+      return document;
+    } catch (error) {
+      this.#unreadable.add(id);
+      this.#onError(error);
+      return undefined;
+    }
+  }
+}

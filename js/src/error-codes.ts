@@ -1,0 +1,65 @@
+/** What went wrong, by whose doing: A functional, N not found, B bug, X unexpected, D client too old, C contention,
+ * O service closed, S not authorised. */
+export type ErrorKind = "A" | "N" | "B" | "X" | "D" | "C" | "O" | "S";
+
+/** A stable name for each way to fail. Compare these, never messages; the list is the one of `src/error.rs`. */
+export type ErrorCode =
+  | "bad_option"
+  | "bad_schema"
+  | "bad_value"
+  | "bad_key"
+  | "unknown_class"
+  | "unknown_def"
+  | "unknown_index"
+  | "unknown_operation"
+  | "key_mismatch"
+  | "immutable_key"
+  | "not_found"
+  | "version_conflict"
+  | "not_unique"
+  | "not_supported"
+  | "malformed"
+  | "too_large"
+  | "too_deep"
+  | "wrong_protocol"
+  | "offline"
+  | "timeout"
+  | "unauthorized"
+  | "forbidden"
+  | "unknown_org"
+  | "too_many"
+  | "unavailable"
+  | "server_error"
+  | "contention"
+  | "order_gap"
+  | "session_reused"
+  | "forgotten"
+  | "wrong_passphrase"
+  | "store_damaged"
+  | "no_store"
+  | "store_in_use"
+  | "store_too_new"
+  | "schema_mismatch"
+  | "insecure_context"
+  | "storage_full"
+  | "storage_failed"
+  | "record_damaged"
+  | "closed"
+  | "wasm_forbidden"
+  | "wasm_failed"
+  | "panicked"
+  | "internal";
+
+/** The codes that this side can raise by itself, some of them before there is any wasm to ask for their texts. */
+export const RAISED_HERE = {
+  bad_option: { kind: "A", cure: "Correct the option that the message names." },
+  bad_schema: { kind: "A", cure: "Correct the schema at the place that the message names." },
+  bad_key: { kind: "A", cure: "Give each key property as a string; only the last one may hold a slash." },
+  unknown_class: { kind: "N", cure: "Declare the class in the schema, or correct its name." },
+  unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
+  closed: { kind: "A", cure: "Open a new session." },
+  wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
+  wasm_failed: { kind: "X", cure: "Check that the .wasm file is served; pass its bytes or URL to init()." },
+  panicked: { kind: "B", cure: "Open the session again, and report the message." },
+  internal: { kind: "B", cure: "Report the message: this is a bug of Escale." },
+} as const satisfies Partial<Record<ErrorCode, { kind: ErrorKind; cure: string }>>;

@@ -1,0 +1,55 @@
+import type { CoreError } from "./core.js";
+import { RAISED_HERE, type ErrorCode, type ErrorKind } from "./error-codes.js";
+
+/** What every call of this package fails with. Messages are for developers and never hold application data. */
+export class EscaleError extends Error {
+  /** A stable name, to compare. */
+  readonly code: ErrorCode;
+  /** By whose doing. */
+  readonly kind: ErrorKind;
+  /** Whether the same call can succeed later, unchanged. */
+  readonly retryable: boolean;
+  /** What the developer or the user can do about it. */
+  readonly cure: string;
+
+  /** @internal */
+  constructor(error: CoreError, cause?: unknown) {
+    super(error.message, cause === undefined ? undefined : { cause });
+    this.name = "EscaleError";
+    this.code = error.code as ErrorCode;
+    this.kind = error.kind as ErrorKind;
+    this.retryable = error.retryable;
+    this.cure = error.cure;
+  }
+}
+
+/** An error that this side raises. `detail` says what was found, and where. */
+export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: unknown): EscaleError {
+  const { kind, cure } = RAISED_HERE[code];
+  const retryable = kind === "X";
+  return new EscaleError({ code, kind, retryable, message: `${code}: ${detail}`, cure }, cause);
+}
+
+/** Whatever was thrown, as an {@link EscaleError}. */
+export function toEscaleError(thrown: unknown): EscaleError {
+  if (thrown instanceof EscaleError) return thrown;
+  if (isCoreError(thrown)) return new EscaleError(thrown);
+  if (isTrap(thrown)) return raise("panicked", `the wasm stopped on a bug (${thrown.message})`, thrown);
+  const name = thrown instanceof Error ? thrown.name : typeof thrown;
+  return raise("internal", `an unexpected ${name} was thrown`, thrown);
+}
+
+function isCoreError(thrown: unknown): thrown is CoreError {
+  if (typeof thrown !== "object" || thrown === null) return false;
+  const error = thrown as Partial<CoreError>;
+  return (
+    typeof error.code === "string" &&
+    typeof error.kind === "string" &&
+    typeof error.message === "string" &&
+    typeof error.cure === "string"
+  );
+}
+
+function isTrap(thrown: unknown): thrown is Error {
+  return typeof WebAssembly === "object" && thrown instanceof WebAssembly.RuntimeError;
+}

@@ -1,0 +1,31 @@
+export type { Adapter } from "./core.js";
+export type { ErrorCode, ErrorKind } from "./error-codes.js";
+export { EscaleError } from "./errors.js";
+export type { OpenOptions, TokenSource } from "./options.js";
+export { init, open } from "./package.js";
+export type { Query } from "./query.js";
+export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema.js";
+export type {
+  ClassDeclaration,
+  ClassName,
+  CollectionDeclaration,
+  DocumentOf,
+  IndexLong,
+  IndexName,
+  IndexType,
+  KeyOf,
+  MatchOf,
+  MigratedData,
+  Migration,
+  Migrations,
+  OperandOf,
+  OperatorOf,
+  PropertyType,
+  SchemaDeclaration,
+} from "./schema-types.js";
+export type { Inspection, Meta, Session } from "./session.js";
+export type { Mode, Phase, Status, StatusValue } from "./status.js";
+export type { Value } from "./values.js";
+export type { LiveCallback, LiveState, Stop } from "./view.js";
+export type { Collection } from "./views.js";
+export type { InitInput } from "./wasm.js";

@@ -1,0 +1,136 @@
+import type { Adapter, CoreOptions } from "./core.js";
+import { raise, type EscaleError } from "./errors.js";
+import { Schema } from "./schema.js";
+import type { SchemaDeclaration } from "./schema-types.js";
+import type { Mode } from "./status.js";
+
+/** Characters of an org's code or an account: the bound of `src/limits.rs`. */
+const TEXT_CHARS_MAX = 1_024;
+const KEY_BYTES = 32;
+const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode[];
+
+/** Fetches a token; `refused` tells that the last one was. Undefined leaves the session paused. */
+export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
+
+/** What `open` takes. */
+export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
+  /** The org's code: the tenant whose data this is. */
+  org: string;
+  /** What {@link defineSchema} made. */
+  schema: Schema<S>;
+  /** The endpoint's URL, or an adapter object. Needed unless the session is opened in `avion`. */
+  server?: string | URL | Adapter | undefined;
+  /** `synced` unless said otherwise. */
+  mode?: Mode | undefined;
+  /** Opens the device's store. Not needed in `incognito`. */
+  passphrase?: string | undefined;
+  /** 32 bytes, in the passphrase's place. */
+  key?: Uint8Array | undefined;
+  /** Whose data it is, where several people share a device. */
+  account?: string | undefined;
+  /** A bearer token, or a function that fetches one. */
+  token?: string | TokenSource | undefined;
+  /** How messages are written; `msgpack` unless said otherwise. */
+  format?: "msgpack" | "json" | undefined;
+}
+
+const KNOWN: Record<keyof OpenOptions, true> = {
+  org: true,
+  schema: true,
+  server: true,
+  mode: true,
+  passphrase: true,
+  key: true,
+  account: true,
+  token: true,
+  format: true,
+};
+
+/** The options as the core takes them; whatever cannot be used is refused by its name. */
+export function checkOptions(options: OpenOptions): CoreOptions {
+  if (typeof options !== "object" || options === null) throw bad("open takes an object of options");
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(KNOWN, name)) throw bad(`no option is called ${name}`);
+  }
+  const { schema, passphrase, key, token, format = "msgpack" } = options;
+  if (!(schema instanceof Schema)) throw bad("schema: must come from defineSchema");
+  if (format !== "msgpack" && format !== "json") throw bad("format: must be msgpack or json");
+  if (token !== undefined && typeof token !== "string" && typeof token !== "function") {
+    throw bad("token: must be a string, or a function that fetches one");
+  }
+  const mode = checkMode(options.mode ?? "synced");
+  const server = checkServer(options.server);
+  if (server === undefined && mode !== "avion") {
+    throw bad(`server: ${mode} needs a URL or an adapter object`);
+  }
+  checkSecret(mode, passphrase, key);
+  return {
+    org: checkText("org", options.org, 1),
+    account: checkText("account", options.account ?? "", 0),
+    schema: JSON.stringify(schema),
+    mode,
+    server,
+    passphrase,
+    key,
+    hasToken: token !== undefined,
+    format,
+  };
+}
+
+/** A mode, or the refusal of what is none. */
+export function checkMode(mode: unknown): Mode {
+  if (typeof mode !== "string" || !MODES.includes(mode)) throw bad("mode: must be synced, incognito or avion");
+  return mode as Mode;
+}
+
+/** A passphrase, or the refusal of what is none. */
+export function checkPassphrase(name: string, passphrase: unknown): string {
+  if (typeof passphrase !== "string" || passphrase === "") throw bad(`${name}: must be a string, not empty`);
+  return passphrase;
+}
+
+function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {
+  if (passphrase !== undefined) checkPassphrase("passphrase", passphrase);
+  if (key !== undefined && !(key instanceof Uint8Array && key.length === KEY_BYTES)) {
+    throw bad(`key: must be a Uint8Array of ${KEY_BYTES} bytes`);
+  }
+  if (passphrase !== undefined && key !== undefined) throw bad("passphrase and key: give one of them");
+  if (mode !== "incognito" && passphrase === undefined && key === undefined) {
+    throw bad(`passphrase: ${mode} needs it, or a key`);
+  }
+}
+
+function checkServer(server: unknown): string | Adapter | undefined {
+  if (server === undefined) return undefined;
+  if (typeof server === "string" || server instanceof URL) return checkUrl(String(server));
+  if (typeof server !== "object" || server === null) throw bad("server: must be a URL or an adapter object");
+  const { sync, listen } = server as Partial<Record<keyof Adapter, unknown>>;
+  if (typeof sync !== "function") throw bad("server: an adapter object has a method sync");
+  if (listen !== undefined && typeof listen !== "function") throw bad("server: listen must be a method");
+  return server as Adapter;
+}
+
+function checkUrl(text: string): string {
+  let url: URL;
+  try {
+    // A page may name its own server by a path.
+    url = new URL(text, globalThis.location?.href);
+  } catch {
+    throw bad("server: not a URL");
+  }
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw bad("server: must be http or https");
+  if (url.search || url.hash) throw bad("server: a URL without a query and without a fragment");
+  if (url.username || url.password) throw bad("server: no name or password in the URL; use token");
+  return url.href.replace(/\/+$/, "");
+}
+
+function checkText(name: string, text: unknown, least: number): string {
+  if (typeof text !== "string" || text.length < least || text.length > TEXT_CHARS_MAX) {
+    throw bad(`${name}: must be a string of ${least} to ${TEXT_CHARS_MAX} characters`);
+  }
+  return text;
+}
+
+function bad(what: string): EscaleError {
+  return raise("bad_option", what);
+}

@@ -1,0 +1,178 @@
+import type { Value } from "./values.js";
+
+/** What a declared property holds. */
+export type PropertyType =
+  | "string"
+  | "number"
+  | "boolean"
+  | "bytes"
+  | "string[]"
+  | "number[]"
+  | "boolean[]"
+  | "any";
+
+/** What an index answers: `hash` equality; `string`, `int`, `float` equality and order; `list` contains. */
+export type IndexType = "hash" | "string" | "int" | "float" | "list";
+
+/** A collection: the documents whose key properties hold a value. */
+export interface CollectionDeclaration {
+  readonly key: readonly string[];
+  /** The property is a list; a document is a member once for each of its elements. */
+  readonly list?: boolean;
+  /** A write may change the property. */
+  readonly mutable?: boolean;
+}
+
+/** An index, where its type alone does not say it all. */
+export interface IndexLong {
+  readonly type: IndexType;
+  /** The property that it is on; its own name unless said otherwise. */
+  readonly property?: string;
+  readonly global?: boolean;
+  readonly unique?: boolean;
+}
+
+/** A class of documents. */
+export interface ClassDeclaration {
+  /** The properties that name a document; each holds a string. */
+  readonly key: readonly [string, ...string[]];
+  readonly sync?: boolean;
+  /** The number of the structure of the data; 1 unless said otherwise. */
+  readonly release?: number;
+  readonly collections?: { readonly [name: string]: CollectionDeclaration };
+  readonly indexes?: { readonly [name: string]: IndexType | IndexLong };
+  /** Types of properties. Where it is given, documents have no other ones as far as TypeScript knows. */
+  readonly properties?: { readonly [name: string]: PropertyType };
+  readonly clock?: "time";
+}
+
+/** The classes of an application: a JSON object, the same as the server's schema file. */
+export interface SchemaDeclaration {
+  readonly [className: string]: ClassDeclaration;
+}
+
+/** A schema whose classes hold nothing that {@link ClassDeclaration} does not know: a misspelt word is an error. */
+export type Exact<S> = {
+  readonly [C in keyof S]: S[C] & { readonly [K in Exclude<keyof S[C], keyof ClassDeclaration>]: never };
+};
+
+/** The names of the classes of a schema. */
+export type ClassName<S extends SchemaDeclaration> = keyof S & string;
+
+interface Held {
+  string: string;
+  number: number;
+  boolean: boolean;
+  bytes: Uint8Array;
+  "string[]": readonly string[];
+  "number[]": readonly number[];
+  "boolean[]": readonly boolean[];
+  any: Value;
+}
+
+type Nothing = Record<never, never>;
+type Collections<D extends ClassDeclaration> = D extends { readonly collections: infer C } ? C : Nothing;
+type Indexes<D extends ClassDeclaration> = D extends { readonly indexes: infer I } ? I : Nothing;
+type Properties<D extends ClassDeclaration> = D extends { readonly properties: infer P } ? P : Nothing;
+
+type KeyProperty<D extends ClassDeclaration> = D["key"][number];
+type Declared<D extends ClassDeclaration> = Exclude<keyof Properties<D> & string, KeyProperty<D>>;
+
+type CollectionProperty<C, List extends boolean> = {
+  [N in keyof C]: C[N] extends { readonly key: readonly (infer P extends string)[] }
+    ? C[N] extends { readonly list: true }
+      ? List extends true
+        ? P
+        : never
+      : List extends true
+        ? never
+        : P
+    : never;
+}[keyof C];
+
+type TypeOfIndex<I> = I extends { readonly type: infer T } ? T : I;
+
+type IndexProperty<I, Type extends IndexType> = {
+  [N in keyof I]: TypeOfIndex<I[N]> extends Type
+    ? I[N] extends { readonly property: infer P extends string }
+      ? P
+      : N & string
+    : never;
+}[keyof I];
+
+type ListProperty<D extends ClassDeclaration> = Exclude<
+  CollectionProperty<Collections<D>, true> | IndexProperty<Indexes<D>, "list">,
+  KeyProperty<D> | Declared<D>
+>;
+type NumberProperty<D extends ClassDeclaration> = Exclude<
+  IndexProperty<Indexes<D>, "int" | "float">,
+  KeyProperty<D> | Declared<D> | ListProperty<D>
+>;
+type StringProperty<D extends ClassDeclaration> = Exclude<
+  CollectionProperty<Collections<D>, false> | IndexProperty<Indexes<D>, "hash" | "string">,
+  Declared<D> | ListProperty<D> | NumberProperty<D>
+>;
+
+type Flat<T> = { readonly [K in keyof T]: T[K] };
+
+type Known<D extends ClassDeclaration> = Flat<
+  Record<KeyProperty<D> | StringProperty<D>, string> &
+    Record<NumberProperty<D>, number> &
+    Record<ListProperty<D>, readonly string[]> & {
+      [P in Declared<D>]: Properties<D>[P] extends keyof Held ? Held[Properties<D>[P]] : Value;
+    }
+>;
+
+/** A document of a declared class. What the schema says is taken at its word: nothing checks it at run time. */
+export type DocumentOf<D extends ClassDeclaration> = D extends { readonly properties: object }
+  ? Known<D>
+  : Open<Known<D> & { readonly [other: string]: unknown }>;
+
+/** Properties that nothing declares hold any value; intersecting with `Value` at once would spoil the others. */
+type Open<T> = { readonly [K in keyof T]: unknown extends T[K] ? Value | undefined : T[K] };
+
+/** The key of a document: the values of its key properties, in the order of the declaration. */
+export type KeyOf<D extends ClassDeclaration> = StringFor<D["key"]>;
+
+type StringFor<Names extends readonly string[]> = { readonly [I in keyof Names]: string };
+
+type CollectionMatch<C> = {
+  [N in keyof C]: C[N] extends { readonly key: readonly (infer P extends string)[] }
+    ? { readonly [K in P]: string }
+    : never;
+}[keyof C];
+
+/** Which documents of a class: `{}` all of them, `{ key: [..] }` one, or those of a collection by its properties. */
+export type MatchOf<D extends ClassDeclaration> =
+  | { readonly [none: string]: never }
+  | { readonly key: KeyOf<D> }
+  | CollectionMatch<Collections<D>>;
+
+/** The names of the indexes of a class. */
+export type IndexName<D extends ClassDeclaration> = keyof Indexes<D> & string;
+
+interface Comparison {
+  hash: ["==", string];
+  string: ["==" | "<" | "<=" | ">" | ">=", string];
+  int: ["==" | "<" | "<=" | ">" | ">=", number];
+  float: ["==" | "<" | "<=" | ">" | ">=", number];
+  list: ["contains", string];
+}
+
+type ComparisonOf<D extends ClassDeclaration, I extends IndexName<D>> =
+  TypeOfIndex<Indexes<D>[I]> extends keyof Comparison ? Comparison[TypeOfIndex<Indexes<D>[I]>] : never;
+
+/** What an index can be asked. */
+export type OperatorOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[0];
+
+/** What an index is compared with. */
+export type OperandOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[1];
+
+/** The data of a document of an older release, as a migration takes and returns it. */
+export type MigratedData = Record<string, unknown>;
+
+/** From the release before to this one. It may change what it is given, or return another map. */
+export type Migration = (data: MigratedData) => MigratedData;
+
+/** Migrations by class, each under the release that it leads to. */
+export type Migrations<S> = { readonly [C in keyof S]?: { readonly [release: number]: Migration } };

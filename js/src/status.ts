@@ -1,0 +1,130 @@
+import type { CoreStatus } from "./core.js";
+import { EscaleError, raise, toEscaleError } from "./errors.js";
+import { callSafely } from "./report.js";
+import type { Stop } from "./view.js";
+
+/** How a session meets the server and the device. */
+export type Mode = CoreStatus["mode"];
+
+/** What the session is doing. */
+export type Phase = CoreStatus["phase"];
+
+/** How a session is at one moment. */
+export interface StatusValue {
+  readonly mode: Mode;
+  readonly phase: Phase;
+  /** Operations not yet accepted by the server. */
+  readonly pending: number;
+  /** Of the running first load: documents received, and how many there are where the server said it. */
+  readonly progress: { readonly received: number; readonly total: number | null } | null;
+  readonly storage: CoreStatus["storage"];
+  /** Records found damaged on the device and not fetched again yet. */
+  readonly damaged: { readonly documents: number; readonly collections: number };
+  /** The last error that concerns no call. */
+  readonly error: EscaleError | null;
+  /** Defs that the server refused, each with why. */
+  readonly faults: { readonly [def: string]: EscaleError };
+}
+
+/** The status of a session: its fields now, and every change of them. */
+export interface Status extends StatusValue {
+  /** All fields at one moment: the same frozen object until something changes. */
+  readonly value: StatusValue;
+  /** Calls back with the status at once, then at every change. */
+  subscribe(callback: (status: StatusValue) => unknown): Stop;
+}
+
+/** The status that a session keeps: what the core tells, and the errors of this side. */
+export class LiveStatus implements Status {
+  readonly #callbacks = new Set<{ call: (status: StatusValue) => unknown }>();
+  #value: StatusValue;
+  /** As the core told it last, to know a new error from one that it merely repeats. */
+  #coreError = "null";
+
+  constructor(mode: Mode) {
+    this.#value = Object.freeze({
+      mode,
+      phase: "opening",
+      pending: 0,
+      progress: null,
+      storage: mode === "incognito" ? "memory" : "none",
+      damaged: Object.freeze({ documents: 0, collections: 0 }),
+      error: null,
+      faults: Object.freeze({}),
+    });
+  }
+
+  get value(): StatusValue {
+    return this.#value;
+  }
+  get mode(): Mode {
+    return this.#value.mode;
+  }
+  get phase(): Phase {
+    return this.#value.phase;
+  }
+  get pending(): number {
+    return this.#value.pending;
+  }
+  get progress(): StatusValue["progress"] {
+    return this.#value.progress;
+  }
+  get storage(): StatusValue["storage"] {
+    return this.#value.storage;
+  }
+  get damaged(): StatusValue["damaged"] {
+    return this.#value.damaged;
+  }
+  get error(): EscaleError | null {
+    return this.#value.error;
+  }
+  get faults(): StatusValue["faults"] {
+    return this.#value.faults;
+  }
+
+  subscribe(callback: (status: StatusValue) => unknown): Stop {
+    if (typeof callback !== "function") throw raise("bad_option", "status.subscribe takes a function");
+    const entry = { call: callback };
+    this.#callbacks.add(entry);
+    callSafely(callback, this.#value);
+    return () => {
+      this.#callbacks.delete(entry);
+    };
+  }
+
+  /** Takes what the core tells. */
+  update(status: CoreStatus): void {
+    const told = JSON.stringify(status.error);
+    const isNews = told !== this.#coreError;
+    this.#coreError = told;
+    const faults = Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)] as const);
+    this.#set({
+      mode: status.mode,
+      phase: status.phase,
+      pending: status.pending,
+      progress: status.progress && Object.freeze(status.progress),
+      storage: status.storage,
+      damaged: Object.freeze(status.damaged),
+      error: isNews ? status.error && new EscaleError(status.error) : this.#value.error,
+      faults: Object.freeze(Object.fromEntries(faults)),
+    });
+  }
+
+  /** An error of this side that concerns no call. */
+  fail(error: unknown): void {
+    this.#set({ ...this.#value, error: toEscaleError(error) });
+  }
+
+  /** The session is over, whatever the core still says. */
+  close(): void {
+    if (this.#value.phase === "closed") return;
+    this.#set({ ...this.#value, phase: "closed", progress: null });
+  }
+
+  #set(value: StatusValue): void {
+    this.#value = Object.freeze(value);
+    for (const entry of [...this.#callbacks]) {
+      if (this.#callbacks.has(entry)) callSafely(entry.call, this.#value);
+    }
+  }
+}

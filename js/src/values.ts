@@ -1,0 +1,52 @@
+/** What a property of a document can hold. */
+export type Value =
+  | string
+  | number
+  | boolean
+  | null
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [key: string]: Value };
+
+/** A map as `JSON.parse` gives it. */
+export type Raw = Record<string, unknown>;
+
+const ESCAPED = /^\$\$+bytes$/;
+
+/** Whether a JSON text can hold bytes or escaped keys: most hold none, and need no walk. */
+export function needsReviving(text: string): boolean {
+  return text.includes('$bytes"');
+}
+
+/** The value with `{"$bytes": base64url}` as bytes, and `$$bytes` as the key `$bytes` that it stands for. */
+export function revive(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(revive);
+  if (!isMap(value)) return value;
+  return typeof value["$bytes"] === "string" ? decodeBase64Url(value["$bytes"]) : reviveMap(value);
+}
+
+/** The same for a document's data, which is a map and never bytes. */
+export function reviveMap(map: Raw): Raw {
+  const revived: Raw = {};
+  for (const [key, held] of Object.entries(map)) {
+    revived[ESCAPED.test(key) ? key.slice(1) : key] = revive(held);
+  }
+  return revived;
+}
+
+/** Freezes a value and all that it holds, bytes excepted: a typed array with elements cannot be frozen. */
+export function freezeDeep<T>(value: T): T {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  for (const held of Object.values(value)) freezeDeep(held);
+  return Object.freeze(value);
+}
+
+/** Whether a value is a plain map: what `data` must be, whoever made it. */
+export function isMap(value: unknown): value is Raw {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+}
+
+function decodeBase64Url(text: string): Uint8Array {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
+}

@@ -1,0 +1,201 @@
+import type { Core } from "./core.js";
+import type { Documents } from "./documents.js";
+import { raise } from "./errors.js";
+import { byKey, merge, type Compare } from "./order.js";
+import { callSafely } from "./report.js";
+
+/** Ends a callback; it is never called again. */
+export type Stop = () => void;
+
+/** What is known of the documents that a callback is given. */
+export interface LiveState {
+  /** Whether a whole load of them has ended once; until then there may be more on the server. */
+  readonly ready: boolean;
+}
+
+/** Called with the documents, and again at every change. */
+export type LiveCallback<T> = (docs: readonly T[], state: LiveState) => unknown;
+
+interface Listener {
+  callback: LiveCallback<object>;
+  /** Whether it was called once: the first call comes even if nothing changes. */
+  called: boolean;
+}
+
+/** What a view works with. */
+export interface ViewContext {
+  core: Pick<Core, "list">;
+  documents: Pick<Documents, "load">;
+  onError: (error: unknown) => void;
+}
+
+const NONE: readonly never[] = Object.freeze([]);
+
+/**
+ * The documents of one def, in order, for all the callbacks that listen to it.
+ *
+ * At most one refresh runs; what changes meanwhile makes exactly one more. A view that nobody looks at only notes
+ * that it is out of date.
+ */
+export class View {
+  readonly def: string;
+  readonly #className: string;
+  readonly #context: ViewContext;
+  readonly #compare: Compare<object>;
+  readonly #listeners = new Set<Listener>();
+  #held = new Map<number, object>();
+  #docs: readonly object[] = NONE;
+  #ready = false;
+  /** Something changed since the last listing was taken. */
+  #dirty = true;
+  #refreshing = false;
+  #scheduled = false;
+  #kept = false;
+  #ended = false;
+  #whenReady: Deferred<readonly object[]> | undefined;
+
+  constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
+    this.def = def;
+    this.#className = className;
+    this.#compare = byKey(key);
+    this.#context = context;
+  }
+
+  /** The documents, as last read. */
+  get docs(): readonly object[] {
+    return this.#docs;
+  }
+
+  /** Keeps the view up to date from now on, listeners or not. */
+  keep(): void {
+    this.#kept = true;
+    this.#schedule();
+  }
+
+  /** The documents once a whole load has ended; fails when the view ends before. */
+  whenReady(): Promise<readonly object[]> {
+    this.#whenReady ??= new Deferred();
+    if (this.#ready) this.#whenReady.resolve(this.#docs);
+    else if (this.#ended) this.#whenReady.reject(endedEarly());
+    return this.#whenReady.promise;
+  }
+
+  /** Calls back with what is held as soon as it is read, then at each change. */
+  listen(callback: LiveCallback<object>): Stop {
+    if (this.#ended) return () => {};
+    const listener: Listener = { callback, called: false };
+    this.#listeners.add(listener);
+    this.#schedule();
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** The core says that something changed. */
+  changed(): void {
+    if (this.#ended) return;
+    this.#dirty = true;
+    this.#schedule();
+  }
+
+  /** The subscription or the session is over: no more callbacks, no documents. */
+  end(): void {
+    this.#ended = true;
+    this.#dirty = false;
+    this.#listeners.clear();
+    this.#held.clear();
+    this.#docs = NONE;
+    if (!this.#ready) this.#whenReady?.reject(endedEarly());
+  }
+
+  /** A burst of changes makes one refresh, once the core's call is over. */
+  #schedule(): void {
+    if (this.#scheduled || this.#refreshing || this.#ended) return;
+    if (!this.#kept && this.#listeners.size === 0) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      void this.#refresh();
+    });
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#refreshing || this.#ended) return;
+    this.#refreshing = true;
+    try {
+      do {
+        const outcome = this.#dirty ? await this.#readOnce() : "same";
+        if (outcome !== "overtaken") this.#tell(outcome === "changed");
+      } while (this.#dirty || this.#isAwaited());
+    } catch (error) {
+      const again = this.#dirty;
+      this.#dirty = true;
+      // Not tried again by itself: the next change, or the next listener, does it.
+      queueMicrotask(() => again && this.#schedule());
+      if (!this.#ended) this.#context.onError(error);
+    } finally {
+      this.#refreshing = false;
+    }
+  }
+
+  /** Takes one listing and reads it. */
+  async #readOnce(): Promise<"changed" | "same" | "overtaken"> {
+    this.#dirty = false;
+    const listing = this.#context.core.list(this.def);
+    const added = [...listing.ids].filter((id) => !this.#held.has(id));
+    const loaded = await this.#context.documents.load(this.#className, added);
+    // Shown now, a document whose new version overtook the reading would be missing for a moment.
+    if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
+    const becameReady = listing.ready !== this.#ready;
+    this.#ready = listing.ready;
+    const changed = this.#apply(new Set(listing.ids), loaded.documents);
+    if (this.#ready) this.#whenReady?.resolve(this.#docs);
+    return changed || becameReady ? "changed" : "same";
+  }
+
+  #apply(members: Set<number>, added: Map<number, object>): boolean {
+    const left = [...this.#held].filter(([id]) => !members.has(id));
+    if (left.length === 0 && added.size === 0) return false;
+    const removed = new Set(left.map(([, document]) => document));
+    for (const [id] of left) this.#held.delete(id);
+    for (const [id, document] of added) this.#held.set(id, document);
+    const kept = removed.size > 0 ? this.#docs.filter((document) => !removed.has(document)) : this.#docs;
+    this.#docs = Object.freeze(merge(kept, [...added.values()].sort(this.#compare), this.#compare));
+    return true;
+  }
+
+  /** Whether a listener still waits for its first call. */
+  #isAwaited(): boolean {
+    return [...this.#listeners].some((listener) => !listener.called);
+  }
+
+  #tell(changed: boolean): void {
+    const state: LiveState = Object.freeze({ ready: this.#ready });
+    const docs = this.#docs;
+    for (const listener of [...this.#listeners]) {
+      // A callback may stop another one, or end the subscription.
+      if (!this.#listeners.has(listener) || (listener.called && !changed)) continue;
+      listener.called = true;
+      callSafely(listener.callback, docs, state);
+    }
+  }
+}
+
+/** A promise that is settled from outside; a rejection that nobody awaits is not an error of the application. */
+class Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve!: (value: T) => void;
+  reject!: (error: unknown) => void;
+
+  constructor() {
+    this.promise = new Promise<T>((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    this.promise.catch(() => {});
+  }
+}
+
+function endedEarly(): Error {
+  return raise("closed", "the subscription ended before its first load did");
+}

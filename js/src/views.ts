@@ -1,0 +1,89 @@
+import type { Core } from "./core.js";
+import type { Documents } from "./documents.js";
+import type { SchemaDeclaration } from "./schema-types.js";
+import { View, type LiveCallback, type Stop } from "./view.js";
+
+/** The documents of a match, kept up to date: the same object for the same match. */
+export interface Collection<T> {
+  /** What is held now, in the order of the keys: the same frozen array until something changes. */
+  readonly docs: readonly T[];
+  /** Resolves, with the documents, once a whole load has ended; at once if one ended before. */
+  readonly ready: Promise<readonly T[]>;
+  /** Calls back with the documents as soon as they are read, then at each change. */
+  subscribe(callback: LiveCallback<T>): Stop;
+}
+
+/** The views of a session, by def. */
+export class Views {
+  readonly #core: Pick<Core, "list" | "subscribe">;
+  readonly #classes: SchemaDeclaration;
+  readonly #documents: Documents;
+  readonly #onError: (error: unknown) => void;
+  readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
+
+  constructor(
+    core: Pick<Core, "list" | "subscribe">,
+    classes: SchemaDeclaration,
+    documents: Documents,
+    onError: (error: unknown) => void,
+  ) {
+    this.#core = core;
+    this.#classes = classes;
+    this.#documents = documents;
+    this.#onError = onError;
+  }
+
+  /** Subscribes to a def of that class, and calls back. */
+  live(className: string, def: string, callback: LiveCallback<object>): Stop {
+    return this.#open(className, def).view.listen(callback);
+  }
+
+  /** Subscribes to a def of that class, and keeps its documents at hand. */
+  collection(className: string, def: string): Collection<object> {
+    const entry = this.#open(className, def);
+    entry.collection ??= collectionOf(entry.view);
+    return entry.collection;
+  }
+
+  /** The core says that these defs changed, and that those ids are of no use any more. */
+  changed(defs: readonly string[], gone: Uint32Array): void {
+    this.#documents.evict(gone);
+    for (const def of defs) this.#byDef.get(def)?.view.changed();
+  }
+
+  /** The subscription to a def is over. */
+  end(def: string): void {
+    this.#byDef.get(def)?.view.end();
+    this.#byDef.delete(def);
+  }
+
+  /** The session is over. */
+  endAll(): void {
+    for (const def of [...this.#byDef.keys()]) this.end(def);
+    this.#documents.clear();
+  }
+
+  #open(className: string, def: string): { view: View; collection?: Collection<object> } {
+    const known = this.#byDef.get(def);
+    if (known) return known;
+    this.#core.subscribe(def);
+    const key = this.#classes[className]?.key ?? [];
+    const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
+    const opened = { view: new View(def, className, key, context) };
+    this.#byDef.set(def, opened);
+    return opened;
+  }
+}
+
+function collectionOf(view: View): Collection<object> {
+  view.keep();
+  return Object.freeze({
+    get docs() {
+      return view.docs;
+    },
+    get ready() {
+      return view.whenReady();
+    },
+    subscribe: (callback: LiveCallback<object>) => view.listen(callback),
+  });
+}
