@@ -1,0 +1,27 @@
+# Shared by the scripts of this folder: `. "$(dirname "$0")/lib.sh"` first. Leaves one in the repository's root.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PWD/node_modules/.bin:$PATH"
+
+say() { printf '\033[1m-- %s\033[0m\n' "$*"; }
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The version of a crate that Cargo.lock pins.
+locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p;q}" Cargo.lock; }
+
+target_dir() { printf '%s' "${CARGO_TARGET_DIR:-target}"; }
+
+# Installs Debian packages where one may; elsewhere asks for them by name.
+apt_install() {
+  if ! have apt-get; then die "install by your system's means: $*"; fi
+  if [ "$(id -u)" != 0 ]; then die "not root. Install these packages first: sudo apt-get install $*"; fi
+  say "Installing $* with apt-get"
+  DEBIAN_FRONTEND=noninteractive apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
+}
