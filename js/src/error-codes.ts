@@ -33,6 +33,7 @@ export type ErrorCode =
   | "contention"
   | "order_gap"
   | "session_reused"
+  | "bad_cursor"
   | "forgotten"
   | "wrong_passphrase"
   | "store_damaged"
