@@ -16,7 +16,11 @@ pub mod crypto;
 mod error;
 pub mod limits;
 pub mod model;
+pub mod rest;
 pub mod session;
 pub mod store;
+pub mod sync;
+#[cfg(target_family = "wasm")]
+pub mod web;
 
 pub use error::{Code, Error, Kind, Result};

@@ -60,7 +60,7 @@ impl Header {
         by: WrapKind,
         x: &DerivedKey,
         rounds: u32,
-        random: &mut impl Random,
+        random: &mut dyn Random,
     ) -> Result<(Self, AccountKey)> {
         let mut store_id = [0; 16];
         random.fill(&mut store_id)?;
@@ -134,7 +134,7 @@ impl Header {
         by: WrapKind,
         x: &DerivedKey,
         rounds: u32,
-        random: &mut impl Random,
+        random: &mut dyn Random,
     ) -> Result<Self> {
         let mut header = self.clone();
         header.wraps.retain(|wrap| wrap.by != by);
@@ -157,7 +157,7 @@ fn wrap(
     x: &DerivedKey,
     key: &AccountKey,
     store_id: &[u8; 16],
-    random: &mut impl Random,
+    random: &mut dyn Random,
 ) -> Result<Wrap> {
     if by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&rounds) {
         return fail(Code::BadOption, format!("rounds must be {} to {}", KDF_ROUNDS.0, KDF_ROUNDS.1));

@@ -41,7 +41,7 @@ pub struct AccountKey(pub(super) [u8; 32]);
 
 impl AccountKey {
     /// A new K.
-    pub fn make(random: &mut impl Random) -> Result<Self> {
+    pub fn make(random: &mut dyn Random) -> Result<Self> {
         let mut key = AccountKey([0; 32]);
         random.fill(&mut key.0)?;
         Ok(key)

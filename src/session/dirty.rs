@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::document::DocKey;
+use super::document::{DocKey, PageRef};
 use crate::model::{Def, Pk};
 
 /// Names of what must be written.
@@ -17,12 +17,18 @@ pub struct Dirty {
     pub collections: HashSet<Def>,
     /// The epoch, or another field of the whole.
     pub head: bool,
+    /// Places at rest of documents that are gone. Freeing one twice is harmless.
+    pub freed: Vec<PageRef>,
 }
 
 impl Dirty {
     /// Whether everything is at rest.
     pub fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.links.is_empty() && self.collections.is_empty() && !self.head
+        self.documents.is_empty()
+            && self.links.is_empty()
+            && self.collections.is_empty()
+            && !self.head
+            && self.freed.is_empty()
     }
 
     /// Adds what a batch that failed did not write.
@@ -31,5 +37,6 @@ impl Dirty {
         self.links.extend(other.links);
         self.collections.extend(other.collections);
         self.head |= other.head;
+        self.freed.extend(other.freed);
     }
 }

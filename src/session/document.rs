@@ -21,8 +21,8 @@ pub struct PageRef {
 pub enum Content {
     /// In memory; not at rest, or not yet.
     Resident(Data),
-    /// On the device only.
-    AtRest(PageRef),
+    /// On the device only, where `rest` says.
+    AtRest,
     /// Found damaged: asked for again (R14).
     Lost,
 }
@@ -38,6 +38,8 @@ pub struct Document {
     pub max_life: Option<u64>,
     /// The data.
     pub content: Content,
+    /// Where the last version that was written rests; an older one than `at` until the next batch is.
+    pub rest: Option<PageRef>,
     /// The defs that hold it, ascending; the version of each link stands in the collection (R2).
     pub defs: Vec<Def>,
 }

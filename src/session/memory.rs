@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::collection::Collection;
 use super::dirty::Dirty;
-use super::document::{Content, DocKey, Document};
+use super::document::{Content, DocKey, Document, PageRef};
 use super::stamp::Stamp;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
@@ -216,24 +216,32 @@ impl Memory {
         self.dirty.is_empty()
     }
 
-    /// Marks everything as not at rest.
-    pub(crate) fn dirty_mut(&mut self) -> &mut Dirty {
-        &mut self.dirty
-    }
-
     /// The defs that changed and the ids of no use any more, since the last call.
     pub fn take_changes(&mut self) -> (Vec<Def>, Vec<u32>) {
         (self.changed.drain().collect(), std::mem::take(&mut self.gone))
     }
 
-    /// Says where a document's data rests now, if the version written is still the one held.
-    pub fn settle_content(&mut self, key: &DocKey, at: Stamp, content: Content) -> bool {
+    /// A version of a document was written: its data rests there. A document that has left meanwhile frees the place
+    /// at the next batch.
+    pub(crate) fn settle_at_rest(&mut self, key: &DocKey, at: Stamp, place: PageRef) {
         match self.documents.get_mut(key) {
-            Some(document) if document.at == at => {
-                document.content = content;
-                true
+            Some(document) => {
+                document.rest = Some(place);
+                if document.at == at && matches!(document.content, Content::Resident(_)) {
+                    document.content = Content::AtRest;
+                }
             }
-            _ => false,
+            None => self.dirty.freed.push(place),
+        }
+    }
+
+    /// Brings a document's data back into memory, to be written anew: its page is being given up.
+    pub(crate) fn reload(&mut self, key: &DocKey, at: Stamp, data: crate::codec::Data) {
+        if let Some(document) = self.documents.get_mut(key) {
+            if document.at == at && matches!(document.content, Content::AtRest) {
+                document.content = Content::Resident(data);
+                self.dirty.documents.insert(key.clone());
+            }
         }
     }
 
@@ -260,7 +268,21 @@ impl Memory {
             document.content = content;
             self.changed.extend(document.defs.iter().cloned());
         } else {
-            self.documents.insert(key.clone(), Document { id, at, max_life, content, defs: Vec::new() });
+            self.documents
+                .insert(key.clone(), Document { id, at, max_life, content, rest: None, defs: Vec::new() });
+        }
+    }
+
+    /// Names a restored document, and watches the end of its life.
+    pub(super) fn index_restored(&mut self, key: &DocKey) {
+        let id = self.next_id;
+        self.next_id += 1;
+        if let Some(document) = self.documents.get_mut(key) {
+            document.id = id;
+            self.by_id.insert(id, key.clone());
+            if let Some(minutes) = document.max_life {
+                self.lives.insert((minutes, key.clone()));
+            }
         }
     }
 
@@ -320,6 +342,7 @@ impl Memory {
                 self.lives.remove(&(minutes, key.clone()));
             }
             self.dirty.documents.insert(key.clone());
+            self.dirty.freed.extend(document.rest);
         }
     }
 

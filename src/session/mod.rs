@@ -7,13 +7,16 @@ mod dirty;
 mod document;
 mod memory;
 pub mod query;
+mod restore;
 mod set;
 mod stamp;
 
+pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};
 pub use collection::{Collection, Load};
 pub use dirty::Dirty;
 pub use document::{Content, DocKey, Document, PageRef};
 pub use memory::{EpochChange, Memory};
+pub use restore::{DocumentAtRest, Missing};
 pub use set::{Member, Upgrade, VersionedSet};
 pub use stamp::Stamp;

@@ -148,6 +148,12 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         }
     }
 
+    /// Puts the version back as it was at rest.
+    pub fn restore_v(&mut self, v: S) {
+        self.v = v;
+        self.horizon = v;
+    }
+
     /// Puts a member or a mark back as it was at rest.
     pub fn restore(&mut self, key: K, member: Option<Member<S>>, mark: Option<S>) {
         match member {

@@ -1,0 +1,130 @@
+//! The whole state as records of a bounded size, and one batch's changes as one record.
+
+use std::collections::BTreeMap;
+
+use super::delta::{CollectionState, Delta, DocumentState, Head, LinkState};
+use crate::model::{Def, Name, Pk};
+use crate::session::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
+
+/// Entries of a record of the checkpoint: about 256 KiB.
+const CHUNK_ENTRIES: usize = 6_000;
+
+/// Where this batch puts documents, beside where the others rest already.
+pub type Places = BTreeMap<DocKey, PageRef>;
+
+pub fn head_of(memory: &Memory, session: &str) -> Head {
+    let (epoch, era) = memory.epoch();
+    Head { session: session.to_owned(), epoch: epoch.cloned(), era, schema: memory.schema().to_json() }
+}
+
+fn collection_state(memory: &Memory, def: &Def) -> Option<CollectionState> {
+    let collection = memory.collection(def)?;
+    Some(CollectionState { v: collection.set.v(), ready: collection.ready, load: collection.load.clone() })
+}
+
+fn document_state(memory: &Memory, key: &DocKey, places: &Places) -> Option<DocumentState> {
+    let document = memory.document(key)?;
+    let place = places.get(key).copied().or(document.rest)?;
+    Some(DocumentAtRest { at: document.at, max_life: document.max_life, place }.into())
+}
+
+fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkState {
+    let set = memory.collection(def).map(|collection| &collection.set);
+    LinkState::new(pk.clone(), set.and_then(|s| s.member(pk)), set.and_then(|s| s.mark(pk)))
+}
+
+/// What those names stand for now.
+pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -> Delta {
+    let mut delta = Delta { head: dirty.head.then(|| head_of(memory, session)), ..Delta::default() };
+    let mut defs: Vec<&Def> = dirty.collections.iter().collect();
+    defs.sort_unstable();
+    delta.collections = defs.into_iter().map(|def| (def.clone(), collection_state(memory, def))).collect();
+    let mut documents: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>> = BTreeMap::new();
+    for key in &dirty.documents {
+        let state = document_state(memory, key, places);
+        documents.entry(memory.class(key.0).name()).or_default().push((key.1.clone(), state));
+    }
+    delta.documents = sorted(documents);
+    let mut links: BTreeMap<&Def, Vec<LinkState>> = BTreeMap::new();
+    // The links of a subscription that ended go with it.
+    for (def, pk) in dirty.links.iter().filter(|(def, _)| memory.collection(def).is_some()) {
+        links.entry(def).or_default().push(link_state(memory, def, pk));
+    }
+    delta.links = links
+        .into_iter()
+        .map(|(def, mut states)| {
+            states.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            (def.clone(), states)
+        })
+        .collect();
+    delta
+}
+
+fn sorted(
+    map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>,
+) -> Vec<(Name, Vec<(Pk, Option<DocumentState>)>)> {
+    map.into_iter()
+        .map(|(name, mut states)| {
+            states.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            (name.clone(), states)
+        })
+        .collect()
+}
+
+/// The whole state. The first two records both hold the head and every subscription: losing one loses neither.
+pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
+    let mut defs: Vec<&Def> = memory.collections().map(|(def, _)| def).collect();
+    defs.sort_unstable();
+    let lead = Delta {
+        head: Some(head_of(memory, session)),
+        collections: defs.iter().map(|def| ((*def).clone(), collection_state(memory, def))).collect(),
+        ..Delta::default()
+    };
+    let mut deltas = vec![lead.clone(), lead];
+    let mut chunk = Chunk::default();
+    let mut keys: Vec<&DocKey> = memory.documents().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    for key in keys {
+        if let Some(state) = document_state(memory, key, places) {
+            let name = memory.class(key.0).name();
+            match chunk.delta.documents.last_mut() {
+                Some((last, states)) if last == name => states.push((key.1.clone(), Some(state))),
+                _ => chunk.delta.documents.push((name.clone(), vec![(key.1.clone(), Some(state))])),
+            }
+            chunk.count(&mut deltas);
+        }
+    }
+    for def in defs {
+        let set = &memory.collection(def).expect("listed").set;
+        let mut pks: Vec<&Pk> = set.keys().chain(set.marks().map(|(pk, _)| pk)).collect();
+        pks.sort_unstable();
+        for pk in pks {
+            let state = link_state(memory, def, pk);
+            match chunk.delta.links.last_mut() {
+                Some((last, states)) if last == def => states.push(state),
+                _ => chunk.delta.links.push((def.clone(), vec![state])),
+            }
+            chunk.count(&mut deltas);
+        }
+    }
+    if chunk.entries > 0 {
+        deltas.push(chunk.delta);
+    }
+    deltas
+}
+
+#[derive(Default)]
+struct Chunk {
+    delta: Delta,
+    entries: usize,
+}
+
+impl Chunk {
+    fn count(&mut self, deltas: &mut Vec<Delta>) {
+        self.entries += 1;
+        if self.entries >= CHUNK_ENTRIES {
+            deltas.push(std::mem::take(&mut self.delta));
+            self.entries = 0;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! State records: what one batch changed of documents' places, collections, links and marks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error, Result};
+use crate::model::{Def, Epoch, Name, Pk};
+use crate::session::{DocumentAtRest, Load, Member, PageRef, Stamp};
+
+/// A state record. The checkpoint is the records `base .. base + chunks`; the log goes on from there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StateRecord {
+    /// Its own number: contiguous, so that a missing record is noticed.
+    pub number: u64,
+    /// The number of the first record of the checkpoint that it stands on.
+    pub base: u64,
+    /// How many records the checkpoint has.
+    pub chunks: u32,
+    /// The first number that no page has used.
+    pub next_page: u64,
+    /// What changed; in a checkpoint, what there is.
+    pub delta: Delta,
+}
+
+/// Changes, each telling the state after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delta {
+    /// The fields of the whole.
+    pub head: Option<Head>,
+    /// Collections, or `None` where a subscription ended.
+    pub collections: Vec<(Def, Option<CollectionState>)>,
+    /// Documents by class, or `None` where one left.
+    pub documents: Vec<(Name, Vec<(Pk, Option<DocumentState>)>)>,
+    /// Links and marks by def.
+    pub links: Vec<(Def, Vec<LinkState>)>,
+}
+
+/// The fields of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// The store's random name (R11).
+    pub session: String,
+    /// The epoch of the server's database, once known.
+    pub epoch: Option<Epoch>,
+    /// Its era.
+    pub era: u32,
+    /// The schema under which the store was written.
+    pub schema: String,
+}
+
+/// A collection's own fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollectionState {
+    /// The version up to which every change is known.
+    pub v: Stamp,
+    /// Whether a whole load has ended once.
+    pub ready: bool,
+    /// The load under way.
+    pub load: Option<Load>,
+}
+
+/// A document's version and place: era, v, end of life, page, slot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DocumentState(u32, u64, Option<u64>, u64, u32);
+
+impl From<DocumentAtRest> for DocumentState {
+    fn from(d: DocumentAtRest) -> Self {
+        DocumentState(d.at.era, d.at.v, d.max_life, d.place.page, d.place.slot)
+    }
+}
+
+impl From<DocumentState> for DocumentAtRest {
+    fn from(d: DocumentState) -> Self {
+        DocumentAtRest { at: Stamp::new(d.0, d.1), max_life: d.2, place: PageRef { page: d.3, slot: d.4 } }
+    }
+}
+
+/// A link (its version, and whether it is confirmed) and a mark: both absent where nothing is remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkState(pub Pk, Option<(u32, u64, bool)>, Option<(u32, u64)>);
+
+impl LinkState {
+    /// The state of one pk in a def.
+    pub fn new(pk: Pk, member: Option<Member<Stamp>>, mark: Option<Stamp>) -> Self {
+        LinkState(pk, member.map(|m| (m.at.era, m.at.v, m.confirmed)), mark.map(|m| (m.era, m.v)))
+    }
+
+    /// The link.
+    pub fn member(&self) -> Option<Member<Stamp>> {
+        self.1.map(|(era, v, confirmed)| Member { at: Stamp::new(era, v), confirmed })
+    }
+
+    /// The mark.
+    pub fn mark(&self) -> Option<Stamp> {
+        self.2.map(|(era, v)| Stamp::new(era, v))
+    }
+}
+
+impl StateRecord {
+    /// The plain bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        rmp_serde::to_vec(self).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    /// Reads a record; `record_damaged` where the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        rmp_serde::from_slice(bytes).map_err(|_| Error::new(Code::RecordDamaged, "not a state record"))
+    }
+}

@@ -1,0 +1,24 @@
+//! How the memory is laid out at rest (docs/format.md): the only place that knows what a record means.
+//!
+//! Documents' data rests in *pages*, many rows sealed as one record, since the number of records is what costs.
+//! What is needed to open (documents' versions and places, collections, links, marks) rests in *state records*: a
+//! checkpoint, then a log of changes. Every record is written once, under a number that is never used again, so that
+//! what was altered, swapped or put back from an earlier time is found out (R14).
+
+mod checkpoint;
+mod delta;
+mod open;
+mod page;
+mod pages;
+mod writer;
+
+pub use open::{Damage, Opened, open};
+pub use page::PageRow;
+pub use writer::{Receipt, Rest};
+
+/// Decoders of bytes at rest, for the fuzz targets and the corpus.
+#[cfg(any(test, feature = "testing"))]
+pub mod decoders {
+    pub use super::delta::StateRecord;
+    pub use super::page::decode_page;
+}

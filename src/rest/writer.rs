@@ -1,0 +1,248 @@
+//! Building batches: new pages, one state record (or a checkpoint), and the deletion of what is of no use any more.
+
+use super::checkpoint::{self, Places};
+use super::delta::{Delta, StateRecord};
+use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
+use super::pages::Pages;
+use crate::crypto::{Random, StoreKeys};
+use crate::error::Result;
+use crate::session::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
+use crate::store::{Batch, Durability, RecordKey, Table};
+
+/// Bytes of the log below which it is never folded into a checkpoint.
+const LOG_BYTES_MIN: usize = 256 << 10;
+
+/// Pages with at most this many rows in use are worth rewriting, once there are this many of them.
+const SPARSE_ROWS: u32 = 16;
+const SPARSE_PAGES: usize = 64;
+
+/// The layout's own state: which numbers are used, and what the pages hold.
+pub struct Rest {
+    pub(super) keys: StoreKeys,
+    pub(super) session: String,
+    pub(super) next_record: u64,
+    pub(super) base: u64,
+    pub(super) chunks: u32,
+    pub(super) log_bytes: usize,
+    pub(super) checkpoint_bytes: usize,
+    pub(super) pages: Pages,
+    /// Records that were found damaged: deleted with the next checkpoint, which is due at once.
+    pub(super) strays: Vec<RecordKey>,
+}
+
+/// What a batch will have done once it is committed.
+pub struct Receipt {
+    dirty: Dirty,
+    placed: Vec<(DocKey, Stamp, PageRef)>,
+    pages: Pages,
+    next_record: u64,
+    base: u64,
+    chunks: u32,
+    log_bytes: usize,
+    checkpoint_bytes: usize,
+    is_checkpoint: bool,
+}
+
+impl Rest {
+    /// The layout of a new store, with nothing in it.
+    pub fn new(keys: StoreKeys, session: String) -> Self {
+        Rest {
+            keys,
+            session,
+            next_record: 0,
+            base: 0,
+            chunks: 0,
+            log_bytes: 0,
+            checkpoint_bytes: 0,
+            pages: Pages::default(),
+            strays: Vec::new(),
+        }
+    }
+
+    /// The store's random name (R11).
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// The batch that brings the device to the memory's state; `None` where it is there already.
+    pub fn batch(
+        &mut self,
+        memory: &mut Memory,
+        random: &mut dyn Random,
+    ) -> Result<Option<(Batch, Receipt)>> {
+        if memory.is_clean() && self.strays.is_empty() && self.chunks > 0 {
+            return Ok(None);
+        }
+        let dirty = memory.take_dirty();
+        match self.build(memory, &dirty, random) {
+            Ok((batch, mut receipt)) => {
+                receipt.dirty = dirty;
+                Ok(Some((batch, receipt)))
+            }
+            Err(error) => {
+                memory.put_back_dirty(dirty);
+                Err(error)
+            }
+        }
+    }
+
+    fn build(&mut self, memory: &Memory, dirty: &Dirty, random: &mut dyn Random) -> Result<(Batch, Receipt)> {
+        let mut batch = Batch::default();
+        let mut pages = self.pages.clone();
+        let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
+        // A page number is spent even where the batch fails: no number names two contents.
+        self.pages.next = pages.next;
+        let mut freed = dirty.freed.clone();
+        freed.extend(placed.iter().filter_map(|(key, _, _)| memory.document(key)?.rest));
+        for place in freed {
+            if pages.free(place) {
+                batch.deletes.push((Table::Pages, self.keys.record_key(Table::Pages, place.page)));
+            }
+        }
+        let places: Places = placed.iter().map(|(key, _, place)| (key.clone(), *place)).collect();
+        let due = self.chunks == 0
+            || !self.strays.is_empty()
+            || self.log_bytes > LOG_BYTES_MIN.max(self.checkpoint_bytes);
+        let deltas = if due {
+            checkpoint::whole(memory, &self.session, &places)
+        } else {
+            vec![checkpoint::changes(memory, dirty, &self.session, &places)]
+        };
+        let receipt = self.write_state(deltas, due, pages, placed, &mut batch, random)?;
+        batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
+        Ok((batch, receipt))
+    }
+
+    /// Puts the data of changed documents into new pages; those of one collection side by side.
+    fn place(
+        &self,
+        memory: &Memory,
+        dirty: &Dirty,
+        pages: &mut Pages,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<Vec<(DocKey, Stamp, PageRef)>> {
+        let mut resident: Vec<(&DocKey, &crate::session::Document)> = dirty
+            .documents
+            .iter()
+            .filter_map(|key| Some((key, memory.document(key)?)))
+            .filter(|(_, document)| matches!(document.content, Content::Resident(_)))
+            .collect();
+        resident.sort_unstable_by(|(a, x), (b, y)| (x.defs.first(), *a).cmp(&(y.defs.first(), *b)));
+        let mut placed = Vec::with_capacity(resident.len());
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (key, document) in resident {
+            let Content::Resident(data) = &document.content else { continue };
+            let place = PageRef { page: pages.next, slot: rows.len() as u32 };
+            placed.push((key.clone(), document.at, place));
+            pages.occupy(place);
+            bytes += data.as_bytes().len();
+            let class = memory.class(key.0).name().clone();
+            rows.push(PageRow { class, pk: key.1.clone(), at: document.at, data: data.clone() });
+            if bytes >= PAGE_ROWS_BYTES {
+                self.seal_page(&rows, pages, batch, random)?;
+                rows.clear();
+                bytes = 0;
+            }
+        }
+        if !rows.is_empty() {
+            self.seal_page(&rows, pages, batch, random)?;
+        }
+        Ok(placed)
+    }
+
+    fn seal_page(
+        &self,
+        rows: &[PageRow],
+        pages: &mut Pages,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<()> {
+        let key = self.keys.record_key(Table::Pages, pages.next);
+        pages.next += 1;
+        let sealed = self.keys.seal(Table::Pages, key, &encode_page(rows)?, random)?;
+        batch.puts.push((Table::Pages, key, sealed.into_bytes()));
+        Ok(())
+    }
+
+    fn write_state(
+        &self,
+        deltas: Vec<Delta>,
+        is_checkpoint: bool,
+        pages: Pages,
+        placed: Vec<(DocKey, Stamp, PageRef)>,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<Receipt> {
+        let first = self.next_record;
+        let (base, chunks) =
+            if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
+        let mut written = 0;
+        let count = deltas.len() as u64;
+        for (number, delta) in (first..).zip(deltas) {
+            let record = StateRecord { number, base, chunks, next_page: pages.next, delta };
+            let key = self.keys.record_key(Table::State, number);
+            let sealed = self.keys.seal(Table::State, key, &record.encode()?, random)?.into_bytes();
+            written += sealed.len();
+            batch.puts.push((Table::State, key, sealed));
+        }
+        if is_checkpoint {
+            let old = (self.base..first).map(|number| self.keys.record_key(Table::State, number));
+            batch.deletes.extend(old.chain(self.strays.iter().copied()).map(|key| (Table::State, key)));
+        }
+        Ok(Receipt {
+            dirty: Dirty::default(),
+            placed,
+            pages,
+            next_record: first + count,
+            base,
+            chunks,
+            log_bytes: if is_checkpoint { 0 } else { self.log_bytes + written },
+            checkpoint_bytes: if is_checkpoint { written } else { self.checkpoint_bytes },
+            is_checkpoint,
+        })
+    }
+
+    /// The batch is on the device: the memory's data rests there now.
+    pub fn committed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        self.pages = receipt.pages;
+        self.next_record = receipt.next_record;
+        self.base = receipt.base;
+        self.chunks = receipt.chunks;
+        self.log_bytes = receipt.log_bytes;
+        self.checkpoint_bytes = receipt.checkpoint_bytes;
+        if receipt.is_checkpoint {
+            self.strays.clear();
+        }
+        for (key, at, place) in receipt.placed {
+            memory.settle_at_rest(&key, at, place);
+        }
+    }
+
+    /// Nothing of the batch is on the device: its changes are due again.
+    pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        memory.put_back_dirty(receipt.dirty);
+    }
+
+    /// The name of a page.
+    pub fn page_key(&self, page: u64) -> RecordKey {
+        self.keys.record_key(Table::Pages, page)
+    }
+
+    /// Opens a page found on the device; `record_damaged` where it is not what was written there.
+    pub fn open_page(&self, page: u64, sealed: &[u8]) -> Result<Vec<PageRow>> {
+        let plain = self.keys.open(Table::Pages, self.page_key(page), sealed)?;
+        super::page::decode_page(&plain)
+    }
+
+    /// Pages that hold few rows in use, once there are enough of them: rewriting them together saves records.
+    pub fn sparse_pages(&self) -> Vec<u64> {
+        let sparse = self.pages.sparse(SPARSE_ROWS, SPARSE_PAGES);
+        if sparse.len() < SPARSE_PAGES { Vec::new() } else { sparse }
+    }
+
+    /// How many pages there are, and how many documents rest in them.
+    pub fn page_counts(&self) -> (usize, u64) {
+        (self.pages.len(), self.pages.rows())
+    }
+}

@@ -1,0 +1,50 @@
+//! Reconnection: exponential delay with full jitter, 100 ms to 30 s.
+
+use crate::crypto::Random;
+use crate::error::Result;
+use crate::limits::BACKOFF_MS;
+
+/// How long to wait after each failure in a row.
+#[derive(Clone, Debug, Default)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The delay after one more failure: uniform between nothing and the exponential bound.
+    pub fn next_ms(&mut self, random: &mut dyn Random) -> Result<u64> {
+        let bound = BACKOFF_MS.0.saturating_mul(1 << self.failures.min(20)).min(BACKOFF_MS.1);
+        self.failures = self.failures.saturating_add(1);
+        random.below(bound + 1)
+    }
+
+    /// It worked, or there is a reason to try at once.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Failures in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::SeededRandom;
+
+    #[test]
+    fn delays_grow_to_the_bound_and_are_spread() {
+        let (mut backoff, mut random) = (Backoff::default(), SeededRandom::new(4));
+        let mut bound = BACKOFF_MS.0;
+        for _ in 0..12 {
+            assert!(backoff.next_ms(&mut random).unwrap() <= bound);
+            bound = (bound * 2).min(BACKOFF_MS.1);
+        }
+        let late: Vec<u64> = (0..100).map(|_| backoff.next_ms(&mut random).unwrap()).collect();
+        assert!(late.iter().any(|ms| *ms < 10_000) && late.iter().any(|ms| *ms > 20_000), "{late:?}");
+        backoff.reset();
+        assert!(backoff.next_ms(&mut random).unwrap() <= BACKOFF_MS.0);
+    }
+}

@@ -1,0 +1,63 @@
+//! Going to rest: one batch in flight, built from the memory as it is; and the rewriting of sparse pages.
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::reads::{Purpose, Reading};
+use super::status::StorageState;
+use crate::error::{Code, Result};
+
+/// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
+const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
+
+impl Machine {
+    pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
+        let Some(rest) = &mut self.rest else {
+            // In incognito there is no device to be behind of.
+            self.memory.take_dirty();
+            return Ok(());
+        };
+        if self.committing.is_some() || now < self.commit_not_before_ms {
+            return Ok(());
+        }
+        if let Some((batch, receipt)) = rest.batch(&mut self.memory, &mut *self.random)? {
+            self.committing = Some(receipt);
+            self.effects.push(Effect::Commit(batch));
+        }
+        Ok(())
+    }
+
+    pub(super) fn committed(&mut self, result: Result<()>) -> Result<()> {
+        let (Some(receipt), Some(rest)) = (self.committing.take(), &mut self.rest) else { return Ok(()) };
+        match result {
+            Ok(()) => {
+                rest.committed(&mut self.memory, receipt);
+                self.commit_failures = 0;
+                self.storage = StorageState::Ok;
+            }
+            Err(error) => {
+                rest.failed(&mut self.memory, receipt);
+                let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
+                self.commit_failures += 1;
+                self.commit_not_before_ms = self.clock.mono_ms + delay;
+                let is_full = error.code() == Code::StorageFull;
+                self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
+                self.error = Some(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads sparse pages, to write their documents anew together: records are what costs.
+    pub(super) fn advance_compaction(&mut self) {
+        let Some(rest) = &self.rest else { return };
+        if self.committing.is_some() || !self.memory.is_clean() || self.reads.is_compacting() {
+            return;
+        }
+        let pages = rest.sparse_pages();
+        if !pages.is_empty() {
+            let keys = pages.iter().map(|page| rest.page_key(*page)).collect();
+            let ticket = self.reads.start(Reading { pages, purpose: Purpose::Compact });
+            self.effects.push(Effect::ReadPages { ticket, keys });
+        }
+    }
+}

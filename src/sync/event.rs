@@ -1,0 +1,204 @@
+//! What happens to the machine, and what it wants done.
+
+use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
+use crate::error::{Error, Result};
+use crate::model::{Def, Name, Pk};
+use crate::session::query::Predicate;
+use crate::store::{Batch, RecordKey};
+
+/// The time as the driver knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// Milliseconds since 1970 by the device's clock, which may be wrong and may jump.
+    pub wall_ms: u64,
+    /// Milliseconds since some moment, never going back: what delays are counted in.
+    pub mono_ms: u64,
+}
+
+/// How the session works (DESIGN §1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Server and device.
+    Synced,
+    /// Server only: nothing is ever written.
+    Incognito,
+    /// Device only: the server is never contacted.
+    Avion,
+}
+
+impl Mode {
+    /// The name that the application uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Synced => "synced",
+            Mode::Incognito => "incognito",
+            Mode::Avion => "avion",
+        }
+    }
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// What was found.
+    pub error: Error,
+    /// Milliseconds that the server asked to wait.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { error, retry_after_ms: None }
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The session was opened: work begins.
+    Started,
+    /// The application subscribes.
+    Subscribe(Def),
+    /// The application ends a subscription.
+    Unsubscribe(Def),
+    /// A request was answered, or was not.
+    Replied {
+        /// The number that [`Effect::Send`] gave.
+        number: u64,
+        /// The reply.
+        reply: std::result::Result<SyncReply, Refusal>,
+    },
+    /// A socket is open.
+    SocketOpened {
+        /// The number that [`Effect::OpenSocket`] gave.
+        socket: u64,
+    },
+    /// A socket brought a frame; `Err` where it was none.
+    Frame {
+        /// Which socket.
+        socket: u64,
+        /// The frame.
+        frame: Result<ServerFrame>,
+    },
+    /// A socket closed, or could not be opened.
+    SocketClosed {
+        /// Which socket.
+        socket: u64,
+        /// The close code; 1006 where there was none.
+        code: u16,
+    },
+    /// The batch in flight was written, or was not.
+    Committed(Result<()>),
+    /// Pages were read, in the order asked; `None` for one that is not there.
+    PagesRead {
+        /// The ticket that [`Effect::ReadPages`] gave.
+        ticket: u64,
+        /// The sealed pages.
+        pages: Result<Vec<Option<Vec<u8>>>>,
+    },
+    /// The application wants the data of documents.
+    Read {
+        /// Names the answer; chosen by the driver, even numbers only.
+        ticket: u64,
+        /// Which versions of which documents.
+        ids: Vec<u32>,
+    },
+    /// The application wants the documents of a class that satisfy every predicate.
+    Query {
+        /// Names the answer; chosen by the driver, even numbers only.
+        ticket: u64,
+        /// The class.
+        class: Name,
+        /// The conditions.
+        predicates: Vec<Predicate>,
+    },
+    /// The application gave a token, or has none.
+    Token(Option<String>),
+    /// The device says that it has a network, or none.
+    Network(bool),
+    /// The page became visible.
+    Visible,
+    /// The application changed the mode: `synced` and `avion` alternate.
+    SetMode(Mode),
+    /// The moment of [`Effect::WakeAt`] has come.
+    Woke,
+}
+
+/// A document's data, for the application.
+#[derive(Clone, Debug)]
+pub struct ReadRow {
+    /// The id that was asked.
+    pub id: u32,
+    /// The document's pk.
+    pub pk: Pk,
+    /// Its version.
+    pub v: u64,
+    /// Its data.
+    pub data: Data,
+}
+
+/// What to do. Effects are carried out in order; none is awaited before the next.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send a request.
+    Send {
+        /// Names the reply.
+        number: u64,
+        /// What to send.
+        request: SyncRequest,
+        /// The bearer token.
+        token: Option<String>,
+    },
+    /// The reply to a request is of no interest any more.
+    CancelSend(u64),
+    /// Open a socket.
+    OpenSocket(u64),
+    /// Say something on a socket.
+    Say {
+        /// Which socket.
+        socket: u64,
+        /// What to say.
+        request: LiveRequest,
+    },
+    /// Close a socket.
+    CloseSocket(u64),
+    /// Ask the application for a token.
+    AskToken {
+        /// The last one was refused.
+        refused: bool,
+    },
+    /// Write a batch; there is one in flight at a time.
+    Commit(Batch),
+    /// Read pages.
+    ReadPages {
+        /// Names the answer.
+        ticket: u64,
+        /// Which.
+        keys: Vec<RecordKey>,
+    },
+    /// The answer to [`Event::Read`].
+    Answer {
+        /// The event's ticket.
+        ticket: u64,
+        /// The rows that could be read, in the order asked.
+        rows: Result<Vec<ReadRow>>,
+    },
+    /// The answer to [`Event::Query`].
+    Matched {
+        /// The event's ticket.
+        ticket: u64,
+        /// The documents.
+        ids: Result<Vec<u32>>,
+    },
+    /// Tell the application what changed.
+    Changed {
+        /// Defs whose members or documents changed.
+        defs: Vec<Def>,
+        /// Ids of no use any more.
+        gone: Vec<u32>,
+    },
+    /// Tell the application that the status changed.
+    StatusChanged,
+    /// Send [`Event::Woke`] at that time, in place of any earlier wish; `None` for never.
+    WakeAt(Option<u64>),
+}

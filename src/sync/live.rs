@@ -1,0 +1,54 @@
+//! The socket: opened again with delays, given up after a silence, its registrations followed.
+
+use std::collections::BTreeSet;
+
+use super::backoff::Backoff;
+use crate::model::Def;
+
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+pub(super) enum SocketState {
+    #[default]
+    Closed,
+    Opening,
+    Open,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    pub state: SocketState,
+    /// Numbers the socket, so that events of an earlier one are told apart.
+    pub socket: u64,
+    pub backoff: Backoff,
+    /// Not before that time.
+    pub not_before_ms: u64,
+    pub last_heard_ms: u64,
+    /// Defs last said to the server; `None` where nothing was said on this socket.
+    pub said: Option<BTreeSet<Def>>,
+    /// Defs that the server has confirmed.
+    pub registered: Option<BTreeSet<Def>>,
+}
+
+impl Live {
+    /// A new socket is being opened. Gives its number.
+    pub fn open(&mut self, now_ms: u64) -> u64 {
+        self.socket += 1;
+        self.state = SocketState::Opening;
+        self.last_heard_ms = now_ms;
+        self.said = None;
+        self.registered = None;
+        self.socket
+    }
+
+    /// The socket is gone. Gives its number where it was not closed yet.
+    pub fn close(&mut self) -> Option<u64> {
+        let was = std::mem::take(&mut self.state);
+        self.said = None;
+        self.registered = None;
+        (was != SocketState::Closed).then_some(self.socket)
+    }
+
+    /// Whether an event of that socket still counts.
+    pub fn is_current(&self, socket: u64) -> bool {
+        self.socket == socket && self.state != SocketState::Closed
+    }
+}

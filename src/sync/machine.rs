@@ -1,0 +1,490 @@
+//! The machine itself: its state, the dispatch of events, and what is due after each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::event::{Clock, Effect, Event, Mode, Refusal};
+use super::live::{Live, SocketState};
+use super::pull::Pull;
+use super::reads::Reads;
+use super::status::{Damaged, Phase, Progress, Status, StorageState};
+use crate::codec::{LiveRequest, Sub, SyncRequest};
+use crate::crypto::Random;
+use crate::error::{Code, Error, Result};
+use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
+use crate::model::{Def, Name, Pk};
+use crate::rest::{Damage, Receipt, Rest};
+use crate::session::Memory;
+
+/// How the machine is set up, once.
+pub struct Config {
+    /// The mode it starts in.
+    pub mode: Mode,
+    /// Whether changes can be told at once: false for an adapter without `listen`.
+    pub has_live: bool,
+    /// Whether a silent socket is given up: false for an adapter, which has no signs of life.
+    pub watches_silence: bool,
+    /// Whether the application can be asked for a token.
+    pub has_token: bool,
+}
+
+/// The session without input or output.
+pub struct Machine {
+    pub(super) config: Config,
+    pub(super) mode: Mode,
+    pub(super) memory: Memory,
+    /// The device's layout; `None` in incognito.
+    pub(super) rest: Option<Rest>,
+    /// The store's name in incognito, where it lasts for one opening (R11).
+    session: String,
+    pub(super) random: Box<dyn Random>,
+    pub(super) clock: Clock,
+    pub(super) pull: Pull,
+    pub(super) live: Live,
+    pub(super) reads: Reads,
+    pub(super) committing: Option<Receipt>,
+    pub(super) commit_not_before_ms: u64,
+    pub(super) commit_failures: u32,
+    pub(super) storage: StorageState,
+    /// The last `now` of the server, and when it came.
+    pub(super) server_now: Option<(u64, u64)>,
+    hidden_until_ms: u64,
+    token: Option<String>,
+    pub(super) waits_for_token: bool,
+    network: bool,
+    pub(super) lost_collections: BTreeSet<Def>,
+    pub(super) error: Option<Error>,
+    pub(super) faults: BTreeMap<Def, Error>,
+    pub(super) effects: Vec<Effect>,
+    last_wake: Option<u64>,
+    last_status: String,
+}
+
+impl Machine {
+    /// A machine over an opened device, or over nothing in incognito. `session` is the name in incognito.
+    pub fn new(
+        config: Config,
+        memory: Memory,
+        rest: Option<Rest>,
+        damage: Damage,
+        session: String,
+        random: Box<dyn Random>,
+    ) -> Self {
+        let lost_collections = if damage.any() {
+            memory
+                .collections()
+                .filter(|(_, c)| c.v(memory.epoch().1) == 0)
+                .map(|(def, _)| def.clone())
+                .collect()
+        } else {
+            BTreeSet::new()
+        };
+        Machine {
+            mode: config.mode,
+            storage: if rest.is_some() { StorageState::Ok } else { StorageState::None },
+            config,
+            memory,
+            rest,
+            session,
+            random,
+            clock: Clock::default(),
+            pull: Pull::new(SUBS_MAX),
+            live: Live::default(),
+            reads: Reads::default(),
+            committing: None,
+            commit_not_before_ms: 0,
+            commit_failures: 0,
+            server_now: None,
+            hidden_until_ms: 0,
+            token: None,
+            waits_for_token: false,
+            network: true,
+            lost_collections,
+            error: None,
+            faults: BTreeMap::new(),
+            effects: Vec::new(),
+            last_wake: None,
+            last_status: String::new(),
+        }
+    }
+
+    /// Takes an event, and gives what to do.
+    pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
+        self.clock = clock;
+        if let Err(error) = self.dispatch(event) {
+            self.error = Some(error);
+        }
+        if let Err(error) = self.advance() {
+            self.error = Some(error);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn dispatch(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Started => self.start(),
+            Event::Subscribe(def) => {
+                if self.memory.subscribe(&def)? {
+                    self.pull.needed.insert(def);
+                }
+                Ok(())
+            }
+            Event::Unsubscribe(def) => {
+                self.pull.drop_def(&def);
+                self.faults.remove(&def);
+                self.lost_collections.remove(&def);
+                self.memory.unsubscribe(&def);
+                Ok(())
+            }
+            Event::Replied { number, reply } => self.replied(number, reply),
+            Event::SocketOpened { socket } => {
+                if self.live.is_current(socket) {
+                    self.live.state = SocketState::Open;
+                    self.live.last_heard_ms = self.clock.mono_ms;
+                }
+                Ok(())
+            }
+            Event::Frame { socket, frame } => self.framed(socket, frame),
+            Event::SocketClosed { socket, code } => self.socket_closed(socket, code),
+            Event::Committed(result) => self.committed(result),
+            Event::PagesRead { ticket, pages } => self.pages_read(ticket, pages),
+            Event::Read { ticket, ids } => self.read(ticket, ids),
+            Event::Query { ticket, class, predicates } => self.query(ticket, &class, predicates),
+            Event::Token(token) => {
+                self.waits_for_token = token.is_none();
+                self.token = token;
+                if self.waits_for_token && self.error.is_none() {
+                    self.error = Some(Error::new(Code::Unauthorized, "the server asks for a token"));
+                }
+                self.try_at_once();
+                Ok(())
+            }
+            Event::Network(up) => {
+                self.network = up;
+                if up {
+                    self.ask_token_again();
+                    self.try_at_once();
+                }
+                Ok(())
+            }
+            Event::Visible => {
+                self.ask_token_again();
+                self.try_at_once();
+                Ok(())
+            }
+            Event::SetMode(mode) => {
+                self.set_mode(mode);
+                Ok(())
+            }
+            Event::Woke => {
+                self.last_wake = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self) -> Result<()> {
+        self.need_all();
+        if self.config.has_token && self.mode != Mode::Avion {
+            self.waits_for_token = true;
+            self.effects.push(Effect::AskToken { refused: false });
+        }
+        Ok(())
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        if mode == self.mode {
+            return;
+        }
+        self.mode = mode;
+        // What was asked before the change of mode is dropped (R5).
+        self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
+        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.pull.answered = false;
+        self.pull.failing = false;
+        self.error = None;
+        if mode != Mode::Avion {
+            self.need_all();
+            self.try_at_once();
+            if self.config.has_token && self.token.is_none() {
+                self.waits_for_token = true;
+                self.effects.push(Effect::AskToken { refused: false });
+            }
+        }
+    }
+
+    /// Every def must be pulled.
+    pub(super) fn need_all(&mut self) {
+        self.pull.needed.extend(self.memory.collections().map(|(def, _)| def.clone()));
+        self.pull.all_at_ms = self.clock.mono_ms + PULL_EVERY_MS;
+    }
+
+    /// There is a reason to hope: delays end, but for what the server asked.
+    fn try_at_once(&mut self) {
+        self.pull.backoff.reset();
+        self.live.backoff.reset();
+        self.pull.not_before_ms = self.pull.retry_after_ms;
+        self.live.not_before_ms = self.pull.retry_after_ms;
+    }
+
+    fn ask_token_again(&mut self) {
+        if self.waits_for_token && self.config.has_token && self.mode != Mode::Avion {
+            self.effects.push(Effect::AskToken { refused: true });
+        }
+    }
+
+    /// A request failed.
+    pub(super) fn refused(&mut self, refusal: Refusal) -> Result<()> {
+        let now = self.clock.mono_ms;
+        if let Some(ms) = refusal.retry_after_ms {
+            self.pull.retry_after_ms = now + ms;
+        }
+        if refusal.error.code() == Code::Unauthorized {
+            self.token_refused();
+        } else {
+            self.pull.failing = true;
+        }
+        if refusal.error.code() == Code::TooLarge {
+            self.pull.subs_max = (self.pull.subs_max / 2).max(1);
+        }
+        let delay = self.pull.backoff.next_ms(&mut *self.random)?;
+        self.pull.not_before_ms = (now + delay).max(self.pull.retry_after_ms);
+        self.error = Some(refusal.error);
+        Ok(())
+    }
+
+    pub(super) fn token_refused(&mut self) {
+        self.token = None;
+        if !self.waits_for_token {
+            self.waits_for_token = true;
+            self.effects.push(Effect::AskToken { refused: true });
+        }
+    }
+
+    /// Whether the server may be contacted now.
+    fn is_connected(&self) -> bool {
+        self.mode != Mode::Avion && self.network && !self.waits_for_token
+    }
+
+    /// What is due after an event: nothing here depends on which event it was.
+    fn advance(&mut self) -> Result<()> {
+        let now = self.clock.mono_ms;
+        self.hide_expired();
+        if self.is_connected() {
+            self.advance_socket(now)?;
+            if now >= self.pull.all_at_ms {
+                self.need_all();
+            }
+            self.advance_pull(now);
+        }
+        self.advance_commit(now)?;
+        self.advance_compaction();
+        let (defs, gone) = self.memory.take_changes();
+        if !defs.is_empty() || !gone.is_empty() {
+            self.effects.push(Effect::Changed { defs, gone });
+        }
+        let status = format!("{:?}", self.status());
+        if status != self.last_status {
+            self.last_status = status;
+            self.effects.push(Effect::StatusChanged);
+        }
+        let wake = self.next_wake();
+        if wake != self.last_wake {
+            self.last_wake = wake;
+            self.effects.push(Effect::WakeAt(wake));
+        }
+        Ok(())
+    }
+
+    fn advance_pull(&mut self, now: u64) {
+        // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
+        let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
+        let idle = self.pull.needed.is_empty() && self.pull.repairs.is_empty();
+        if self.pull.in_flight.is_some() || idle || now < self.pull.not_before_ms || device_is_behind {
+            return;
+        }
+        let era = self.memory.epoch().1;
+        let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
+        // Long loads come last, so that they hold nothing else up.
+        defs.sort_by_key(|def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
+        let repairs: BTreeSet<Def> = self.pull.repairs.iter().take(self.pull.subs_max).cloned().collect();
+        for def in &repairs {
+            self.pull.repairs.remove(def);
+        }
+        let room = self.pull.subs_max.saturating_sub(repairs.len());
+        self.pull.needed.extend(defs.split_off(room.min(defs.len())));
+        let mut subs: Vec<Sub> =
+            repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
+        for def in defs {
+            let Some(collection) = self.memory.collection(&def) else { continue };
+            subs.push(match &collection.load {
+                Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
+                None => Sub { v: collection.v(era), def, cursor: None },
+            });
+        }
+        if subs.is_empty() {
+            return;
+        }
+        let number = self.pull.launch(&subs, repairs);
+        let request = SyncRequest { p: 1, session: self.session().to_owned(), ops: Vec::new(), subs };
+        self.effects.push(Effect::Send { number, request, token: self.token.clone() });
+    }
+
+    fn advance_socket(&mut self, now: u64) -> Result<()> {
+        if !self.config.has_live {
+            return Ok(());
+        }
+        let silent = self.config.watches_silence && now >= self.live.last_heard_ms + SOCKET_SILENCE_MS;
+        if silent && let Some(socket) = self.live.close() {
+            self.effects.push(Effect::CloseSocket(socket));
+            self.live.not_before_ms = now + self.live.backoff.next_ms(&mut *self.random)?;
+        }
+        match self.live.state {
+            SocketState::Closed
+                if now >= self.live.not_before_ms && self.memory.collections().next().is_some() =>
+            {
+                let socket = self.live.open(now);
+                self.effects.push(Effect::OpenSocket(socket));
+            }
+            SocketState::Open => {
+                let subs: BTreeSet<Def> = self.memory.collections().map(|(def, _)| def.clone()).collect();
+                if self.live.said.as_ref() != Some(&subs) {
+                    let request = LiveRequest {
+                        token: self.token.clone(),
+                        session: self.session().to_owned(),
+                        subs: subs.iter().cloned().collect(),
+                    };
+                    self.live.said = Some(subs);
+                    self.effects.push(Effect::Say { socket: self.live.socket, request });
+                }
+            }
+            SocketState::Closed | SocketState::Opening => {}
+        }
+        Ok(())
+    }
+
+    /// The time that ends documents' lives: the server's, or in avion the device's (DESIGN §3).
+    pub(super) fn life_now(&self) -> u64 {
+        match (self.mode, self.server_now) {
+            (Mode::Synced | Mode::Incognito, Some((now, at))) => now + self.clock.mono_ms.saturating_sub(at),
+            _ => self.clock.wall_ms,
+        }
+    }
+
+    fn hide_expired(&mut self) {
+        let now = self.life_now();
+        self.memory.touch_expired(self.hidden_until_ms, now);
+        self.hidden_until_ms = now;
+    }
+
+    fn next_wake(&self) -> Option<u64> {
+        let now = self.clock.mono_ms;
+        let mut times = Vec::new();
+        if self.is_connected() {
+            times.push(self.pull.all_at_ms);
+            if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
+            {
+                times.push(self.pull.not_before_ms);
+            }
+            if self.config.has_live && self.memory.collections().next().is_some() {
+                match self.live.state {
+                    SocketState::Closed => times.push(self.live.not_before_ms),
+                    _ if self.config.watches_silence => {
+                        times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS)
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if self.committing.is_none() && !self.memory.is_clean() && self.rest.is_some() {
+            times.push(self.commit_not_before_ms);
+        }
+        let life = self.life_now();
+        times.extend(self.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
+        times.into_iter().filter(|time| *time > now).min()
+    }
+
+    /// The store's random name (R11).
+    pub fn session(&self) -> &str {
+        self.rest.as_ref().map_or(&self.session, Rest::session)
+    }
+
+    /// The session memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The layout of the device, but in incognito.
+    pub fn rest(&self) -> Option<&Rest> {
+        self.rest.as_ref()
+    }
+
+    /// Whether a batch is in flight.
+    pub fn is_committing(&self) -> bool {
+        self.committing.is_some()
+    }
+
+    /// The ids of a def's documents whose life has not ended, and whether it has been loaded whole once.
+    pub fn list(&self, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
+        let collection = self.memory.collection(def)?;
+        let now = self.life_now();
+        let position = self.memory.schema().position(def.class())? as u16;
+        let documents = collection.set.keys().filter_map(|pk| self.memory.document(&(position, pk.clone())));
+        let ids =
+            documents.filter(|document| !document.is_expired(now)).map(|document| document.id).collect();
+        Some((ids, collection.ready, collection.v(self.memory.epoch().1)))
+    }
+
+    /// The id of a held document whose life has not ended.
+    pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
+        let document = self.memory.document(&self.memory.doc_key(class, pk)?)?;
+        (!document.is_expired(self.life_now())).then_some(document.id)
+    }
+
+    /// The status.
+    pub fn status(&self) -> Status {
+        let era = self.memory.epoch().1;
+        let loading = || self.memory.collections().filter(|(_, c)| c.is_loading(era));
+        let loads: Vec<_> = loading().collect();
+        let progress = (self.mode != Mode::Avion && !loads.is_empty()).then(|| {
+            let received = loads.iter().map(|(_, c)| c.load.as_ref().map_or(0, |load| load.received)).sum();
+            let total = loads.iter().map(|(_, c)| c.load.as_ref().and_then(|load| load.total)).sum();
+            Progress { received, total }
+        });
+        let damaged = Damaged {
+            documents: self.reads.lost.len() as u64,
+            collections: self.lost_collections.len() as u64,
+        };
+        let storage = match self.storage {
+            StorageState::Ok if damaged != Damaged::default() => StorageState::Lost,
+            other => other,
+        };
+        let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
+        let (error, faults) = (self.error.clone(), self.faults.clone());
+        Status { mode: self.mode, phase, pending: 0, progress, storage, damaged, error, faults }
+    }
+
+    fn phase(&self, is_loading: bool) -> Phase {
+        if self.mode == Mode::Avion {
+            return Phase::Avion;
+        }
+        if self.waits_for_token && self.error.is_some() {
+            return Phase::Paused;
+        }
+        if self.pull.failing || !self.network {
+            return Phase::Offline;
+        }
+        let nothing_to_do = self.memory.collections().next().is_none();
+        if !self.pull.answered && !nothing_to_do {
+            return Phase::Opening;
+        }
+        if is_loading {
+            return Phase::Loading;
+        }
+        let told = !self.config.has_live || self.live.registered.is_some() || nothing_to_do;
+        match (told, self.live.backoff.failures()) {
+            (true, _) => Phase::Live,
+            (false, 0) => Phase::Opening,
+            (false, _) => Phase::Offline,
+        }
+    }
+}

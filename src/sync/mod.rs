@@ -1,0 +1,17 @@
+//! The sync machine: events and a clock in, effects out (DESIGN §8). It decides everything and does nothing: the
+//! browser's driver and the simulator carry its effects out.
+
+mod backoff;
+mod commits;
+mod event;
+mod live;
+mod machine;
+mod pull;
+mod reads;
+mod replies;
+mod status;
+
+pub use backoff::Backoff;
+pub use event::{Clock, Effect, Event, Mode, ReadRow, Refusal};
+pub use machine::{Config, Machine};
+pub use status::{Damaged, Phase, Progress, Status, StorageState};

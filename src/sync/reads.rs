@@ -1,0 +1,315 @@
+//! Reading documents' data: from memory, or from pages on the device; queries; and what is found damaged (R14).
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::rc::Rc;
+
+use super::event::{Effect, ReadRow};
+use super::machine::Machine;
+use crate::codec::Data;
+use crate::error::{Error, Result};
+use crate::limits::DAMAGED_DOCUMENTS_MAX;
+use crate::model::{Def, Name};
+use crate::rest::PageRow;
+use crate::session::query::Predicate;
+use crate::session::{Content, DocKey, PageRef};
+
+/// Pages read in one go by a query, so that it holds little at a time.
+const QUERY_PAGES: usize = 32;
+
+/// Opened pages that are kept for the next read.
+const CACHED_PAGES: usize = 16;
+
+type Page = Rc<Vec<PageRow>>;
+
+/// What a reading of pages is for.
+pub(super) enum Purpose {
+    /// To answer a read.
+    Answer { ticket: u64, ids: Vec<u32> },
+    /// To go on with a query.
+    Query { ticket: u64, predicates: Vec<Predicate>, rest: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
+    /// To write their documents anew.
+    Compact,
+}
+
+/// Pages asked from the device.
+pub(super) struct Reading {
+    pub pages: Vec<u64>,
+    pub purpose: Purpose,
+}
+
+#[derive(Default)]
+pub(super) struct Reads {
+    readings: HashMap<u64, Reading>,
+    last_ticket: u64,
+    cache: VecDeque<(u64, Page)>,
+    /// Documents whose data was found damaged and is not fetched again yet.
+    pub lost: BTreeSet<DocKey>,
+}
+
+impl Reads {
+    /// Names a reading: odd numbers, the driver's own are even.
+    pub fn start(&mut self, reading: Reading) -> u64 {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket * 2 + 1;
+        self.readings.insert(ticket, reading);
+        ticket
+    }
+
+    pub fn is_compacting(&self) -> bool {
+        self.readings.values().any(|reading| matches!(reading.purpose, Purpose::Compact))
+    }
+
+    fn cached(&self, page: u64) -> Option<Page> {
+        self.cache.iter().find(|(number, _)| *number == page).map(|(_, rows)| rows.clone())
+    }
+
+    fn keep(&mut self, page: u64, rows: Page) {
+        self.cache.push_back((page, rows));
+        if self.cache.len() > CACHED_PAGES {
+            self.cache.pop_front();
+        }
+    }
+}
+
+/// Where a document's data is.
+enum Found {
+    Here(Data),
+    OnPage(PageRef),
+    Nowhere,
+}
+
+impl Machine {
+    pub(super) fn read(&mut self, ticket: u64, ids: Vec<u32>) -> Result<()> {
+        self.answer(ticket, ids, &HashMap::new());
+        Ok(())
+    }
+
+    /// Answers with what is here and on these pages; where a document is on another page, reads that first.
+    fn answer(&mut self, ticket: u64, ids: Vec<u32>, pages: &HashMap<u64, Option<Page>>) {
+        let mut rows = Vec::with_capacity(ids.len());
+        let mut wanted: BTreeSet<u64> = BTreeSet::new();
+        for &id in &ids {
+            match self.locate(id, pages) {
+                Ok(Found::Here(data)) => {
+                    let (key, document) = self.memory.by_id(id).expect("located");
+                    rows.push(ReadRow { id, pk: key.1.clone(), v: document.at.v, data });
+                }
+                Ok(Found::OnPage(place)) => {
+                    wanted.insert(place.page);
+                }
+                Ok(Found::Nowhere) => {}
+                Err(error) => self.error = Some(error),
+            }
+        }
+        if wanted.is_empty() {
+            self.effects.push(Effect::Answer { ticket, rows: Ok(rows) });
+        } else {
+            // All pages are asked for together, those read before included, so that one answer is of one moment.
+            wanted.extend(pages.keys());
+            self.ask_pages(wanted, Purpose::Answer { ticket, ids });
+        }
+    }
+
+    pub(super) fn query(&mut self, ticket: u64, class: &Name, predicates: Vec<Predicate>) -> Result<()> {
+        let Some(position) = self.memory.schema().position(class) else {
+            let error = self.memory.schema().class(class.as_str()).err();
+            let ids = Err(error.unwrap_or_else(|| Error::new(crate::Code::UnknownClass, "no such class")));
+            self.effects.push(Effect::Matched { ticket, ids });
+            return Ok(());
+        };
+        let now = self.life_now();
+        let documents = self.memory.documents().filter(|((class, _), _)| usize::from(*class) == position);
+        let mut ids: Vec<(Option<PageRef>, u32)> = documents
+            .filter(|(_, document)| !document.is_expired(now))
+            .map(|(_, d)| (d.rest.filter(|_| matches!(d.content, Content::AtRest)), d.id))
+            .collect();
+        // Documents of one page side by side.
+        ids.sort_unstable_by_key(|(place, id)| (place.map(|p| (p.page, p.slot)), *id));
+        let rest = ids.into_iter().map(|(_, id)| id).collect();
+        self.go_on(ticket, predicates, rest, Vec::new());
+        Ok(())
+    }
+
+    /// Takes the next documents of a query, as many as a few pages hold.
+    fn go_on(
+        &mut self,
+        ticket: u64,
+        predicates: Vec<Predicate>,
+        mut rest: VecDeque<u32>,
+        mut found: Vec<u32>,
+    ) {
+        let mut wanted: BTreeSet<u64> = BTreeSet::new();
+        let mut batch = Vec::new();
+        while let Some(id) = rest.front().copied() {
+            match self.locate(id, &HashMap::new()) {
+                Ok(Found::Here(data)) => {
+                    if holds(&data, &predicates) {
+                        found.push(id);
+                    }
+                }
+                Ok(Found::OnPage(place)) => {
+                    if wanted.len() == QUERY_PAGES && !wanted.contains(&place.page) {
+                        break;
+                    }
+                    wanted.insert(place.page);
+                    batch.push(id);
+                }
+                Ok(Found::Nowhere) => {}
+                Err(error) => self.error = Some(error),
+            }
+            rest.pop_front();
+        }
+        if wanted.is_empty() {
+            self.effects.push(Effect::Matched { ticket, ids: Ok(found) });
+        } else {
+            self.ask_pages(wanted, Purpose::Query { ticket, predicates, rest, batch, found });
+        }
+    }
+
+    fn ask_pages(&mut self, pages: BTreeSet<u64>, purpose: Purpose) {
+        let Some(rest) = &self.rest else { return };
+        let pages: Vec<u64> = pages.into_iter().collect();
+        let keys = pages.iter().map(|page| rest.page_key(*page)).collect();
+        let ticket = self.reads.start(Reading { pages, purpose });
+        self.effects.push(Effect::ReadPages { ticket, keys });
+    }
+
+    pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+        let Some(reading) = self.reads.readings.remove(&ticket) else { return Ok(()) };
+        let sealed = match pages {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                // The device failed, which says nothing of the records.
+                match reading.purpose {
+                    Purpose::Answer { ticket, .. } => {
+                        self.effects.push(Effect::Answer { ticket, rows: Err(error) });
+                    }
+                    Purpose::Query { ticket, .. } => {
+                        self.effects.push(Effect::Matched { ticket, ids: Err(error) })
+                    }
+                    Purpose::Compact => self.error = Some(error),
+                }
+                return Ok(());
+            }
+        };
+        let mut opened: HashMap<u64, Option<Page>> = HashMap::new();
+        for (&page, sealed) in reading.pages.iter().zip(sealed) {
+            let Some(rest) = &self.rest else { return Ok(()) };
+            let rows = sealed.and_then(|sealed| rest.open_page(page, &sealed).ok()).map(Rc::new);
+            if let (Some(rows), Purpose::Answer { .. }) = (&rows, &reading.purpose) {
+                self.reads.keep(page, rows.clone());
+            }
+            opened.insert(page, rows);
+        }
+        match reading.purpose {
+            Purpose::Answer { ticket, ids } => self.answer(ticket, ids, &opened),
+            Purpose::Query { ticket, predicates, mut rest, batch, mut found } => {
+                for id in batch {
+                    match self.locate(id, &opened) {
+                        Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
+                        // Moved to another page meanwhile: taken up again.
+                        Ok(Found::OnPage(_)) => rest.push_back(id),
+                        Ok(_) => {}
+                        Err(error) => self.error = Some(error),
+                    }
+                }
+                self.go_on(ticket, predicates, rest, found);
+            }
+            Purpose::Compact => self.compact(&opened),
+        }
+        self.ask_for_lost();
+        Ok(())
+    }
+
+    /// The data of a version, if it is still held: here, on one of these pages, or on a page still to be read. A page
+    /// that is not what was written there loses its document.
+    fn locate(&mut self, id: u32, pages: &HashMap<u64, Option<Page>>) -> Result<Found> {
+        let Some((key, document)) = self.memory.by_id(id) else { return Ok(Found::Nowhere) };
+        let place = match (&document.content, document.rest) {
+            (Content::Resident(data), _) => return Ok(Found::Here(data.clone())),
+            (Content::AtRest, Some(place)) => place,
+            (Content::AtRest | Content::Lost, _) => return Ok(Found::Nowhere),
+        };
+        let page = match pages.get(&place.page) {
+            Some(page) => page.clone(),
+            None => match self.reads.cached(place.page) {
+                Some(page) => Some(page),
+                None => return Ok(Found::OnPage(place)),
+            },
+        };
+        let (key, at) = (key.clone(), document.at);
+        let class = self.memory.class(key.0).name();
+        let row = page.as_ref().and_then(|rows| rows.get(place.slot as usize));
+        match row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
+            Some(row) => Ok(Found::Here(row.data.clone())),
+            None => {
+                self.memory.lose(&key);
+                self.reads.lost.insert(key);
+                Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
+            }
+        }
+    }
+
+    fn compact(&mut self, pages: &HashMap<u64, Option<Page>>) {
+        let ids: Vec<u32> = self
+            .memory
+            .documents()
+            .filter(|(_, d)| matches!(d.content, Content::AtRest))
+            .filter(|(_, d)| d.rest.is_some_and(|place| pages.contains_key(&place.page)))
+            .map(|(_, d)| d.id)
+            .collect();
+        for id in ids {
+            match self.locate(id, pages) {
+                Ok(Found::Here(data)) => {
+                    let (key, document) = self.memory.by_id(id).expect("located");
+                    let (key, at) = (key.clone(), document.at);
+                    self.memory.reload(&key, at, data);
+                }
+                Ok(_) => {}
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+
+    /// Asks for damaged documents one by one, or, where a collection has lost many, for the whole of it (R14).
+    fn ask_for_lost(&mut self) {
+        let mut by_def: HashMap<Def, usize> = HashMap::new();
+        for key in &self.reads.lost {
+            let defs = self.memory.document(key).map(|document| document.defs.clone()).unwrap_or_default();
+            for def in defs {
+                *by_def.entry(def).or_default() += 1;
+            }
+        }
+        let mut covered: BTreeSet<Def> = BTreeSet::new();
+        for (def, count) in by_def {
+            let is_single = matches!(def.kind(), crate::model::DefKind::Document(_));
+            if count > DAMAGED_DOCUMENTS_MAX || is_single {
+                if self.lost_collections.insert(def.clone()) {
+                    self.pull.drop_def(&def);
+                    self.memory.restart(&def);
+                    self.pull.needed.insert(def.clone());
+                }
+                covered.insert(def);
+            }
+        }
+        for key in &self.reads.lost {
+            let Some(document) = self.memory.document(key) else { continue };
+            if !document.defs.iter().any(|def| covered.contains(def)) {
+                self.pull.repairs.insert(Def::document(self.memory.class(key.0).name(), &key.1));
+            }
+        }
+    }
+
+    /// Documents that have come back, or have left, are lost no more.
+    pub(super) fn forget_found(&mut self) {
+        let memory = &self.memory;
+        self.reads
+            .lost
+            .retain(|key| memory.document(key).is_some_and(|d| matches!(d.content, Content::Lost)));
+    }
+}
+
+fn holds(data: &Data, predicates: &[Predicate]) -> bool {
+    let names: Vec<&Name> = predicates.iter().map(Predicate::property).collect();
+    data.pick(&names).is_ok_and(|properties| predicates.iter().all(|predicate| predicate.holds(&properties)))
+}

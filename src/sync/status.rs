@@ -1,0 +1,109 @@
+//! The status that the application shows.
+
+use std::collections::BTreeMap;
+
+use super::event::Mode;
+use crate::error::Error;
+use crate::model::Def;
+
+/// Where the session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Just opened: the server has not answered yet.
+    Opening,
+    /// A first load is under way.
+    Loading,
+    /// In step, and told of changes at once.
+    Live,
+    /// The server cannot be reached; tried again by itself.
+    Offline,
+    /// Waiting for a token.
+    Paused,
+    /// On the device alone.
+    Avion,
+    /// Closed.
+    Closed,
+}
+
+impl Phase {
+    /// The name that the application sees.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Opening => "opening",
+            Phase::Loading => "loading",
+            Phase::Live => "live",
+            Phase::Offline => "offline",
+            Phase::Paused => "paused",
+            Phase::Avion => "avion",
+            Phase::Closed => "closed",
+        }
+    }
+}
+
+/// How the device's storage fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StorageState {
+    /// What is in memory is at rest, or on its way.
+    #[default]
+    Ok,
+    /// Writing failed: the latest changes are in memory only.
+    Memory,
+    /// No room is left: the latest changes are in memory only.
+    Full,
+    /// Records were found damaged, and are not fetched again yet.
+    Lost,
+    /// Nothing is written, by the mode.
+    None,
+}
+
+impl StorageState {
+    /// The name that the application sees.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StorageState::Ok => "ok",
+            StorageState::Memory => "memory",
+            StorageState::Full => "full",
+            StorageState::Lost => "lost",
+            StorageState::None => "none",
+        }
+    }
+}
+
+/// How far the first loads under way have come, all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows received.
+    pub received: u64,
+    /// Rows in all, where the server said it for each load.
+    pub total: Option<u64>,
+}
+
+/// What was found damaged and is not fetched again yet (R14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damaged {
+    /// Documents.
+    pub documents: u64,
+    /// Collections.
+    pub collections: u64,
+}
+
+/// The status.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The mode.
+    pub mode: Mode,
+    /// Where the session stands.
+    pub phase: Phase,
+    /// Operations not yet accepted.
+    pub pending: u64,
+    /// The first loads under way.
+    pub progress: Option<Progress>,
+    /// The device's storage.
+    pub storage: StorageState,
+    /// What was found damaged.
+    pub damaged: Damaged,
+    /// The last error that concerns no call.
+    pub error: Option<Error>,
+    /// Defs that the server refused, and why.
+    pub faults: BTreeMap<Def, Error>,
+}
