@@ -14,7 +14,8 @@ export function migrated(
   steps: { readonly [release: number]: Migration } | undefined,
   row: Raw,
 ): Raw {
-  let { release: from, ...data } = row;
+  const { release: from, ...rest } = row;
+  let data: Raw = rest;
   const first = typeof from === "number" && from >= 1 ? from : 1;
   const last = releaseOf(declared);
   if (first >= last) return data;

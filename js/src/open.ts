@@ -3,7 +3,6 @@ import { Documents } from "./documents.js";
 import { raise, toEscaleError } from "./errors.js";
 import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "./report.js";
-import type { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { Session } from "./session.js";
 import { LiveStatus } from "./status.js";
@@ -15,14 +14,14 @@ export async function openWith<S extends SchemaDeclaration>(
   wasm: Pick<Wasm, "start">,
   options: OpenOptions<S>,
 ): Promise<Session<S>> {
-  const checked = checkOptions(options as unknown as OpenOptions);
+  const checked = checkOptions(options);
   const status = new LiveStatus(checked.mode);
   const host = new SessionHost(status, options.token);
   try {
     const glue = await wasm.start();
     const core = await glue.open(checked, host);
     const onError = (error: unknown): void => status.fail(error);
-    const documents = new Documents(core, options.schema as unknown as Schema, onError);
+    const documents = new Documents(core, options.schema, onError);
     const views = new Views(core, options.schema.classes, documents, onError);
     host.views = views;
     return new Session<S>({ core, schema: options.schema, status, documents, views });

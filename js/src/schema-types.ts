@@ -70,10 +70,9 @@ interface Held {
   any: Value;
 }
 
-type Nothing = Record<never, never>;
-type Collections<D extends ClassDeclaration> = D extends { readonly collections: infer C } ? C : Nothing;
-type Indexes<D extends ClassDeclaration> = D extends { readonly indexes: infer I } ? I : Nothing;
-type Properties<D extends ClassDeclaration> = D extends { readonly properties: infer P } ? P : Nothing;
+type Collections<D extends ClassDeclaration> = D extends { readonly collections: infer C } ? C : object;
+type Indexes<D extends ClassDeclaration> = D extends { readonly indexes: infer I } ? I : object;
+type Properties<D extends ClassDeclaration> = D extends { readonly properties: infer P } ? P : object;
 
 type KeyProperty<D extends ClassDeclaration> = D["key"][number];
 type Declared<D extends ClassDeclaration> = Exclude<keyof Properties<D> & string, KeyProperty<D>>;

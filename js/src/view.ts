@@ -110,8 +110,7 @@ export class View {
 
   /** A burst of changes makes one refresh, once the core's call is over. */
   #schedule(): void {
-    if (this.#scheduled || this.#refreshing || this.#ended) return;
-    if (!this.#kept && this.#listeners.size === 0) return;
+    if (this.#scheduled || this.#refreshing || !this.#isWatched()) return;
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
@@ -119,8 +118,12 @@ export class View {
     });
   }
 
+  #isWatched(): boolean {
+    return !this.#ended && (this.#kept || this.#listeners.size > 0);
+  }
+
   async #refresh(): Promise<void> {
-    if (this.#refreshing || this.#ended) return;
+    if (this.#refreshing || !this.#isWatched()) return;
     this.#refreshing = true;
     try {
       do {

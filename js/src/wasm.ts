@@ -82,8 +82,7 @@ async function compileResponse(response: Response): Promise<WebAssembly.Module> 
   const place = response.url || "the response given";
   if (!response.ok) throw raise("wasm_failed", `${place} answered ${response.status}`);
   // Compiled as it arrives where the server names the type rightly; many do not, and bytes do as well.
-  const type = response.headers.get("content-type") ?? "";
-  if (!type.startsWith("application/wasm")) return compileBytes(await response.arrayBuffer(), place);
+  if (response.headers.get("content-type") !== "application/wasm") return compileBytes(await response.arrayBuffer(), place);
   try {
     return await WebAssembly.compileStreaming(response);
   } catch (cause) {

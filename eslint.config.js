@@ -1,0 +1,37 @@
+import js from "@eslint/js";
+import { defineConfig, globalIgnores } from "eslint/config";
+import tseslint from "typescript-eslint";
+
+const NODE = Object.fromEntries(
+  ["process", "console", "Buffer", "URL", "Response", "WebAssembly", "setImmediate", "fetch", "setTimeout",
+    "clearTimeout", "AbortController", "TextEncoder", "TextDecoder", "structuredClone", "performance"]
+    .map((name) => [name, "readonly"]),
+);
+
+export default defineConfig(
+  globalIgnores(["pkg/", "**/*.d.ts", "**/*.test-d.ts", "js/dist/", "target/", "**/dist/", "data/", "www/", "bench/"]),
+  js.configs.recommended,
+  { rules: { "no-console": "error", eqeqeq: "error", "object-shorthand": "error" } },
+  {
+    files: ["js/src/**/*.ts"],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      // A promise returned inside `try` would escape its `catch`.
+      "@typescript-eslint/return-await": ["error", "error-handling-correctness-only"],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      // What an application passes is checked against its type, which JavaScript does not.
+      "@typescript-eslint/no-unnecessary-condition": "off",
+      "@typescript-eslint/consistent-indexed-object-style": "off",
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/no-empty-function": ["error", { allow: ["arrowFunctions"] }],
+      "@typescript-eslint/no-invalid-void-type": "off",
+      "@typescript-eslint/non-nullable-type-assertion-style": "off",
+    },
+  },
+  {
+    files: ["**/*.mjs", "eslint.config.js"],
+    languageOptions: { globals: NODE },
+    rules: { "no-console": "off" },
+  },
+);

@@ -1,0 +1,37 @@
+//! The codes of TypeScript are those of the core: `js/src/error-codes.ts` is read as text, and each name, kind and
+//! cure in it is compared with the table of `src/error.rs`.
+
+use std::collections::BTreeSet;
+
+use escale::Code;
+
+const SOURCE: &str = include_str!("../js/src/error-codes.ts");
+
+fn between<'a>(start: &str, end: &str) -> &'a str {
+    let (_, rest) = SOURCE.split_once(start).expect("the part begins");
+    rest.split_once(end).expect("the part ends").0
+}
+
+#[test]
+fn typescript_names_every_code_and_no_other() {
+    let declared: BTreeSet<&str> =
+        between("export type ErrorCode =", ";").split('"').skip(1).step_by(2).collect();
+    let expected: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(declared, expected);
+}
+
+#[test]
+fn the_codes_that_typescript_raises_have_the_kind_and_the_cure_of_the_table() {
+    let table = between("export const RAISED_HERE = {\n", "} as const");
+    assert!(!table.is_empty());
+    for line in table.lines() {
+        let (name, _) = line.trim().split_once(':').expect("a line is `name: { .. }`");
+        let code = Code::parse(name).expect("the code exists");
+        let expected = format!("{name}: {{ kind: \"{:?}\", cure: \"{}\" }},", code.kind(), code.cure());
+        assert_eq!(line.trim(), expected);
+        assert!(
+            !code.is_retryable() || code.kind() == escale::Kind::X,
+            "raise() calls only kind X retryable"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+// A core without wasm: it keeps the contract of js/src/core.ts, and lets a test decide when a read ends.
+import { openWith } from "../../js/dist/open.js";
+
+const OPENING = {
+  mode: "synced",
+  phase: "live",
+  pending: 0,
+  progress: null,
+  storage: "ok",
+  damaged: { documents: 0, collections: 0 },
+  error: null,
+  faults: {},
+};
+
+export class FakeCore {
+  calls = [];
+  /** Set by a test to hold reads back: each then waits for `release()`. */
+  isHolding = false;
+  #held = [];
+  #nextId = 1;
+  #defs = new Map();
+  #rows = new Map();
+  #status = OPENING;
+
+  constructor(options, host) {
+    this.options = options;
+    this.host = host;
+    this.#status = { ...OPENING, mode: options.mode };
+    host.status(JSON.stringify(this.#status));
+  }
+
+  /** Puts documents into a def as one change: a document of the same key takes another id. */
+  put(def, ...documents) {
+    const gone = [];
+    const members = this.#members(def);
+    for (const data of documents) {
+      const key = JSON.stringify([data.name]);
+      const old = members.byKey.get(key);
+      if (old) {
+        gone.push(old);
+        this.#rows.delete(old);
+      }
+      const id = this.#nextId++;
+      members.byKey.set(key, id);
+      this.#rows.set(id, { v: 1_000 + id, data });
+    }
+    this.host.changed([def], Uint32Array.from(gone));
+  }
+
+  remove(def, name) {
+    const members = this.#members(def);
+    const key = JSON.stringify([name]);
+    const id = members.byKey.get(key);
+    members.byKey.delete(key);
+    this.#rows.delete(id);
+    this.host.changed([def], Uint32Array.of(id));
+  }
+
+  becomeReady(def) {
+    this.#members(def).ready = true;
+    this.host.changed([def], new Uint32Array());
+  }
+
+  tell(change) {
+    this.#status = { ...this.#status, ...change };
+    this.host.status(JSON.stringify(this.#status));
+  }
+
+  release() {
+    this.isHolding = false;
+    for (const resolve of this.#held.splice(0)) resolve();
+  }
+
+  count(name) {
+    return this.calls.filter(([called]) => called === name).length;
+  }
+
+  def(className, match) {
+    return match === "{}" ? className : `${className}/${match}`;
+  }
+  subscribe(def) {
+    this.calls.push(["subscribe", def]);
+    this.#members(def);
+  }
+  unsubscribe(def) {
+    this.calls.push(["unsubscribe", def]);
+    const ids = [...(this.#defs.get(def)?.byKey.values() ?? [])];
+    this.#defs.delete(def);
+    this.host.changed([def], Uint32Array.from(ids));
+  }
+  subscriptions() {
+    return [...this.#defs.keys()];
+  }
+  list(def) {
+    this.calls.push(["list", def]);
+    const { byKey, ready } = this.#members(def);
+    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, v: ready ? 1 : 0 };
+  }
+  async read(ids) {
+    this.calls.push(["read", ids.length]);
+    const rows = [...ids].map((id) => [id, this.#rows.get(id)]).filter(([, row]) => row);
+    if (this.isHolding) await new Promise((resolve) => this.#held.push(resolve));
+    if (this.readError) throw this.readError;
+    return JSON.stringify(rows.map(([id, { v, data }]) => [id, `pk${id}`, v, data]));
+  }
+  find(className, key) {
+    return this.#members(className).byKey.get(JSON.stringify(key)) ?? 0;
+  }
+  async query(className, predicates) {
+    this.calls.push(["query", predicates]);
+    return Uint32Array.from(this.#members(className).byKey.values());
+  }
+  meta(id) {
+    const row = this.#rows.get(id);
+    return row && { v: row.v, pending: false, deleted: false };
+  }
+  async setMode(mode) {
+    this.tell({ mode });
+  }
+  async changePassphrase(...passphrases) {
+    this.calls.push(["changePassphrase", ...passphrases]);
+  }
+  async lock() {
+    this.calls.push(["lock"]);
+    this.tell({ phase: "closed" });
+  }
+  async wipe() {
+    this.calls.push(["wipe"]);
+    this.tell({ phase: "closed" });
+  }
+  async close() {
+    this.calls.push(["close"]);
+    this.tell({ phase: "closed" });
+  }
+  async inspect(limit) {
+    return { name: "escale1-x", records: [], counts: { documents: limit }, bytes: 0 };
+  }
+  memory() {
+    return { documents: this.#rows.size, collections: [] };
+  }
+
+  #members(def) {
+    if (!this.#defs.has(def)) this.#defs.set(def, { byKey: new Map(), ready: false });
+    return this.#defs.get(def);
+  }
+}
+
+/** Opens a session on a fake core; `openCore` may stand in for opening it. */
+export async function openFake(schema, options = {}, openCore = async (core) => core) {
+  let core;
+  const glue = {
+    open(coreOptions, host) {
+      core = new FakeCore(coreOptions, host);
+      return openCore(core);
+    },
+  };
+  const wasm = { start: async () => glue };
+  const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret", ...options };
+  const session = await openWith(wasm, given);
+  return { session, core };
+}
+
+/** Collects what a callback is given, and lets a test wait for its next call. */
+export function recorder() {
+  const seen = [];
+  let wake;
+  const callback = (...args) => {
+    seen.push(args);
+    wake?.();
+  };
+  /** Resolves once the callback was called `count` times in all. */
+  const calls = async (count) => {
+    while (seen.length < count) await new Promise((resolve) => (wake = resolve));
+    return seen[count - 1];
+  };
+  return { callback, calls, seen };
+}
+
+/** Lets everything that is already due run: promises first, then one turn of the event loop. */
+export const settled = () => new Promise((resolve) => setImmediate(resolve));

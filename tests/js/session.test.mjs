@@ -1,0 +1,213 @@
+// The calls of a session one by one: what they give, and by which error they refuse.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { EscaleError } from "../../js/dist/errors.js";
+import { defineSchema } from "../../js/dist/schema.js";
+import { openFake, recorder, settled } from "./fake-core.mjs";
+
+const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
+
+test("open hands the core what it needs", async () => {
+  const { core } = await openFake(schema, { server: "http://localhost:7700/base//", token: "t", account: "me" });
+  assert.deepEqual(core.options, {
+    org: "demo",
+    account: "me",
+    schema: '{"Package":{"key":["name"],"indexes":{"size":"int"}}}',
+    mode: "synced",
+    server: "http://localhost:7700/base",
+    passphrase: "secret",
+    key: undefined,
+    hasToken: true,
+    format: "msgpack",
+  });
+});
+
+test("an error of the core keeps its code, its kind and its cure", async () => {
+  const wrong = { code: "wrong_passphrase", kind: "S", retryable: false, message: "wrong_passphrase: x", cure: "Ask." };
+  const opening = openFake(schema, {}, () => Promise.reject(wrong));
+  await assert.rejects(opening, (error) => {
+    assert.ok(error instanceof EscaleError && error instanceof Error);
+    const { code, kind, retryable, message, cure, name } = error;
+    assert.deepEqual({ code, kind, retryable, message, cure }, wrong);
+    assert.equal(name, "EscaleError");
+    return true;
+  });
+});
+
+test("what is no error of the core is a bug, by name and with its cause", async () => {
+  const cause = new TypeError("x is not a function");
+  const opening = openFake(schema, {}, () => Promise.reject(cause));
+  await assert.rejects(opening, { code: "internal", kind: "B", cause });
+});
+
+test("a panic ends the session", async () => {
+  const { session, core } = await openFake(schema);
+  const { callback, calls, seen } = recorder();
+  session.live("Package", {}, callback);
+  await calls(1);
+  core.meta = () => {
+    throw new WebAssembly.RuntimeError("unreachable");
+  };
+  core.put("Package", { name: "a" });
+  const [[document]] = await calls(2);
+  assert.throws(() => session.meta(document), { code: "panicked" });
+  assert.deepEqual([session.status.phase, session.status.error.code], ["closed", "panicked"]);
+  assert.throws(() => session.subscriptions(), { code: "closed" });
+  core.put("Package", { name: "b" });
+  await settled();
+  assert.equal(seen.length, 2);
+  await session.close();
+});
+
+test("get gives the document of a key, or nothing", async () => {
+  const { session, core } = await openFake(schema);
+  core.put("Package", { name: "a", size: 1 });
+  assert.equal((await session.get("Package", ["a"])).size, 1);
+  assert.equal(await session.get("Package", ["b"]), undefined);
+  await assert.rejects(session.get("Package", "a"), { code: "bad_key" });
+  await assert.rejects(session.get("Package", [1]), { code: "bad_key" });
+  await assert.rejects(session.get("Other", ["a"]), { code: "unknown_class" });
+});
+
+test("a query asks all its predicates at once, and its documents ascend", async () => {
+  const { session, core } = await openFake(schema);
+  core.put("Package", { name: "b", size: 1 }, { name: "a", size: 2 });
+  const all = session.query("Package");
+  const some = all.where("size", ">=", 1).where("size", "<", 9);
+  const docs = await some.docs();
+  assert.deepEqual(docs.map(({ name }) => name), ["a", "b"]);
+  assert.ok(Object.isFrozen(docs));
+  assert.equal(docs[0], await session.get("Package", ["a"]));
+  await all.docs();
+  const asked = core.calls.filter(([name]) => name === "query").map(([, predicates]) => predicates);
+  assert.deepEqual(asked, ['[["size",">=",1],["size","<",9]]', "[]"]);
+  assert.throws(() => session.query("toString"), { code: "unknown_class" });
+});
+
+test("a query that a change overtakes is asked again", async () => {
+  const { session, core } = await openFake(schema);
+  core.put("Package", { name: "a", size: 1 });
+  core.isHolding = true;
+  const asking = session.query("Package").docs();
+  await settled();
+  core.put("Package", { name: "a", size: 2 });
+  core.release();
+  assert.deepEqual((await asking).map(({ size }) => size), [2]);
+});
+
+test("matches and callbacks that cannot be used are refused", async () => {
+  const { session } = await openFake(schema);
+  assert.throws(() => session.live("Package", undefined, () => {}), { code: "bad_option", message: /match/ });
+  assert.throws(() => session.live("Package", "games", () => {}), { code: "bad_option", message: /match/ });
+  assert.throws(() => session.live("Package", {}), { code: "bad_option", message: /callback/ });
+  assert.throws(() => session.live("Pakage", {}, () => {}), { code: "unknown_class" });
+  assert.throws(() => session.collection("Pakage", {}), { code: "unknown_class" });
+});
+
+test("the status tells its fields, the same object until something changes", async () => {
+  const { session, core } = await openFake(schema);
+  const { status } = session;
+  const { callback, seen } = recorder();
+  const stop = status.subscribe(callback);
+  assert.deepEqual([status.mode, status.phase, status.storage, status.pending], ["synced", "live", "ok", 0]);
+  assert.deepEqual(seen, [[status.value]]);
+  assert.equal(status.value, status.value);
+  const fault = { code: "forbidden", kind: "S", retryable: false, message: "forbidden: x", cure: "y" };
+  core.tell({ phase: "loading", progress: { received: 5, total: 10 }, faults: { Package: fault } });
+  assert.equal(seen.length, 2);
+  assert.equal(seen[1][0], status.value);
+  assert.deepEqual(status.progress, { received: 5, total: 10 });
+  assert.ok(status.faults.Package instanceof EscaleError && status.faults.Package.code === "forbidden");
+  assert.ok(Object.isFrozen(status.value) && Object.isFrozen(status.value.progress));
+  stop();
+  core.tell({ phase: "live" });
+  assert.equal(seen.length, 2);
+});
+
+test("an error of this side stays until the core has news", async () => {
+  const { session, core } = await openFake(schema, {
+    token: () => {
+      throw new Error("no token today");
+    },
+  });
+  assert.equal(await core.host.token(false), undefined);
+  assert.equal(session.status.error.code, "unauthorized");
+  assert.equal(session.status.error.cause.message, "no token today");
+  core.tell({ phase: "paused" });
+  assert.equal(session.status.error.code, "unauthorized");
+  const offline = { code: "offline", kind: "X", retryable: true, message: "offline: x", cure: "y" };
+  core.tell({ error: offline });
+  assert.equal(session.status.error.code, "offline");
+  core.tell({ error: null });
+  assert.equal(session.status.error, null);
+});
+
+test("a token is given once as a string, or fetched each time", async () => {
+  const fixed = await openFake(schema, { token: "t" });
+  assert.deepEqual([await fixed.core.host.token(false), await fixed.core.host.token(true)], ["t", undefined]);
+  const asked = [];
+  const fetched = await openFake(schema, {
+    token: async ({ refused }) => {
+      asked.push(refused);
+      return `t${asked.length}`;
+    },
+  });
+  assert.deepEqual([await fetched.core.host.token(false), await fetched.core.host.token(true)], ["t1", "t2"]);
+  assert.deepEqual(asked, [false, true]);
+  const none = await openFake(schema);
+  assert.equal(none.core.options.hasToken, false);
+});
+
+test("modes and passphrases are checked before the core sees them", async () => {
+  const { session, core } = await openFake(schema);
+  await session.setMode("avion");
+  assert.equal(session.status.mode, "avion");
+  await assert.rejects(session.setMode("plane"), { code: "bad_option", message: /mode/ });
+  await session.changePassphrase("secret", "other");
+  assert.deepEqual(core.calls.at(-1), ["changePassphrase", "secret", "other"]);
+  await assert.rejects(session.changePassphrase("secret", ""), { code: "bad_option", message: /next/ });
+});
+
+test("inspect shows the device and the memory", async () => {
+  const { session } = await openFake(schema);
+  const { store, memory } = await session.inspect({ limit: 7 });
+  assert.deepEqual([store.name, store.counts, memory], ["escale1-x", { documents: 7 }, { documents: 0, collections: [] }]);
+});
+
+for (const how of ["close", "lock", "wipe"]) {
+  test(`${how} ends the session: no call, no callback, no document`, async () => {
+    const { session, core } = await openFake(schema);
+    const { callback, calls, seen } = recorder();
+    session.live("Package", {}, callback);
+    core.put("Package", { name: "a" });
+    await calls(1);
+    const collection = session.collection("Package", {});
+    const { ready } = session.collection("Package", { key: ["a"] });
+    core.put("Package", { name: "b" });
+    await session[how]();
+    await settled();
+    assert.equal(core.count(how), 1);
+    assert.deepEqual([seen.length, collection.docs, session.status.phase], [1, [], "closed"]);
+    await assert.rejects(ready, { code: "closed" });
+    assert.throws(() => session.live("Package", {}, callback), { code: "closed" });
+    await assert.rejects(session.get("Package", ["a"]), { code: "closed" });
+    await assert.rejects(session.setMode("avion"), { code: "closed" });
+    await assert.rejects(session.inspect(), { code: "closed" });
+    await assert.rejects(session.wipe(), { code: "closed" });
+    await session.close();
+    assert.equal(core.count(how), 1);
+  });
+}
+
+test("a core that closes by itself ends the callbacks", async () => {
+  const { session, core } = await openFake(schema);
+  const { callback, calls, seen } = recorder();
+  session.live("Package", {}, callback);
+  await calls(1);
+  core.tell({ phase: "closed" });
+  core.put("Package", { name: "a" });
+  await settled();
+  assert.equal(seen.length, 1);
+  assert.throws(() => session.subscriptions(), { code: "closed" });
+});
