@@ -51,8 +51,9 @@ impl Data {
         self.read(MapSeed { wanted: Some(names) })
     }
 
-    fn read<'a, S: DeserializeSeed<'a>>(&'a self, seed: S) -> Result<S::Value> {
-        let mut reader = rmp_serde::Deserializer::from_read_ref(self.as_bytes());
+    fn read(&self, seed: MapSeed<'_>) -> Result<BTreeMap<String, Value>> {
+        // A reader that moves its slice on, so that what is left over shows.
+        let mut reader = rmp_serde::Deserializer::new(self.as_bytes());
         reader.set_max_depth(VALUE_DEPTH_MAX + 2);
         let value = seed.deserialize(&mut reader).map_err(|e| match e {
             rmp_serde::decode::Error::DepthLimitExceeded => {
@@ -151,5 +152,23 @@ impl Visitor<'_> for BytesVisitor {
 
     fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> std::result::Result<Data, E> {
         Data::from_bytes(bytes).map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_reads_back_and_nothing_may_follow_it() {
+        let text = r#"{"z":null,"n":1.5,"raw":{"$bytes":"AQL6"},"deep":[{"a":1}],"s":"text"}"#;
+        let data: Data = serde_json::from_str(text).expect("data");
+        let map = data.to_map().expect("a map");
+        assert_eq!(map["raw"], Value::Bytes(vec![1, 2, 250]));
+        assert_eq!(Data::from_map(&map).expect("written"), data);
+        let mut longer = data.as_bytes().to_vec();
+        longer.push(0);
+        let longer = Data::from_bytes(&longer).expect("not read yet");
+        assert_eq!(longer.to_map().expect_err("left over").code(), Code::BadValue);
     }
 }

@@ -60,7 +60,8 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
     }
     let result = match format {
         Format::Msgpack => {
-            let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+            // A reader that moves its slice on, so that what is left over shows.
+            let mut reader = rmp_serde::Deserializer::new(bytes);
             reader.set_max_depth(DEPTH_MAX);
             let message = T::deserialize(&mut reader).map_err(|e| match e {
                 rmp_serde::decode::Error::DepthLimitExceeded => Error::new(Code::TooDeep, "nested too deep"),
@@ -117,5 +118,22 @@ fn msgpack_detail(error: &rmp_serde::decode::Error) -> String {
         E::DepthLimitExceeded => "nested too deep".into(),
         // serde's own words name fields and types; custom errors are ours.
         E::Uncategorized(text) | E::Syntax(text) => text.chars().take(200).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_reads_back_and_nothing_may_follow_it() {
+        for format in [Format::Msgpack, Format::Json] {
+            let mut bytes = encode(format, &("def", 7, [true])).expect("written");
+            let read: (String, u8, [bool; 1]) = decode(format, &bytes, 100).expect("read");
+            assert_eq!(read, ("def".to_owned(), 7, [true]));
+            bytes.push(b'1');
+            let error = decode::<(String, u8, [bool; 1])>(format, &bytes, 100).expect_err("left over");
+            assert_eq!(error.code(), Code::Malformed);
+        }
     }
 }
