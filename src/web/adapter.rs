@@ -1,0 +1,215 @@
+//! A server reached by the application's own means: an object with `sync` and, perhaps, `listen`.
+//!
+//! What it gives is judged like what comes over the network. Messages may be objects in the protocol's JSON form
+//! (in which bytes may also be a `Uint8Array`), JSON text, or msgpack bytes.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use js_sys::{Array, ArrayBuffer, Function, JSON, Object, Promise, Reflect, Uint8Array};
+use serde::de::DeserializeOwned;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::global::{exception_name, method, property};
+use super::http::retry_after_seconds;
+use super::promise::Deferred;
+use super::reply::{Refusal, checked, is_of_the_wire, of_status};
+use super::timers::Timer;
+use crate::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use crate::error::{Code, Error, Result, fail};
+use crate::limits::REPLY_BYTES_MAX;
+use crate::model::Def;
+
+/// An application's adapter.
+pub struct Adapter {
+    object: JsValue,
+    sync: Function,
+    listen: Option<Function>,
+}
+
+/// A call of the adapter's `listen` in force. Dropping it stops the listening; no frame follows.
+pub struct Listening {
+    active: Rc<Cell<bool>>,
+    stop: Option<Function>,
+}
+
+impl Adapter {
+    /// The adapter, if the object is one; `bad_option` where it is not.
+    pub fn new(object: JsValue) -> Result<Self> {
+        let Some(sync) = method(&object, "sync") else {
+            return fail(Code::BadOption, "`server` is an adapter without a function `sync`");
+        };
+        let listen = match property(&object, "listen") {
+            None => None,
+            Some(listen) => match listen.dyn_into() {
+                Ok(listen) => Some(listen),
+                Err(_) => return fail(Code::BadOption, "`listen` of the adapter is not a function"),
+            },
+        };
+        Ok(Adapter { object, sync, listen })
+    }
+
+    /// Whether it can listen for changes.
+    pub fn can_listen(&self) -> bool {
+        self.listen.is_some()
+    }
+
+    /// Sends a request. What the adapter rejects with is understood by its `code`, else by its `status` (of HTTP),
+    /// with `retryAfter` in seconds; anything else counts as no network. `timeout` after that time.
+    pub async fn sync(
+        &self,
+        request: &SyncRequest,
+        timeout_ms: u64,
+    ) -> std::result::Result<SyncReply, Refusal> {
+        let request = to_object(request)?;
+        let (late, time) = (Rc::new(Cell::new(false)), Deferred::new());
+        let _timer = Timer::after(timeout_ms, {
+            let late = Rc::clone(&late);
+            move || {
+                late.set(true);
+                let _ = time.resolve.call0(&JsValue::UNDEFINED);
+            }
+        });
+        let answer = self.sync.call1(&self.object, &request).map_err(|e| of_rejection(&e))?;
+        // `Promise.resolve` understands values, promises and whatever else has a `then`.
+        let first = Promise::race(&Array::of2(&Promise::resolve(&answer), &time.promise));
+        match JsFuture::from(first).await {
+            Ok(_) if late.get() => Err(Error::new(Code::Timeout, "the adapter gave no answer").into()),
+            Ok(answer) => checked(read(&answer)),
+            Err(exception) => Err(of_rejection(&exception)),
+        }
+    }
+
+    /// Listens for changes of these defs; `None` where the adapter cannot. `on` gets every frame, or why one could
+    /// not be read.
+    pub fn listen(
+        &self,
+        defs: &[Def],
+        on: impl Fn(Result<ServerFrame>) + 'static,
+    ) -> std::result::Result<Option<Listening>, Refusal> {
+        let Some(listen) = &self.listen else { return Ok(None) };
+        let active = Rc::new(Cell::new(true));
+        let callback = Closure::<dyn Fn(JsValue)>::new({
+            let active = Rc::clone(&active);
+            move |frame: JsValue| {
+                if active.get() {
+                    on(read(&frame).and_then(checked_frame));
+                }
+            }
+        });
+        let defs: Array = defs.iter().map(|def| JsValue::from_str(&def.to_string())).collect();
+        // The adapter may keep the callback for longer than we keep the `Listening`: the engine frees it with the
+        // adapter's last reference to it.
+        let stop =
+            listen.call2(&self.object, &defs, &callback.into_js_value()).map_err(|e| of_rejection(&e))?;
+        Ok(Some(Listening { active, stop: stop.dyn_into().ok() }))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.active.set(false);
+        if let Some(stop) = &self.stop {
+            // An adapter that fails to stop is not listened to any more all the same.
+            let _ = stop.call0(&JsValue::UNDEFINED);
+        }
+    }
+}
+
+/// A message as a plain object, in the protocol's JSON form.
+fn to_object(request: &SyncRequest) -> Result<JsValue> {
+    let internal = |_| Error::new(Code::Internal, "a request that is no JSON");
+    let text = String::from_utf8(encode(Format::Json, request)?).map_err(|_| internal(JsValue::NULL))?;
+    JSON::parse(&text).map_err(internal)
+}
+
+/// Reads a message in any of the three forms.
+fn read<T: DeserializeOwned>(message: &JsValue) -> Result<T> {
+    if let Some(text) = message.as_string() {
+        return decode(Format::Json, text.as_bytes(), REPLY_BYTES_MAX).map_err(of_adapter);
+    }
+    if let Some(bytes) = bytes_of(message) {
+        if bytes.length() as usize > REPLY_BYTES_MAX {
+            return fail(Code::TooLarge, "the adapter's message is over its bound");
+        }
+        return decode(Format::Msgpack, &bytes.to_vec(), REPLY_BYTES_MAX).map_err(of_adapter);
+    }
+    if !message.is_object() {
+        return fail(Code::Malformed, "the adapter gave neither an object, nor text, nor bytes");
+    }
+    let text = to_json(message)?;
+    decode(Format::Json, text.as_bytes(), REPLY_BYTES_MAX).map_err(of_adapter)
+}
+
+fn of_adapter(error: Error) -> Error {
+    error.at("the adapter's message")
+}
+
+fn bytes_of(value: &JsValue) -> Option<Uint8Array> {
+    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
+        return Some(bytes.clone());
+    }
+    value.dyn_ref::<ArrayBuffer>().map(|buffer| Uint8Array::new(buffer))
+}
+
+/// The text of an object. By `JSON.stringify`, not by walking it from here: cycles, getters that throw and numbers
+/// of the wrong type end in an exception that can be caught, and the decoder that bounds the network's messages
+/// bounds these too.
+fn to_json(object: &JsValue) -> Result<String> {
+    let replacer = Closure::<dyn Fn(JsValue, JsValue) -> std::result::Result<JsValue, JsValue>>::new(
+        |_key: JsValue, value: JsValue| {
+            if let Some(number) = value.as_f64() {
+                // JSON would make it null in silence.
+                return if number.is_finite() { Ok(value) } else { Err(JsValue::from_str("not finite")) };
+            }
+            match bytes_of(&value) {
+                Some(bytes) => {
+                    let escaped = Object::new();
+                    let text = URL_SAFE_NO_PAD.encode(bytes.to_vec());
+                    Reflect::set(&escaped, &"$bytes".into(), &text.into())?;
+                    Ok(escaped.into())
+                }
+                None => Ok(value),
+            }
+        },
+    );
+    let function: &Function = replacer.as_ref().unchecked_ref();
+    let text = JSON::stringify_with_replacer(object, function)
+        .map_err(|_| Error::new(Code::Malformed, "the adapter's object cannot be read as JSON"))?;
+    // `undefined` where the object's own `toJSON` gives nothing.
+    JsValue::from(text)
+        .as_string()
+        .ok_or_else(|| Error::new(Code::Malformed, "the adapter's object is no message"))
+}
+
+fn checked_frame(frame: ServerFrame) -> Result<ServerFrame> {
+    if let ServerFrame::Parts(parts) = &frame {
+        parts.check()?;
+    }
+    Ok(frame)
+}
+
+/// What a rejection means. Its message stays out of ours: it may repeat what the application knows.
+fn of_rejection(exception: &JsValue) -> Refusal {
+    let number = |name| property(exception, name).and_then(|value| value.as_f64());
+    let code = property(exception, "code").and_then(|code| code.as_string());
+    let code = code.and_then(|code| Code::parse(&code)).filter(|code| is_of_the_wire(*code));
+    let status =
+        number("status").filter(|status| (400.0..600.0).contains(status)).map(|status| status as u16);
+    let error = match (code, status) {
+        (Some(code), _) => Error::new(code, "the adapter said so"),
+        // Of statuses, 404 alone means two things; an adapter's is the org's.
+        (None, Some(404)) => Error::new(Code::UnknownOrg, "the adapter's server answered 404"),
+        (None, Some(status)) => of_status(status, None, "an adapter's rejection"),
+        (None, None) => {
+            Error::new(Code::Offline, format!("the adapter failed with {}", exception_name(exception)))
+        }
+    };
+    Refusal { error, retry_after_ms: number("retryAfter").and_then(retry_after_seconds) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Opening and deleting databases.
+//!
+//! rexie makes and upgrades them. It cannot do the rest, which is done with web-sys: it opens at a version of its
+//! own, where we want the database as it is (to look without making, and to leave a newer one untouched); it keeps
+//! its connection to itself, where we need durability, the reason of an abort, `close` and `versionchange`; and it
+//! waits for ever where a deletion is blocked.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use js_sys::{Array, Promise};
+use rexie::{ObjectStore, Rexie};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
+
+use super::failure;
+use super::records::HEADER_TABLE;
+use crate::error::{Code, Error, Result, fail};
+use crate::store::Table;
+use crate::web::global::{global, method, property};
+use crate::web::promise::Deferred;
+
+/// The version of the database: which object stores there are. What is in the records has its own version, in the
+/// header.
+pub(super) const DATABASE_VERSION: u32 = 1;
+
+/// Opens the database; `None` where there is none and `create` is false, in which case none was made.
+pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
+    let factory = factory()?;
+    let listed = is_listed(&factory, name).await;
+    if listed != Some(false) {
+        if let Some(database) = open_as_it_is(&factory, name, listed.is_none()).await? {
+            if database.version() >= f64::from(DATABASE_VERSION) {
+                return checked(database).map(Some);
+            }
+            database.close();
+        } else if !create {
+            return Ok(None);
+        }
+    } else if !create {
+        return Ok(None);
+    }
+    upgrade(name).await?;
+    match open_as_it_is(&factory, name, false).await? {
+        Some(database) => checked(database).map(Some),
+        None => fail(Code::StorageFailed, "the database is gone as soon as it is made"),
+    }
+}
+
+/// Deletes the database, if there is one. `store_in_use` where another connection keeps it; the browser will then
+/// delete it as soon as that connection closes, which nothing can call back.
+pub(super) async fn delete(name: &str) -> Result<()> {
+    let failed = |exception: &JsValue| failure::of_exception("deleting the database", exception);
+    let request = factory()?.delete_database(name).map_err(|e| failed(&e))?;
+    match wait(&request, true).await {
+        Ok(_) => Ok(()),
+        Err(event) if is_blocked(&event) => {
+            fail(Code::StoreInUse, "another connection keeps the database open")
+        }
+        Err(event) => Err(failure::of_event("deleting the database", &event)),
+    }
+}
+
+fn factory() -> Result<IdbFactory> {
+    match global("indexedDB") {
+        Some(factory) => Ok(factory.unchecked_into()),
+        None => fail(Code::StorageFailed, "there is no IndexedDB here; `incognito` needs none"),
+    }
+}
+
+/// Whether the browser lists the database; `None` where it cannot tell (Firefox before 126, private windows).
+async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
+    let promise: Promise = method(factory, "databases")?.call0(factory).ok()?.dyn_into().ok()?;
+    let list: Array = JsFuture::from(promise).await.ok()?.dyn_into().ok()?;
+    let is_it = |info: JsValue| property(&info, "name").and_then(|n| n.as_string()).as_deref() == Some(name);
+    Some(list.iter().any(is_it))
+}
+
+/// Opens the database at whatever version it has; `None` where there is none. `tidy` deletes what looking may have
+/// left behind: opening is the only way to look where the browser has no list, and it makes what is not there.
+async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<Option<IdbDatabase>> {
+    let what = "opening the database";
+    let request = factory.open(name).map_err(|e| failure::of_exception(what, &e))?;
+    let absent = Rc::new(Cell::new(false));
+    let on_upgrade = Closure::<dyn FnMut()>::new({
+        let (request, absent) = (request.clone(), Rc::clone(&absent));
+        move || {
+            // Only a database that was not there is upgraded when no version is asked for.
+            absent.set(true);
+            let _ = request.transaction().map(|transaction| transaction.abort());
+        }
+    });
+    request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
+    let result = wait(&request, false).await;
+    request.set_onupgradeneeded(None);
+    match result {
+        _ if absent.get() => {
+            if tidy {
+                delete(name).await?;
+            }
+            Ok(None)
+        }
+        Ok(database) => Ok(Some(database.unchecked_into())),
+        Err(event) => Err(failure::of_event(what, &event)),
+    }
+}
+
+/// Waits for `success` (the request's result) or `error`; with `or_blocked`, for `blocked` too.
+async fn wait(request: &IdbOpenDbRequest, or_blocked: bool) -> std::result::Result<JsValue, JsValue> {
+    let settled = Deferred::new();
+    request.set_onsuccess(Some(&settled.resolve));
+    request.set_onerror(Some(&settled.reject));
+    if or_blocked {
+        request.set_onblocked(Some(&settled.reject));
+    }
+    JsFuture::from(settled.promise).await?;
+    request.result()
+}
+
+fn is_blocked(event: &JsValue) -> bool {
+    property(event, "type").and_then(|kind| kind.as_string()).as_deref() == Some("blocked")
+}
+
+/// Makes the database, or brings an older one up to this version.
+async fn upgrade(name: &str) -> Result<()> {
+    let tables = Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]);
+    let builder = tables.fold(Rexie::builder(name).version(DATABASE_VERSION), |builder, table| {
+        builder.add_object_store(ObjectStore::new(table))
+    });
+    let database = builder.build().await.map_err(|error| of_rexie(&error))?;
+    database.close();
+    Ok(())
+}
+
+fn of_rexie(error: &rexie::Error) -> Error {
+    // The exception lies in an error of a crate that rexie does not show; the text of it names the exception.
+    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];
+    let name = names.into_iter().find(|name| text.contains(name)).unwrap_or("the browser refused");
+    failure::of_name("making the database", name)
+}
+
+/// Refuses a database that this code does not know; it is closed and left as it is.
+fn checked(database: IdbDatabase) -> Result<IdbDatabase> {
+    let version = database.version();
+    let tables = database.object_store_names();
+    let refusal = if version > f64::from(DATABASE_VERSION) {
+        let detail = format!("the database is of version {version}, this code knows {DATABASE_VERSION}");
+        Error::new(Code::StoreTooNew, detail)
+    } else if Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]).all(|t| tables.contains(t)) {
+        return Ok(database);
+    } else {
+        Error::new(Code::StoreDamaged, "the database lacks its tables")
+    };
+    database.close();
+    Err(refusal)
+}

@@ -1,0 +1,40 @@
+//! The stores of this origin.
+
+use super::connect;
+use super::lock::StoreLock;
+use super::store::IdbStore;
+use crate::error::Result;
+use crate::store::Device;
+
+/// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdbDevice;
+
+impl IdbDevice {
+    /// The origin's databases. Touches nothing before a store is opened.
+    pub fn new() -> Self {
+        IdbDevice
+    }
+}
+
+impl Device for IdbDevice {
+    type Store = IdbStore;
+
+    async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
+        let lock = StoreLock::take(name).await?;
+        match connect::connect(name, create).await {
+            Ok(Some(database)) => Ok(Some(IdbStore::new(database, lock))),
+            other => {
+                lock.free().await;
+                other.map(|_| None)
+            }
+        }
+    }
+
+    async fn delete(&self, name: &str) -> Result<()> {
+        let lock = StoreLock::take(name).await?;
+        let result = connect::delete(name).await;
+        lock.free().await;
+        result
+    }
+}

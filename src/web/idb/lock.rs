@@ -1,0 +1,149 @@
+//! Who owns a store: a Web Lock that bears its name, and a list of the stores that this page owns.
+//!
+//! The lock keeps other tabs out, and the browser frees it when the tab goes, however it goes. The list keeps out
+//! a second session of the same page, and makes opening again wait for a lock that is being freed: the browser
+//! frees locks in its own time, after the promise that holds them has resolved.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use js_sys::{Array, Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::failure;
+use crate::error::{Code, Error, Result};
+use crate::web::global::{global, property};
+use crate::web::promise::Deferred;
+
+#[wasm_bindgen]
+extern "C" {
+    // Bound here because web-sys keeps the lock manager among its unstable interfaces, behind a compiler's flag
+    // that every user of this crate would have to set.
+    type LockManager;
+    #[wasm_bindgen(method, catch)]
+    fn request(
+        this: &LockManager,
+        name: &str,
+        options: &Object,
+        callback: &js_sys::Function,
+    ) -> std::result::Result<Promise, JsValue>;
+}
+
+enum Held {
+    Owned,
+    /// Let go of, but not free before the promise settles.
+    Freeing(Promise),
+}
+
+thread_local! {
+    static HELD: RefCell<HashMap<String, Held>> = RefCell::default();
+}
+
+/// The right to a store. Dropping it frees the store too, but only [`StoreLock::free`] waits until it is.
+pub(super) struct StoreLock {
+    name: String,
+    web: Option<WebLock>,
+}
+
+/// The browser's part: `hold` keeps the lock until it is resolved, `freed` settles once the lock is free.
+struct WebLock {
+    hold: Deferred,
+    freed: Promise,
+}
+
+impl StoreLock {
+    /// Takes the store, or fails at once with `store_in_use`.
+    pub(super) async fn take(name: &str) -> Result<Self> {
+        while let Some(freeing) = held(name)? {
+            // However it settles, the lock is free.
+            let _ = JsFuture::from(freeing).await;
+            HELD.with_borrow_mut(|held| {
+                if matches!(held.get(name), Some(Held::Freeing(_))) {
+                    held.remove(name);
+                }
+            });
+        }
+        HELD.with_borrow_mut(|held| held.insert(name.to_owned(), Held::Owned));
+        let mut lock = StoreLock { name: name.to_owned(), web: None };
+        let manager = global("navigator").and_then(|navigator| property(&navigator, "locks"));
+        // Without Web Locks (Node, browsers before 2022) a store has one owner in this page and no guard against
+        // other tabs.
+        if let Some(manager) = manager {
+            lock.web = Some(WebLock::request(manager.unchecked_ref(), name).await?);
+        }
+        Ok(lock)
+    }
+
+    /// Frees the store, and waits until it is free.
+    pub(super) async fn free(mut self) {
+        let freed = self.let_go();
+        self.name.clear();
+        if let Some(freed) = freed {
+            let _ = JsFuture::from(freed).await;
+        }
+    }
+
+    fn let_go(&mut self) -> Option<Promise> {
+        let freed = self.web.take().map(WebLock::let_go);
+        HELD.with_borrow_mut(|held| match &freed {
+            Some(freed) => drop(held.insert(self.name.clone(), Held::Freeing(freed.clone()))),
+            None => drop(held.remove(&self.name)),
+        });
+        freed
+    }
+}
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        // `free` clears the name: by now, somebody else may own the store of that name.
+        if !self.name.is_empty() {
+            self.let_go();
+        }
+    }
+}
+
+/// The promise to wait for before the name can be taken, if any.
+fn held(name: &str) -> Result<Option<Promise>> {
+    HELD.with_borrow(|held| match held.get(name) {
+        None => Ok(None),
+        Some(Held::Freeing(promise)) => Ok(Some(promise.clone())),
+        Some(Held::Owned) => Err(in_use("another session of this page owns the store")),
+    })
+}
+
+impl WebLock {
+    async fn request(manager: &LockManager, name: &str) -> Result<Self> {
+        let failed = |exception: JsValue| failure::of_exception("taking the store's lock", &exception);
+        let (hold, answer) = (Deferred::new(), Deferred::new());
+        let callback = Closure::once({
+            let (hold, answer) = (hold.promise.clone(), answer.resolve.clone());
+            move |lock: JsValue| -> JsValue {
+                let granted = !lock.is_null() && !lock.is_undefined();
+                let _ = answer.call1(&JsValue::UNDEFINED, &granted.into());
+                if granted { hold.into() } else { JsValue::UNDEFINED }
+            }
+        });
+        let options = Object::new();
+        Reflect::set(&options, &"ifAvailable".into(), &true.into()).map_err(failed)?;
+        let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).map_err(failed)?;
+        // A request that is refused altogether settles `freed` and never calls back. Should this future be dropped
+        // here, so is the callback: calling it throws, and a callback that throws frees the lock.
+        let first = Promise::race(&Array::of2(&answer.promise, &freed));
+        let granted = JsFuture::from(first).await.map_err(failed)?;
+        if granted.as_bool() == Some(true) {
+            Ok(WebLock { hold, freed })
+        } else {
+            Err(in_use("another tab of this browser owns the store"))
+        }
+    }
+
+    fn let_go(self) -> Promise {
+        let _ = self.hold.resolve.call0(&JsValue::UNDEFINED);
+        self.freed
+    }
+}
+
+fn in_use(detail: &str) -> Error {
+    Error::new(Code::StoreInUse, detail)
+}

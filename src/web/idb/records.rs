@@ -1,0 +1,44 @@
+//! Records as IndexedDB takes and gives them.
+
+use js_sys::{Array, ArrayBuffer, Uint8Array};
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::IdbKeyRange;
+
+use crate::store::RecordKey;
+
+/// The object store of the header, which is the one record of its table.
+pub(super) const HEADER_TABLE: &str = "h";
+
+/// The key of the header.
+pub(super) fn header_key() -> JsValue {
+    JsValue::from(0)
+}
+
+/// A binary key: IndexedDB compares them as unsigned bytes, as [`RecordKey`] does.
+pub(super) fn to_key(key: &RecordKey) -> JsValue {
+    Uint8Array::from(key.0.as_slice()).into()
+}
+
+/// The key of a record, unless somebody else wrote it.
+pub(super) fn from_key(key: &JsValue) -> Option<RecordKey> {
+    let bytes = Uint8Array::new(key.dyn_ref::<ArrayBuffer>()?);
+    let mut key = [0; 16];
+    (bytes.length() == 16).then(|| {
+        bytes.copy_to(&mut key);
+        RecordKey(key)
+    })
+}
+
+/// The bytes of a record. What somebody else put there instead of bytes reads as no bytes at all, which no seal
+/// opens: it is found damaged where damage is dealt with.
+pub(super) fn from_value(value: &JsValue) -> Vec<u8> {
+    value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
+}
+
+/// All binary keys after that one, or all of them.
+pub(super) fn range_after(after: Option<&JsValue>) -> Result<IdbKeyRange, JsValue> {
+    let first: JsValue = Uint8Array::new_with_length(0).into();
+    // IndexedDB orders every array key after every binary key.
+    let end = Array::new();
+    IdbKeyRange::bound_with_lower_open_and_upper_open(after.unwrap_or(&first), &end, after.is_some(), true)
+}

@@ -1,0 +1,250 @@
+//! An open store: reads and batches, each in one transaction whose requests are all made at once. Awaiting between
+//! two requests would let the browser end the transaction in the middle.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use js_sys::{Array, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
+
+use super::failure;
+use super::lock::StoreLock;
+use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
+use crate::error::{Code, Result, fail};
+use crate::store::{Batch, Durability, RecordKey, Store, Table};
+use crate::web::promise::Deferred;
+
+#[wasm_bindgen]
+extern "C" {
+    // Bound here because rexie's transactions have no durability, and web-sys keeps it among its unstable
+    // interfaces. Browsers that do not know the third argument ignore it.
+    #[wasm_bindgen(extends = IdbDatabase)]
+    type DurableDatabase;
+    #[wasm_bindgen(method, catch)]
+    fn transaction(
+        this: &DurableDatabase,
+        tables: &Array,
+        mode: &str,
+        options: &Object,
+    ) -> std::result::Result<IdbTransaction, JsValue>;
+}
+
+const READING: &str = "reading the store";
+const WRITING: &str = "writing the store";
+
+/// A database that this page owns. Dropping it closes it too; only `close` waits until it can be opened again.
+pub struct IdbStore {
+    database: IdbDatabase,
+    /// Taken by `close`.
+    lock: RefCell<Option<StoreLock>>,
+    /// Why the browser took the database away, if it did.
+    lost: Rc<Cell<Option<&'static str>>>,
+    /// Settles with the last batch sent, and so after all of them: they run one after the other.
+    last_batch: RefCell<Option<Promise>>,
+    // Keep what the browser calls.
+    _on_version_change: Closure<dyn FnMut()>,
+    _on_close: Closure<dyn FnMut()>,
+}
+
+impl IdbStore {
+    pub(super) fn new(database: IdbDatabase, lock: StoreLock) -> Self {
+        let lost = Rc::new(Cell::new(None));
+        // Another version of the code, or the user, wants to upgrade or delete the database and waits for us. What
+        // was sent is still written; what comes later fails.
+        let on_version_change = Closure::<dyn FnMut()>::new({
+            let (lost, database) = (Rc::clone(&lost), database.clone());
+            move || {
+                lost.set(Some("somebody else asked to upgrade or delete the database"));
+                database.close();
+            }
+        });
+        // The browser closed it by itself: the site's data was cleared, or the disk failed.
+        let on_close = Closure::<dyn FnMut()>::new({
+            let lost = Rc::clone(&lost);
+            move || lost.set(Some("the browser closed the database"))
+        });
+        database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
+        database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
+        IdbStore {
+            database,
+            lock: RefCell::new(Some(lock)),
+            lost,
+            last_batch: RefCell::default(),
+            _on_version_change: on_version_change,
+            _on_close: on_close,
+        }
+    }
+
+    fn begin(&self, tables: &[&str], mode: &str, durability: Durability) -> Result<IdbTransaction> {
+        if self.lock.borrow().is_none() {
+            return fail(Code::Closed, "the store is closed");
+        }
+        if let Some(why) = self.lost.get() {
+            return fail(Code::StorageFailed, why);
+        }
+        let what = if mode == "readonly" { READING } else { WRITING };
+        let tables: Array = tables.iter().map(|table| JsValue::from_str(table)).collect();
+        let options = Object::new();
+        let durability = match durability {
+            Durability::Relaxed => "relaxed",
+            Durability::Strict => "strict",
+        };
+        // A plain object takes any property.
+        let _ = Reflect::set(&options, &"durability".into(), &durability.into());
+        let database: &DurableDatabase = self.database.unchecked_ref();
+        // A database closed under us throws InvalidStateError here.
+        database.transaction(&tables, mode, &options).map_err(|e| failure::of_exception(what, &e))
+    }
+
+    /// Makes requests in a transaction that reads one table, and gives their results.
+    async fn read(
+        &self,
+        table: &str,
+        make: impl FnOnce(&IdbObjectStore) -> std::result::Result<Vec<IdbRequest>, JsValue>,
+    ) -> Result<Vec<JsValue>> {
+        let failed = |exception: &JsValue| failure::of_exception(READING, exception);
+        let transaction = self.begin(&[table], "readonly", Durability::Relaxed)?;
+        let requests = transaction.object_store(table).and_then(|t| make(&t)).map_err(|e| failed(&e))?;
+        let Some(last) = requests.last() else { return Ok(Vec::new()) };
+        // Requests are done in the order in which they are made: the last one's success is everyone's.
+        let done = Deferred::new();
+        last.set_onsuccess(Some(&done.resolve));
+        transaction.set_onerror(Some(&done.reject));
+        transaction.set_onabort(Some(&done.reject));
+        if let Err(event) = JsFuture::from(done.promise).await {
+            return Err(failure::of_transaction(READING, &transaction, &event));
+        }
+        requests.iter().map(IdbRequest::result).collect::<std::result::Result<_, _>>().map_err(|e| failed(&e))
+    }
+}
+
+impl Store for IdbStore {
+    async fn header(&self) -> Result<Option<Vec<u8>>> {
+        let results = self.read(HEADER_TABLE, |table| Ok(vec![table.get(&header_key())?])).await?;
+        Ok(results.first().filter(|value| !value.is_undefined()).map(from_value))
+    }
+
+    async fn get(&self, table: Table, keys: &[RecordKey]) -> Result<Vec<Option<Vec<u8>>>> {
+        let results =
+            self.read(table.name(), |table| keys.iter().map(|key| table.get(&to_key(key))).collect()).await?;
+        Ok(results.iter().map(|value| (!value.is_undefined()).then(|| from_value(value))).collect())
+    }
+
+    async fn scan(
+        &self,
+        table: Table,
+        after: Option<RecordKey>,
+        limit: usize,
+    ) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        // IndexedDB takes a limit of 0 for none.
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut after = after.as_ref().map(to_key);
+        loop {
+            let results = self
+                .read(table.name(), |table| {
+                    let range = range_after(after.as_ref())?;
+                    let keys = table.get_all_keys_with_key_and_limit(&range, limit)?;
+                    Ok(vec![keys, table.get_all_with_key_and_limit(&range, limit)?])
+                })
+                .await?;
+            let [keys, values] = results.as_slice() else { return Ok(Vec::new()) };
+            let (keys, values) = (Array::from(keys), Array::from(values));
+            let records = keys.iter().zip(values.iter());
+            let ours: Vec<_> =
+                records.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect();
+            if !ours.is_empty() || keys.length() < limit {
+                return Ok(ours);
+            }
+            // A whole page of keys that are not ours: no records must mean the end.
+            after = Some(keys.get(keys.length() - 1));
+        }
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<()> {
+        // Batches that touch different tables would run side by side; all of them take the header's table, so that
+        // they run and settle in the order in which they were sent.
+        let touched = |t: Table| {
+            batch.puts.iter().any(|put| put.0 == t) || batch.deletes.iter().any(|delete| delete.0 == t)
+        };
+        let tables = Table::ALL.into_iter().filter(|t| touched(*t)).map(Table::name);
+        let tables: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables).collect();
+        let transaction = self.begin(&tables, "readwrite", batch.durability)?;
+        if let Err(exception) = request_all(&transaction, &batch) {
+            // Half a batch must not be written.
+            let _ = transaction.abort();
+            return Err(failure::of_exception(WRITING, &exception));
+        }
+        drop(batch);
+        let settled = Deferred::new();
+        transaction.set_oncomplete(Some(&settled.resolve));
+        transaction.set_onerror(Some(&settled.reject));
+        transaction.set_onabort(Some(&settled.reject));
+        *self.last_batch.borrow_mut() = Some(settled.promise.clone());
+        end_at_once(&transaction);
+        match JsFuture::from(settled.promise).await {
+            Ok(_) => Ok(()),
+            Err(event) => Err(failure::of_transaction(WRITING, &transaction, &event)),
+        }
+    }
+
+    async fn close(&self) {
+        let Some(lock) = self.lock.borrow_mut().take() else { return };
+        let last_batch = self.last_batch.borrow_mut().take();
+        if let Some(last_batch) = last_batch {
+            // The next owner must find what was sent. How it went was told to its sender.
+            let _ = JsFuture::from(last_batch).await;
+        }
+        self.disconnect();
+        lock.free().await;
+    }
+}
+
+impl IdbStore {
+    fn disconnect(&self) {
+        self.database.set_onversionchange(None);
+        self.database.set_onclose(None);
+        self.database.close();
+    }
+}
+
+impl Drop for IdbStore {
+    fn drop(&mut self) {
+        if self.lock.borrow().is_some() {
+            self.disconnect();
+        }
+    }
+}
+
+/// Saves the browser waiting for requests that do not come. Where it fails, the transaction is on its way out.
+#[allow(deprecated)] // in web-sys alone, which read an old draft; the standard and the browsers keep it
+fn end_at_once(transaction: &IdbTransaction) {
+    let _ = transaction.commit();
+}
+
+/// Makes every request of a batch: deletes first, so that what is both deleted and written is written.
+fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Result<(), JsValue> {
+    let mut tables: [Option<IdbObjectStore>; Table::ALL.len()] = Default::default();
+    let mut table = |table: Table| -> std::result::Result<IdbObjectStore, JsValue> {
+        let slot = &mut tables[table as usize];
+        if slot.is_none() {
+            *slot = Some(transaction.object_store(table.name())?);
+        }
+        slot.clone().ok_or(JsValue::UNDEFINED)
+    };
+    for (place, key) in &batch.deletes {
+        table(*place)?.delete(&to_key(key))?;
+    }
+    for (place, key, bytes) in &batch.puts {
+        table(*place)?.put_with_key(&Uint8Array::from(bytes.as_slice()), &to_key(key))?;
+    }
+    if let Some(header) = &batch.header {
+        let table = transaction.object_store(HEADER_TABLE)?;
+        table.put_with_key(&Uint8Array::from(header.as_slice()), &header_key())?;
+    }
+    Ok(())
+}

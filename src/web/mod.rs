@@ -1,0 +1,22 @@
+//! The browser's side: what the core asks for, done with the browser's means. Compiled for wasm32 only.
+//!
+//! Nothing here decides: it opens, reads, writes, sends, listens and wakes. Every module works in a page, in a
+//! worker and in Node; what an environment lacks is found out when it is called, and is a named error.
+
+pub mod adapter;
+pub mod address;
+pub mod clock;
+mod global;
+pub mod http;
+pub mod idb;
+pub mod kdf;
+mod promise;
+pub mod reply;
+pub mod signals;
+pub mod socket;
+pub mod timers;
+
+pub use global::require_secure_context;
+
+#[cfg(test)]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);

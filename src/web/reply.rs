@@ -1,0 +1,177 @@
+//! What a server's answer means: a reply to apply, or a refusal with its code.
+
+use crate::codec::{Fault, SyncReply, decode};
+use crate::error::{Code, Error, Kind, Result};
+use crate::limits::REPLY_BYTES_MAX;
+
+use super::http::HttpReply;
+
+/// A request that gave no reply.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Why.
+    pub error: Error,
+    /// How long the server asks to be left alone.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { error, retry_after_ms: None }
+    }
+}
+
+/// Reads an answer of HTTP: a reply that may be applied, or why there is none.
+pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> {
+    let error = match (reply.status, reply.format) {
+        (200, Some(format)) => match decode::<SyncReply>(format, &reply.body, REPLY_BYTES_MAX) {
+            Ok(message) => match message.check() {
+                Ok(()) => return Ok(message),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        },
+        (status, format) => {
+            let fault = format.and_then(|f| decode::<Fault>(f, &reply.body, REPLY_BYTES_MAX).ok());
+            of_status(status, fault.as_ref(), &reply.content_type)
+        }
+    };
+    Err(Refusal { error, retry_after_ms: reply.retry_after_ms })
+}
+
+/// The error of a status, with the fault that came as its body, if one did; `found` is the body's media type.
+///
+/// Where proxies answer in the server's place (401, 403, 413, 429, 5xx) the status decides, whatever the body: a
+/// gateway's page of HTML with a 502 is to be tried again. Elsewhere a body that is no fault is no Escale server.
+pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Error {
+    let code = match (status, fault) {
+        (401, _) => Code::Unauthorized,
+        (403, _) => Code::Forbidden,
+        (408, _) => Code::Timeout,
+        (413, _) => Code::TooLarge,
+        (429, _) => Code::TooMany,
+        (503, _) => Code::Unavailable,
+        (500..=599, _) => Code::ServerError,
+        (404, Some(_)) => Code::UnknownOrg,
+        (_, Some(fault)) if fault.kind == Kind::D => Code::WrongProtocol,
+        (_, Some(fault)) => {
+            Code::parse(&fault.code).filter(|code| is_of_the_wire(*code)).unwrap_or(Code::Malformed)
+        }
+        (_, None) => Code::Malformed,
+    };
+    let detail = match fault {
+        Some(fault) => {
+            let message: String = fault.message.chars().filter(|c| !c.is_control()).take(200).collect();
+            format!("the server answered {status}: {message}")
+        }
+        None if found.is_empty() => format!("the server answered {status} without saying of what type"),
+        None => format!("the server answered {status} with {found}"),
+    };
+    Error::new(code, detail)
+}
+
+/// Whether a code can come from the other side, for a request as a whole. One that speaks of this device would
+/// mislead.
+pub(super) fn is_of_the_wire(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Malformed
+            | Code::TooLarge
+            | Code::TooDeep
+            | Code::BadValue
+            | Code::WrongProtocol
+            | Code::Offline
+            | Code::Timeout
+            | Code::Unauthorized
+            | Code::Forbidden
+            | Code::UnknownOrg
+            | Code::TooMany
+            | Code::Unavailable
+            | Code::ServerError
+            | Code::Contention
+            | Code::NotSupported
+    )
+}
+
+/// Reads a message in one of the protocol's forms and checks it, as every way to a server does.
+pub(super) fn checked(reply: Result<SyncReply>) -> std::result::Result<SyncReply, Refusal> {
+    let reply = reply?;
+    reply.check()?;
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test;
+
+    use super::*;
+    use crate::codec::Format;
+
+    fn answer(status: u16, content_type: &str, body: &[u8]) -> HttpReply {
+        HttpReply {
+            status,
+            format: Format::from_content_type(content_type),
+            content_type: content_type.into(),
+            retry_after_ms: Some(5_000),
+            body: body.to_vec(),
+        }
+    }
+
+    fn code_of(status: u16, content_type: &str, body: &str) -> Code {
+        let refusal = sync_reply(&answer(status, content_type, body.as_bytes())).expect_err("refused");
+        assert_eq!(refusal.retry_after_ms, Some(5_000));
+        refusal.error.code()
+    }
+
+    const JSON: &str = "application/json";
+    const HTML: &str = "text/html; charset=utf-8";
+    const FAULT: &str = r#"{"code":"unknown_org","kind":"N","phase":0,"message":"no org `x`"}"#;
+
+    #[wasm_bindgen_test]
+    fn a_reply_is_read_and_checked() {
+        let body = r#"{"p":1,"epoch":[1,"r"],"now":5,"delta":2,"seq":0,"results":[],"parts":[]}"#;
+        let reply = sync_reply(&answer(200, "application/json; charset=utf-8", body.as_bytes()));
+        assert_eq!(reply.expect("read").now, 5);
+        assert_eq!(code_of(200, JSON, &body.replace("\"p\":1", "\"p\":2")), Code::WrongProtocol);
+        assert_eq!(code_of(200, JSON, &body[..20]), Code::Malformed);
+        assert_eq!(code_of(200, JSON, "<!doctype html>"), Code::Malformed);
+        assert_eq!(code_of(200, HTML, body), Code::Malformed);
+        assert_eq!(code_of(200, "", ""), Code::Malformed);
+        assert_eq!(code_of(204, JSON, ""), Code::Malformed);
+    }
+
+    #[wasm_bindgen_test]
+    fn each_status_has_its_code() {
+        let expected = [
+            (401, Code::Unauthorized),
+            (403, Code::Forbidden),
+            (404, Code::UnknownOrg),
+            (413, Code::TooLarge),
+            (429, Code::TooMany),
+            (500, Code::ServerError),
+            (502, Code::ServerError),
+            (503, Code::Unavailable),
+        ];
+        for (status, code) in expected {
+            assert_eq!(code_of(status, JSON, FAULT), code, "{status}");
+        }
+        let by_kind = |code: &str, kind: &str| {
+            code_of(400, JSON, &format!(r#"{{"code":"{code}","kind":"{kind}","phase":0,"message":""}}"#))
+        };
+        assert_eq!(by_kind("malformed", "B"), Code::Malformed);
+        assert_eq!(by_kind("wrong_protocol", "D"), Code::WrongProtocol);
+        assert_eq!(by_kind("too_deep", "A"), Code::TooDeep);
+        assert_eq!(by_kind("wrong_passphrase", "S"), Code::Malformed, "not for a server to say");
+        assert_eq!(by_kind("unheard_of", "A"), Code::Malformed);
+    }
+
+    #[wasm_bindgen_test]
+    fn pages_of_html_are_told_by_their_status_and_type() {
+        assert_eq!(code_of(502, HTML, "<html>"), Code::ServerError, "a gateway is tried again");
+        assert_eq!(code_of(429, HTML, "<html>"), Code::TooMany);
+        assert_eq!(code_of(404, HTML, "<html>"), Code::Malformed, "not an Escale server");
+        assert_eq!(code_of(404, JSON, "<html>"), Code::Malformed);
+        let refusal = sync_reply(&answer(404, HTML, b"")).expect_err("refused");
+        assert!(refusal.error.detail().contains("text/html"), "{}", refusal.error);
+    }
+}
