@@ -1,0 +1,259 @@
+/**
+ * What is followed, and the list that comes of it.
+ *
+ * Every topic is one `session.live`; the list is their union, narrowed to one of them, filtered and sorted. Changes
+ * of several topics in one frame make one new list. Nothing here is stored: which topics are followed is known by
+ * the session, in its sealed store.
+ */
+
+import { topicsOf } from "./defs";
+import { nextFrame } from "./dom";
+import type { Package } from "./schema";
+import type { Session } from "./session";
+import { topicId, topicMatch, type Topic } from "./topics";
+
+/** A topic that is followed. */
+export interface Followed {
+  topic: Topic;
+  docs: readonly Package[];
+  /** Whether a whole load has ended once: before, `docs` is what has arrived so far. */
+  ready: boolean;
+}
+
+/** How the list can be sorted. */
+export type Sort = "name" | "installedSize" | "size";
+
+/** What happened to a topic after its first load. */
+export interface Activity {
+  at: number;
+  topic: Topic;
+  changed: number;
+  left: number;
+}
+
+/** A new list, and the names of the packages that changed since the last one. */
+export interface Rows {
+  rows: readonly Package[];
+  changed: ReadonlySet<string>;
+}
+
+const ACTIVITY_MAX = 50;
+
+interface Entry extends Followed {
+  stop: () => void;
+  /** The names of `docs`, made when it is first asked for. */
+  names: Map<string, Package> | undefined;
+}
+
+/** The packages that a session follows. */
+export class Library {
+  /** The last changes, the newest first. */
+  readonly activity: Activity[] = [];
+  private readonly entries = new Map<string, Entry>();
+  private readonly rowListeners: ((rows: Rows) => void)[] = [];
+  private readonly topicListeners: (() => void)[] = [];
+  private readonly haystacks = new WeakMap<Package, string>();
+  private changed = new Set<string>();
+  private narrowed: string | undefined;
+  private filter = "";
+  private sort: Sort = "name";
+  private scheduled = false;
+  private topicsChanged = false;
+  private stopped = false;
+
+  /** The topic of each def, for the inspector. */
+  private readonly defs: Map<string, Topic>;
+
+  private constructor(
+    private readonly session: Session,
+    defs: Map<string, Topic>,
+  ) {
+    this.defs = defs;
+    for (const topic of [...defs.values()]) this.listen(topic);
+  }
+
+  /** Takes up the subscriptions that the session has already. */
+  static async of(session: Session): Promise<Library> {
+    return new Library(session, await topicsOf(session));
+  }
+
+  /** What a def stands for; `undefined` for one that this page did not make. */
+  topicOf(def: string): Topic | undefined {
+    return this.defs.get(def);
+  }
+
+  /** Calls back with the list, once it is known and at every change of it. */
+  onRows(listener: (rows: Rows) => void): void {
+    this.rowListeners.push(listener);
+    this.schedule();
+  }
+
+  /** Calls back when topics are followed, fill up or are left. */
+  onTopics(listener: () => void): void {
+    this.topicListeners.push(listener);
+    this.topicsChanged = true;
+    this.schedule();
+  }
+
+  /** Follows a topic; once more changes nothing. */
+  follow(topic: Topic): void {
+    if (!this.entries.has(topicId(topic))) this.listen(topic);
+  }
+
+  /** Ends the subscription: what no other topic holds leaves the device. */
+  unfollow(topic: Topic): void {
+    const id = topicId(topic);
+    const entry = this.entries.get(id);
+    if (!entry) return;
+    entry.stop();
+    this.entries.delete(id);
+    if (this.narrowed === id) this.narrowed = undefined;
+    this.session.unsubscribe("Package", topicMatch(topic));
+    this.schedule(true);
+  }
+
+  /** What is followed, in the order in which it was first asked for. */
+  topics(): readonly Followed[] {
+    return [...this.entries.values()];
+  }
+
+  /** One followed topic. */
+  topic(topic: Topic): Followed | undefined {
+    return this.entries.get(topicId(topic));
+  }
+
+  /** The topic that the list is narrowed to. */
+  get narrowedTo(): Topic | undefined {
+    return this.narrowed === undefined ? undefined : this.entries.get(this.narrowed)?.topic;
+  }
+
+  /** Narrows the list to one followed topic, or shows all of them again. */
+  narrow(topic: Topic | undefined): void {
+    this.narrowed = topic && topicId(topic);
+    this.schedule(true);
+  }
+
+  /** Keeps the packages whose name or summary holds every word of `text`. */
+  setFilter(text: string): void {
+    this.filter = text.trim().toLowerCase();
+    this.schedule();
+  }
+
+  /** The filter's text, in lower case. */
+  get filterText(): string {
+    return this.filter;
+  }
+
+  /** Sorts by name, or by a size, the greatest first. */
+  setSort(sort: Sort): void {
+    this.sort = sort;
+    this.schedule();
+  }
+
+  /** A followed package by its name, as it is now. */
+  find(name: string): Package | undefined {
+    for (const entry of this.entries.values()) {
+      entry.names ??= new Map(entry.docs.map((doc) => [doc.name, doc]));
+      const found = entry.names.get(name);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** Stops listening; the subscriptions stay. */
+  stop(): void {
+    this.stopped = true;
+    for (const entry of this.entries.values()) entry.stop();
+    this.entries.clear();
+  }
+
+  private listen(topic: Topic): void {
+    const match = topicMatch(topic);
+    const entry: Entry = { topic, docs: [], ready: false, stop: () => undefined, names: undefined };
+    this.entries.set(topicId(topic), entry);
+    const before = new Set(this.session.subscriptions());
+    entry.stop = this.session.live("Package", match, (docs, { ready }) => {
+      this.receive(entry, docs, ready);
+    });
+    const made = this.session.subscriptions().find((def) => !before.has(def));
+    if (made !== undefined) this.defs.set(made, topic);
+    this.schedule(true);
+  }
+
+  private receive(entry: Entry, docs: readonly Package[], ready: boolean): void {
+    if (entry.ready) this.note(entry, docs);
+    entry.docs = docs;
+    entry.ready = ready;
+    entry.names = undefined;
+    this.schedule(true);
+  }
+
+  private note(entry: Entry, docs: readonly Package[]): void {
+    const before = new Set(entry.docs);
+    const now = new Set<string>();
+    let changed = 0;
+    for (const doc of docs) {
+      now.add(doc.name);
+      if (before.has(doc)) continue;
+      changed += 1;
+      this.changed.add(doc.name);
+    }
+    const left = entry.docs.reduce((n, doc) => (now.has(doc.name) ? n : n + 1), 0);
+    if (changed === 0 && left === 0) return;
+    this.activity.unshift({ at: Date.now(), topic: entry.topic, changed, left });
+    this.activity.length = Math.min(this.activity.length, ACTIVITY_MAX);
+  }
+
+  private schedule(topics = false): void {
+    this.topicsChanged ||= topics;
+    if (this.scheduled) return;
+    this.scheduled = true;
+    nextFrame(() => {
+      this.scheduled = false;
+      if (!this.stopped) this.publish();
+    });
+  }
+
+  private publish(): void {
+    if (this.topicsChanged) {
+      this.topicsChanged = false;
+      for (const listener of this.topicListeners) listener();
+    }
+    const changed = this.changed;
+    this.changed = new Set();
+    const rows = this.sorted(this.filtered(this.union()));
+    for (const listener of this.rowListeners) listener({ rows, changed });
+  }
+
+  private union(): readonly Package[] {
+    const entries = this.narrowed === undefined ? [...this.entries.values()] : [this.entries.get(this.narrowed)];
+    if (entries.length === 1) return entries[0]?.docs ?? [];
+    const all = new Set<Package>();
+    for (const entry of entries) for (const doc of entry?.docs ?? []) all.add(doc);
+    return [...all];
+  }
+
+  private filtered(docs: readonly Package[]): readonly Package[] {
+    if (this.filter === "") return docs;
+    const words = this.filter.split(/\s+/);
+    return docs.filter((doc) => {
+      const text = this.haystack(doc);
+      return words.every((word) => text.includes(word));
+    });
+  }
+
+  private haystack(doc: Package): string {
+    let text = this.haystacks.get(doc);
+    if (text === undefined) {
+      text = `${doc.name} ${doc.summary}`.toLowerCase();
+      this.haystacks.set(doc, text);
+    }
+    return text;
+  }
+
+  private sorted(docs: readonly Package[]): readonly Package[] {
+    const by = this.sort;
+    const byName = (a: Package, b: Package): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+    return by === "name" ? [...docs].sort(byName) : [...docs].sort((a, b) => b[by] - a[by] || byName(a, b));
+  }
+}

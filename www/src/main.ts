@@ -1,0 +1,72 @@
+/** The page: one screen at a time, and the one session that is open. */
+
+import { eraseStore } from "./device";
+import { fill } from "./dom";
+import { Library } from "./library";
+import { serverAddress } from "./server-address";
+import { openSession, warmUp, type Mode, type Session } from "./session";
+import { forgetShell, keepShell } from "./shell";
+import { confirmDialog } from "./ui/dialogs";
+import { MainScreen, type Ending } from "./ui/main-screen";
+import { openScreen, type Opening } from "./ui/open-screen";
+import { toast } from "./ui/toast";
+
+declare global {
+  interface Window {
+    /** The open session, for tinkering in the console. */
+    session?: Session;
+  }
+}
+
+const NOTICES: Record<Ending, string> = {
+  locked: "Locked: the key is forgotten, what rests on this device stays sealed.",
+  wiped: "Wiped: nothing of the session rests on this device any more.",
+  closed: "The session was closed.",
+};
+
+/** What the visitor chose last, for the next opening; forgotten with the page. */
+const last: { mode: Mode; server: string } = { mode: "synced", server: serverAddress(location) };
+
+const root = document.querySelector("#app");
+if (root) showOpen();
+
+function showOpen(notice?: string): void {
+  delete document.documentElement.dataset["phase"];
+  delete document.documentElement.dataset["mode"];
+  if (root) fill(root, openScreen({ ...last, notice, open, erase }));
+  warmUp();
+}
+
+async function open(opening: Opening): Promise<void> {
+  const session = await openSession(opening);
+  Object.assign(last, { mode: opening.mode, server: opening.server });
+  const library = await Library.of(session);
+  window.session = session;
+  const screen = new MainScreen({ session, library, ended: (how) => showEnded(session, how), forgetPage: forgetShell });
+  if (root) fill(root, screen.element);
+  if (opening.mode !== "incognito") void keepShell();
+}
+
+function showEnded(session: Session, how: Ending): void {
+  if (window.session === session) delete window.session;
+  const error = session.status.error;
+  const why = how === "closed" && error ? `${NOTICES.closed} ${error.cure}` : NOTICES[how];
+  showOpen(why);
+}
+
+async function erase(): Promise<boolean> {
+  const answer = await confirmDialog({
+    title: "Erase the store of this device?",
+    text: "All that Escale keeps here is deleted, without opening it. What is on the server stays there; writes that were not sent yet are lost.",
+    confirm: "Erase",
+    testid: "erase",
+  });
+  if (!answer) return false;
+  try {
+    await eraseStore();
+    return true;
+  } catch (error) {
+    toast(error instanceof Error ? error.message : "The store could not be erased.", { icon: "alert" });
+    return false;
+  }
+}

@@ -1,0 +1,30 @@
+/** The phases of a session, each with a word, a sentence and an icon: never a colour alone. */
+
+import type { IconName } from "./icons";
+
+/** What is shown for a phase. */
+export interface PhaseText {
+  word: string;
+  sentence: string;
+  icon: IconName;
+}
+
+/** By the phase's name. */
+export const PHASES: Readonly<Record<string, PhaseText>> = {
+  opening: { word: "Opening", sentence: "Reading what rests on this device.", icon: "opening" },
+  loading: { word: "Loading", sentence: "Fetching what changed since the last time.", icon: "loading" },
+  live: { word: "Live", sentence: "Changes on the server show here as they happen.", icon: "live" },
+  offline: {
+    word: "Offline",
+    sentence: "The server does not answer. Everything here is read from this device; trying again by itself.",
+    icon: "offline",
+  },
+  paused: { word: "Paused", sentence: "The server asks for an access token: lock, then open with one.", icon: "paused" },
+  avion: { word: "Avion", sentence: "No network call at all. Everything here is read from this device.", icon: "avion" },
+  closed: { word: "Closed", sentence: "The session is closed.", icon: "closed" },
+};
+
+/** The words of a phase. */
+export function phaseText(phase: string): PhaseText {
+  return PHASES[phase] ?? { word: phase, sentence: "", icon: "closed" };
+}

@@ -1,0 +1,30 @@
+/** Opening the session: the one place that says to what, and how. */
+
+import { init, open, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { schema } from "./schema";
+
+export type { Mode, StatusValue };
+
+/** A session on the demonstration's data. */
+export type Session = EscaleSession<(typeof schema)["classes"]>;
+
+/** The org of the demonstration. */
+export const ORG = "demo";
+
+/** Loads the core ahead, while the visitor types. What fails here fails again, with its message, when it is opened. */
+export function warmUp(): void {
+  init().catch(() => undefined);
+}
+
+/** Opens a session; it never waits for the network. */
+export function openSession(options: {
+  mode: Mode;
+  server: string;
+  passphrase: string;
+  token: string | undefined;
+}): Promise<Session> {
+  const { mode, server, token } = options;
+  // Nothing rests in incognito, so that there is nothing for a passphrase to open.
+  const passphrase = mode === "incognito" ? undefined : options.passphrase;
+  return open({ org: ORG, schema, server, mode, passphrase, token });
+}

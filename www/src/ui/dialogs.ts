@@ -1,0 +1,136 @@
+/** The dialogs: modal, closed by Escape, the focus back where it was. */
+
+import { fill, h, show } from "../dom";
+import { icon } from "../icons";
+
+/** Shows a dialog and resolves once it is closed, with the value that closed it. */
+function open(dialog: HTMLDialogElement): Promise<string> {
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue);
+    });
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) dialog.close("");
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** What a confirmation says. */
+export interface Confirmation {
+  title: string;
+  text: string;
+  confirm: string;
+  testid: string;
+  /** A box to tick besides. */
+  option?: string;
+}
+
+/** Asks before something that cannot be undone; `undefined` where the visitor went back. */
+export async function confirmDialog(ask: Confirmation): Promise<{ option: boolean } | undefined> {
+  const option = h("input", { type: "checkbox", id: "confirm-option" });
+  const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
+  fill(
+    dialog,
+    h(
+      "form",
+      { method: "dialog", class: "dialog-form" },
+      h("h2", { id: "dialog-title" }, ask.title),
+      h("p", {}, ask.text),
+      ask.option ? h("label", { class: "check" }, option, h("span", {}, ask.option)) : null,
+      h(
+        "div",
+        { class: "dialog-actions" },
+        h("button", { class: "button", value: "", autofocus: true, testid: `${ask.testid}-cancel` }, "Keep it"),
+        h("button", { class: "button danger", value: "yes", testid: `${ask.testid}-confirm` }, ask.confirm),
+      ),
+    ),
+  );
+  return (await open(dialog)) === "yes" ? { option: option.checked } : undefined;
+}
+
+/** Asks for the old and the new passphrase; `change` is tried until it succeeds or the visitor goes back. */
+export async function passphraseDialog(change: (old: string, next: string) => Promise<void>): Promise<boolean> {
+  const old = secret("passphrase-old");
+  const next = secret("passphrase-next");
+  const error = h("p", { class: "field-error", role: "alert", hidden: true, testid: "passphrase-error" });
+  const save = h("button", { class: "button primary", type: "submit", testid: "passphrase-save" }, "Change it");
+  const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
+  const fail = (text: string, field: HTMLInputElement): void => {
+    fill(error, text);
+    show(error, true);
+    field.focus();
+  };
+  const submit = async (): Promise<void> => {
+    if (old.value === "") return fail("Type the present passphrase.", old);
+    if (next.value === "") return fail("Type the new passphrase.", next);
+    save.disabled = true;
+    fill(save, h("span", { class: "spinner" }), "Deriving the key");
+    try {
+      await change(old.value, next.value);
+      dialog.close("done");
+    } catch (problem) {
+      fail(problem instanceof Error ? describe(problem) : "It could not be changed.", old);
+    } finally {
+      save.disabled = false;
+      fill(save, "Change it");
+    }
+  };
+  fill(
+    dialog,
+    h(
+      "form",
+      {
+        class: "dialog-form",
+        novalidate: true,
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            void submit();
+          },
+        },
+      },
+      h("h2", { id: "dialog-title" }, "Change the passphrase"),
+      h("p", {}, "The store's key is wrapped anew; not one record is encrypted again."),
+      h("div", { class: "field" }, h("label", { for: "passphrase-old" }, "Present passphrase"), old),
+      h("div", { class: "field" }, h("label", { for: "passphrase-next" }, "New passphrase"), next),
+      error,
+      h(
+        "div",
+        { class: "dialog-actions" },
+        h("button", { class: "button", type: "button", on: { click: () => dialog.close("") } }, "Cancel"),
+        save,
+      ),
+    ),
+  );
+  return (await open(dialog)) === "done";
+}
+
+/** Lists problems, each with its cure. */
+export async function problemsDialog(problems: { title: string; text: string; code: string }[]): Promise<void> {
+  const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
+  fill(
+    dialog,
+    h(
+      "form",
+      { method: "dialog", class: "dialog-form" },
+      h("h2", { id: "dialog-title" }, "What is wrong"),
+      problems.map(({ title, text, code }) =>
+        h("div", { class: "problem" }, icon("alert"), h("div", {}, h("strong", {}, title), h("p", {}, text), h("code", { class: "code" }, code))),
+      ),
+      h("div", { class: "dialog-actions" }, h("button", { class: "button", autofocus: true }, "Close")),
+    ),
+  );
+  await open(dialog);
+}
+
+function secret(id: string): HTMLInputElement {
+  return h("input", { id, type: "password", autocomplete: "off", testid: id });
+}
+
+function describe(error: Error): string {
+  const code = (error as { code?: string }).code;
+  return code === "wrong_passphrase" ? "The present passphrase is not that one." : error.message;
+}

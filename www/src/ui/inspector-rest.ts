@@ -1,0 +1,90 @@
+/** What rests in IndexedDB, byte for byte, beside the same data in clear as the session holds it. */
+
+import { fill, h } from "../dom";
+import { bytes, count, plural } from "../format";
+import { icon } from "../icons";
+import type { InspectorContext } from "./inspector";
+import { hexView, showHex } from "./hex-view";
+
+const RECORDS_SHOWN = 200;
+
+/** Fills the tab. */
+export async function restTab(panel: HTMLElement, { session, sample }: InspectorContext): Promise<void> {
+  const { store } = await session.inspect({ limit: RECORDS_SHOWN });
+  const counts = Object.entries(store.counts);
+  const records = counts.reduce((sum, [, n]) => sum + n, 0);
+  if (session.status.mode === "incognito") return fill(panel, nothing());
+  const hex = hexView("Bytes of the record");
+  const picker = h("select", { "aria-label": "Record", testid: "record" });
+  store.records.forEach(({ table, key, bytes: content }, index) => {
+    picker.append(h("option", { value: index }, `${table} ${shorten(key)} (${bytes(content.length)})`));
+  });
+  const pick = (): void => {
+    const record = store.records[Number(picker.value)];
+    if (record) showHex(hex, record.bytes);
+  };
+  picker.addEventListener("change", pick);
+  picker.value = String(longest(store.records.map((record) => record.bytes.length)));
+  pick();
+  const doc = sample();
+  fill(
+    panel,
+    h(
+      "p",
+      { class: "lead" },
+      "The browser keeps ",
+      h("strong", {}, plural(records, "record")),
+      ", ",
+      h("strong", {}, bytes(store.bytes)),
+      ", in the database ",
+      h("code", {}, store.name),
+      ".",
+    ),
+    h(
+      "div",
+      { class: "stores" },
+      counts.map(([name, n]) => h("div", { class: "store", testid: "object-store" }, h("code", {}, name), h("span", {}, plural(n, "record")))),
+    ),
+    h(
+      "div",
+      { class: "side-by-side" },
+      h(
+        "section",
+        { class: "pane" },
+        h("header", {}, icon("lock"), h("h3", {}, "On the device"), picker),
+        store.records.length > 0 ? hex : h("p", { class: "hint" }, "No record yet."),
+      ),
+      h(
+        "section",
+        { class: "pane" },
+        h("header", {}, icon("eye"), h("h3", {}, "In memory, in clear")),
+        doc
+          ? h("pre", { class: "clear-text", tabindex: 0, "aria-label": "The document in clear", testid: "clear-text" }, JSON.stringify(doc, null, 2))
+          : h("p", { class: "hint" }, "Follow something, and a document of it shows here."),
+      ),
+    ),
+    h(
+      "p",
+      { class: "hint" },
+      `Keys are a keyed function of the real ones, so that which record holds which document does not show either. ${records > RECORDS_SHOWN ? `The first ${count(RECORDS_SHOWN)} records are listed.` : ""}`,
+    ),
+  );
+}
+
+function nothing(): HTMLElement {
+  return h(
+    "div",
+    { class: "empty" },
+    h("div", { class: "emblem" }, icon("incognito")),
+    h("h2", {}, "Nothing rests here"),
+    h("p", {}, "In incognito nothing is written to any storage of this browser. Close the tab, and all of it is gone."),
+  );
+}
+
+function longest(lengths: number[]): number {
+  return lengths.reduce((best, length, i) => (length > (lengths[best] ?? 0) ? i : best), 0);
+}
+
+function shorten(key: string): string {
+  return key.length > 16 ? `${key.slice(0, 16)}..` : key;
+}

@@ -1,0 +1,191 @@
+/** The main screen: what is followed on the left, the packages, one of them on the right, the status below. */
+
+import { h } from "../dom";
+import { icon, type IconName } from "../icons";
+import type { Library } from "../library";
+import { EscaleError } from "escale";
+import type { Package } from "../schema";
+import type { Session } from "../session";
+import { problemOf } from "../problems";
+import { DetailPanel } from "./detail-panel";
+import { confirmDialog, passphraseDialog } from "./dialogs";
+import { FollowPanel } from "./follow-panel";
+import { Inspector } from "./inspector";
+import { PackagesPanel } from "./packages-panel";
+import { SessionBar } from "./session-bar";
+import { StatusBar } from "./status-bar";
+import { toast } from "./toast";
+
+/** How the session ended. */
+export type Ending = "locked" | "wiped" | "closed";
+
+/** What the screen needs from the page. */
+export interface MainScreenOptions {
+  session: Session;
+  library: Library;
+  /** The session is over. */
+  ended(how: Ending): void;
+  /** Forgets the copy of this page that opens with no network. */
+  forgetPage(): Promise<void>;
+}
+
+/** A panel that a phone shows over the list. */
+type Sheet = "follow" | "session";
+
+/** The screen. */
+export class MainScreen {
+  readonly element: HTMLElement;
+  private readonly bar: SessionBar;
+  private readonly follow: FollowPanel;
+  private readonly packages: PackagesPanel;
+  private readonly detail: DetailPanel;
+  private readonly status: StatusBar;
+  private readonly inspector: Inspector;
+  private readonly tabs = new Map<Sheet | "packages", HTMLButtonElement>();
+  private first: Package | undefined;
+  private over = false;
+
+  constructor(private readonly options: MainScreenOptions) {
+    const { session, library } = options;
+    this.bar = new SessionBar({
+      setMode: (mode) => this.attempt(() => session.setMode(mode)),
+      openInspector: () => {
+        this.sheet(undefined);
+        this.inspector.open();
+      },
+      changePassphrase: () => void this.changePassphrase(),
+      wipe: () => void this.wipe(),
+      lock: () => void this.end("locked", () => session.lock()),
+    });
+    this.follow = new FollowPanel(library, () => this.sheet(undefined));
+    this.packages = new PackagesPanel(library, {
+      chosen: (doc, open) => this.choose(doc, open),
+      openFollow: () => this.sheet("follow"),
+    });
+    this.detail = new DetailPanel(session, library, {
+      close: () => this.closeDetail(),
+      show: (name) => this.showNamed(name),
+    });
+    this.status = new StatusBar(session);
+    this.inspector = new Inspector({ session, library, sample: () => this.detail.current ?? this.first });
+    this.element = h(
+      "div",
+      { class: "app" },
+      this.bar.element,
+      h("div", { class: "columns" }, this.follow.element, this.packages.element, this.detail.element),
+      this.status.element,
+      this.bottomBar(),
+    );
+    this.connect();
+  }
+
+  private connect(): void {
+    const { session, library } = this.options;
+    library.onTopics(() => {
+      this.follow.update();
+      this.packages.setTopics();
+      this.detail.refresh();
+    });
+    library.onRows((rows) => {
+      this.first = rows.rows[0];
+      this.packages.setRows(rows);
+      this.detail.refresh();
+    });
+    session.status.subscribe((status) => {
+      if (status.phase === "closed") return void this.end("closed", () => Promise.resolve());
+      this.bar.update(status);
+      this.packages.setStatus(status);
+      this.status.update(status);
+    });
+  }
+
+  private bottomBar(): HTMLElement {
+    const tab = (id: Sheet | "packages", name: IconName, label: string, run: () => void): HTMLElement => {
+      const button = h("button", { class: "bottom-tab", type: "button", testid: `tab-${id}`, on: { click: run } }, icon(name), h("span", {}, label));
+      this.tabs.set(id, button);
+      return button;
+    };
+    const bar = h(
+      "nav",
+      { class: "bottom-bar", "aria-label": "Sections of the page" },
+      tab("packages", "list", "Packages", () => this.sheet(undefined)),
+      tab("follow", "follow", "Follow", () => this.sheet("follow")),
+      tab("session", "session", "Session", () => this.sheet("session")),
+    );
+    this.tabs.get("packages")?.setAttribute("aria-current", "true");
+    return bar;
+  }
+
+  /** On a phone: shows one panel over the list, or the list alone. */
+  private sheet(sheet: Sheet | undefined): void {
+    this.closeDetail(false);
+    this.follow.element.classList.toggle("open", sheet === "follow");
+    this.bar.actions.classList.toggle("open", sheet === "session");
+    for (const [id, button] of this.tabs) {
+      if (id === (sheet ?? "packages")) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  private choose(doc: Package, open: boolean): void {
+    if (!open && !this.detail.current) return;
+    this.detail.show(doc);
+    this.element.classList.add("with-detail");
+    if (open) this.detail.element.focus({ preventScroll: true });
+  }
+
+  private showNamed(name: string): void {
+    const doc = this.options.library.find(name);
+    if (!doc) return;
+    this.packages.reveal(name);
+    this.choose(doc, true);
+  }
+
+  private closeDetail(focus = true): void {
+    if (!this.detail.current) return;
+    this.detail.show(undefined);
+    this.element.classList.remove("with-detail");
+    this.packages.select(undefined);
+    if (focus) this.packages.focus();
+  }
+
+  private async changePassphrase(): Promise<void> {
+    this.sheet(undefined);
+    const { session } = this.options;
+    const done = await passphraseDialog((old, next) => session.changePassphrase(old, next));
+    if (done) toast("The passphrase was changed. The old one opens nothing any more.", { icon: "key" });
+  }
+
+  private async wipe(): Promise<void> {
+    this.sheet(undefined);
+    const answer = await confirmDialog({
+      title: "Wipe this device?",
+      text: "All that Escale keeps here is deleted: documents, subscriptions, and the wrapped key. What is on the server stays there.",
+      confirm: "Wipe",
+      testid: "wipe",
+      option: "Also forget this page's own copy, which opens with no network",
+    });
+    if (!answer) return;
+    await this.end("wiped", () => this.options.session.wipe());
+    if (answer.option) await this.options.forgetPage();
+  }
+
+  private async end(how: Ending, finish: () => Promise<void>): Promise<void> {
+    if (this.over) return;
+    this.over = true;
+    this.options.library.stop();
+    await this.attempt(finish);
+    this.inspector.remove();
+    this.options.ended(how);
+  }
+
+  /** Runs what can fail; a failure is told. */
+  private async attempt(task: () => Promise<void>): Promise<void> {
+    try {
+      await task();
+    } catch (error) {
+      const problem = problemOf(error);
+      toast(`${problem.title}. ${error instanceof EscaleError ? error.cure : problem.text}`, { icon: "alert" });
+    }
+  }
+}

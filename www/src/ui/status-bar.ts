@@ -1,0 +1,114 @@
+/** The status bar: the phase by word, colour and icon; progress, what waits, what is stored, what is wrong. */
+
+import { fill, h, setText, show } from "../dom";
+import { count, moment, plural } from "../format";
+import { icon } from "../icons";
+import { phaseText } from "../phases";
+import { problemOf } from "../problems";
+import type { Session, StatusValue } from "../session";
+import { problemsDialog } from "./dialogs";
+
+const STORAGE: Readonly<Record<string, string>> = {
+  ok: "Sealed on this device",
+  memory: "In memory only",
+  full: "Device full",
+  lost: "Store lost",
+  none: "Nothing stored",
+};
+
+/** The bar. */
+export class StatusBar {
+  readonly element: HTMLElement;
+  private readonly phase = h("span", { class: "phase", testid: "status-phase" });
+  private readonly sentence = h("span", { class: "status-sentence" });
+  private readonly bar = h("div", { class: "bar-fill" });
+  private readonly progressText = h("span", { class: "progress-text" });
+  private readonly progress: HTMLElement;
+  private readonly pending = h("span", { class: "status-item", testid: "pending" });
+  private readonly storage = h("span", { class: "status-item", testid: "storage" });
+  private readonly synced = h("span", { class: "status-item status-synced", testid: "last-sync" });
+  private readonly faults = h("button", { class: "status-faults", type: "button", testid: "faults", hidden: true });
+  private status: StatusValue | undefined;
+  private shownPhase = "";
+
+  constructor(private readonly session: Session) {
+    this.progress = h(
+      "div",
+      { class: "progress", role: "progressbar", "aria-label": "Loading", testid: "progress", hidden: true },
+      h("div", { class: "bar" }, this.bar),
+      this.progressText,
+    );
+    this.faults.addEventListener("click", () => void problemsDialog(this.problems()));
+    this.element = h(
+      "footer",
+      { class: "status-bar", "aria-label": "Status" },
+      h("div", { class: "status-phase", role: "status" }, this.phase, this.sentence),
+      this.progress,
+      h("div", { class: "status-items" }, this.faults, this.pending, this.storage, this.synced),
+    );
+  }
+
+  /** Shows a status. */
+  update(status: StatusValue): void {
+    this.status = status;
+    const { word, sentence, icon: name } = phaseText(status.phase);
+    if (this.shownPhase !== status.phase) {
+      this.shownPhase = status.phase;
+      document.documentElement.dataset["phase"] = status.phase;
+      this.phase.dataset["phase"] = status.phase;
+      fill(this.phase, icon(name), h("span", {}, word));
+      setText(this.sentence, sentence);
+    }
+    this.updateProgress(status.progress);
+    setText(this.pending, status.pending > 0 ? `${plural(status.pending, "write")} waiting` : "");
+    fill(this.storage, icon(status.storage === "memory" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
+    this.storage.dataset["storage"] = status.storage;
+    const problems = this.problems();
+    show(this.faults, problems.length > 0);
+    if (problems.length > 0) fill(this.faults, icon("alert"), plural(problems.length, "problem"));
+    void this.updateSynced();
+  }
+
+  private updateProgress(progress: StatusValue["progress"]): void {
+    show(this.progress, progress !== null);
+    if (!progress) return;
+    const { received, total } = progress;
+    const share = total ? Math.min(1, received / total) : 0;
+    this.progress.classList.toggle("unknown", !total);
+    this.progress.dataset["received"] = String(received);
+    this.progress.dataset["total"] = total === null ? "" : String(total);
+    this.progress.setAttribute("aria-valuetext", total ? `${received} of ${total}` : `${received} received`);
+    this.progress.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+    this.bar.style.setProperty("transform", `scaleX(${total ? share : 1})`);
+    setText(this.progressText, total ? `${count(received)} of ${count(total)}` : count(received));
+  }
+
+  /** The last pull is what the collections' versions say: it is known even after a reload with no network. */
+  private async updateSynced(): Promise<void> {
+    try {
+      const { memory } = await this.session.inspect({ limit: 0 });
+      const last = memory.collections.reduce((latest, { v }) => Math.max(latest, v), 0);
+      setText(this.synced, last > 0 ? `Last sync ${moment(last)}` : "Never synced");
+    } catch {
+      // The session closed meanwhile, and this bar with it.
+    }
+  }
+
+  private problems(): { title: string; text: string; code: string }[] {
+    const status = this.status;
+    if (!status) return [];
+    const { documents, collections } = status.damaged;
+    const damaged = documents + collections;
+    const list = damaged
+      ? [
+          {
+            code: "record_damaged",
+            title: `${plural(damaged, "record")} on this device ${damaged === 1 ? "was" : "were"} altered`,
+            text: "Set aside, and fetched again from the server in synced mode.",
+          },
+        ]
+      : [];
+    const errors = [...Object.values(status.faults), ...(status.error ? [status.error] : [])];
+    return [...list, ...errors.map((error) => problemOf(error))];
+  }
+}
