@@ -25,3 +25,26 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get update -q
   DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
 }
+
+# The first of these commands that there is, as a path; nothing if there is none.
+first_of() {
+  local name
+  for name in "$@"; do
+    if [ -n "$name" ] && have "$name"; then
+      command -v "$name"
+      return
+    fi
+  done
+}
+
+# The browsers and their drivers: those that the environment names, or what is installed.
+find_browsers() {
+  CHROME=$(first_of "${CHROME:-}" chromium chromium-browser google-chrome-stable google-chrome)
+  CHROMEDRIVER=$(first_of "${CHROMEDRIVER:-}" chromedriver)
+  FIREFOX=$(first_of "${FIREFOX:-}" firefox-esr firefox)
+  GECKODRIVER=$(first_of "${GECKODRIVER:-}" geckodriver)
+  export CHROME CHROMEDRIVER FIREFOX GECKODRIVER
+}
+
+# Whether something listens on a port of this machine.
+port_is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }

@@ -1,0 +1,66 @@
+# The commands of this repository. Each sets up what it needs, and does nothing twice.
+
+define HELP
+make demo | test | package | lint | clean
+
+  make demo      build everything, import the data, serve the demonstration on http://localhost:7800
+                 (PORT and SERVER_PORT choose other ports)
+  make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
+  make package   leave the finished npm package in pkg/
+  make lint      check format, clippy, types and ESLint
+  make clean     remove all that was built
+endef
+
+CORE := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
+  $(wildcard README.md) $(shell find js -name '*.ts') js/README.md
+PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
+PARTS :=
+
+.NOTPARALLEL:
+.PHONY: help demo test package lint clean compiler rust npm browsers server
+
+help:
+	@: $(info $(HELP))
+
+demo: package server www/dist/index.html
+	@scripts/demo
+
+test: package server www/dist/index.html browsers
+	@scripts/test $(PARTS)
+
+package: pkg/escale_bg.wasm pkg/package.json
+	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
+
+lint: pkg/package.json rust browsers
+	@scripts/lint
+
+clean:
+	rm -rf target pkg js/dist www/dist data/run node_modules
+
+# What is needed: looked for each time, installed where it is missing.
+compiler:
+	@scripts/need-compiler
+
+rust: compiler
+	@scripts/need-rust
+
+npm:
+	@scripts/need-npm
+
+browsers: rust
+	@scripts/need-browsers
+
+# What is built.
+pkg/escale_bg.wasm: $(CORE) scripts/build-wasm | rust npm
+	@scripts/build-wasm
+
+pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs | rust npm
+	@scripts/build-js
+
+www/dist/index.html: $(PAGE) pkg/escale_bg.wasm pkg/package.json | npm
+	npm run build --workspace www
+
+# cargo knows what changed.
+server: rust
+	cargo build --locked --release --package escale-server

@@ -1,0 +1,11 @@
+# The checks that run nothing: sourced after steps.sh.
+
+lint_steps() {
+  step "Format" cargo fmt --all --check
+  step "Clippy" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+  step "Clippy for browsers" \
+    cargo clippy --locked --package escale --lib --target wasm32-unknown-unknown -- -D warnings
+  step "Types" tsc
+  step "Types of the demonstration" npm run --silent --if-present typecheck --workspace www
+  step "ESLint" eslint .
+}

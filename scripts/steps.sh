@@ -1,0 +1,33 @@
+# How the scripts run their steps: sourced after lib.sh. Each step prints what its runner prints; all of them run,
+# whatever fails on the way, and `finish` ends with what it came to.
+
+passed=0
+failed=0
+failures=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# step NAME COMMAND..: counts the tests that the command tells of, or the command itself as one.
+step() {
+  local name=$1 status=0 good bad
+  shift
+  say "$name"
+  "$@" 2>&1 | tee "$log" || status=1
+  good=$(count 's/^test result: .* \([0-9]*\) passed; .*/\1/p; s/^# pass \([0-9]*\)$/\1/p')
+  bad=$(count 's/^test result: .* \([0-9]*\) failed; .*/\1/p; s/^# fail \([0-9]*\)$/\1/p')
+  if [ "$status" = 0 ] && [ $((good + bad)) = 0 ]; then good=1; fi
+  if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  [ "$status" = 0 ] || failures+=("$name")
+}
+
+# The sum of the numbers that a sed script finds in the log.
+count() { sed -n "$1" "$log" | awk '{ sum += $1 } END { print sum + 0 }'; }
+
+finish() {
+  printf '\n'
+  for name in ${failures[@]+"${failures[@]}"}; do printf 'failed: %s\n' "$name"; done
+  printf '%s passed, %s failed\n' "$passed" "$failed"
+  [ ${#failures[@]} = 0 ]
+}
