@@ -5,6 +5,7 @@
 //! checkpoint, then a log of changes. Every record is written once, under a number that is never used again, so that
 //! what was altered, swapped or put back from an earlier time is found out (R14).
 
+mod account;
 mod checkpoint;
 mod delta;
 mod open;
@@ -12,6 +13,7 @@ mod page;
 mod pages;
 mod writer;
 
+pub use account::{Account, AccountOptions, open_account, rewrap};
 pub use open::{Damage, Opened, open};
 pub use page::PageRow;
 pub use writer::{Receipt, Rest};

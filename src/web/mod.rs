@@ -5,13 +5,17 @@
 
 pub mod adapter;
 pub mod address;
+mod bindings;
+mod channel;
 pub mod clock;
+pub mod driver;
 mod global;
 pub mod http;
 pub mod idb;
 pub mod kdf;
 mod promise;
 pub mod reply;
+pub mod server;
 pub mod signals;
 pub mod socket;
 pub mod timers;

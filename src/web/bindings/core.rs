@@ -1,0 +1,296 @@
+//! An open session, as JavaScript holds it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Array, Object, Reflect, Uint32Array};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+use wasm_bindgen::prelude::*;
+
+use super::error::thrown;
+use super::options::{Secret, mode_of};
+use crate::crypto::{Header, SystemRandom, WrapKind};
+use crate::error::{Code, Error, Result, fail};
+use crate::limits::KDF_ROUNDS;
+use crate::model::{Def, Name, Value};
+use crate::rest::rewrap;
+use crate::session::query::Predicate;
+use crate::store::Device;
+use crate::sync::{Event, Mode, ReadRow};
+use crate::web::driver::Driver;
+use crate::web::idb::{IdbDevice, IdbStore};
+
+type Thrown<T> = std::result::Result<T, JsValue>;
+
+/// What a session with a device needs beside its driver.
+pub(super) struct DeviceSide {
+    pub store: Rc<IdbStore>,
+    pub name: String,
+    pub salt: [u8; 32],
+    pub by: WrapKind,
+    pub header: RefCell<Header>,
+}
+
+/// An open session. Methods that wait clone what they need first, so that freeing it meanwhile is harmless.
+#[wasm_bindgen]
+pub struct Core {
+    inner: Rc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub driver: Rc<Driver>,
+    pub device: Option<DeviceSide>,
+    has_server: bool,
+}
+
+impl Core {
+    pub(super) fn new(driver: Rc<Driver>, device: Option<DeviceSide>, has_server: bool) -> Self {
+        Core { inner: Rc::new(Inner { driver, device, has_server }) }
+    }
+
+    pub(super) fn inner(&self) -> Rc<Inner> {
+        self.inner.clone()
+    }
+}
+
+#[wasm_bindgen]
+impl Core {
+    /// The def of a match.
+    pub fn def(&self, class: &str, matching: &str) -> Thrown<String> {
+        let def = self.inner.driver.with(|machine| def_of(machine.memory().schema(), class, matching));
+        def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
+    }
+
+    /// Subscribes.
+    pub fn subscribe(&self, def: &str) -> Thrown<()> {
+        let def = self.checked(def).map_err(thrown)?;
+        self.inner.driver.post(Event::Subscribe(def));
+        Ok(())
+    }
+
+    /// Ends a subscription.
+    pub fn unsubscribe(&self, def: &str) -> Thrown<()> {
+        let def = self.checked(def).map_err(thrown)?;
+        self.inner.driver.post(Event::Unsubscribe(def));
+        Ok(())
+    }
+
+    /// Every def subscribed to.
+    pub fn subscriptions(&self) -> Thrown<Vec<String>> {
+        let list = self.inner.driver.with(|machine| {
+            let mut defs: Vec<String> =
+                machine.memory().collections().map(|(def, _)| def.to_string()).collect();
+            defs.sort_unstable();
+            defs
+        });
+        list.map_err(thrown)
+    }
+
+    /// What is held for a def: `Listing`.
+    pub fn list(&self, def: &str) -> Thrown<JsValue> {
+        let def: Def = def.parse().map_err(thrown)?;
+        let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
+        let (ids, ready, v) = listing.unwrap_or_default();
+        let object = Object::new();
+        Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids.as_slice()))?;
+        Reflect::set(&object, &"ready".into(), &ready.into())?;
+        Reflect::set(&object, &"v".into(), &(v as f64).into())?;
+        Ok(object.into())
+    }
+
+    /// JSON text of the rows that can be read.
+    pub async fn read(&self, ids: Vec<u32>) -> Thrown<String> {
+        let driver = self.inner.driver.clone();
+        let rows = driver.read(ids).await.map_err(thrown)?;
+        rows_json(&rows).map_err(thrown)
+    }
+
+    /// The id of a document by its key; 0 where it is not held.
+    pub fn find(&self, class: &str, key: Vec<String>) -> Thrown<u32> {
+        let found = self.inner.driver.with(|machine| {
+            let class = machine.memory().schema().class(class)?;
+            let parts: Vec<&str> = key.iter().map(String::as_str).collect();
+            Ok(machine.find(class.name(), &class.pk_of(&parts)?).unwrap_or(0))
+        });
+        found.and_then(|found: Result<u32>| found).map_err(thrown)
+    }
+
+    /// The ids of the documents of a class that satisfy the predicates.
+    pub async fn query(&self, class: String, predicates: String) -> Thrown<Uint32Array> {
+        let driver = self.inner.driver.clone();
+        let read = driver.with(|machine| {
+            let class = machine.memory().schema().class(&class)?;
+            Ok((class.name().clone(), Predicate::list(class, &predicates)?))
+        });
+        let (class, predicates) =
+            read.and_then(|read: Result<(Name, Vec<Predicate>)>| read).map_err(thrown)?;
+        let ids = driver.query(class, predicates).await.map_err(thrown)?;
+        Ok(Uint32Array::from(ids.as_slice()))
+    }
+
+    /// `{ v, pending, deleted }` of a version, if it is still held.
+    pub fn meta(&self, id: u32) -> Thrown<JsValue> {
+        let v =
+            self.inner.driver.with(|machine| machine.memory().by_id(id).map(|(_, document)| document.at.v));
+        let Some(v) = v.map_err(thrown)? else { return Ok(JsValue::UNDEFINED) };
+        let object = Object::new();
+        Reflect::set(&object, &"v".into(), &(v as f64).into())?;
+        Reflect::set(&object, &"pending".into(), &JsValue::FALSE)?;
+        Reflect::set(&object, &"deleted".into(), &JsValue::FALSE)?;
+        Ok(object.into())
+    }
+
+    /// `synced` and `avion` alternate; `incognito` is for life.
+    #[wasm_bindgen(js_name = setMode)]
+    pub async fn set_mode(&self, mode: String) -> Thrown<()> {
+        let inner = self.inner();
+        let mode = mode_of(&mode).map_err(thrown)?;
+        let current = inner.driver.with(|machine| machine.status().mode).map_err(thrown)?;
+        inner.check_mode(current, mode).map_err(thrown)?;
+        inner.driver.post(Event::SetMode(mode));
+        Ok(())
+    }
+
+    /// Wraps K under another passphrase.
+    #[wasm_bindgen(js_name = changePassphrase)]
+    pub async fn change_passphrase(&self, old: String, next: String) -> Thrown<()> {
+        let inner = self.inner();
+        inner.change_passphrase(old, next).await.map_err(thrown)
+    }
+
+    /// Forgets keys and memory.
+    pub async fn lock(&self) -> Thrown<()> {
+        self.inner().driver.close().await;
+        Ok(())
+    }
+
+    /// Closes, and deletes the store.
+    pub async fn wipe(&self) -> Thrown<()> {
+        let inner = self.inner();
+        inner.driver.close().await;
+        match &inner.device {
+            Some(device) => IdbDevice::new().delete(&device.name).await.map_err(thrown),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the session.
+    pub async fn close(&self) -> Thrown<()> {
+        self.inner().driver.close().await;
+        Ok(())
+    }
+
+    /// What rests on the device, for inspectors.
+    pub async fn inspect(&self, limit: u32) -> Thrown<JsValue> {
+        let inner = self.inner();
+        super::inspect::at_rest(&inner, limit as usize).await
+    }
+
+    /// Every collection in memory, for inspectors.
+    pub fn memory(&self) -> Thrown<JsValue> {
+        super::inspect::in_memory(&self.inner)
+    }
+}
+
+impl Core {
+    fn checked(&self, def: &str) -> Result<Def> {
+        let def: Def = def.parse()?;
+        self.inner.driver.with(|machine| machine.memory().schema().check_def(&def).map(|_| ()))??;
+        Ok(def)
+    }
+}
+
+impl Inner {
+    fn check_mode(&self, current: Mode, mode: Mode) -> Result<()> {
+        if current == mode {
+            return Ok(());
+        }
+        if current == Mode::Incognito || mode == Mode::Incognito {
+            return fail(
+                Code::BadOption,
+                "a session is incognito from its opening to its end: open another one",
+            );
+        }
+        if mode == Mode::Synced && !self.has_server {
+            return fail(Code::BadOption, "the session was opened without `server`");
+        }
+        Ok(())
+    }
+
+    async fn change_passphrase(&self, old: String, next: String) -> Result<()> {
+        self.driver.with(|_| ())?;
+        let Some(device) = &self.device else {
+            return fail(Code::BadOption, "an incognito session has no passphrase");
+        };
+        if device.by == WrapKind::Key {
+            return fail(Code::BadOption, "the store opens with a key, not with a passphrase");
+        }
+        if next.is_empty() {
+            return fail(Code::BadOption, "the new passphrase is empty");
+        }
+        let header = device.header.borrow().clone();
+        let rounds = KDF_ROUNDS.0;
+        let old = Secret::Passphrase(old).derive(&device.salt, header.rounds(device.by)?).await?;
+        let next = Secret::Passphrase(next).derive(&device.salt, rounds).await?;
+        let next = rewrap(&*device.store, &header, device.by, &old, &next, rounds, &mut SystemRandom).await?;
+        *device.header.borrow_mut() = next;
+        Ok(())
+    }
+}
+
+/// The def of a match: `{}`, `{key: [..]}`, or one collection with its value (a list for a key of several
+/// properties).
+fn def_of(schema: &crate::model::schema::Schema, class: &str, matching: &str) -> Result<Def> {
+    let wrong = || Error::new(Code::UnknownDef, "a match is {}, {key: [..]} or {collection: value}");
+    let class = schema.class(class)?;
+    let matching: Value = serde_json::from_str(matching).map_err(|_| wrong())?;
+    let map = matching.as_map().ok_or_else(wrong)?;
+    let Some((name, value)) = map.first_key_value() else { return Ok(Def::class_of(class.name())) };
+    if map.len() > 1 {
+        return Err(wrong());
+    }
+    let texts: Vec<&str> = match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?,
+        _ => return Err(wrong()),
+    };
+    let as_name = Name::new(name).map_err(|_| wrong())?;
+    match class.collection(&as_name) {
+        Ok(collection) => {
+            if texts.len() != collection.key().len() {
+                let detail = format!("collection {as_name} is made of {} properties", collection.key().len());
+                return fail(Code::UnknownDef, detail);
+            }
+            Def::collection(class.name(), &as_name, &texts)
+        }
+        Err(_) if name == "key" => Ok(Def::document(class.name(), &class.pk_of(&texts)?)),
+        Err(error) => Err(error),
+    }
+}
+
+/// `[[id, pk, v, data], ...]`.
+fn rows_json(rows: &[ReadRow]) -> Result<String> {
+    let mut text = Vec::new();
+    let mut json = serde_json::Serializer::new(&mut text);
+    let internal = |e: serde_json::Error| Error::new(Code::Internal, e.to_string());
+    let mut seq = json.serialize_seq(None).map_err(internal)?;
+    for row in rows {
+        // A document that cannot be read is left out; the others are not held up by it.
+        if let Ok(map) = row.data.to_map() {
+            seq.serialize_element(&(row.id, &row.pk, row.v, Value::Map(map))).map_err(internal)?;
+        }
+    }
+    SerializeSeq::end(seq).map_err(internal)?;
+    String::from_utf8(text).map_err(|_| Error::new(Code::Internal, "JSON that is not UTF-8"))
+}
+
+/// Plain objects from serialisable values.
+pub(super) fn to_js(value: &impl Serialize) -> Thrown<JsValue> {
+    value.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).map_err(Into::into)
+}
+
+/// An array of values.
+pub(super) fn array_of(items: impl IntoIterator<Item = JsValue>) -> Array {
+    items.into_iter().collect()
+}

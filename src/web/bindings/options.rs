@@ -1,0 +1,87 @@
+//! The options of `open`, as they come.
+
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+
+use crate::codec::Format;
+use crate::error::{Code, Error, Result, fail};
+use crate::model::schema::Schema;
+use crate::sync::Mode;
+use crate::web::global::property;
+
+/// What `open` was given, read.
+pub(super) struct Options {
+    pub org: String,
+    pub account: String,
+    pub schema: Schema,
+    pub mode: Mode,
+    pub server: Option<JsValue>,
+    pub secret: Secret,
+    pub has_token: bool,
+    pub format: Format,
+}
+
+/// What X is made from.
+#[derive(Clone)]
+pub(super) enum Secret {
+    Passphrase(String),
+    Key([u8; 32]),
+    None,
+}
+
+impl Options {
+    pub(super) fn read(object: &JsValue) -> Result<Self> {
+        let text = |name: &str| property(object, name).and_then(|value| value.as_string());
+        let needed = |name: &str| {
+            text(name).ok_or_else(|| Error::new(Code::BadOption, format!("`{name}` is missing")))
+        };
+        let mode = mode_of(&needed("mode")?)?;
+        let secret = match (text("passphrase"), property(object, "key")) {
+            (Some(_), Some(_)) => return fail(Code::BadOption, "`passphrase` and `key` exclude each other"),
+            (Some(passphrase), None) => Secret::Passphrase(passphrase),
+            (None, Some(key)) => Secret::Key(key_of(&key)?),
+            (None, None) => Secret::None,
+        };
+        if matches!(secret, Secret::None) && mode != Mode::Incognito {
+            return fail(
+                Code::BadOption,
+                "`passphrase` (or `key`) is missing: only `incognito` does without",
+            );
+        }
+        let server = property(object, "server");
+        if server.is_none() && mode != Mode::Avion {
+            return fail(Code::BadOption, "`server` is missing: only `avion` does without");
+        }
+        let format = match text("format").as_deref() {
+            None | Some("msgpack") => Format::Msgpack,
+            Some("json") => Format::Json,
+            Some(_) => return fail(Code::BadOption, "`format` is `msgpack` or `json`"),
+        };
+        Ok(Options {
+            org: needed("org")?,
+            account: needed("account")?,
+            schema: Schema::from_json(&needed("schema")?)?,
+            mode,
+            server,
+            secret,
+            has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
+            format,
+        })
+    }
+}
+
+pub(super) fn mode_of(text: &str) -> Result<Mode> {
+    match text {
+        "synced" => Ok(Mode::Synced),
+        "incognito" => Ok(Mode::Incognito),
+        "avion" => Ok(Mode::Avion),
+        _ => fail(Code::BadOption, "`mode` is `synced`, `incognito` or `avion`"),
+    }
+}
+
+fn key_of(value: &JsValue) -> Result<[u8; 32]> {
+    let bytes = value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec);
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| Error::new(Code::BadOption, "`key` must be a Uint8Array of 32 bytes"))
+}

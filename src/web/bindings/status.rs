@@ -1,0 +1,46 @@
+//! The status as it crosses: `CoreStatus` as JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::error::ErrorJson;
+use crate::sync::Status;
+
+#[derive(Serialize)]
+struct StatusJson {
+    mode: &'static str,
+    phase: &'static str,
+    pending: u64,
+    progress: Option<ProgressJson>,
+    storage: &'static str,
+    damaged: DamagedJson,
+    error: Option<ErrorJson>,
+    faults: BTreeMap<String, ErrorJson>,
+}
+
+#[derive(Serialize)]
+struct ProgressJson {
+    received: u64,
+    total: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct DamagedJson {
+    documents: u64,
+    collections: u64,
+}
+
+pub(super) fn status_json(status: &Status) -> String {
+    let json = StatusJson {
+        mode: status.mode.as_str(),
+        phase: status.phase.as_str(),
+        pending: status.pending,
+        progress: status.progress.map(|p| ProgressJson { received: p.received, total: p.total }),
+        storage: status.storage.as_str(),
+        damaged: DamagedJson { documents: status.damaged.documents, collections: status.damaged.collections },
+        error: status.error.as_ref().map(ErrorJson::from),
+        faults: status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect(),
+    };
+    serde_json::to_string(&json).unwrap_or_default()
+}

@@ -1,0 +1,333 @@
+//! The browser's driver: it brings events to the machine and carries its effects out. Nothing here decides.
+//!
+//! The machine is never borrowed while JavaScript runs or a future waits: events are queued, handled one by one,
+//! and their effects carried out in between. So a callback may call anything, at any time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+
+use js_sys::Function;
+use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+
+use super::channel::{Channel, ChannelEvent};
+use super::clock::{monotonic_ms, now_ms};
+use super::http::Abort;
+use super::idb::IdbStore;
+use super::promise::Deferred;
+use super::server::Server;
+use super::signals::{Signal, Signals};
+use super::timers::Timer;
+use crate::error::{Code, Error, Result};
+use crate::store::{Batch, Store};
+use crate::sync::{Clock, Effect, Event, Machine, ReadRow};
+
+/// Whom the driver tells.
+pub trait Host {
+    /// These defs changed, those ids are of no use any more.
+    fn changed(&self, defs: &[String], gone: &[u32]);
+    /// The status changed.
+    fn status(&self);
+    /// A token is wanted; `None` where the application has none.
+    fn token(&self, refused: bool) -> js_sys::Promise;
+}
+
+/// An answer awaited: rows of a read, or ids of a query.
+enum Answer {
+    Rows(Result<Vec<ReadRow>>),
+    Ids(Result<Vec<u32>>),
+}
+
+/// A session at work.
+pub struct Driver {
+    machine: RefCell<Option<Machine>>,
+    queue: RefCell<VecDeque<Event>>,
+    is_handling: Cell<bool>,
+    store: Option<Rc<IdbStore>>,
+    server: Option<Server>,
+    host: Box<dyn Host>,
+    channel: RefCell<Option<(u64, Channel)>>,
+    request: RefCell<Option<(u64, Abort)>>,
+    timer: RefCell<Option<Timer>>,
+    signals: RefCell<Option<Signals>>,
+    answers: RefCell<HashMap<u64, (Function, Option<Answer>)>>,
+    last_ticket: Cell<u64>,
+    /// Resolved once no batch is in flight: what closing waits for.
+    settled: RefCell<Option<Function>>,
+}
+
+impl Driver {
+    /// A driver over an opened machine; [`Driver::start`] sets it going.
+    pub fn new(
+        machine: Machine,
+        store: Option<Rc<IdbStore>>,
+        server: Option<Server>,
+        host: Box<dyn Host>,
+    ) -> Rc<Self> {
+        Rc::new(Driver {
+            machine: RefCell::new(Some(machine)),
+            queue: RefCell::default(),
+            is_handling: Cell::new(false),
+            store,
+            server,
+            host,
+            channel: RefCell::default(),
+            request: RefCell::default(),
+            timer: RefCell::default(),
+            signals: RefCell::default(),
+            answers: RefCell::default(),
+            last_ticket: Cell::new(0),
+            settled: RefCell::default(),
+        })
+    }
+
+    /// Sets it going.
+    pub fn start(self: &Rc<Self>) {
+        let driver = Rc::downgrade(self);
+        let signals = Signals::listen(move |signal| {
+            let Some(driver) = driver.upgrade() else { return };
+            driver.post(match signal {
+                Signal::Online => Event::Network(true),
+                Signal::Offline => Event::Network(false),
+                Signal::Visible | Signal::PageShow => Event::Visible,
+            });
+        });
+        *self.signals.borrow_mut() = Some(signals);
+        self.post(Event::Network(Signals::is_online()));
+        self.post(Event::Started);
+    }
+
+    /// Reads the machine; `closed` once the session is.
+    pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
+        let machine = self.machine.borrow();
+        machine.as_ref().map(read).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
+    }
+
+    /// The store, but in incognito.
+    pub fn store(&self) -> Option<&Rc<IdbStore>> {
+        self.store.as_ref()
+    }
+
+    /// Brings an event to the machine. May be called from anywhere, effects of another event included.
+    pub fn post(self: &Rc<Self>, event: Event) {
+        self.queue.borrow_mut().push_back(event);
+        if self.is_handling.replace(true) {
+            return;
+        }
+        loop {
+            let Some(event) = self.queue.borrow_mut().pop_front() else { break };
+            let clock = Clock { wall_ms: now_ms(), mono_ms: monotonic_ms() as u64 };
+            let effects = match self.machine.borrow_mut().as_mut() {
+                Some(machine) => machine.handle(event, clock),
+                None => Vec::new(),
+            };
+            for effect in effects {
+                self.carry_out(effect, clock);
+            }
+        }
+        self.is_handling.set(false);
+        let committing = self.with(Machine::is_committing).unwrap_or(false);
+        if !committing && let Some(resolve) = self.settled.borrow_mut().take() {
+            let _ = resolve.call0(&JsValue::UNDEFINED);
+        }
+    }
+
+    fn carry_out(self: &Rc<Self>, effect: Effect, clock: Clock) {
+        match effect {
+            Effect::Send { number, request, token } => self.send(number, request, token),
+            Effect::CancelSend(number) => {
+                if let Some((_, abort)) = self.request.borrow_mut().take_if(|(n, _)| *n == number) {
+                    abort.abort();
+                }
+            }
+            Effect::OpenSocket(socket) => self.open_channel(socket),
+            Effect::Say { socket, request } => self.say(socket, &request),
+            Effect::CloseSocket(socket) => {
+                let closed = self.channel.borrow_mut().take_if(|(n, _)| *n == socket);
+                drop(closed);
+            }
+            Effect::AskToken { refused } => self.ask_token(refused),
+            Effect::Commit(batch) => self.commit(batch),
+            Effect::ReadPages { ticket, keys } => {
+                let Some(store) = self.store.clone() else { return };
+                self.spawn(async move {
+                    let pages = store.get(crate::store::Table::Pages, &keys).await;
+                    Event::PagesRead { ticket, pages }
+                });
+            }
+            Effect::Answer { ticket, rows } => self.settle(ticket, Answer::Rows(rows)),
+            Effect::Matched { ticket, ids } => self.settle(ticket, Answer::Ids(ids)),
+            Effect::Changed { defs, gone } => {
+                let defs: Vec<String> = defs.iter().map(ToString::to_string).collect();
+                self.host.changed(&defs, &gone);
+            }
+            Effect::StatusChanged => self.host.status(),
+            Effect::WakeAt(at) => {
+                let driver = Rc::downgrade(self);
+                let timer = at.map(|at| {
+                    Timer::after(at.saturating_sub(clock.mono_ms).max(1), move || {
+                        post_to(&driver, Event::Woke)
+                    })
+                });
+                *self.timer.borrow_mut() = timer;
+            }
+        }
+    }
+
+    /// Runs a future whose output is an event.
+    fn spawn(self: &Rc<Self>, future: impl Future<Output = Event> + 'static) {
+        let driver = Rc::downgrade(self);
+        spawn_local(async move {
+            let event = future.await;
+            post_to(&driver, event);
+        });
+    }
+
+    fn send(self: &Rc<Self>, number: u64, request: crate::codec::SyncRequest, token: Option<String>) {
+        let Some(server) = self.server.clone() else { return };
+        let abort = Abort::new();
+        *self.request.borrow_mut() = Some((number, abort.clone()));
+        self.spawn(async move {
+            let reply = server.sync(&request, token.as_deref(), &abort).await;
+            Event::Replied { number, reply }
+        });
+    }
+
+    fn open_channel(self: &Rc<Self>, socket: u64) {
+        let Some(server) = &self.server else { return };
+        let driver = Rc::downgrade(self);
+        let opened = Channel::open(server, move |event| {
+            post_to(
+                &driver,
+                match event {
+                    ChannelEvent::Opened => Event::SocketOpened { socket },
+                    ChannelEvent::Frame(frame) => Event::Frame { socket, frame },
+                    ChannelEvent::Closed(code) => Event::SocketClosed { socket, code },
+                },
+            );
+        });
+        match opened {
+            Ok(channel) => {
+                let is_open = channel.is_adapter();
+                let earlier = self.channel.borrow_mut().replace((socket, channel));
+                drop(earlier);
+                if is_open {
+                    self.post(Event::SocketOpened { socket });
+                }
+            }
+            Err(_) => self.post(Event::SocketClosed { socket, code: super::socket::CLOSED_ABNORMALLY }),
+        }
+    }
+
+    fn say(self: &Rc<Self>, socket: u64, request: &crate::codec::LiveRequest) {
+        // Taken out while the adapter's own code runs: it may call back at once.
+        let Some((number, mut channel)) = self.channel.borrow_mut().take_if(|(n, _)| *n == socket) else {
+            return;
+        };
+        let said = channel.say(request);
+        let mut slot = self.channel.borrow_mut();
+        if slot.is_none() {
+            *slot = Some((number, channel));
+        }
+        drop(slot);
+        match said {
+            Ok(Some(frame)) => self.post(Event::Frame { socket, frame: Ok(frame) }),
+            Ok(None) => {}
+            Err(_) => self.post(Event::SocketClosed { socket, code: super::socket::CLOSED_ABNORMALLY }),
+        }
+    }
+
+    fn ask_token(self: &Rc<Self>, refused: bool) {
+        let promise = self.host.token(refused);
+        self.spawn(async move {
+            let token = JsFuture::from(promise).await.ok().and_then(|token| token.as_string());
+            Event::Token(token.filter(|token| !token.is_empty()))
+        });
+    }
+
+    fn commit(self: &Rc<Self>, batch: Batch) {
+        let Some(store) = self.store.clone() else { return };
+        self.spawn(async move { Event::Committed(store.commit(batch).await) });
+    }
+
+    fn ticket(&self) -> u64 {
+        self.last_ticket.set(self.last_ticket.get() + 2);
+        self.last_ticket.get()
+    }
+
+    fn settle(&self, ticket: u64, answer: Answer) {
+        let resolve = self.answers.borrow_mut().get_mut(&ticket).map(|(resolve, slot)| {
+            *slot = Some(answer);
+            resolve.clone()
+        });
+        if let Some(resolve) = resolve {
+            let _ = resolve.call0(&JsValue::UNDEFINED);
+        }
+    }
+
+    async fn answer(self: &Rc<Self>, event: impl FnOnce(u64) -> Event) -> Result<Answer> {
+        self.with(|_| ())?;
+        let ticket = self.ticket();
+        let done = Deferred::new();
+        self.answers.borrow_mut().insert(ticket, (done.resolve.clone(), None));
+        self.post(event(ticket));
+        let _ = JsFuture::from(done.promise).await;
+        let answer = self.answers.borrow_mut().remove(&ticket).and_then(|(_, answer)| answer);
+        answer.ok_or_else(|| Error::new(Code::Closed, "the session was closed"))
+    }
+
+    /// The data of these versions; those of no use any more are left out.
+    pub async fn read(self: &Rc<Self>, ids: Vec<u32>) -> Result<Vec<ReadRow>> {
+        match self.answer(|ticket| Event::Read { ticket, ids }).await? {
+            Answer::Rows(rows) => rows,
+            Answer::Ids(_) => Err(Error::new(Code::Internal, "an answer to another question")),
+        }
+    }
+
+    /// The documents of a class that satisfy every predicate.
+    pub async fn query(
+        self: &Rc<Self>,
+        class: crate::model::Name,
+        predicates: Vec<crate::session::query::Predicate>,
+    ) -> Result<Vec<u32>> {
+        match self.answer(|ticket| Event::Query { ticket, class, predicates }).await? {
+            Answer::Ids(ids) => ids,
+            Answer::Rows(_) => Err(Error::new(Code::Internal, "an answer to another question")),
+        }
+    }
+
+    /// Ends the session: nothing is sent any more, the batch in flight is waited for, keys and memory are dropped,
+    /// the store is let go. Calling it again is harmless.
+    pub async fn close(self: &Rc<Self>) {
+        self.signals.borrow_mut().take();
+        self.timer.borrow_mut().take();
+        let channel = self.channel.borrow_mut().take();
+        drop(channel);
+        let request = self.request.borrow_mut().take();
+        if let Some((_, abort)) = request {
+            abort.abort();
+        }
+        if self.with(Machine::is_committing).unwrap_or(false) {
+            let done = Deferred::new();
+            *self.settled.borrow_mut() = Some(done.resolve.clone());
+            let _ = JsFuture::from(done.promise).await;
+        }
+        let machine = self.machine.borrow_mut().take();
+        drop(machine);
+        let waiting: Vec<Function> =
+            self.answers.borrow().values().map(|(resolve, _)| resolve.clone()).collect();
+        for resolve in waiting {
+            let _ = resolve.call0(&JsValue::UNDEFINED);
+        }
+        if let Some(store) = &self.store {
+            store.close().await;
+        }
+    }
+}
+
+fn post_to(driver: &Weak<Driver>, event: Event) {
+    if let Some(driver) = driver.upgrade() {
+        driver.post(event);
+    }
+}

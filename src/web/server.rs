@@ -1,0 +1,48 @@
+//! The two ways to a server: its address, or the application's adapter.
+
+use std::rc::Rc;
+
+use super::adapter::Adapter;
+use super::address::Address;
+use super::http::{Abort, Post, post};
+use super::reply::sync_reply;
+use crate::codec::{Format, SyncReply, SyncRequest, encode};
+use crate::limits::REQUEST_TIMEOUT_MS;
+use crate::sync::Refusal;
+
+/// How the server is reached.
+#[derive(Clone)]
+pub enum Server {
+    /// By HTTP and a WebSocket.
+    Address(Rc<Address>, Format),
+    /// By the application's own means.
+    Adapter(Rc<Adapter>),
+}
+
+impl Server {
+    /// Whether changes can be told at once.
+    pub fn can_listen(&self) -> bool {
+        match self {
+            Server::Address(..) => super::socket::Socket::is_supported(),
+            Server::Adapter(adapter) => adapter.can_listen(),
+        }
+    }
+
+    /// Sends a request and reads its reply.
+    pub async fn sync(
+        &self,
+        request: &SyncRequest,
+        token: Option<&str>,
+        abort: &Abort,
+    ) -> Result<SyncReply, Refusal> {
+        match self {
+            Server::Address(address, format) => {
+                let body = encode(*format, request)?;
+                let timeout_ms = REQUEST_TIMEOUT_MS;
+                let message = Post { url: &address.sync, token, format: *format, body: &body, timeout_ms };
+                sync_reply(&post(message, abort).await?)
+            }
+            Server::Adapter(adapter) => adapter.sync(request, REQUEST_TIMEOUT_MS).await,
+        }
+    }
+}
