@@ -1,0 +1,232 @@
+//! The command line.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Parser, Subcommand};
+use escale::model::schema::Schema;
+use escale::{Code, Error, Result};
+
+use crate::clock::SystemClock;
+use crate::engine::{Engine, Opening, epoch_of, renew_epoch_of};
+use crate::http::{Origins, ServeOptions, Tokens, start};
+use crate::import::{Summary, Target, import_file};
+use crate::seal::Seal;
+use crate::settings::Settings;
+
+/// The reference server of Escale.
+#[derive(Parser)]
+#[command(name = "escale-server", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answers sessions.
+    Serve(ServeArgs),
+    /// Imports documents from lines of JSON; run again, it stamps only what changed.
+    Import(ImportArgs),
+    /// Tells the database's epoch, or renews it after a restoration from a backup.
+    Epoch(EpochArgs),
+}
+
+#[derive(Args)]
+struct DataArgs {
+    /// The schema, as JSON.
+    #[arg(long, value_name = "FILE")]
+    schema: PathBuf,
+    /// The folder of the database, made where there is none.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Seal data at rest under the 32 bytes of this file (hexadecimal or base64).
+    #[arg(long, value_name = "FILE")]
+    site_key: Option<PathBuf>,
+    /// How far the clocks of several instances may disagree.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    skew: u64,
+    /// Days for which tombstones and departures are kept.
+    #[arg(long, value_name = "DAYS", default_value_t = 365)]
+    retention: u64,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
+    listen: String,
+    /// A path before /ORG, such as /api.
+    #[arg(long, value_name = "PATH", default_value = "")]
+    base: String,
+    /// Ask for a bearer token: {token: {account, orgs: [..], role: "read" | "write" | "admin"}}.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// Pages of this origin may call, beside those of this machine. Can be given several times.
+    #[arg(long, value_name = "ORIGIN")]
+    origin: Vec<String>,
+    /// What sessions take off the server's time for their collections' version: at least 1000 + skew.
+    #[arg(long, value_name = "MS", default_value_t = 2_000)]
+    delta: u64,
+    /// Bytes of rows after which a reply stops.
+    #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
+    page_bytes: usize,
+}
+
+#[derive(Args)]
+struct ImportArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The org to import into.
+    #[arg(long)]
+    org: String,
+    /// The class of the documents.
+    #[arg(long)]
+    class: String,
+    /// Lines of JSON, compressed by gzip or not.
+    #[arg(value_name = "FILE.jsonl[.gz]")]
+    file: PathBuf,
+}
+
+#[derive(Args)]
+struct EpochArgs {
+    /// Begin a new epoch: every session loads its collections again.
+    #[arg(long)]
+    renew: bool,
+    /// The folder of the database.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+}
+
+/// Runs the command of the process's arguments.
+pub fn run() -> Result<()> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
+    match Cli::parse().command {
+        Command::Serve(args) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+            runtime.block_on(serve(args))
+        }
+        Command::Import(args) => import(&args),
+        Command::Epoch(args) => epoch(&args),
+    }
+}
+
+fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
+    let text = std::fs::read_to_string(&args.schema)
+        .map_err(|e| Error::new(Code::BadOption, format!("--schema {}: {e}", args.schema.display())))?;
+    let schema = Schema::from_json(&text).map_err(|e| e.at(&args.schema.display().to_string()))?;
+    let seal = match &args.site_key {
+        Some(path) => Seal::from_file(path)?,
+        None => Seal::clear(),
+    };
+    Engine::open(&args.data, Opening { schema, settings, seal, clock: SystemClock::shared() })
+}
+
+async fn serve(args: ServeArgs) -> Result<()> {
+    let settings = Settings {
+        delta_ms: args.delta,
+        skew_ms: args.data.skew,
+        retention_days: args.data.retention,
+        page_bytes: args.page_bytes,
+    };
+    let tokens = match args.tokens {
+        Some(path) => Tokens::from_file(path)?,
+        None => Tokens::none(),
+    };
+    let engine = Arc::new(open(&args.data, settings)?);
+    if !tokens.are_required() {
+        tracing::warn!("without --tokens anyone who reaches this address may enter");
+    }
+    if !engine.is_sealing() {
+        tracing::warn!("without --site-key data rests in clear in the database");
+    }
+    let mut options = ServeOptions::new(engine, &args.listen);
+    options.base = args.base;
+    options.tokens = tokens;
+    options.origins = Origins::new(&args.origin)?;
+    let base = options.base.trim_end_matches('/').to_owned();
+    // Listened to before the address is told: whoever waits for that line may stop the server at once.
+    let stop = stop_signal()?;
+    let running = start(options).await?;
+    say(&format!("listening on http://{}{base}", running.address))?;
+    stop.await;
+    tracing::info!("stopping");
+    running.stop().await;
+    Ok(())
+}
+
+/// Resolves at SIGTERM or SIGINT.
+fn stop_signal() -> Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let failed = |e: std::io::Error| Error::new(Code::Internal, e.to_string());
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        Ok(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+    }
+    #[cfg(not(unix))]
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
+}
+
+fn import(args: &ImportArgs) -> Result<()> {
+    let settings = Settings {
+        skew_ms: args.data.skew,
+        retention_days: args.data.retention,
+        delta_ms: Settings::default().delta_ms + args.data.skew,
+        ..Settings::default()
+    };
+    let engine = open(&args.data, settings)?;
+    let started = Instant::now();
+    let mut shown = Instant::now();
+    let target = Target { org: &args.org, class: &args.class };
+    let summary = import_file(&engine, target, &args.file, |so_far| {
+        if shown.elapsed() > Duration::from_secs(1) {
+            shown = Instant::now();
+            tracing::info!(lines = so_far.lines, "importing");
+        }
+    })?;
+    let Summary { lines, written, deleted, unchanged } = summary;
+    let seconds = started.elapsed().as_secs_f64();
+    say(&format!(
+        "{lines} lines: {written} written, {deleted} deleted, {unchanged} unchanged, in {seconds:.1} s"
+    ))
+}
+
+fn epoch(args: &EpochArgs) -> Result<()> {
+    let path = Engine::database_in(&args.data);
+    check_there(&path)?;
+    let epoch = if args.renew {
+        renew_epoch_of(&path, SystemClock::shared().now_ms())?
+    } else {
+        epoch_of(&path)?
+    };
+    say(&serde_json::to_string(&epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))?)
+}
+
+fn check_there(path: &Path) -> Result<()> {
+    if path.is_file() {
+        return Ok(());
+    }
+    Err(Error::new(Code::BadOption, format!("--data: there is no database {}", path.display())))
+}
+
+/// A line on the standard output, for people and scripts.
+fn say(line: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(|e| Error::new(Code::Internal, format!("the standard output: {e}")))
+}

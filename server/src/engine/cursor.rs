@@ -1,0 +1,68 @@
+//! Cursors: where an answer of several pages goes on. Opaque to sessions, signed, and bound to one answer.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use escale::model::{Def, Epoch, Version};
+use escale::{Code, Error, Result};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+/// Bytes of the signature that a cursor carries.
+const TAG_BYTES: usize = 16;
+
+/// Where an answer stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Cursor {
+    /// The `now` of its first page.
+    pub first_now: Version,
+    /// The last change told: its version,
+    pub v: Version,
+    /// and its pk.
+    pub pk: String,
+    /// How many rows the whole answer had when it began.
+    pub total: u64,
+}
+
+/// What a cursor belongs to: it is refused anywhere else.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Bound<'a> {
+    pub epoch: &'a Epoch,
+    pub org: &'a str,
+    pub def: &'a Def,
+    pub asked: Version,
+}
+
+impl Cursor {
+    /// The text that the session hands back.
+    pub(super) fn sign(&self, key: &[u8], bound: Bound) -> Result<String> {
+        let body = serde_json::to_vec(&(self.first_now, self.v, &self.pk, self.total)).map_err(internal)?;
+        let tag = mac(key, &body, bound)?.finalize().into_bytes();
+        let mut bytes = tag[..TAG_BYTES].to_vec();
+        bytes.extend_from_slice(&body);
+        Ok(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// The cursor, where this server signed it for this very answer. Errors: `bad_cursor`.
+    pub(super) fn verify(text: &str, key: &[u8], bound: Bound) -> Result<Self> {
+        let bad = || Error::new(Code::BadCursor, "the cursor does not belong to this answer");
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let (tag, body) = bytes.split_at_checked(TAG_BYTES).ok_or_else(bad)?;
+        mac(key, body, bound)?.verify_truncated_left(tag).map_err(|_| bad())?;
+        let (first_now, v, pk, total) = serde_json::from_slice(body).map_err(|_| bad())?;
+        Ok(Cursor { first_now, v, pk, total })
+    }
+}
+
+fn mac(key: &[u8], body: &[u8], bound: Bound) -> Result<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(internal)?;
+    let bound = serde_json::to_vec(&bound).map_err(internal)?;
+    mac.update(&(bound.len() as u64).to_be_bytes());
+    mac.update(&bound);
+    mac.update(body);
+    Ok(mac)
+}
+
+fn internal(error: impl std::fmt::Display) -> Error {
+    Error::new(Code::Internal, error.to_string())
+}

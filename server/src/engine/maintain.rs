@@ -1,0 +1,59 @@
+//! What keeps the database in order: the purge, and the renewal of the epoch.
+
+use std::path::Path;
+
+use escale::Result;
+use escale::model::Epoch;
+
+use super::open::{WRITE_WAIT, next_epoch};
+use super::{Engine, first_state};
+use crate::mark::Mark;
+use crate::provider::{Provider, SqliteProvider, inspect};
+
+/// Documents and departures purged in one transaction: far from what a write may last.
+const PURGE_BATCH: usize = 500;
+
+impl Engine {
+    /// Removes what the retention time no longer asks to keep, and moves the horizon there (R6). Returns how many
+    /// tombstones, expired documents and departures went.
+    pub fn purge(&self) -> Result<u64> {
+        let mut n = 0;
+        loop {
+            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let mut state = tx.state()?;
+            let now = self.clock.now_ms();
+            let horizon = state.horizon.max(now.saturating_sub(self.settings.retention_ms()));
+            let gone = tx.purge(now, horizon, PURGE_BATCH)?;
+            n += gone;
+            // The horizon moves with the first thing that is gone, and not before: until then nobody needs
+            // `present`.
+            if gone > 0 {
+                state.horizon = horizon;
+                tx.put_state(&state)?;
+                tx.commit()?;
+            }
+            if gone < PURGE_BATCH as u64 {
+                return Ok(n);
+            }
+        }
+    }
+}
+
+/// The epoch of the database file at `path`; nothing is written.
+pub fn epoch_of(path: &Path) -> Result<Epoch> {
+    Ok(inspect(path)?.epoch)
+}
+
+/// Begins a new life of the database file at `path` (R8), also under a server that serves it: every session loads
+/// its collections again.
+pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
+    inspect(path)?;
+    let provider = SqliteProvider::open(path, &first_state(now_ms)?)?;
+    let mut tx = provider.write(WRITE_WAIT)?;
+    let mut state = tx.state()?;
+    state.epoch = next_epoch(&state, now_ms)?;
+    tx.put_state(&state)?;
+    tx.commit()?;
+    Mark::beside(path).write(&state.epoch, state.highest);
+    Ok(state.epoch)
+}

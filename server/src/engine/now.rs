@@ -1,0 +1,75 @@
+//! Time as sessions and documents see it (R4).
+//!
+//! What must hold: whatever commits after a reply's snapshot was opened has a version of at least the reply's
+//! `now` - DELTA. Clocks alone cannot promise it: one of them may be set back. So the database holds `told`, the
+//! highest `now` given to a session, to the second, and `highest`, the highest version committed:
+//!
+//! - a reply's `now` is at most `told` + [`WRITE_MS_MAX`], with `told` written down before its snapshot opens;
+//! - a write is stamped at or above `told` and `highest`, less the skew.
+//!
+//! Writes come one after another. One that began before `told` was written down ended before it too, so the
+//! snapshot holds it; one that began after is stamped at least `told` - skew, that is `now` - WRITE_MS_MAX - skew,
+//! and DELTA is at least that much (`Settings::check`).
+
+use std::time::Duration;
+
+use escale::limits::VERSION_MAX;
+use escale::model::Version;
+use escale::{Code, Error, Result};
+
+use super::Engine;
+use crate::provider::State;
+use crate::settings::WRITE_MS_MAX;
+
+/// How long a reply waits for its turn to write `told` down. Without a turn it tells an earlier `now`, which is
+/// always safe: the session then asks again for a little more.
+const TELL_WAIT: Duration = Duration::from_millis(250);
+
+impl Engine {
+    /// The `now` of a reply, to be read before its snapshot is opened.
+    pub(super) fn tell_now(&self) -> Result<Version> {
+        let floor = |state: &State| state.told.max(state.highest);
+        let mut known = floor(&self.provider.read()?.state()?);
+        let wanted = self.clock.now_ms().max(known);
+        // Half of the way: replies in between tell their `now` without a write.
+        if wanted > known + WRITE_MS_MAX / 2 {
+            match self.write_told(wanted) {
+                Ok(told) => known = told,
+                Err(error) if error.code() == Code::Contention => {
+                    tracing::debug!("another write holds the database: an earlier `now` is told");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        checked(wanted.min(known + WRITE_MS_MAX))
+    }
+
+    fn write_told(&self, wanted: Version) -> Result<Version> {
+        let mut tx = self.provider.write(TELL_WAIT)?;
+        let mut state = tx.state()?;
+        let told = wanted.max(state.highest);
+        if told > state.told {
+            state.told = checked(told)?;
+            tx.put_state(&state)?;
+            tx.commit()?;
+        }
+        Ok(told.max(state.told))
+    }
+
+    /// The version of a write that begins now. With one instance each has a version of its own.
+    pub(super) fn stamp(&self, state: &State, at_least: Version) -> Result<Version> {
+        let floor = match self.settings.skew_ms {
+            0 => state.told.max(state.highest + 1),
+            skew => state.told.max(state.highest).saturating_sub(skew),
+        };
+        checked(self.clock.now_ms().max(floor).max(at_least))
+    }
+}
+
+fn checked(v: Version) -> Result<Version> {
+    if v <= VERSION_MAX {
+        Ok(v)
+    } else {
+        Err(Error::new(Code::ServerError, "the server's clock is beyond what a version can hold"))
+    }
+}

@@ -1,0 +1,262 @@
+//! Opening: the schema is compared with the one in the database, the site key is checked, the epoch renewed where
+//! the mark asks for it (R8).
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use escale::model::Epoch;
+use escale::model::schema::Schema;
+use escale::{Code, Error, Result};
+
+use super::shown;
+use crate::clock::Clock;
+use crate::mark::Mark;
+use crate::provider::{Place, Provider, SqliteProvider, State, Transaction};
+use crate::seal::Seal;
+use crate::settings::Settings;
+
+/// The database's name in the data folder.
+const DATABASE: &str = "escale.db";
+
+/// How long a write waits for the ones before it, each bounded by [`crate::settings::WRITE_MS_MAX`].
+pub(super) const WRITE_WAIT: Duration = Duration::from_secs(5);
+
+/// What sealing must give back for the site key to be the right one.
+const SEAL_CHECK: &[u8] = b"escale-server site key";
+const SEAL_PLACE: Place = Place { org: "", class: "", pk: "" };
+
+/// Documents converted at a time when the schema or the site key changes.
+const WALK: usize = 500;
+
+/// How an engine is opened.
+pub struct Opening {
+    /// The schema of the documents.
+    pub schema: Schema,
+    /// The numbers to work by.
+    pub settings: Settings,
+    /// The site key, or none.
+    pub seal: Seal,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// One instance of the server, without its network: shared by every connection.
+pub struct Engine {
+    pub(super) provider: Box<dyn Provider>,
+    pub(super) mark: Option<Mark>,
+    pub(super) schema: Schema,
+    pub(super) settings: Settings,
+    pub(super) seal: Seal,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) committed: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+}
+
+impl Engine {
+    /// Opens the data folder, or makes it. Errors: `bad_option`, `schema_mismatch`, `store_too_new`,
+    /// `storage_failed`.
+    pub fn open(folder: &Path, opening: Opening) -> Result<Self> {
+        opening.settings.check()?;
+        std::fs::create_dir_all(folder).map_err(|e| {
+            Error::new(Code::StorageFailed, format!("cannot make the folder {}: {e}", folder.display()))
+        })?;
+        let path = folder.join(DATABASE);
+        let provider = SqliteProvider::open(&path, &first_state(opening.clock.now_ms())?)?;
+        let mark = Mark::beside(&path);
+        let was_clear = adopt(&provider, Some(&mark), &opening)?;
+        if was_clear {
+            provider.scrub()?;
+        }
+        Ok(Engine::on(Box::new(provider), Some(mark), opening))
+    }
+
+    /// An engine on another provider, without a mark. The same checks are made.
+    pub fn open_on(provider: Box<dyn Provider>, opening: Opening) -> Result<Self> {
+        opening.settings.check()?;
+        adopt(provider.as_ref(), None, &opening)?;
+        Ok(Engine::on(provider, None, opening))
+    }
+
+    fn on(provider: Box<dyn Provider>, mark: Option<Mark>, opening: Opening) -> Self {
+        let Opening { schema, settings, seal, clock } = opening;
+        Engine { provider, mark, schema, settings, seal, clock, committed: Mutex::new(None) }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The numbers that it works by.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The database.
+    pub fn provider(&self) -> &dyn Provider {
+        self.provider.as_ref()
+    }
+
+    /// Whether data rests sealed.
+    pub fn is_sealing(&self) -> bool {
+        self.seal.is_sealing()
+    }
+
+    /// Calls `notify` after each commit of this instance, in place of what was called before.
+    pub fn on_commit(&self, notify: impl Fn() + Send + Sync + 'static) {
+        *self.committed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(notify));
+    }
+
+    /// The database file in a data folder.
+    pub fn database_in(folder: &Path) -> std::path::PathBuf {
+        folder.join(DATABASE)
+    }
+}
+
+/// The state of a database that is made at `now_ms`.
+pub fn first_state(now_ms: u64) -> Result<State> {
+    let mut cursor_key = vec![0; 32];
+    getrandom::fill(&mut cursor_key).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+    Ok(State {
+        epoch: make_epoch(now_ms)?,
+        highest: 0,
+        told: 0,
+        horizon: 0,
+        cursor_key,
+        schema: String::new(),
+        seal_check: Vec::new(),
+    })
+}
+
+/// A new epoch, made at `ms`.
+pub(super) fn make_epoch(ms: u64) -> Result<Epoch> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+    Epoch::new(ms, &format!("{:016x}", u64::from_be_bytes(random)))
+}
+
+/// The epoch that follows `state`'s: later than it, whatever the clock says.
+pub(super) fn next_epoch(state: &State, now_ms: u64) -> Result<Epoch> {
+    make_epoch(now_ms.max(state.epoch.ms() + 1))
+}
+
+/// Brings the database to this schema and site key, and renews its epoch where it must be. Returns whether data
+/// that was in clear is sealed now.
+fn adopt(provider: &dyn Provider, mark: Option<&Mark>, opening: &Opening) -> Result<bool> {
+    let mut tx = provider.write(WRITE_WAIT)?;
+    let mut state = tx.state()?;
+    let before = state.clone();
+    let was_clear = adopt_seal(tx.as_mut(), &mut state, &opening.seal)?;
+    adopt_schema(tx.as_mut(), &mut state, opening)?;
+    if let Some(why) = mark.and_then(|mark| mark.contradicts(&state.epoch, state.highest)) {
+        tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
+        state.epoch = next_epoch(&state, opening.clock.now_ms())?;
+    }
+    if state != before {
+        tx.put_state(&state)?;
+        tx.commit()?;
+    } else {
+        drop(tx);
+    }
+    if let Some(mark) = mark {
+        mark.write(&state.epoch, state.highest);
+    }
+    let ahead = state.highest.max(state.told).saturating_sub(opening.clock.now_ms());
+    if ahead > 60_000 {
+        tracing::warn!(
+            seconds = ahead / 1_000,
+            "the clock is behind what the database holds; versions go on from there"
+        );
+    }
+    Ok(was_clear)
+}
+
+fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Result<bool> {
+    let bad = |what: &str| Err(Error::new(Code::BadOption, what));
+    match (seal.is_sealing(), state.seal_check.is_empty()) {
+        (false, true) => Ok(false),
+        (false, false) => bad("the database is sealed: give its key with --site-key"),
+        (true, false) => match seal.open(SEAL_PLACE, 0, &state.seal_check) {
+            Ok(text) if text == SEAL_CHECK => Ok(false),
+            _ => bad("the database is sealed with another key than the one of --site-key"),
+        },
+        (true, true) => {
+            state.seal_check = seal.close(SEAL_PLACE, 0, SEAL_CHECK)?;
+            let mut sealed = 0;
+            each_document(tx, |tx, found| {
+                if Seal::is_clear(&found.document.data) {
+                    let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
+                    let mut document = found.document.clone();
+                    let data = seal.open(at, document.v, &document.data)?;
+                    document.data = seal.close(at, document.v, &data)?;
+                    tx.put_document(at, &document)?;
+                    sealed += 1;
+                }
+                Ok(())
+            })?;
+            if sealed > 0 {
+                tracing::info!(documents = sealed, "data that was in clear is sealed with the site key");
+            }
+            Ok(sealed > 0)
+        }
+    }
+}
+
+/// A schema that follows the stored one takes its place. Where its collections or indexes differ, memberships are
+/// made again from the data, and the horizon moves up to here: departures that were never noted can then only be
+/// told by `present` (R6).
+fn adopt_schema(tx: &mut dyn Transaction, state: &mut State, opening: &Opening) -> Result<()> {
+    let text = opening.schema.to_json();
+    if state.schema == text {
+        return Ok(());
+    }
+    if !state.schema.is_empty() {
+        let older = Schema::from_json(&state.schema)
+            .map_err(|e| Error::new(Code::StorageFailed, e.detail()).at("the schema in the database"))?;
+        opening.schema.check_follows(&older).map_err(|e| e.at("the schema in the database"))?;
+        if shown::differs(&older, &opening.schema) {
+            let n = rebuild(tx, opening)?;
+            state.horizon = state.horizon.max(state.highest + 1);
+            tracing::info!(documents = n, "the schema changed: memberships and indexes are made again");
+        }
+    }
+    state.schema = text;
+    Ok(())
+}
+
+fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<u64> {
+    let mut n = 0;
+    each_document(tx, |tx, found| {
+        let Ok(class) = opening.schema.class(&found.class) else { return Ok(()) };
+        let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
+        let mut document = found.document.clone();
+        if !document.deleted {
+            let bytes = opening.seal.open(at, document.v, &document.data)?;
+            let map = escale::codec::Data::from_bytes(&bytes)?.to_map()?;
+            let (_, fresh) = shown::of(class, &map)?;
+            shown::replace(tx, class, at, &document, &fresh)?;
+            document.shown = fresh;
+            tx.put_document(at, &document)?;
+            n += 1;
+        }
+        Ok(())
+    })?;
+    Ok(n)
+}
+
+fn each_document(
+    tx: &mut dyn Transaction,
+    mut visit: impl FnMut(&mut dyn Transaction, &crate::provider::Walked) -> Result<()>,
+) -> Result<()> {
+    let mut after = None;
+    loop {
+        let found = tx.walk(after, WALK)?;
+        for one in &found {
+            visit(tx, one)?;
+        }
+        match found.last() {
+            Some(last) => after = Some((last.org.clone(), last.class.clone(), last.pk.clone())),
+            None => return Ok(()),
+        }
+    }
+}

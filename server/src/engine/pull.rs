@@ -1,0 +1,183 @@
+//! Replies: what changed in each def, from one snapshot, page by page (R4, R6, DESIGN's pages).
+
+use escale::codec::{Data, Fault, OpResult, Part, Row, Sub, SyncReply, SyncRequest};
+use escale::model::{Pk, Version};
+use escale::{Code, Error, Result};
+
+use super::Engine;
+use super::cursor::{Bound, Cursor};
+use crate::provider::{Change, ChangeState, Place, Snapshot, State};
+
+/// What a row or departure weighs beside its data: its pk, its version, the names of its fields.
+const ROW_BYTES: usize = 48;
+
+/// What a pk of `present` weighs.
+const PRESENT_BYTES: usize = 25;
+
+/// The built-in operations, which this version does not execute yet.
+const BUILT_IN: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
+
+/// Who asks, and what they may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Whether operations are allowed.
+    pub may_write: bool,
+    /// Whether a token names the org, so that it exists even while nothing was written for it.
+    pub is_named: bool,
+}
+
+/// One reply being made.
+struct Answer<'a> {
+    engine: &'a Engine,
+    snapshot: &'a dyn Snapshot,
+    state: State,
+    org: &'a str,
+    now: Version,
+    /// Bytes that may still be added.
+    room: usize,
+}
+
+impl Engine {
+    /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
+    /// snapshot, until the reply is full. Errors: `unknown_org`, and those of the database.
+    pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
+        let results = request.ops.iter().map(|op| refuse(&op.id, &op.name, caller)).collect();
+        // R4: read before the snapshot, which is opened after the operations.
+        let now = self.tell_now()?;
+        let snapshot = self.provider.read()?;
+        let state = snapshot.state()?;
+        if !caller.is_named && !snapshot.knows_org(org)? {
+            return Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org"));
+        }
+        let mut answer = Answer {
+            engine: self,
+            snapshot: snapshot.as_ref(),
+            org,
+            now,
+            room: self.settings.page_bytes,
+            state,
+        };
+        let mut parts = Vec::new();
+        for sub in &request.subs {
+            // The first def always gets its part, so that every reply goes forward. Those for which no room is
+            // left get none: the session asks again for them.
+            let Some(part) = answer.part(sub, parts.is_empty())? else { break };
+            parts.push(part);
+        }
+        let epoch = answer.state.epoch;
+        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq: 0, results, parts })
+    }
+
+    /// Whether anything was ever written for this org.
+    pub fn knows_org(&self, org: &str) -> Result<bool> {
+        self.provider.read()?.knows_org(org)
+    }
+}
+
+/// Operations come later: each is refused by name.
+fn refuse(id: &str, name: &str, caller: &Caller) -> OpResult {
+    let fault = if !caller.may_write {
+        Fault::new(Code::Forbidden, "the token's role does not allow operations")
+    } else if BUILT_IN.contains(&name) {
+        Fault::new(Code::NotSupported, "this server does not execute operations yet")
+    } else {
+        Fault::new(Code::UnknownOperation, "no operation of that name is registered")
+    };
+    OpResult { id: id.to_owned(), ok: None, fault: Some(fault) }
+}
+
+impl Answer<'_> {
+    /// The part of a def. What concerns this def alone is its fault; what concerns the database fails the reply.
+    /// `None` where the reply has no room for it.
+    fn part(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
+        let faulty = |fault| Ok(Some(Part { fault: Some(fault), ..Part::empty(sub.def.clone()) }));
+        if self.room == 0 && !first {
+            return Ok(None);
+        }
+        match self.changes(sub, first) {
+            Ok(part) => Ok(part),
+            Err(error) => match error.code() {
+                Code::UnknownDef | Code::BadCursor => faulty(Fault::from(&error)),
+                Code::StorageFailed | Code::BadValue => {
+                    tracing::error!(org = self.org, %error, "a def cannot be told");
+                    let fault = Fault::new(Code::ServerError, "a stored document cannot be read");
+                    faulty(fault)
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn changes(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
+        self.engine.schema.check_def(&sub.def)?;
+        let epoch = self.state.epoch.clone();
+        let bound = Bound { epoch: &epoch, org: self.org, def: &sub.def, asked: sub.v };
+        let minute = self.now / 60_000;
+        let from = match &sub.cursor {
+            Some(text) => Cursor::verify(text, &self.state.cursor_key, bound)?,
+            None => Cursor { first_now: self.now, v: sub.v, pk: String::new(), total: 0 },
+        };
+        // A pull from 0 ends with `present`, so what is gone need not be listed, but for what a document that
+        // was in an earlier page became since.
+        let gone_from = match sub.v {
+            0 => from.first_now.saturating_sub(self.engine.settings.delta_ms),
+            _ => 0,
+        };
+        let total = match &sub.cursor {
+            Some(_) => from.total,
+            None => self.snapshot.count(self.org, &sub.def, sub.v, gone_from, minute)?,
+        };
+        let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
+        let mut last: Option<(Version, String)> = None;
+        let mut is_full = false;
+        let (room, mut used) = (self.room, 0);
+        self.snapshot.changes(self.org, &sub.def, (from.v, &from.pk), gone_from, &mut |change| {
+            let weight = ROW_BYTES + change.data.len();
+            if used + weight > room && (last.is_some() || !first) {
+                is_full = true;
+                return Ok(false);
+            }
+            used += weight;
+            let position = (change.v, change.pk.clone());
+            self.push(&mut part, sub, gone_from, change)?;
+            last = Some(position);
+            Ok(true)
+        })?;
+        self.room = self.room.saturating_sub(used);
+        if is_full {
+            let Some((v, pk)) = last else { return Ok(None) };
+            let cursor = Cursor { first_now: from.first_now, v, pk, total };
+            part.next = Some(cursor.sign(&self.state.cursor_key, bound)?);
+            self.room = 0;
+        } else if sub.v < self.state.horizon || sub.v == 0 {
+            let members = self.snapshot.members(self.org, &sub.def, minute)?;
+            self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
+            let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();
+            part.present = Some(pks?);
+        }
+        Ok(Some(part))
+    }
+
+    fn push(&self, part: &mut Part, sub: &Sub, gone_from: Version, change: Change) -> Result<()> {
+        let pk = Pk::parse(&change.pk)?;
+        let v = change.v;
+        let gone = |pk| Row { pk, v, deleted: true, max_life: None, data: None };
+        match change.state {
+            ChangeState::Left => part.left.push((pk, v)),
+            ChangeState::Deleted => part.rows.push(gone(pk)),
+            ChangeState::Alive if change.max_life.is_some_and(|minute| minute * 60_000 <= self.now) => {
+                // Past its life the document is sent no more. Who holds an older version of it, without this
+                // end, must hear of it all the same: as of a deletion.
+                if v >= gone_from {
+                    part.rows.push(gone(pk));
+                }
+            }
+            ChangeState::Alive => {
+                let at = Place { org: self.org, class: sub.def.class().as_str(), pk: &change.pk };
+                let data = Data::from_bytes(&self.engine.seal.open(at, v, &change.data)?)?;
+                part.rows.push(Row { pk, v, deleted: false, max_life: change.max_life, data: Some(data) });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! What the database sees of a document: its memberships and the values of its indexes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::Result;
+use escale::model::schema::{Class, ColumnValue, Columns, Schema};
+use escale::model::{Name, Value};
+use smol_str::SmolStr;
+
+use crate::provider::{ChangeState, Document, Entry, EntryValue, Link, Place, Shown, Transaction};
+
+/// The columns of a document with this data, and how they rest.
+pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Columns, Shown)> {
+    let columns = class.columns(data)?;
+    let text = |name: &Name| SmolStr::new(name.as_str());
+    let links = columns
+        .collections
+        .iter()
+        .filter(|(_, hashes)| !hashes.is_empty())
+        .map(|(name, hashes)| (text(name), hashes.clone()))
+        .collect();
+    let mut entries = Vec::new();
+    for (name, value) in &columns.indexes {
+        let mut push = |value| entries.push(Entry { index: text(name), value });
+        match value {
+            ColumnValue::Text(t) => push(EntryValue::Text(t.clone())),
+            ColumnValue::Int(i) => push(EntryValue::Int(*i)),
+            ColumnValue::Float(f) => push(EntryValue::Float(*f)),
+            ColumnValue::List(items) => {
+                let distinct: BTreeSet<&String> = items.iter().collect();
+                distinct.into_iter().for_each(|item| push(EntryValue::Text(item.clone())));
+            }
+        }
+    }
+    Ok((columns, Shown { links, entries }))
+}
+
+/// The scope of an index: the org, or empty where it reaches across orgs.
+pub(super) fn scope<'a>(class: &Class, index: &str, org: &'a str) -> &'a str {
+    match class.index(index) {
+        Ok(index) if index.is_global() => "",
+        _ => org,
+    }
+}
+
+/// Whether two schemas make different memberships or indexes of the same documents.
+pub(super) fn differs(older: &Schema, newer: &Schema) -> bool {
+    newer.classes().iter().any(|class| match older.class(class.name().as_str()) {
+        // A class that is new has no documents, unless it was there before: then they must be seen again.
+        Err(_) => true,
+        Ok(was) => {
+            let collections = |c: &Class| -> Vec<_> {
+                c.collections().iter().map(|c| (c.name().clone(), c.key().to_vec(), c.is_list())).collect()
+            };
+            collections(class) != collections(was)
+                || class.indexes() != was.indexes()
+                || (class.is_sync() && !was.is_sync())
+        }
+    })
+}
+
+/// Makes the links and entries of a living document again, as `fresh` has them, at its version.
+pub(super) fn replace(
+    tx: &mut dyn Transaction,
+    class: &Class,
+    at: Place,
+    document: &Document,
+    fresh: &Shown,
+) -> Result<()> {
+    for (collection, hashes) in &document.shown.links {
+        for hash in hashes {
+            if !fresh.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
+                tx.remove_link(at, collection, hash)?;
+            }
+        }
+    }
+    for entry in &document.shown.entries {
+        // The older schema may have had another scope.
+        tx.remove_entry(at, at.org, entry)?;
+        tx.remove_entry(at, "", entry)?;
+    }
+    for (collection, hashes) in &fresh.links {
+        for hash in hashes {
+            let state = ChangeState::Alive;
+            let link = Link { collection, hash, v: document.v, state, max_life: document.max_life };
+            tx.put_link(at, &link)?;
+        }
+    }
+    for entry in &fresh.entries {
+        tx.put_entry(at, scope(class, &entry.index, at.org), entry)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! The one way to write: versions, refusals, memberships, departures, indexes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::codec::Data;
+use escale::model::schema::{Class, Schema};
+use escale::model::{Name, Value, Version};
+use escale::{Code, Error, Result};
+use smol_str::SmolStr;
+
+use super::open::WRITE_WAIT;
+use super::{Engine, shown};
+use crate::clock::Clock;
+use crate::provider::{
+    ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction,
+};
+use crate::seal::Seal;
+use crate::settings::{Settings, WRITE_MS_MAX};
+
+/// How often a write starts again with a later version before it is given up.
+const RESTARTS_MAX: usize = 16;
+
+/// What a write gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written<T> {
+    /// The version of the documents written; none where nothing was.
+    pub v: Option<Version>,
+    /// What the closure returned.
+    pub value: T,
+}
+
+/// What a put or a delete did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The document was written, or deleted.
+    Written,
+    /// It was already so: it keeps its version.
+    Unchanged,
+}
+
+impl Engine {
+    /// Runs `run` as one transaction on an org: all of what it wrote becomes visible at once, under one version,
+    /// or none of it. It runs again, from the start, where a document that it read is not older than its
+    /// version. Errors: those of `run`, and `contention` where it outlasts a second.
+    pub fn write<T>(
+        &self,
+        org: &str,
+        mut run: impl FnMut(&mut Writing<'_>) -> Result<T>,
+    ) -> Result<Written<T>> {
+        let mut at_least = 0;
+        for _ in 0..RESTARTS_MAX {
+            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let mut state = tx.state()?;
+            let mut writing = Writing {
+                org,
+                now: self.stamp(&state, at_least)?,
+                schema: &self.schema,
+                settings: &self.settings,
+                seal: &self.seal,
+                clock: self.clock.as_ref(),
+                started: self.clock.elapsed_ms(),
+                tx: tx.as_mut(),
+                own: BTreeSet::new(),
+                changed: false,
+                regressed: None,
+            };
+            let result = run(&mut writing);
+            let (now, changed, regressed) = (writing.now, writing.changed, writing.regressed);
+            let in_time = writing.check_time();
+            if let Some(v) = regressed {
+                at_least = v + 1;
+                continue;
+            }
+            let value = result?;
+            if !changed {
+                return Ok(Written { v: None, value });
+            }
+            in_time?;
+            state.highest = state.highest.max(now);
+            tx.add_org(org)?;
+            tx.put_state(&state)?;
+            tx.commit()?;
+            self.after_commit(&state);
+            return Ok(Written { v: Some(now), value });
+        }
+        Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
+    }
+
+    pub(super) fn after_commit(&self, state: &State) {
+        if let Some(mark) = &self.mark {
+            mark.write(&state.epoch, state.highest);
+        }
+        let notify = self.committed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(notify) = notify.as_ref() {
+            notify();
+        }
+    }
+}
+
+/// A write under way, on one org.
+pub struct Writing<'t> {
+    org: &'t str,
+    now: Version,
+    schema: &'t Schema,
+    settings: &'t Settings,
+    seal: &'t Seal,
+    clock: &'t dyn Clock,
+    started: u64,
+    tx: &'t mut dyn Transaction,
+    /// Documents that this write has written: theirs is the version `now`, and that is no regression.
+    own: BTreeSet<(SmolStr, SmolStr)>,
+    changed: bool,
+    regressed: Option<Version>,
+}
+
+impl Writing<'_> {
+    /// The version that this write gives.
+    pub fn now(&self) -> Version {
+        self.now
+    }
+
+    /// The living document of that class and pk, with its version.
+    pub fn get(&mut self, class: &str, pk: &str) -> Result<Option<(Version, BTreeMap<String, Value>)>> {
+        let class = self.schema.class(class)?;
+        let at = Place { org: self.org, class: class.name().as_str(), pk };
+        match self.read(at)? {
+            Some(document) if !document.deleted => {
+                let bytes = self.seal.open(at, document.v, &document.data)?;
+                Ok(Some((document.v, Data::from_bytes(&bytes)?.to_map()?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes a document whole; on a tombstone, it is created again. One that is so already keeps its version.
+    /// Errors: `unknown_class`, `bad_key`, `bad_value`, `too_large`, `key_mismatch`, `immutable_key`,
+    /// `not_unique`.
+    pub fn put(&mut self, class: &str, mut map: BTreeMap<String, Value>) -> Result<Outcome> {
+        self.check_time()?;
+        let class = self.schema.class(class)?;
+        check_map(class, self.org, &mut map)?;
+        let data = Data::from_map(&map)?;
+        let (columns, shown) = shown::of(class, &map)?;
+        let at = Place { org: self.org, class: class.name().as_str(), pk: columns.pk.as_str() };
+        let before = self.read(at)?;
+        let living = before.as_ref().filter(|document| !document.deleted);
+        if let Some(document) = living {
+            let held = self.seal.open(at, document.v, &document.data)?;
+            if held == data.as_bytes() {
+                return Ok(Outcome::Unchanged);
+            }
+            check_key_kept(class, &held, &map)?;
+            check_immutable(class, &document.shown, &shown)?;
+        }
+        self.check_unique(class, at, &shown.entries)?;
+        let now = self.now;
+        // An expired document is kept for those who do not know of its end, as a tombstone is.
+        let ttl = columns.max_life.map(|minute| (minute * 60_000).max(now) + self.settings.retention_ms());
+        let document = Document {
+            v: now,
+            deleted: false,
+            max_life: columns.max_life,
+            ttl,
+            data: self.seal.close(at, now, data.as_bytes())?,
+            shown,
+        };
+        self.store(class, at, before.as_ref(), document)?;
+        Ok(Outcome::Written)
+    }
+
+    /// Deletes a document: of a synchronised class it leaves a tombstone. Errors: `unknown_class`, `bad_key`, and
+    /// `not_found` where there is none, or no longer.
+    pub fn delete(&mut self, class: &str, key: &BTreeMap<String, Value>) -> Result<()> {
+        self.check_time()?;
+        let class = self.schema.class(class)?;
+        let (map, pk) = key_of(class, key)?;
+        let at = Place { org: self.org, class: class.name().as_str(), pk: &pk };
+        let before = self.read(at)?.filter(|document| !document.deleted);
+        let Some(before) = before else {
+            return Err(Error::new(Code::NotFound, format!("no such document of class {}", class.name())));
+        };
+        if !class.is_sync() {
+            return self.remove(class, at, &before);
+        }
+        let now = self.now;
+        let tombstone = Document {
+            v: now,
+            deleted: true,
+            max_life: None,
+            ttl: Some(now + self.settings.retention_ms()),
+            // It stays in the defs that held the document: those are told of its end.
+            shown: Shown { links: before.shown.links.clone(), entries: Vec::new() },
+            data: self.seal.close(at, now, Data::from_map(&map)?.as_bytes())?,
+        };
+        self.store(class, at, Some(&before), tombstone)
+    }
+
+    pub(super) fn check_time(&self) -> Result<()> {
+        let elapsed = self.clock.elapsed_ms().saturating_sub(self.started);
+        if elapsed > WRITE_MS_MAX {
+            return Err(Error::new(Code::Contention, format!("a write outlasted {WRITE_MS_MAX} ms: given up")));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, at: Place) -> Result<Option<Document>> {
+        let document = self.tx.document(at)?;
+        if let Some(document) = &document {
+            let own = self.own.contains(&(SmolStr::new(at.class), SmolStr::new(at.pk)));
+            if document.v >= self.now && !own {
+                self.regressed = Some(document.v.max(self.regressed.unwrap_or(0)));
+                return Err(Error::new(Code::Contention, "a document is not older than the write"));
+            }
+        }
+        Ok(document)
+    }
+
+    fn check_unique(&self, class: &Class, at: Place, entries: &[Entry]) -> Result<()> {
+        for entry in entries {
+            let index = class.index(&entry.index)?;
+            if !index.is_unique() {
+                continue;
+            }
+            let scope = shown::scope(class, &entry.index, at.org);
+            if self.tx.is_held(at, scope, entry)? {
+                return Err(Error::new(
+                    Code::NotUnique,
+                    format!("another document of class {} has this {}", class.name(), index.property()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a document or tombstone, and what it changes in collections, indexes and the feed.
+    fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
+        let nothing = Shown::default();
+        let old = before.map_or(&nothing, |document| &document.shown);
+        for (collection, hashes) in &old.links {
+            for hash in hashes {
+                if after.shown.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
+                    continue;
+                }
+                // Also where the key cannot change: a tombstone was followed by a document with another one.
+                if class.is_sync() {
+                    let state = ChangeState::Left;
+                    self.tx.put_link(at, &Link { collection, hash, v: after.v, state, max_life: None })?;
+                } else {
+                    self.tx.remove_link(at, collection, hash)?;
+                }
+            }
+        }
+        let state = if after.deleted { ChangeState::Deleted } else { ChangeState::Alive };
+        for (collection, hashes) in &after.shown.links {
+            for hash in hashes {
+                let link = Link { collection, hash, v: after.v, state, max_life: after.max_life };
+                self.tx.put_link(at, &link)?;
+            }
+        }
+        for entry in old.entries.iter().filter(|entry| !after.shown.entries.contains(entry)) {
+            self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+        }
+        for entry in after.shown.entries.iter().filter(|entry| !old.entries.contains(entry)) {
+            self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+        }
+        self.tx.put_document(at, &after)?;
+        self.note(class, at, old, &after.shown)
+    }
+
+    fn remove(&mut self, class: &Class, at: Place, before: &Document) -> Result<()> {
+        for (collection, hashes) in &before.shown.links {
+            for hash in hashes {
+                self.tx.remove_link(at, collection, hash)?;
+            }
+        }
+        for entry in &before.shown.entries {
+            self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+        }
+        self.tx.remove_document(at)?;
+        self.note(class, at, &before.shown, &Shown::default())
+    }
+
+    /// Remembers what was written, and tells the feed which defs saw it.
+    fn note(&mut self, class: &Class, at: Place, old: &Shown, new: &Shown) -> Result<()> {
+        self.changed = true;
+        self.own.insert((SmolStr::new(at.class), SmolStr::new(at.pk)));
+        if !class.is_sync() {
+            return Ok(());
+        }
+        let mut links = old.links.clone();
+        for (collection, hashes) in &new.links {
+            let seen = links.entry(collection.clone()).or_default();
+            let fresh: Vec<SmolStr> = hashes.iter().filter(|hash| !seen.contains(hash)).cloned().collect();
+            seen.extend(fresh);
+        }
+        self.tx.append_feed(&FeedRow {
+            number: 0,
+            org: at.org.into(),
+            class: at.class.into(),
+            pk: at.pk.into(),
+            v: self.now,
+            links,
+        })
+    }
+}
+
+/// Refuses technical names, and gives the document its release.
+fn check_map(class: &Class, org: &str, map: &mut BTreeMap<String, Value>) -> Result<()> {
+    if map.keys().any(|name| name.starts_with('_')) {
+        return Err(Error::new(Code::BadValue, "names that begin with _ are reserved"));
+    }
+    if class.name().as_str() == "Hdr" && org != "ROOT" {
+        return Err(Error::new(Code::BadKey, "the singleton Hdr belongs to the org ROOT"));
+    }
+    match map.get("release") {
+        None => {
+            map.insert("release".into(), Value::from(class.release() as i64));
+        }
+        Some(value) => {
+            let known = value.as_u64().is_some_and(|release| (1..=class.release()).contains(&release));
+            if !known {
+                let detail = format!("release must be 1 to {}, the class's own", class.release());
+                return Err(Error::new(Code::BadValue, detail));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The key properties alone, and the pk that they make.
+fn key_of(class: &Class, key: &BTreeMap<String, Value>) -> Result<(BTreeMap<String, Value>, SmolStr)> {
+    let mut map = BTreeMap::new();
+    let mut parts = Vec::new();
+    for name in class.key() {
+        match key.get(name.as_str()) {
+            Some(Value::String(text)) => {
+                parts.push(text.as_str());
+                map.insert(name.as_str().to_owned(), Value::String(text.clone()));
+            }
+            Some(_) => return Err(Error::new(Code::BadKey, format!("key property {name} must be a string"))),
+            None => return Err(Error::new(Code::BadKey, format!("key property {name} is missing"))),
+        }
+    }
+    let pk = SmolStr::new(class.pk_of(&parts)?.as_str());
+    Ok((map, pk))
+}
+
+/// Only `Hdr` can come here with another key under the same pk; a hash that collides would too.
+fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> Result<()> {
+    let names: Vec<&Name> = class.key().iter().collect();
+    let kept = Data::from_bytes(held)?.pick(&names)?;
+    if names.iter().all(|name| kept.get(name.as_str()) == map.get(name.as_str())) {
+        return Ok(());
+    }
+    Err(Error::new(Code::KeyMismatch, format!("the stored document of class {} has another key", class.name())))
+}
+
+fn check_immutable(class: &Class, old: &Shown, new: &Shown) -> Result<()> {
+    for collection in class.collections().iter().filter(|collection| !collection.is_mutable()) {
+        let name = collection.name().as_str();
+        if old.links.get(name) != new.links.get(name) {
+            let detail = format!("collection {}/{name} is not mutable", class.name());
+            return Err(Error::new(Code::ImmutableKey, detail));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Connections. The loop is our own because `axum::serve` installs no timer: without one, a caller who sends its
+//! header a byte at a time would hold a connection for ever.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
+
+use super::router::answer;
+use super::serve::{Peer, Server, stopped};
+
+/// Bytes of a request's header, all in all.
+const HEADER_BYTES_MAX: usize = 32 << 10;
+
+/// How long a caller may leave what is sent to it unread.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+pub(super) struct ConnectionLimits {
+    pub header_max: Duration,
+    pub connections_max: usize,
+}
+
+/// Accepts until the server stops, then waits for the connections to end.
+pub(super) async fn run(listener: TcpListener, server: Arc<Server>, router: Router, limits: ConnectionLimits) {
+    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.header_max).max_buf_size(HEADER_BYTES_MAX);
+    let mut stop = server.stop.subscribe();
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = async {
+            // Callers over the cap wait in the system's queue.
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, stream, peer) = tokio::select! {
+            () = stopped(&mut stop) => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accepted => match accepted {
+                (Ok(place), Ok((stream, peer))) => (place, stream, Peer(peer.ip())),
+                (_, Err(error)) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    // Out of file descriptors, most likely: some come free as connections end.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+                (Err(_), _) => break,
+            },
+        };
+        drop(stream.set_nodelay(true));
+        let (server, router) = (Arc::clone(&server), router.clone());
+        let mut stop = server.stop.subscribe();
+        let http = http.clone();
+        connections.spawn(async move {
+            let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+                let (server, router) = (Arc::clone(&server), router.clone());
+                async move {
+                    let mut request = request.map(Body::new);
+                    request.extensions_mut().insert(peer);
+                    Ok::<_, Infallible>(answer(server, router, request).await)
+                }
+            });
+            let io = TokioIo::new(Patient::new(stream));
+            let connection = http.serve_connection(io, service).with_upgrades();
+            tokio::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stopped(&mut stop) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// A stream that gives up a peer who reads nothing of what is sent for [`STALL_MAX`].
+struct Patient {
+    stream: TcpStream,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn new(stream: TcpStream) -> Self {
+        Patient { stream, stalled: None }
+    }
+
+    fn bound<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.stalled = None;
+            return poll;
+        }
+        let until = Instant::now() + STALL_MAX;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.bound(cx, poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.bound(cx, poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,134 @@
+//! Bearer tokens: who may enter which org. The file is read again when it changes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use escale::{Code, Error, Result};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::engine::Caller;
+
+/// What a token allows in its orgs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Pulls and hints.
+    Read,
+    /// Operations too.
+    Write,
+    /// Everything.
+    Admin,
+}
+
+/// What a token opens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Who it belongs to.
+    pub account: String,
+    /// The orgs that it opens.
+    pub orgs: Vec<String>,
+    /// What it allows there.
+    pub role: Role,
+}
+
+/// The tokens of a file, or none at all: then anyone may enter.
+pub struct Tokens {
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the SHA-256 of the token: comparing digests tells nothing of a token by its time.
+    by_digest: HashMap<[u8; 32], Access>,
+    stamp: Option<Stamp>,
+}
+
+type Stamp = (Option<SystemTime>, u64);
+
+/// Someone who may enter an org.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The account, where there are tokens.
+    pub account: Option<String>,
+    /// What they may do.
+    pub caller: Caller,
+}
+
+impl Tokens {
+    /// Anyone may enter.
+    pub fn none() -> Self {
+        Tokens { file: None, known: Mutex::default() }
+    }
+
+    /// The tokens of a file, `{token: {account, orgs, role}}`.
+    pub fn from_file(path: PathBuf) -> Result<Self> {
+        let tokens = Tokens { known: Mutex::new(read(&path)?), file: Some(path) };
+        Ok(tokens)
+    }
+
+    /// Whether a token is asked for.
+    pub fn are_required(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Lets the bearer of `token` into `org`, or not. Errors: `unauthorized`, `forbidden`.
+    pub fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+        let Some(path) = &self.file else {
+            return Ok(Guest { account: None, caller: Caller { may_write: true, is_named: false } });
+        };
+        let Some(token) = token else {
+            return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = stamp_of(path);
+        if stamp != known.stamp {
+            match read(path) {
+                Ok(fresh) => *known = fresh,
+                // What was known stays in force until the file can be read.
+                Err(error) => {
+                    tracing::error!(%error, "the tokens file was not taken over");
+                    known.stamp = stamp;
+                }
+            }
+        }
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        match known.by_digest.get(&digest) {
+            None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
+            Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
+                account: Some(access.account.clone()),
+                caller: Caller { may_write: access.role != Role::Read, is_named: true },
+            }),
+            Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),
+        }
+    }
+}
+
+/// The token of an `Authorization` header.
+pub fn bearer(header: Option<&str>) -> Option<&str> {
+    let (scheme, token) = header?.split_once(' ')?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()).then(|| token.trim())
+}
+
+fn stamp_of(path: &std::path::Path) -> Option<Stamp> {
+    std::fs::metadata(path).ok().map(|m| (m.modified().ok(), m.len()))
+}
+
+fn read(path: &std::path::Path) -> Result<Known> {
+    let bad = |what: String| Error::new(Code::BadOption, format!("--tokens {}: {what}", path.display()));
+    let stamp = stamp_of(path);
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    // serde's words would quote the file; the line is enough to find the place.
+    let tokens: HashMap<String, Access> = serde_json::from_str(&text)
+        .map_err(|e| bad(format!("{{token: {{account, orgs, role}}}} expected; see line {}", e.line())))?;
+    if tokens.keys().any(|token| token.trim().is_empty()) {
+        return Err(bad("an empty token".into()));
+    }
+    let by_digest =
+        tokens.into_iter().map(|(token, access)| (Sha256::digest(token.as_bytes()).into(), access)).collect();
+    Ok(Known { by_digest, stamp })
+}

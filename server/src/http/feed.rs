@@ -1,0 +1,114 @@
+//! From the database's feed to the hub: what this process and others committed, in the order of the commits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use escale::Result;
+use escale::model::{Def, Name};
+use tokio::sync::{Notify, watch};
+
+use super::hub::Hub;
+use super::serve::stopped;
+use crate::engine::Engine;
+use crate::provider::FeedRow;
+
+/// How often the database is asked whether another process committed. The question costs microseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Lines read at once.
+const LINES: usize = 2_000;
+
+/// Follows the feed from where it ends now.
+pub(super) struct Follower {
+    engine: Arc<Engine>,
+    hub: Arc<Hub>,
+    last: u64,
+    revision: Option<u64>,
+}
+
+impl Follower {
+    /// Starts at the end of the feed.
+    pub(super) fn new(engine: Arc<Engine>, hub: Arc<Hub>) -> Result<Self> {
+        let mut last = 0;
+        loop {
+            let (_, rows) = engine.provider().read()?.feed(last, LINES)?;
+            match rows.last() {
+                Some(row) => last = row.number,
+                None => return Ok(Follower { engine, hub, last, revision: None }),
+            }
+        }
+    }
+
+    /// Passes on what was committed since the last look.
+    fn look(&mut self) -> Result<()> {
+        let revision = self.engine.provider().revision()?;
+        if self.revision == Some(revision) {
+            return Ok(());
+        }
+        loop {
+            let snapshot = self.engine.provider().read()?;
+            let (oldest, rows) = snapshot.feed(self.last, LINES)?;
+            if oldest > self.last + 1 {
+                // Lines were lost before they were read: everybody looks for themselves.
+                self.hub.hint_all(snapshot.state()?.highest);
+            }
+            for row in &rows {
+                self.pass_on(row);
+            }
+            match rows.last() {
+                Some(row) => self.last = row.number,
+                None => break,
+            }
+        }
+        self.revision = Some(revision);
+        Ok(())
+    }
+
+    fn pass_on(&self, row: &FeedRow) {
+        if !self.hub.has_listeners(&row.org) {
+            return;
+        }
+        let Ok(class) = Name::new(&row.class) else { return };
+        self.hub.hint(&row.org, &Def::class_of(&class), row.v);
+        if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
+            self.hub.hint(&row.org, &Def::document(&class, &pk), row.v);
+        }
+        for (collection, hashes) in &row.links {
+            let Ok(collection) = Name::new(collection) else { continue };
+            for hash in hashes {
+                self.hub.hint(&row.org, &Def::collection_hashed(&class, &collection, hash), row.v);
+            }
+        }
+    }
+
+    /// Follows until `stop` says so. `committed` wakes it at once after a commit of this process.
+    pub(super) async fn run(self, committed: Arc<Notify>, mut stop: watch::Receiver<bool>) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut follower = Some(self);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = committed.notified() => {}
+                () = stopped(&mut stop) => return,
+            }
+            let Some(mut following) = follower.take() else { return };
+            let looked = tokio::task::spawn_blocking(move || {
+                let result = following.look();
+                (following, result)
+            });
+            match looked.await {
+                Ok((following, result)) => {
+                    if let Err(error) = result {
+                        tracing::warn!(%error, "the feed could not be read; it is tried again");
+                    }
+                    follower = Some(following);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "hints have stopped");
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `GET {base}/{org}/live`: hints over a WebSocket.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
+use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
+use escale::{Code, Error};
+use tokio::time::{Instant, timeout};
+
+use super::hub::Seat;
+use super::serve::{Peer, Server, stopped};
+
+/// Bytes of a message or frame: 1,000 defs of the longest names fit.
+pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// How long the first message may take to arrive.
+const FIRST_MAX: Duration = Duration::from_secs(10);
+
+/// How often a sign of life is sent; sessions expect one every 10 s.
+const ALIVE_EVERY: Duration = Duration::from_secs(8);
+
+/// How long a frame may take to leave: a reader slower than this is given up.
+const SEND_MAX: Duration = Duration::from_secs(10);
+
+/// Messages that a session may send in [`MESSAGES_EVERY`]: it sends one for each change of its subscriptions.
+const MESSAGES_MAX: u32 = 100;
+const MESSAGES_EVERY: Duration = Duration::from_secs(10);
+
+/// Close codes: those of the protocol, then those of RFC 6455.
+const CLOSE_TOKEN: u16 = 4401;
+const CLOSE_TOO_MANY: u16 = 4429;
+const CLOSE_POLICY: u16 = 1008;
+const CLOSE_ERROR: u16 = 1011;
+const CLOSE_RESTART: u16 = 1012;
+
+/// Why a socket is closed.
+struct Closing {
+    code: u16,
+    reason: String,
+}
+
+impl Closing {
+    fn new(code: u16, reason: &str) -> Self {
+        Closing { code, reason: reason.to_owned() }
+    }
+}
+
+impl From<Error> for Closing {
+    fn from(error: Error) -> Self {
+        let code = match error.code() {
+            Code::Unauthorized | Code::Forbidden => CLOSE_TOKEN,
+            Code::TooMany => CLOSE_TOO_MANY,
+            Code::Malformed | Code::TooLarge | Code::TooDeep | Code::WrongProtocol | Code::UnknownOrg => {
+                CLOSE_POLICY
+            }
+            _ => {
+                tracing::error!(%error, "a socket failed");
+                return Closing::new(CLOSE_ERROR, Code::ServerError.as_str());
+            }
+        };
+        Closing::new(code, error.code().as_str())
+    }
+}
+
+/// One socket, from its upgrade to its end.
+struct Live {
+    server: Arc<Server>,
+    org: String,
+    token: Option<String>,
+    socket: WebSocket,
+    format: Format,
+    messages: (Instant, u32),
+}
+
+/// Serves a socket until either side closes it. `token` is the one of the upgrade's header, if any.
+pub(super) async fn serve(server: Arc<Server>, org: String, peer: Peer, token: Option<String>, socket: WebSocket) {
+    let messages = (Instant::now(), 0);
+    let mut live = Live { server, org, token, socket, format: Format::Json, messages };
+    let closing = match live.run(peer).await {
+        // The other side closed it, or is gone.
+        Ok(()) => return,
+        Err(closing) => closing,
+    };
+    let frame = CloseFrame { code: closing.code, reason: closing.reason.into() };
+    // Then its answer, so that what we said is not lost with the connection.
+    let goodbye = async {
+        if live.socket.send(Message::Close(Some(frame))).await.is_ok() {
+            while let Some(Ok(_)) = live.socket.recv().await {}
+        }
+    };
+    drop(timeout(Duration::from_secs(2), goodbye).await);
+}
+
+impl Live {
+    async fn run(&mut self, peer: Peer) -> Result<(), Closing> {
+        let Ok(first) = timeout(FIRST_MAX, self.receive()).await else {
+            return Err(Closing::new(CLOSE_POLICY, Code::Timeout.as_str()));
+        };
+        let Some(first) = first? else { return Ok(()) };
+        self.token = first.token.clone().or(self.token.take());
+        let guest = self.server.tokens.admit(self.token.as_deref(), &self.org)?;
+        let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
+        let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
+        let _place = self.server.sockets.enter(&caller).map_err(full)?;
+        check_org(&self.server, &self.org, guest.caller.is_named).await?;
+        let mut seat = self.server.hub.join(&self.org);
+        self.register(&mut seat, first).await?;
+
+        let mut alive = tokio::time::interval(ALIVE_EVERY);
+        alive.reset();
+        let mut stop = self.server.stop.subscribe();
+        loop {
+            tokio::select! {
+                hints = seat.hints() => self.send(&ServerFrame::Hints(hints)).await?,
+                _ = alive.tick() => {
+                    // A token withdrawn meanwhile closes the socket.
+                    self.server.tokens.admit(self.token.as_deref(), &self.org)?;
+                    self.send(&ServerFrame::Alive).await?;
+                }
+                () = stopped(&mut stop) => return Err(Closing::new(CLOSE_RESTART, "closing")),
+                message = self.receive() => {
+                    let Some(message) = message? else { return Ok(()) };
+                    if message.token.is_some() {
+                        self.token.clone_from(&message.token);
+                        self.server.tokens.admit(self.token.as_deref(), &self.org)?;
+                    }
+                    self.register(&mut seat, message).await?;
+                }
+            }
+        }
+    }
+
+    /// Listens to what the message names, and says so: whatever changes after this is told.
+    async fn register(&mut self, seat: &mut Seat, message: LiveRequest) -> Result<(), Closing> {
+        let mut live = Vec::new();
+        let mut refused = Vec::new();
+        for def in message.subs {
+            match self.server.engine.schema().check_def(&def) {
+                Ok(_) => live.push(def),
+                Err(error) => refused.push((def, Fault::from(&error))),
+            }
+        }
+        seat.listen(live.iter().cloned().collect::<HashSet<_>>());
+        self.send(&ServerFrame::Live { live, refused }).await
+    }
+
+    /// The next message; none once the other side has closed. Cancelling it loses nothing.
+    async fn receive(&mut self) -> Result<Option<LiveRequest>, Closing> {
+        loop {
+            let (format, bytes) = match self.socket.recv().await {
+                Some(Ok(Message::Text(text))) => (Format::Json, axum::body::Bytes::from(text)),
+                Some(Ok(Message::Binary(bytes))) => (Format::Msgpack, bytes),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                    self.count()?;
+                    continue;
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(None),
+            };
+            self.count()?;
+            self.format = format;
+            let message: LiveRequest = decode(format, &bytes, MESSAGE_BYTES_MAX)?;
+            if message.subs.len() > SUBS_MAX {
+                return Err(Error::new(Code::TooLarge, "too many subscriptions").into());
+            }
+            if message.session.is_empty() || message.session.len() > TEXT_CHARS_MAX {
+                return Err(Error::new(Code::Malformed, "a session's name").into());
+            }
+            return Ok(Some(message));
+        }
+    }
+
+    fn count(&mut self) -> Result<(), Closing> {
+        let (since, n) = &mut self.messages;
+        if since.elapsed() > MESSAGES_EVERY {
+            (*since, *n) = (Instant::now(), 0);
+        }
+        *n += 1;
+        if *n > MESSAGES_MAX { Err(Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str())) } else { Ok(()) }
+    }
+
+    async fn send(&mut self, frame: &ServerFrame) -> Result<(), Closing> {
+        let bytes = encode(self.format, frame)?;
+        let message = match self.format {
+            Format::Msgpack => Message::Binary(bytes.into()),
+            Format::Json => {
+                let text = String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+                Message::Text(text.into())
+            }
+        };
+        match timeout(SEND_MAX, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Closing::new(CLOSE_POLICY, "slow_reader")),
+        }
+    }
+}
+
+async fn check_org(server: &Arc<Server>, org: &str, is_named: bool) -> Result<(), Closing> {
+    let (server, org) = (Arc::clone(server), org.to_owned());
+    let known = tokio::task::spawn_blocking(move || server.engine.knows_org(&org)).await;
+    match known {
+        Ok(Ok(known)) if known || is_named => Ok(()),
+        Ok(Ok(_)) => Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org").into()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(error) => Err(Error::new(Code::ServerError, error.to_string()).into()),
+    }
+}

@@ -1,0 +1,78 @@
+//! Answers: a message or a fault in the format that was asked in, with the status that belongs to it.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use escale::codec::{Fault, Format, encode};
+use escale::{Code, Error};
+use serde::Serialize;
+
+/// Seconds after which a request refused for its number or for contention may come again.
+pub(super) const RETRY_SECONDS: u64 = 1;
+
+/// A whole request refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    fault: Fault,
+    retry: bool,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, code: Code, message: impl Into<String>) -> Self {
+        let retry = matches!(status.as_u16(), 429 | 503);
+        Refusal { status, fault: Fault::new(code, message), retry }
+    }
+
+    pub(super) fn into_response(self, format: Format) -> Response<Body> {
+        let mut response = message(self.status, format, &self.fault);
+        if self.retry {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = match error.code() {
+            Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue => StatusCode::BAD_REQUEST,
+            Code::Unauthorized => StatusCode::UNAUTHORIZED,
+            Code::Forbidden => StatusCode::FORBIDDEN,
+            Code::UnknownOrg | Code::NotFound => StatusCode::NOT_FOUND,
+            Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Code::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Code::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Code::Unavailable | Code::Contention => StatusCode::SERVICE_UNAVAILABLE,
+            _ => {
+                // What broke is for the log, not for the caller.
+                tracing::error!(%error, "a request failed");
+                let message = "the server failed; its log says more";
+                return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, message);
+            }
+        };
+        Refusal::new(status, error.code(), error.detail())
+    }
+}
+
+/// A message as a response.
+pub(super) fn message(status: StatusCode, format: Format, message: &impl Serialize) -> Response<Body> {
+    let (status, bytes) = match encode(format, message) {
+        Ok(bytes) => (status, bytes),
+        Err(error) => {
+            tracing::error!(%error, "a message could not be written");
+            (StatusCode::INTERNAL_SERVER_ERROR, Vec::new())
+        }
+    };
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response
+}
+
+/// The format that a request is answered in: its own, JSON where it has none that is known.
+pub(super) fn format_of(headers: &HeaderMap) -> Option<Format> {
+    headers.get(header::CONTENT_TYPE)?.to_str().ok().and_then(Format::from_content_type)
+}

@@ -1,0 +1,140 @@
+//! Which path goes where, and what every answer carries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State, WebSocketUpgrade};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use escale::codec::Format;
+use escale::model::Pk;
+use escale::{Code, Error};
+use tower::ServiceExt;
+
+use super::auth::bearer;
+use super::reply::{Refusal, format_of};
+use super::serve::{Peer, Server};
+use super::sync::text;
+use super::{live, sync};
+
+/// How long a request may take, all in all.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
+
+const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
+    let routes = Router::new()
+        .route("/", get(hello))
+        .route("/{org}/sync", post(post_sync))
+        .route("/{org}/live", get(get_live))
+        .method_not_allowed_fallback(async |headers: HeaderMap| {
+            refuse(&headers, StatusCode::METHOD_NOT_ALLOWED, "another method belongs to this path")
+        })
+        .with_state(server);
+    let router = if base.is_empty() { routes } else { Router::new().nest(base, routes) };
+    router.fallback(async |headers: HeaderMap| {
+        refuse(&headers, StatusCode::NOT_FOUND, "nothing here: POST {org}/sync, GET {org}/live")
+    })
+}
+
+fn refuse(headers: &HeaderMap, status: StatusCode, what: &str) -> Response<Body> {
+    Refusal::new(status, Code::NotFound, what).into_response(format_of(headers).unwrap_or(Format::Json))
+}
+
+async fn hello() -> &'static str {
+    "Escale server, protocol 1\n"
+}
+
+async fn post_sync(
+    State(server): State<Arc<Server>>,
+    Path(org): Path<String>,
+    axum::Extension(peer): axum::Extension<Peer>,
+    request: Request<Body>,
+) -> Response<Body> {
+    if Pk::parse(&org).is_err() {
+        return refuse_org(request.headers());
+    }
+    sync::sync(server, &org, peer, request).await
+}
+
+async fn get_live(
+    State(server): State<Arc<Server>>,
+    Path(org): Path<String>,
+    axum::Extension(peer): axum::Extension<Peer>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response<Body> {
+    if Pk::parse(&org).is_err() {
+        return refuse_org(&headers);
+    }
+    let Ok(upgrade) = upgrade else {
+        let what = "a WebSocket upgrade was expected";
+        return Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what).into_response(Format::Json);
+    };
+    let token = bearer(text(&headers, &header::AUTHORIZATION)).map(str::to_owned);
+    upgrade
+        .max_message_size(live::MESSAGE_BYTES_MAX)
+        .max_frame_size(live::MESSAGE_BYTES_MAX)
+        .on_upgrade(move |socket| live::serve(server, org, peer, token, socket))
+}
+
+fn refuse_org(headers: &HeaderMap) -> Response<Body> {
+    Refusal::from(Error::new(Code::UnknownOrg, "not an org's code"))
+        .into_response(format_of(headers).unwrap_or(Format::Json))
+}
+
+/// Answers any request: the page's origin is checked first, then the path.
+pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request<Body>) -> Response<Body> {
+    let format = format_of(request.headers()).unwrap_or(Format::Json);
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));
+    let mut response = if !allowed {
+        let what = "pages of this origin may not call; allow it with --origin";
+        return no_store(
+            Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format),
+        );
+    } else if request.method() == Method::OPTIONS {
+        preflight(request.headers())
+    } else {
+        match tokio::time::timeout(REQUEST_MAX, router.oneshot(request)).await {
+            Ok(Ok(response)) => response.into_response(),
+            Ok(Err(never)) => match never {},
+            Err(_) => {
+                let what = "the request took too long";
+                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, what).into_response(format)
+            }
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Retry-After"));
+    }
+    no_store(response)
+}
+
+fn no_store(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn preflight(asked: &HeaderMap) -> Response<Body> {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("Authorization, Content-Type"),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    if asked.contains_key("access-control-request-private-network") {
+        headers.insert(PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    response
+}

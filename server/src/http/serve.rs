@@ -1,0 +1,162 @@
+//! One instance on the network, from its start to its end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use escale::{Code, Error, Result};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use super::accept::{self, ConnectionLimits};
+use super::auth::Tokens;
+use super::feed::Follower;
+use super::gate::Gate;
+use super::hub::Hub;
+use super::origin::Origins;
+use super::router::router;
+use crate::engine::Engine;
+
+/// How often old tombstones are looked for.
+const PURGE_EVERY: Duration = Duration::from_secs(3_600);
+
+/// How long connections may take to end when the server stops.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// How an instance is put on the network.
+pub struct ServeOptions {
+    /// What answers.
+    pub engine: Arc<Engine>,
+    /// The address to listen on; port 0 takes a free one.
+    pub listen: String,
+    /// A path before `/{org}`, such as `/api`, or nothing.
+    pub base: String,
+    /// Who may enter.
+    pub tokens: Tokens,
+    /// Which pages may call.
+    pub origins: Origins,
+    /// How long a request's header may take to arrive.
+    pub header_max: Duration,
+    /// Connections open at once; more wait.
+    pub connections_max: usize,
+    /// Requests under way at once, for each account (or address, where there are no tokens) and in all.
+    pub requests_max: (usize, usize),
+    /// Sockets open at once, likewise.
+    pub sockets_max: (usize, usize),
+}
+
+impl ServeOptions {
+    /// The ordinary limits, without tokens.
+    pub fn new(engine: Arc<Engine>, listen: &str) -> Self {
+        ServeOptions {
+            engine,
+            listen: listen.to_owned(),
+            base: String::new(),
+            tokens: Tokens::none(),
+            origins: Origins::default(),
+            header_max: Duration::from_secs(10),
+            connections_max: 2_048,
+            requests_max: (32, 128),
+            sockets_max: (128, 8_192),
+        }
+    }
+}
+
+/// The address of who calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub IpAddr);
+
+/// What every connection shares.
+pub(super) struct Server {
+    pub engine: Arc<Engine>,
+    pub tokens: Tokens,
+    pub origins: Origins,
+    pub hub: Arc<Hub>,
+    pub requests: Arc<Gate>,
+    pub sockets: Arc<Gate>,
+    pub stop: watch::Sender<bool>,
+}
+
+/// An instance that answers.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    server: Arc<Server>,
+    tasks: JoinSet<()>,
+}
+
+/// Starts listening. Errors: `bad_option` for an address that cannot be had.
+pub async fn start(options: ServeOptions) -> Result<Running> {
+    let base = check_base(&options.base)?;
+    let bad = |e: std::io::Error| Error::new(Code::BadOption, format!("--listen {}: {e}", options.listen));
+    let listener = TcpListener::bind(&options.listen).await.map_err(bad)?;
+    let address = listener.local_addr().map_err(bad)?;
+    let hub = Arc::new(Hub::default());
+    let server = Arc::new(Server {
+        engine: Arc::clone(&options.engine),
+        tokens: options.tokens,
+        origins: options.origins,
+        hub: Arc::clone(&hub),
+        requests: Gate::new(options.requests_max.0, options.requests_max.1),
+        sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
+        stop: watch::Sender::new(false),
+    });
+    let committed = Arc::new(Notify::new());
+    options.engine.on_commit({
+        let committed = Arc::clone(&committed);
+        move || committed.notify_one()
+    });
+    let follower = Follower::new(Arc::clone(&options.engine), hub)?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(follower.run(committed, server.stop.subscribe()));
+    tasks.spawn(purge(Arc::clone(&options.engine), server.stop.subscribe()));
+    let limits = ConnectionLimits { header_max: options.header_max, connections_max: options.connections_max };
+    let router = router(Arc::clone(&server), &base);
+    tasks.spawn(accept::run(listener, Arc::clone(&server), router, limits));
+    Ok(Running { address, server, tasks })
+}
+
+impl Running {
+    /// Stops: no new connection, the requests under way are answered, sockets are closed.
+    pub async fn stop(mut self) {
+        self.server.stop.send_replace(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_MAX, ended).await.is_err() {
+            tracing::warn!("some connections did not end in time");
+            self.tasks.shutdown().await;
+        }
+    }
+}
+
+/// Resolves once the server stops.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error says that the sender is gone, and the server with it.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+fn check_base(base: &str) -> Result<String> {
+    let base = base.trim_end_matches('/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
+    if base.is_empty() || (base.starts_with('/') && !base.contains("//") && base.chars().all(plain)) {
+        return Ok(base.to_owned());
+    }
+    Err(Error::new(Code::BadOption, format!("--base {base}: write it as /api")))
+}
+
+async fn purge(engine: Arc<Engine>, mut stop: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(PURGE_EVERY);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stopped(&mut stop) => return,
+        }
+        let engine = Arc::clone(&engine);
+        match tokio::task::spawn_blocking(move || engine.purge()).await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(n)) => tracing::info!(n, "old tombstones and departures purged"),
+            Ok(Err(error)) => tracing::warn!(%error, "the purge failed; it is tried again in an hour"),
+            Err(error) => tracing::error!(%error, "the purge failed"),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The suite that every provider must pass.

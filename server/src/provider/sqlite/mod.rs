@@ -1,0 +1,98 @@
+//! The provider on SQLite: one file, WAL, `synchronous=FULL`.
+
+mod open;
+mod read;
+mod transaction;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use escale::{Code, Error, Result};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use super::{Provider, Snapshot, Transaction};
+pub use open::inspect;
+use read::SqliteSnapshot;
+use transaction::SqliteTransaction;
+
+/// Read connections kept open for the next snapshot.
+const IDLE_READERS_MAX: usize = 8;
+
+/// Documents in one SQLite file.
+pub struct SqliteProvider {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+    watcher: Mutex<Connection>,
+}
+
+impl SqliteProvider {
+    fn reader(&self) -> Result<Connection> {
+        match lock(&self.readers).pop() {
+            Some(connection) => Ok(connection),
+            None => open::connect(&self.path),
+        }
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut readers = lock(&self.readers);
+        if readers.len() < IDLE_READERS_MAX {
+            readers.push(connection);
+        }
+    }
+}
+
+impl Provider for SqliteProvider {
+    fn read(&self) -> Result<Box<dyn Snapshot + '_>> {
+        Ok(Box::new(SqliteSnapshot::open(self)?))
+    }
+
+    fn write(&self, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
+        Ok(Box::new(SqliteTransaction::begin(lock(&self.writer), wait)?))
+    }
+
+    fn revision(&self) -> Result<u64> {
+        // The watcher never writes, so commits of this process count as those of others do.
+        lock(&self.watcher).query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(failed)
+    }
+}
+
+/// A panic elsewhere leaves a connection whose transaction was rolled back by its guard: still good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error of a statement: contention is told from what is broken.
+fn failed(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::new(Code::Contention, "another write holds the database")
+        }
+        Some(ErrorCode::DiskFull) => Error::new(Code::StorageFull, "the server's disk is full"),
+        Some(
+            ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly,
+        ) => Error::new(Code::StorageFailed, error.to_string()),
+        _ => Error::new(Code::Internal, error.to_string()),
+    }
+}
+
+/// A value of the database that this code cannot have written.
+fn damaged(what: &str) -> Error {
+    Error::new(Code::StorageFailed, format!("the database holds {what} that cannot be read"))
+}
+
+/// Begins at once rather than at the first write: two writers never both read and then clash.
+fn begin(connection: &Connection, behavior: TransactionBehavior) -> Result<()> {
+    let sql = match behavior {
+        TransactionBehavior::Immediate => "BEGIN IMMEDIATE",
+        _ => "BEGIN DEFERRED",
+    };
+    connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map_err(failed)?;
+    Ok(())
+}

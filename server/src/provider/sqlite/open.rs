@@ -1,0 +1,109 @@
+//! Opening the file: its format is checked before anything is written.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use escale::model::Epoch;
+use escale::{Code, Error, Result};
+use rusqlite::{Connection, OpenFlags};
+
+use super::{SqliteProvider, failed, read};
+use crate::provider::State;
+
+/// The layout of the tables. A newer one than this is refused.
+const FORMAT: i64 = 1;
+
+/// `Escl`: tells this file from any other SQLite database.
+const APPLICATION_ID: i64 = 0x4573_636c;
+
+const TABLES: &str = include_str!("tables.sql");
+
+/// How long an ordinary statement waits for another process.
+const BUSY: Duration = Duration::from_secs(5);
+
+impl SqliteProvider {
+    /// Opens the file at `path`, or makes it with `first` as its state. Errors: `store_too_new` for a file of a
+    /// newer format, left untouched; `storage_failed` for one that is something else.
+    pub fn open(path: &Path, first: &State) -> Result<Self> {
+        let mut writer = connect(path)?;
+        make_tables(&mut writer, first)?;
+        let watcher = connect(path)?;
+        Ok(SqliteProvider {
+            path: path.to_owned(),
+            writer: Mutex::new(writer),
+            readers: Mutex::new(Vec::new()),
+            watcher: Mutex::new(watcher),
+        })
+    }
+
+    /// Overwrites what was deleted from now on, and rewrites the file once: nothing of the data that was in
+    /// clear before is left in it.
+    pub fn scrub(&self) -> Result<()> {
+        let writer = super::lock(&self.writer);
+        writer.execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);").map_err(failed)
+    }
+}
+
+/// The state of the database at `path`, which must be there; nothing is written.
+pub fn inspect(path: &Path) -> Result<State> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)
+        .map_err(|_| Error::new(Code::NoStore, "no database here: import something first"))?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    if format_of(&connection)? != Some(FORMAT) {
+        return Err(Error::new(Code::NoStore, "no database here: import something first"));
+    }
+    read::state(&connection)
+}
+
+pub(super) fn connect(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // Checked before the first pragma that could write.
+    format_of(&connection)?;
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;
+             PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;
+             PRAGMA journal_size_limit = 67108864;",
+        )
+        .map_err(failed)?;
+    Ok(connection)
+}
+
+/// The format of the file; `None` for a new one.
+fn format_of(connection: &Connection) -> Result<Option<i64>> {
+    let pragma = |name: &str| -> Result<i64> {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).map_err(failed)
+    };
+    let (id, format) = (pragma("application_id")?, pragma("user_version")?);
+    match (id, format) {
+        (0, 0) if pragma("schema_version")? == 0 => Ok(None),
+        (APPLICATION_ID, FORMAT) => Ok(Some(FORMAT)),
+        (APPLICATION_ID, newer) => {
+            Err(Error::new(Code::StoreTooNew, format!("the database is of format {newer}, {FORMAT} known")))
+        }
+        _ => Err(Error::new(Code::StorageFailed, "the database file belongs to another program")),
+    }
+}
+
+fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
+    let tx = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+    if format_of(&tx)?.is_none() {
+        tx.execute_batch(TABLES).map_err(failed)?;
+        super::transaction::put_state(&tx, first)?;
+        tx.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};"))
+            .map_err(failed)?;
+    }
+    tx.commit().map_err(failed)
+}
+
+/// An epoch as it rests in `meta`.
+pub(super) fn epoch_text(epoch: &Epoch) -> Result<String> {
+    serde_json::to_string(epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))
+}

@@ -1,0 +1,338 @@
+//! Snapshots: a read transaction on a connection of its own.
+
+use std::collections::BTreeMap;
+
+use escale::Result;
+use escale::model::{Def, DefKind, Version};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
+
+use super::{SqliteProvider, begin, damaged, failed};
+use crate::provider::{
+    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Place, Snapshot, State,
+};
+
+/// A read transaction, ended when dropped.
+pub(super) struct SqliteSnapshot<'p> {
+    provider: &'p SqliteProvider,
+    connection: Option<Connection>,
+}
+
+impl<'p> SqliteSnapshot<'p> {
+    pub(super) fn open(provider: &'p SqliteProvider) -> Result<Self> {
+        let connection = provider.reader()?;
+        begin(&connection, TransactionBehavior::Deferred)?;
+        // The first read is what opens the snapshot.
+        connection
+            .prepare_cached("SELECT count(*) FROM meta")
+            .and_then(|mut statement| statement.query_row([], |_| Ok(())))
+            .map_err(failed)?;
+        Ok(SqliteSnapshot { provider, connection: Some(connection) })
+    }
+
+    fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("held until dropped")
+    }
+}
+
+impl Drop for SqliteSnapshot<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && connection.execute_batch("ROLLBACK").is_ok()
+        {
+            self.provider.give_back(connection);
+        }
+    }
+}
+
+/// Both a snapshot and a transaction read through a connection.
+macro_rules! snapshot_through_connection {
+    ($type:ty) => {
+        impl Snapshot for $type {
+            fn state(&self) -> Result<State> {
+                state(self.connection())
+            }
+            fn knows_org(&self, org: &str) -> Result<bool> {
+                one(self.connection(), "SELECT 1 FROM orgs WHERE org = ?1", [org], |_| Ok(()))
+                    .map(|found| found.is_some())
+            }
+            fn document(&self, at: Place) -> Result<Option<Document>> {
+                document(self.connection(), at)
+            }
+            fn changes(
+                &self,
+                org: &str,
+                def: &Def,
+                after: (Version, &str),
+                gone_from: Version,
+                visit: &mut dyn FnMut(Change) -> Result<bool>,
+            ) -> Result<()> {
+                changes(self.connection(), org, def, after, gone_from, visit)
+            }
+            fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64> {
+                count(self.connection(), org, def, v, gone_from, minute)
+            }
+            fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
+                members(self.connection(), org, def, minute)
+            }
+            fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+                is_held(self.connection(), at, scope, entry)
+            }
+            fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
+                feed(self.connection(), after, limit)
+            }
+        }
+    };
+}
+pub(super) use snapshot_through_connection;
+
+snapshot_through_connection!(SqliteSnapshot<'_>);
+
+pub(super) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row) -> rusqlite::Result<T>,
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    statement.query_row(params, read).optional().map_err(failed)
+}
+
+pub(super) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let rows = statement.query_map(params, read).map_err(failed)?;
+    rows.collect::<rusqlite::Result<Vec<T>>>().map_err(failed)
+}
+
+pub(super) fn state(connection: &Connection) -> Result<State> {
+    let rows = all(connection, "SELECT name, value FROM meta", [], |row| {
+        let value = match row.get_ref(1)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+            _ => Vec::new(),
+        };
+        Ok((row.get::<_, String>(0)?, value))
+    })?;
+    let mut values: BTreeMap<String, Vec<u8>> = rows.into_iter().collect();
+    let mut bytes = |name: &str| values.remove(name).ok_or_else(|| damaged(name));
+    let mut text = |name: &str| String::from_utf8(bytes(name)?).map_err(|_| damaged(name));
+    let mut number = |name: &str| text(name)?.parse::<u64>().map_err(|_| damaged(name));
+    let (highest, told, horizon) = (number("highest")?, number("told")?, number("horizon")?);
+    let (epoch, schema) = (text("epoch")?, text("schema")?);
+    Ok(State {
+        epoch: serde_json::from_str(&epoch).map_err(|_| damaged("an epoch"))?,
+        highest,
+        told,
+        horizon,
+        schema,
+        cursor_key: bytes("cursor_key")?,
+        seal_check: bytes("seal_check")?,
+    })
+}
+
+pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Document>> {
+    let sql = "SELECT v, deleted, max_life, ttl, shown, data FROM documents
+               WHERE org = ?1 AND class = ?2 AND pk = ?3";
+    let found = one(connection, sql, params![at.org, at.class, at.pk], |row| document_of(row, 0))?;
+    found.transpose()
+}
+
+/// A document from the six columns that start at `first`.
+pub(super) fn document_of(row: &Row, first: usize) -> rusqlite::Result<Result<Document>> {
+    let shown: String = row.get(first + 4)?;
+    let (v, deleted, max_life) = (row.get(first)?, row.get(first + 1)?, row.get(first + 2)?);
+    let (ttl, data) = (row.get(first + 3)?, row.get(first + 5)?);
+    Ok(serde_json::from_str(&shown)
+        .map_err(|_| damaged("a document's columns"))
+        .map(|shown| Document { v, deleted, max_life, ttl, shown, data }))
+}
+
+/// The values of `memberships.del`.
+pub(super) fn del_of(state: ChangeState) -> i64 {
+    match state {
+        ChangeState::Alive => 0,
+        ChangeState::Left => 1,
+        ChangeState::Deleted => 2,
+    }
+}
+
+fn state_of(del: i64) -> Result<ChangeState> {
+    match del {
+        0 => Ok(ChangeState::Alive),
+        1 => Ok(ChangeState::Left),
+        2 => Ok(ChangeState::Deleted),
+        _ => Err(damaged("a membership")),
+    }
+}
+
+pub(super) fn changes(
+    connection: &Connection,
+    org: &str,
+    def: &Def,
+    (v, pk): (Version, &str),
+    gone_from: Version,
+    visit: &mut dyn FnMut(Change) -> Result<bool>,
+) -> Result<()> {
+    let class = def.class().as_str();
+    // Data is read of living members only; the planner walks the covering index and looks each of them up.
+    let sql = match def.kind() {
+        DefKind::Class => {
+            "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
+             FROM documents INDEXED BY documents_v
+             WHERE org = ?1 AND class = ?2 AND (v, pk) > (?3, ?4) AND (deleted = 0 OR v >= ?5)
+             ORDER BY v, pk"
+        }
+        DefKind::Document(_) => {
+            "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END
+             FROM documents INDEXED BY documents_pk
+             WHERE org = ?1 AND class = ?2 AND pk = ?6 AND (v, pk) > (?3, ?4) AND (deleted = 0 OR v >= ?5)"
+        }
+        DefKind::Collection(..) => {
+            "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, x'')
+             FROM memberships m INDEXED BY memberships_v
+             LEFT JOIN documents d INDEXED BY documents_pk
+               ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
+             WHERE m.org = ?1 AND m.class = ?2 AND m.collection = ?6 AND m.hash = ?7
+               AND (m.v, m.pk) > (?3, ?4) AND (m.del = 0 OR m.v >= ?5)
+             ORDER BY m.v, m.pk"
+        }
+    };
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = match def.kind() {
+        DefKind::Class => statement.query(params![org, class, v, pk, gone_from]),
+        DefKind::Document(only) => statement.query(params![org, class, v, pk, gone_from, only.as_str()]),
+        DefKind::Collection(name, hash) => {
+            statement.query(params![org, class, v, pk, gone_from, name.as_str(), hash.as_str()])
+        }
+    }
+    .map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let change = change_of(row).map_err(failed)?;
+        let state = state_of(change.0)?;
+        if !visit(Change { state, ..change.1 })? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn change_of(row: &Row) -> rusqlite::Result<(i64, Change)> {
+    let change = Change {
+        pk: row.get(0)?,
+        v: row.get(1)?,
+        state: ChangeState::Alive,
+        max_life: row.get(3)?,
+        data: row.get(4)?,
+    };
+    Ok((row.get(2)?, change))
+}
+
+pub(super) fn count(
+    connection: &Connection,
+    org: &str,
+    def: &Def,
+    v: Version,
+    gone_from: Version,
+    minute: u64,
+) -> Result<u64> {
+    let class = def.class().as_str();
+    let get = |row: &Row| row.get::<_, u64>(0);
+    let n = match def.kind() {
+        DefKind::Class => one(
+            connection,
+            "SELECT count(*) FROM documents WHERE org = ?1 AND class = ?2 AND v >= ?3
+               AND ((deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            params![org, class, v, gone_from, minute],
+            get,
+        ),
+        DefKind::Document(pk) => one(
+            connection,
+            "SELECT count(*) FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?6 AND v >= ?3
+               AND ((deleted = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            params![org, class, v, gone_from, minute, pk.as_str()],
+            get,
+        ),
+        DefKind::Collection(name, hash) => one(
+            connection,
+            "SELECT count(*) FROM memberships WHERE org = ?1 AND class = ?2 AND collection = ?6 AND hash = ?7
+               AND v >= ?3 AND del <> 1
+               AND ((del = 0 AND (max_life IS NULL OR max_life > ?5)) OR v >= ?4)",
+            params![org, class, v, gone_from, minute, name.as_str(), hash.as_str()],
+            get,
+        ),
+    }?;
+    Ok(n.unwrap_or(0))
+}
+
+pub(super) fn members(connection: &Connection, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
+    let class = def.class().as_str();
+    let get = |row: &Row| row.get::<_, String>(0);
+    match def.kind() {
+        DefKind::Class => all(
+            connection,
+            "SELECT pk FROM documents INDEXED BY documents_v
+             WHERE org = ?1 AND class = ?2 AND deleted = 0 AND (max_life IS NULL OR max_life > ?3)",
+            params![org, class, minute],
+            get,
+        ),
+        DefKind::Document(pk) => all(
+            connection,
+            "SELECT pk FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?4 AND deleted = 0
+               AND (max_life IS NULL OR max_life > ?3)",
+            params![org, class, minute, pk.as_str()],
+            get,
+        ),
+        DefKind::Collection(name, hash) => all(
+            connection,
+            "SELECT pk FROM memberships INDEXED BY memberships_v
+             WHERE org = ?1 AND class = ?2 AND collection = ?4 AND hash = ?5 AND del = 0
+               AND (max_life IS NULL OR max_life > ?3)",
+            params![org, class, minute, name.as_str(), hash.as_str()],
+            get,
+        ),
+    }
+}
+
+pub(super) fn is_held(connection: &Connection, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+    let sql = "SELECT 1 FROM entries WHERE scope = ?1 AND class = ?2 AND name = ?3 AND value = ?4
+                 AND NOT (org = ?5 AND pk = ?6)";
+    let (class, index) = (at.class, entry.index.as_str());
+    let found = match &entry.value {
+        EntryValue::Int(i) => one(connection, sql, params![scope, class, index, i, at.org, at.pk], |_| Ok(())),
+        EntryValue::Float(f) => one(connection, sql, params![scope, class, index, f, at.org, at.pk], |_| Ok(())),
+        EntryValue::Text(t) => one(connection, sql, params![scope, class, index, t, at.org, at.pk], |_| Ok(())),
+    };
+    Ok(found?.is_some())
+}
+
+pub(super) fn feed(connection: &Connection, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
+    let oldest = one(connection, "SELECT coalesce(min(number), 0) FROM feed", [], |row| row.get(0))?;
+    let sql = "SELECT number, org, class, pk, v, links FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
+    let rows = all(connection, sql, params![after, limit as u64], |row| {
+        let links: String = row.get(5)?;
+        Ok(serde_json::from_str(&links)
+            .map_err(|_| damaged("a line of the feed"))
+            .map(|links| (row_of_feed(row), links)))
+    })?;
+    let mut feed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (row, links) = row?;
+        feed.push(FeedRow { links, ..row.map_err(failed)? });
+    }
+    Ok((oldest.unwrap_or(0), feed))
+}
+
+fn row_of_feed(row: &Row) -> rusqlite::Result<FeedRow> {
+    Ok(FeedRow {
+        number: row.get(0)?,
+        org: row.get(1)?,
+        class: row.get(2)?,
+        pk: row.get(3)?,
+        v: row.get(4)?,
+        links: BTreeMap::new(),
+    })
+}

@@ -1,0 +1,226 @@
+//! Writes: one immediate transaction at a time, over all processes.
+
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+use escale::Result;
+use escale::model::{Def, Version};
+use rusqlite::{Connection, Params, TransactionBehavior, params};
+
+use super::read::{
+    all, changes, count, del_of, document, document_of, feed, is_held, members, one,
+    snapshot_through_connection, state,
+};
+use super::{begin, damaged, failed, open};
+use crate::provider::{
+    Change, Document, Entry, EntryValue, FeedRow, Link, Place, Snapshot, State, Transaction, Walked,
+};
+
+/// Lines of the feed that are kept: more than any server lags behind in the time between two looks.
+const FEED_ROWS_MAX: u64 = 50_000;
+
+/// A write transaction, rolled back when dropped before its commit.
+pub(super) struct SqliteTransaction<'p> {
+    connection: MutexGuard<'p, Connection>,
+    committed: bool,
+}
+
+impl<'p> SqliteTransaction<'p> {
+    pub(super) fn begin(connection: MutexGuard<'p, Connection>, wait: Duration) -> Result<Self> {
+        connection.busy_timeout(wait).map_err(failed)?;
+        begin(&connection, TransactionBehavior::Immediate)?;
+        Ok(SqliteTransaction { connection, committed: false })
+    }
+
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn run(&self, sql: &str, params: impl Params) -> Result<usize> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        statement.execute(params).map_err(failed)
+    }
+}
+
+impl Drop for SqliteTransaction<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            // It fails where SQLite has rolled back by itself, and then there is nothing left to undo.
+            drop(self.connection.execute_batch("ROLLBACK"));
+        }
+    }
+}
+
+snapshot_through_connection!(SqliteTransaction<'_>);
+
+impl Transaction for SqliteTransaction<'_> {
+    fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
+        let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
+        self.run(
+            "INSERT INTO documents (org, class, pk, v, deleted, max_life, ttl, shown, data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (org, class, pk) DO UPDATE SET v = ?4, deleted = ?5, max_life = ?6, ttl = ?7,
+               shown = ?8, data = ?9",
+            params![at.org, at.class, at.pk, d.v, d.deleted, d.max_life, d.ttl, shown, d.data],
+        )?;
+        Ok(())
+    }
+
+    fn remove_document(&mut self, at: Place) -> Result<()> {
+        let sql = "DELETE FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?3";
+        self.run(sql, params![at.org, at.class, at.pk])?;
+        Ok(())
+    }
+
+    fn put_link(&mut self, at: Place, link: &Link) -> Result<()> {
+        self.run(
+            "INSERT INTO memberships (org, class, collection, hash, pk, v, del, max_life)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO UPDATE SET v = ?6, del = ?7, max_life = ?8",
+            params![
+                at.org,
+                at.class,
+                link.collection,
+                link.hash,
+                at.pk,
+                link.v,
+                del_of(link.state),
+                link.max_life
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_link(&mut self, at: Place, collection: &str, hash: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM memberships WHERE org = ?1 AND class = ?2 AND collection = ?3 AND hash = ?4 AND pk = ?5",
+            params![at.org, at.class, collection, hash, at.pk],
+        )?;
+        Ok(())
+    }
+
+    fn put_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        self.entry("INSERT OR REPLACE INTO entries (scope, class, name, value, org, pk) VALUES (?1, ?2, ?3, ?4, ?5, ?6)", at, scope, entry)
+    }
+
+    fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        self.entry(
+            "DELETE FROM entries WHERE scope = ?1 AND class = ?2 AND name = ?3 AND value = ?4 AND org = ?5
+               AND pk = ?6",
+            at,
+            scope,
+            entry,
+        )
+    }
+
+    fn add_org(&mut self, org: &str) -> Result<()> {
+        self.run("INSERT OR IGNORE INTO orgs (org) VALUES (?1)", [org])?;
+        Ok(())
+    }
+
+    fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
+        let links = serde_json::to_string(&row.links).map_err(|_| damaged("a line of the feed"))?;
+        self.run(
+            "INSERT INTO feed (org, class, pk, v, links) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![row.org, row.class, row.pk, row.v, links],
+        )?;
+        let number = self.connection.last_insert_rowid() as u64;
+        self.run("DELETE FROM feed WHERE number <= ?1", [number.saturating_sub(FEED_ROWS_MAX)])?;
+        Ok(())
+    }
+
+    fn put_state(&mut self, state: &State) -> Result<()> {
+        put_state(&self.connection, state)
+    }
+
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+        let gone = all(
+            &self.connection,
+            "SELECT org, class, pk, v, deleted, max_life, ttl, shown, data FROM documents
+             WHERE ttl <= ?1 AND v < ?2 LIMIT ?3",
+            params![now, horizon, limit as u64],
+            |row| {
+                let place: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(document_of(row, 3)?.map(|document| (place, document)))
+            },
+        )?;
+        let mut n = 0;
+        for found in gone {
+            let ((org, class, pk), document) = found?;
+            let at = Place { org: &org, class: &class, pk: &pk };
+            for (collection, hashes) in &document.shown.links {
+                for hash in hashes {
+                    self.remove_link(at, collection, hash)?;
+                }
+            }
+            // Of an expired document; a tombstone holds none. An index is of the org or of all.
+            for entry in &document.shown.entries {
+                self.remove_entry(at, &org, entry)?;
+                self.remove_entry(at, "", entry)?;
+            }
+            self.remove_document(at)?;
+            n += 1;
+        }
+        n += self.run(
+            "DELETE FROM memberships WHERE (org, class, collection, hash, pk) IN
+               (SELECT org, class, collection, hash, pk FROM memberships INDEXED BY memberships_left
+                WHERE del = 1 AND v < ?1 LIMIT ?2)",
+            params![horizon, limit as u64],
+        )? as u64;
+        Ok(n)
+    }
+
+    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>> {
+        let (org, class, pk) = after.unwrap_or_default();
+        let rows = all(
+            &self.connection,
+            "SELECT org, class, pk, v, deleted, max_life, ttl, shown, data FROM documents
+             WHERE (org, class, pk) > (?1, ?2, ?3) ORDER BY org, class, pk LIMIT ?4",
+            params![org, class, pk, limit as u64],
+            |row| {
+                let (org, class, pk) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(document_of(row, 3)?.map(|document| Walked { org, class, pk, document }))
+            },
+        )?;
+        rows.into_iter().collect()
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.run("COMMIT", [])?;
+        self.committed = true;
+        Ok(())
+    }
+}
+
+impl SqliteTransaction<'_> {
+    fn entry(&self, sql: &str, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        let index = entry.index.as_str();
+        match &entry.value {
+            EntryValue::Int(i) => self.run(sql, params![scope, at.class, index, i, at.org, at.pk]),
+            EntryValue::Float(f) => self.run(sql, params![scope, at.class, index, f, at.org, at.pk]),
+            EntryValue::Text(t) => self.run(sql, params![scope, at.class, index, t, at.org, at.pk]),
+        }?;
+        Ok(())
+    }
+}
+
+pub(super) fn put_state(connection: &Connection, state: &State) -> Result<()> {
+    let mut put = connection
+        .prepare_cached("INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
+        .map_err(failed)?;
+    let numbers = [("highest", state.highest), ("told", state.told), ("horizon", state.horizon)];
+    for (name, number) in numbers {
+        put.execute(params![name, number.to_string().into_bytes()]).map_err(failed)?;
+    }
+    let epoch = open::epoch_text(&state.epoch)?;
+    let blobs = [
+        ("epoch", epoch.as_bytes()),
+        ("schema", state.schema.as_bytes()),
+        ("cursor_key", &state.cursor_key),
+        ("seal_check", &state.seal_check),
+    ];
+    for (name, bytes) in blobs {
+        put.execute(params![name, bytes]).map_err(failed)?;
+    }
+    Ok(())
+}

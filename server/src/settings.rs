@@ -1,0 +1,56 @@
+//! What an instance is told: DELTA, skew, retention, the size of pages.
+
+use escale::limits::PAGE_BYTES;
+use escale::{Code, Error, Result};
+
+/// Milliseconds after which a write is given up (R4). Also how far a reply's `now` may run ahead of what is
+/// written down in the database.
+pub const WRITE_MS_MAX: u64 = 1_000;
+
+/// The numbers that an instance works by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What sessions take off `now` for their collections' `v` (R4).
+    pub delta_ms: u64,
+    /// How far the clocks of several instances may disagree; 0 where there is one.
+    pub skew_ms: u64,
+    /// Days for which tombstones and departures are kept (R6).
+    pub retention_days: u64,
+    /// Bytes of rows after which a reply stops.
+    pub page_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { delta_ms: 2_000, skew_ms: 0, retention_days: 365, page_bytes: PAGE_BYTES }
+    }
+}
+
+impl Settings {
+    /// Refuses numbers under which R4 would not hold.
+    pub fn check(&self) -> Result<()> {
+        let bad = |what: String| Err(Error::new(Code::BadOption, what));
+        let least = WRITE_MS_MAX.saturating_add(self.skew_ms);
+        if self.delta_ms < least {
+            return bad(format!(
+                "--delta {}: at least {least}, the longest write ({WRITE_MS_MAX}) and the skew ({})",
+                self.delta_ms, self.skew_ms
+            ));
+        }
+        if self.delta_ms > 3_600_000 {
+            return bad("--delta: at most an hour; every pull brings back what changed in it".into());
+        }
+        if self.retention_days == 0 || self.retention_days > 36_500 {
+            return bad("--retention: 1 to 36500 days".into());
+        }
+        if self.page_bytes == 0 || self.page_bytes > 16 << 20 {
+            return bad("--page-bytes: 1 to 16777216".into());
+        }
+        Ok(())
+    }
+
+    /// The retention in milliseconds.
+    pub fn retention_ms(&self) -> u64 {
+        self.retention_days * 86_400_000
+    }
+}
