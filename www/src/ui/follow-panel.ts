@@ -77,7 +77,7 @@ export class FollowPanel {
     fill(
       chip.element,
       icon("all"),
-      h("span", { class: "everything-text" }, h("strong", {}, "Everything"), h("span", {}, "the whole class of packages")),
+      h("span", { class: "everything-text" }, h("strong", {}, "Everything"), h("span", {}, "all packages")),
       chip.size,
       chip.mark,
     );

@@ -13,6 +13,8 @@ const ALL_RECORDS = 1_000_000;
 /** Milliseconds of searching after which the page may draw. */
 const SLICE_MS = 30;
 
+const TOO_SHORT = `fewer than ${NEEDLE_BYTES_MIN} bytes turn up in random ones by chance.`;
+
 interface Outcome {
   records: number;
   bytes: number;
@@ -26,15 +28,17 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
   const run = h("button", { class: "button primary", type: "submit", testid: "plaintext-search" }, "Search every record");
   const result = h("div", { class: "search-result", role: "status", testid: "plaintext-result" });
   const search = async (): Promise<void> => {
-    const needles = needlesOf(doc, text.value.trim());
+    const typed = text.value.trim();
+    const needles = needlesOf(doc, typed);
     if (needles.length === 0) {
-      fill(result, h("p", { class: "field-error" }, `Type ${NEEDLE_BYTES_MIN} characters or more: shorter ones turn up in random bytes by chance.`));
+      fill(result, h("p", { class: "field-error" }, `Type a longer text: ${TOO_SHORT}`));
       return;
     }
     run.disabled = true;
     fill(result, h("p", { class: "hint" }, h("span", { class: "spinner" }), " Reading every record..."));
     try {
       draw(result, needles, await searchStore(session, needles), doc);
+      if (!needle(typed)) result.append(h("p", { class: "hint" }, `"${typed}" itself is too short to tell: ${TOO_SHORT}`));
     } catch (error) {
       fill(result, h("p", { class: "field-error" }, error instanceof Error ? error.message : "It cannot be read."));
     } finally {

@@ -43,7 +43,7 @@ export function openScreen(options: OpenScreenOptions): HTMLElement {
     "div",
     { class: "open-screen" },
     h(
-      "section",
+      "header",
       { class: "hero" },
       h("div", { class: "hero-brand" }, logo(), h("span", {}, "Escale")),
       h(
@@ -75,6 +75,7 @@ function fact(name: IconName, text: string): HTMLElement {
 
 class OpenForm {
   readonly element: HTMLFormElement;
+  private readonly notice: HTMLElement;
   private readonly passphrase: HTMLInputElement;
   private readonly server: HTMLInputElement;
   private readonly token: HTMLInputElement;
@@ -85,6 +86,7 @@ class OpenForm {
   private busy = false;
 
   constructor(private readonly options: OpenScreenOptions) {
+    this.notice = h("p", { class: "notice", role: "status", hidden: !options.notice }, icon("check"), options.notice);
     this.passphrase = h("input", {
       id: "passphrase",
       type: "password",
@@ -92,7 +94,7 @@ class OpenForm {
       autocomplete: "off",
       autocapitalize: "off",
       spellcheck: "false",
-      placeholder: "At least one character",
+      placeholder: "Your passphrase",
       "aria-describedby": "passphrase-hint",
       on: { input: () => show(this.error, false) },
     });
@@ -117,11 +119,11 @@ class OpenForm {
         },
       },
       h("h2", {}, "Open the session"),
-      options.notice ? h("p", { class: "notice", role: "status" }, icon("check"), options.notice) : null,
+      this.notice,
+      this.error,
       this.passphraseField(),
       this.modeField(),
       this.advanced(),
-      this.error,
       this.submit,
       this.deriving,
       h(
@@ -227,17 +229,20 @@ class OpenForm {
     this.submit.disabled = busy;
     setText(this.submit, busy ? "Opening" : "Open");
     show(this.deriving, busy);
-    if (busy) show(this.error, false);
+    if (busy) {
+      show(this.error, false);
+      show(this.notice, false);
+    }
     this.element.setAttribute("aria-busy", String(busy));
   }
 
   private invalid(text: string, field: HTMLInputElement): void {
     delete this.error.dataset["code"];
     fill(this.error, icon("alert"), h("div", {}, h("p", {}, text)));
-    show(this.error, true);
+    this.showError();
     const details = field.closest("details");
     if (details) details.open = true;
-    field.focus();
+    field.focus({ preventScroll: field === this.passphrase });
   }
 
   private showProblem(error: unknown): void {
@@ -270,11 +275,17 @@ class OpenForm {
         ),
       ),
     );
-    show(this.error, true);
+    this.showError();
     if (problem.code === "wrong_passphrase") {
-      this.passphrase.focus();
+      this.passphrase.focus({ preventScroll: true });
       this.passphrase.select();
     }
+  }
+
+  private showError(): void {
+    show(this.notice, false);
+    show(this.error, true);
+    this.error.scrollIntoView({ block: "nearest" });
   }
 
   private async apply(remedy: Remedy): Promise<void> {

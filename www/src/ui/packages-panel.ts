@@ -27,6 +27,7 @@ export class PackagesPanel {
   private readonly tally = h("p", { class: "tally", testid: "count", role: "status" });
   private readonly empty = h("div", { class: "empty", testid: "empty" });
   private readonly filter: HTMLInputElement;
+  private readonly toolbar: HTMLElement;
   private status: StatusValue | undefined;
   private listed = 0;
   private emptyState = "";
@@ -62,11 +63,12 @@ export class PackagesPanel {
       library.setSort(sort.value as Sort);
       this.list.toTop();
     });
+    this.toolbar = h("div", { class: "toolbar" }, h("div", { class: "search-box" }, icon("search"), this.filter), sort, this.tally);
     this.element = h(
       "main",
       { class: "packages", "aria-label": "Packages" },
       this.strip,
-      h("div", { class: "toolbar" }, h("div", { class: "search-box" }, icon("search"), this.filter), sort, this.tally),
+      this.toolbar,
       this.list.element,
       this.empty,
     );
@@ -87,6 +89,7 @@ export class PackagesPanel {
     const topics = this.library.topics();
     const narrowed = this.library.narrowedTo;
     show(this.strip, topics.length > 0);
+    show(this.toolbar, topics.length > 0);
     fill(
       this.strip,
       topics.length > 1 ? this.stripAll(narrowed === undefined) : null,

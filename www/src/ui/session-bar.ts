@@ -50,7 +50,7 @@ export class SessionBar {
     this.element = h(
       "header",
       { class: "top-bar" },
-      h("div", { class: "brand" }, logo(), h("span", {}, "Escale")),
+      h("h1", { class: "brand" }, logo(), h("span", {}, "Escale")),
       this.modes,
       this.badge,
       this.actions,
