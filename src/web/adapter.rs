@@ -16,12 +16,13 @@ use wasm_bindgen_futures::JsFuture;
 use super::global::{exception_name, method, property};
 use super::http::retry_after_seconds;
 use super::promise::Deferred;
-use super::reply::{Refusal, checked, is_of_the_wire, of_status};
+use super::reply::{checked, is_of_the_wire, of_status};
 use super::timers::Timer;
 use crate::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::Def;
+use crate::sync::Refusal;
 
 /// An application's adapter.
 pub struct Adapter {

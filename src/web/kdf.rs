@@ -72,7 +72,11 @@ mod tests {
     use super::*;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15])
+            .map(|n| char::from(b"0123456789abcdef"[n as usize]))
+            .collect()
     }
 
     #[wasm_bindgen_test]

@@ -6,20 +6,7 @@ use crate::limits::REPLY_BYTES_MAX;
 
 use super::http::HttpReply;
 
-/// A request that gave no reply.
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// Why.
-    pub error: Error,
-    /// How long the server asks to be left alone.
-    pub retry_after_ms: Option<u64>,
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Refusal { error, retry_after_ms: None }
-    }
-}
+pub use crate::sync::Refusal;
 
 /// Reads an answer of HTTP: a reply that may be applied, or why there is none.
 pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> {

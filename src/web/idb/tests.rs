@@ -233,7 +233,7 @@ async fn a_connection_closed_under_us_is_a_named_error() {
 #[wasm_bindgen_test]
 async fn a_deletion_that_somebody_blocks_is_store_in_use() {
     raw("globalThis.blocker = await raw('blocked', 1);", &[]).await;
-    let error = IdbDevice::new().delete("blocked").await.err().expect("refused");
+    let error = IdbDevice::new().delete("blocked").await.expect_err("refused");
     assert_eq!(error.code(), Code::StoreInUse);
     js("globalThis.blocker.close(); delete globalThis.blocker;", &[]).await;
     IdbDevice::new().delete("blocked").await.expect("deleted");

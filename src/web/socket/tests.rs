@@ -112,6 +112,25 @@ async fn a_dropped_socket_is_silent() {
 }
 
 #[wasm_bindgen_test]
+async fn a_socket_may_be_dropped_by_its_own_event() {
+    let _class = Replaced::web_socket(ECHO);
+    let slot: Rc<RefCell<Option<Socket>>> = Rc::default();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let socket = Socket::open("ws://server.test/demo/live", {
+        let (slot, seen) = (Rc::clone(&slot), Rc::clone(&seen));
+        move |event| {
+            let socket = slot.borrow_mut().take();
+            drop(socket);
+            // What the callback holds outlives the callback that lets it go.
+            seen.borrow_mut().push(event);
+        }
+    });
+    *slot.borrow_mut() = Some(socket.expect("opening"));
+    turn().await;
+    assert_eq!(*seen.borrow(), [SocketEvent::Opened]);
+}
+
+#[wasm_bindgen_test]
 async fn an_address_without_a_socket_closes_abnormally() {
     let Some(origin) = global("location").and_then(|l| crate::web::global::property(&l, "host")?.as_string())
     else {
