@@ -40,7 +40,10 @@ function showOpen(notice?: string): void {
 async function open(opening: Opening): Promise<void> {
   const session = await openSession(opening);
   Object.assign(last, { mode: opening.mode, server: opening.server });
-  const library = await Library.of(session);
+  const library = await Library.of(session).catch(async (error: unknown) => {
+    await session.close();
+    throw error;
+  });
   window.session = session;
   const screen = new MainScreen({ session, library, ended: (how) => showEnded(session, how), forgetPage: forgetShell });
   if (root) fill(root, screen.element);

@@ -24,11 +24,7 @@ export class DetailPanel {
     private readonly session: Session,
     private readonly library: Library,
     private readonly options: { close(): void; show(name: string): void },
-  ) {
-    this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") options.close();
-    });
-  }
+  ) {}
 
   /** The package on show. */
   get current(): Package | undefined {

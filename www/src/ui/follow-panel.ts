@@ -16,6 +16,7 @@ interface Chip {
 /** The panel. */
 export class FollowPanel {
   readonly element: HTMLElement;
+  private readonly close: HTMLButtonElement;
   private readonly chips: Chip[] = [];
   private readonly summary = h("span", { class: "panel-count" });
   private readonly none = h("p", { class: "panel-none", hidden: true });
@@ -25,6 +26,11 @@ export class FollowPanel {
     private readonly library: Library,
     close: () => void,
   ) {
+    this.close = h(
+      "button",
+      { class: "icon-button panel-close", type: "button", "aria-label": "Close", testid: "follow-close", on: { click: close } },
+      icon("close"),
+    );
     const search = h("input", {
       type: "search",
       class: "search-input",
@@ -43,15 +49,16 @@ export class FollowPanel {
         { class: "panel-head" },
         h("h2", {}, "Follow"),
         this.summary,
-        h(
-          "button",
-          { class: "icon-button panel-close", type: "button", "aria-label": "Close", testid: "follow-close", on: { click: close } },
-          icon("close"),
-        ),
+        this.close,
       ),
       h("div", { class: "search-box" }, icon("search"), search),
       h("div", { class: "panel-scroll" }, this.everything(), this.group("Sections", SECTIONS), this.group("Tags", TAGS), this.none),
     );
+  }
+
+  /** Takes the focus, where a phone shows the panel over the list. */
+  focus(): void {
+    this.close.focus();
   }
 
   /** Shows what is followed now. */

@@ -8,6 +8,13 @@ import { hexView, showHex } from "./hex-view";
 
 const RECORDS_SHOWN = 200;
 
+/** What the one-letter names of the object stores hold: nothing of it shows to who reads the disk. */
+const TABLES: Readonly<Record<string, string>> = {
+  s: "state: collections and links",
+  p: "pages of documents",
+  j: "journal of writes",
+};
+
 /** Fills the tab. */
 export async function restTab(panel: HTMLElement, { session, sample }: InspectorContext): Promise<void> {
   const { store } = await session.inspect({ limit: RECORDS_SHOWN });
@@ -43,7 +50,7 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
     h(
       "div",
       { class: "stores" },
-      counts.map(([name, n]) => h("div", { class: "store", testid: "object-store" }, h("code", {}, name), h("span", {}, plural(n, "record")))),
+      counts.map(([name, n]) => h("div", { class: "store", testid: "object-store" }, h("span", {}, h("code", {}, name), ` ${TABLES[name] ?? ""}`), h("strong", {}, plural(n, "record")))),
     ),
     h(
       "div",

@@ -1,9 +1,9 @@
 /** The main screen: what is followed on the left, the packages, one of them on the right, the status below. */
 
+import { EscaleError } from "escale";
 import { h } from "../dom";
 import { icon, type IconName } from "../icons";
 import type { Library } from "../library";
-import { EscaleError } from "escale";
 import type { Package } from "../schema";
 import type { Session } from "../session";
 import { problemOf } from "../problems";
@@ -32,6 +32,9 @@ export interface MainScreenOptions {
 /** A panel that a phone shows over the list. */
 type Sheet = "follow" | "session";
 
+/** Where panels lie over the list; the style sheet says the same. */
+const PHONE = matchMedia("(max-width: 760px)");
+
 /** The screen. */
 export class MainScreen {
   readonly element: HTMLElement;
@@ -43,6 +46,7 @@ export class MainScreen {
   private readonly inspector: Inspector;
   private readonly tabs = new Map<Sheet | "packages", HTMLButtonElement>();
   private first: Package | undefined;
+  private open: Sheet | undefined;
   private over = false;
 
   constructor(private readonly options: MainScreenOptions) {
@@ -81,6 +85,9 @@ export class MainScreen {
 
   private connect(): void {
     const { session, library } = this.options;
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !event.defaultPrevented) this.back();
+    });
     library.onTopics(() => {
       this.follow.update();
       this.packages.setTopics();
@@ -116,21 +123,40 @@ export class MainScreen {
     return bar;
   }
 
+  /** One step back: from the package to the list, from a sheet to the packages. */
+  private back(): void {
+    if (this.detail.current) this.closeDetail();
+    else if (this.open) this.sheet(undefined);
+  }
+
   /** On a phone: shows one panel over the list, or the list alone. */
   private sheet(sheet: Sheet | undefined): void {
     this.closeDetail(false);
+    const before = this.open;
+    this.open = sheet;
     this.follow.element.classList.toggle("open", sheet === "follow");
     this.bar.actions.classList.toggle("open", sheet === "session");
     for (const [id, button] of this.tabs) {
       if (id === (sheet ?? "packages")) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
+    this.cover();
+    if (sheet === "follow") this.follow.focus();
+    else if (sheet === "session") this.bar.focus();
+    else if (before) this.tabs.get(before)?.focus();
+  }
+
+  /** What a phone covers cannot be reached by the keyboard either. */
+  private cover(): void {
+    const covered = this.open === "follow" || this.detail.current !== undefined;
+    this.packages.element.inert = covered && PHONE.matches;
   }
 
   private choose(doc: Package, open: boolean): void {
     if (!open && !this.detail.current) return;
     this.detail.show(doc);
     this.element.classList.add("with-detail");
+    this.cover();
     if (open) this.detail.element.focus({ preventScroll: true });
   }
 
@@ -145,6 +171,7 @@ export class MainScreen {
     if (!this.detail.current) return;
     this.detail.show(undefined);
     this.element.classList.remove("with-detail");
+    this.cover();
     this.packages.select(undefined);
     if (focus) this.packages.focus();
   }
@@ -174,6 +201,7 @@ export class MainScreen {
     if (this.over) return;
     this.over = true;
     this.options.library.stop();
+    this.status.stop();
     await this.attempt(finish);
     this.inspector.remove();
     this.options.ended(how);

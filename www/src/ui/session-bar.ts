@@ -57,6 +57,11 @@ export class SessionBar {
     );
   }
 
+  /** Takes the focus, where a phone shows the actions as a sheet. */
+  focus(): void {
+    this.actions.querySelector("button")?.focus();
+  }
+
   /** Shows the session's mode. */
   update({ mode }: StatusValue): void {
     const incognito = mode === "incognito";

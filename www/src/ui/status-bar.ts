@@ -16,6 +16,11 @@ const STORAGE: Readonly<Record<string, string>> = {
   none: "Nothing stored",
 };
 
+/** Milliseconds without a change after which the time of the last sync is looked up. */
+const SETTLE_MS = 400;
+/** Milliseconds between two looks while nothing changes. */
+const REFRESH_MS = 60_000;
+
 /** The bar. */
 export class StatusBar {
   readonly element: HTMLElement;
@@ -30,6 +35,8 @@ export class StatusBar {
   private readonly faults = h("button", { class: "status-faults", type: "button", testid: "faults", hidden: true });
   private status: StatusValue | undefined;
   private shownPhase = "";
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly every = setInterval(() => void this.updateSynced(), REFRESH_MS);
 
   constructor(private readonly session: Session) {
     this.progress = h(
@@ -66,7 +73,13 @@ export class StatusBar {
     const problems = this.problems();
     show(this.faults, problems.length > 0);
     if (problems.length > 0) fill(this.faults, icon("alert"), plural(problems.length, "problem"));
-    void this.updateSynced();
+    if (status.phase !== "loading") this.scheduleSynced();
+  }
+
+  /** Stops what the bar does by itself. */
+  stop(): void {
+    clearTimeout(this.timer);
+    clearInterval(this.every);
   }
 
   private updateProgress(progress: StatusValue["progress"]): void {
@@ -83,8 +96,15 @@ export class StatusBar {
     setText(this.progressText, total ? `${count(received)} of ${count(total)}` : count(received));
   }
 
+  /** Counting what rests on the device reads all of it: done once after a burst of changes. */
+  private scheduleSynced(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.updateSynced(), SETTLE_MS);
+  }
+
   /** The last pull is what the collections' versions say: it is known even after a reload with no network. */
   private async updateSynced(): Promise<void> {
+    if (document.hidden) return;
     try {
       const { memory } = await this.session.inspect({ limit: 0 });
       const last = memory.collections.reduce((latest, { v }) => Math.max(latest, v), 0);
