@@ -16,7 +16,7 @@ mod writer;
 pub use account::{Account, AccountOptions, open_account, rewrap};
 pub use open::{Damage, Opened, open};
 pub use page::PageRow;
-pub use writer::{Receipt, Rest};
+pub use writer::{Limits, Receipt, Rest};
 
 /// Decoders of bytes at rest, for the fuzz targets and the corpus.
 #[cfg(any(test, feature = "testing"))]

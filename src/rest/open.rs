@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::pages::Pages;
-use super::writer::Rest;
+use super::writer::{Limits, Rest};
 use crate::crypto::StoreKeys;
 use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
@@ -119,6 +119,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         checkpoint_bytes,
         pages,
         strays,
+        limits: Limits::default(),
     };
     Ok(Opened { memory, rest, damage })
 }

@@ -28,6 +28,22 @@ pub struct Rest {
     pub(super) pages: Pages,
     /// Records that were found damaged: deleted with the next checkpoint, which is due at once.
     pub(super) strays: Vec<RecordKey>,
+    pub(super) limits: Limits,
+}
+
+/// When the layout is put in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the log below which it is never folded into a checkpoint.
+    pub log_bytes_min: usize,
+    /// Sparse pages from which they are rewritten together.
+    pub sparse_pages: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { log_bytes_min: LOG_BYTES_MIN, sparse_pages: SPARSE_PAGES }
+    }
 }
 
 /// What a batch will have done once it is committed.
@@ -56,7 +72,14 @@ impl Rest {
             checkpoint_bytes: 0,
             pages: Pages::default(),
             strays: Vec::new(),
+            limits: Limits::default(),
         }
+    }
+
+    /// Other limits than the product's, so that a short simulation meets checkpoints and rewritten pages.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// The store's random name (R11).
@@ -102,7 +125,7 @@ impl Rest {
         let places: Places = placed.iter().map(|(key, _, place)| (key.clone(), *place)).collect();
         let due = self.chunks == 0
             || !self.strays.is_empty()
-            || self.log_bytes > LOG_BYTES_MIN.max(self.checkpoint_bytes);
+            || self.log_bytes > self.limits.log_bytes_min.max(self.checkpoint_bytes);
         let deltas = if due {
             checkpoint::whole(memory, &self.session, &places)
         } else {
@@ -237,8 +260,9 @@ impl Rest {
 
     /// Pages that hold few rows in use, once there are enough of them: rewriting them together saves records.
     pub fn sparse_pages(&self) -> Vec<u64> {
-        let sparse = self.pages.sparse(SPARSE_ROWS, SPARSE_PAGES);
-        if sparse.len() < SPARSE_PAGES { Vec::new() } else { sparse }
+        let most = self.limits.sparse_pages;
+        let sparse = self.pages.sparse(SPARSE_ROWS, most);
+        if sparse.len() < most { Vec::new() } else { sparse }
     }
 
     /// How many pages there are, and how many documents rest in them.
