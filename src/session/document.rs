@@ -8,7 +8,7 @@ use crate::model::{Def, Pk};
 pub type DocKey = (u16, Pk);
 
 /// Where a document's data rests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRef {
     /// The page's number.
     pub page: u64,

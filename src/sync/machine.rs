@@ -423,14 +423,17 @@ impl Machine {
         self.committing.is_some()
     }
 
-    /// The ids of a def's documents whose life has not ended, and whether it has been loaded whole once.
+    /// The ids of a def's documents whose life has not ended, those that rest together side by side; whether it has
+    /// been loaded whole once; and its `v`.
     pub fn list(&self, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
         let collection = self.memory.collection(def)?;
         let now = self.life_now();
         let position = self.memory.schema().position(def.class())? as u16;
         let documents = collection.set.keys().filter_map(|pk| self.memory.document(&(position, pk.clone())));
-        let ids =
-            documents.filter(|document| !document.is_expired(now)).map(|document| document.id).collect();
+        // Documents of one page side by side: whoever reads them by pieces reads each page once.
+        let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.rest, d.id)).collect();
+        placed.sort_unstable();
+        let ids = placed.into_iter().map(|(_, id)| id).collect();
         Some((ids, collection.ready, collection.v(self.memory.epoch().1)))
     }
 
