@@ -18,6 +18,8 @@ export interface Followed {
   docs: readonly Package[];
   /** Whether a whole load has ended once: before, `docs` is what has arrived so far. */
   ready: boolean;
+  /** Whether the session has told what it holds: before, nothing is known. */
+  told: boolean;
 }
 
 /** How the list can be sorted. */
@@ -169,7 +171,7 @@ export class Library {
 
   private listen(topic: Topic): void {
     const match = topicMatch(topic);
-    const entry: Entry = { topic, docs: [], ready: false, stop: () => undefined, names: undefined };
+    const entry: Entry = { topic, docs: [], ready: false, told: false, stop: () => undefined, names: undefined };
     this.entries.set(topicId(topic), entry);
     const before = new Set(this.session.subscriptions());
     entry.stop = this.session.live("Package", match, (docs, { ready }) => {
@@ -184,6 +186,7 @@ export class Library {
     if (entry.ready) this.note(entry, docs);
     entry.docs = docs;
     entry.ready = ready;
+    entry.told = true;
     entry.names = undefined;
     this.schedule(true);
   }

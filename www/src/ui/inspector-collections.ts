@@ -64,6 +64,7 @@ export async function collectionsTab(panel: HTMLElement, { session, library }: I
     library.activity.length === 0
       ? h("p", { class: "hint" }, "None yet. Import a changed line while the server runs, and watch the list.")
       : h("ol", { class: "activity" }, library.activity.map(activity)),
+    h("p", { class: "hint" }, "Developers: the console has ", h("code", {}, "window.session"), ", the same object that this page uses."),
   );
 }
 

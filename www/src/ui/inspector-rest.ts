@@ -3,6 +3,7 @@
 import { fill, h } from "../dom";
 import { bytes, count, plural } from "../format";
 import { icon } from "../icons";
+import type { Package } from "../schema";
 import type { InspectorContext } from "./inspector";
 import { hexView, showHex } from "./hex-view";
 
@@ -31,7 +32,8 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
     if (record) showHex(hex, record.bytes);
   };
   picker.addEventListener("change", pick);
-  picker.value = String(longest(store.records.map((record) => record.bytes.length)));
+  // A page of documents rather than the state: it is what stands in clear beside it.
+  picker.value = String(Math.max(0, store.records.findIndex(({ table }) => table === "p")));
   pick();
   const doc = sample();
   fill(
@@ -66,7 +68,7 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
         { class: "pane" },
         h("header", {}, icon("eye"), h("h3", {}, "In memory, in clear")),
         doc
-          ? h("pre", { class: "clear-text", tabindex: 0, "aria-label": "The document in clear", testid: "clear-text" }, JSON.stringify(doc, null, 2))
+          ? h("pre", { class: "clear-text", tabindex: 0, "aria-label": "The document in clear", testid: "clear-text" }, inClear(doc))
           : h("p", { class: "hint" }, "Follow something, and a document of it shows here."),
       ),
     ),
@@ -88,8 +90,9 @@ function nothing(): HTMLElement {
   );
 }
 
-function longest(lengths: number[]): number {
-  return lengths.reduce((best, length, i) => (length > (lengths[best] ?? 0) ? i : best), 0);
+/** The document as JSON, what names it first. */
+function inClear({ name, version, section, summary, ...others }: Package): string {
+  return JSON.stringify({ name, version, section, summary, ...others }, null, 2);
 }
 
 function shorten(key: string): string {

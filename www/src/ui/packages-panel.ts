@@ -26,6 +26,8 @@ export class PackagesPanel {
   private readonly strip = h("div", { class: "strip", role: "group", "aria-label": "Followed" });
   private readonly tally = h("p", { class: "tally", testid: "count", role: "status" });
   private readonly empty = h("div", { class: "empty", testid: "empty" });
+  /** The progress once more, where the eye is; assistive technology hears of it in the status bar. */
+  private readonly line = h("div", { hidden: true });
   private readonly filter: HTMLInputElement;
   private readonly toolbar: HTMLElement;
   private status: StatusValue | undefined;
@@ -69,6 +71,7 @@ export class PackagesPanel {
       { class: "packages", "aria-label": "Packages" },
       this.strip,
       this.toolbar,
+      h("div", { class: "load-line", "aria-hidden": "true" }, this.line),
       this.list.element,
       this.empty,
     );
@@ -101,6 +104,9 @@ export class PackagesPanel {
   /** Takes the session's status into account: it decides what an empty list means. */
   setStatus(status: StatusValue): void {
     this.status = status;
+    const { progress } = status;
+    show(this.line, progress !== null);
+    this.line.style.setProperty("transform", `scaleX(${progress?.total ? progress.received / progress.total : 0})`);
     this.update();
   }
 
@@ -199,6 +205,7 @@ export class PackagesPanel {
     if (topics.length === 0) return this.status?.phase === "avion" ? "nothing-avion" : "nothing";
     if (topics.some(({ docs }) => docs.length > 0) && this.library.filterText !== "") return "filtered";
     if (topics.every(({ ready }) => ready)) return this.library.filterText === "" ? "none" : "filtered";
+    if (topics.some(({ told }) => !told)) return "loading";
     const phase = this.status?.phase ?? "opening";
     return phase === "avion" || phase === "offline" || phase === "paused" ? `waiting-${phase}` : "loading";
   }

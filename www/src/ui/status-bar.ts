@@ -16,6 +16,8 @@ const STORAGE: Readonly<Record<string, string>> = {
   none: "Nothing stored",
 };
 
+const UNREACHED: ReadonlySet<string> = new Set(["offline", "timeout"]);
+
 /** Milliseconds without a change after which the time of the last sync is looked up. */
 const SETTLE_MS = 400;
 /** Milliseconds between two looks while nothing changes. */
@@ -68,7 +70,7 @@ export class StatusBar {
     }
     this.updateProgress(status.progress);
     setText(this.pending, status.pending > 0 ? `${plural(status.pending, "write")} waiting` : "");
-    fill(this.storage, icon(status.storage === "memory" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
+    fill(this.storage, icon(status.mode === "incognito" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
     this.storage.dataset["storage"] = status.storage;
     const problems = this.problems();
     show(this.faults, problems.length > 0);
@@ -128,7 +130,9 @@ export class StatusBar {
           },
         ]
       : [];
-    const errors = [...Object.values(status.faults), ...(status.error ? [status.error] : [])];
+    // That the server does not answer is what the phase says already.
+    const isNews = status.error && !(status.phase === "offline" && UNREACHED.has(status.error.code));
+    const errors = [...Object.values(status.faults), ...(status.error && isNews ? [status.error] : [])];
     return [...list, ...errors.map((error) => problemOf(error))];
   }
 }
