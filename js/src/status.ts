@@ -47,7 +47,7 @@ export class LiveStatus implements Status {
       phase: "opening",
       pending: 0,
       progress: null,
-      storage: mode === "incognito" ? "memory" : "none",
+      storage: "none",
       damaged: Object.freeze({ documents: 0, collections: 0 }),
       error: null,
       faults: Object.freeze({}),

@@ -1,0 +1,92 @@
+// The packed package: what it holds, and a plain Node script that uses it.
+import assert from "node:assert/strict";
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { makeProject, ROOT, runCommand, SHOWN } from "./project.mjs";
+
+let project;
+before(async () => {
+  project = await makeProject();
+});
+after(() => project.remove());
+
+test("it holds one wasm, JavaScript with its types, a README and both licences", async () => {
+  const files = project.packed.files.map(({ path }) => path).sort();
+  const rest = files.filter((path) => !path.endsWith(".js") && !path.endsWith(".d.ts"));
+  assert.deepEqual(rest, [
+    "CHANGELOG.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "escale_bg.wasm",
+    "package.json",
+  ]);
+  const modules = files.filter((path) => path.endsWith(".js") && path !== "escale.js");
+  for (const path of modules) assert.ok(files.includes(path.replace(/\.js$/, ".d.ts")), `${path} has types`);
+  const { size, unpackedSize } = project.packed;
+  console.log(`# ${files.length} files, ${size} bytes packed, ${unpackedSize} bytes unpacked`);
+});
+
+test("its manifest says what it is", async () => {
+  const manifest = JSON.parse(await readFile(join(ROOT, "pkg/package.json"), "utf8"));
+  const cargo = await readFile(join(ROOT, "Cargo.toml"), "utf8");
+  assert.equal(manifest.version, /^version = "(.*)"$/m.exec(cargo)[1]);
+  assert.deepEqual(
+    [manifest.name, manifest.license, manifest.sideEffects, manifest.type, manifest.dependencies],
+    ["escale", "MIT OR Apache-2.0", false, "module", undefined],
+  );
+});
+
+test("nothing else was installed with it", async () => {
+  const installed = await readdir(join(project.folder, "node_modules"));
+  assert.deepEqual(installed.filter((name) => !name.startsWith(".")), ["escale"]);
+});
+
+test("a plain Node script opens a session and prints documents", async () => {
+  assert.deepEqual(JSON.parse(await runCommand(project.folder, process.execPath, "node.js")), SHOWN);
+});
+
+test("importing it does nothing: no wasm, no timer, no global, nothing printed", async () => {
+  const script = `
+    const globals = Object.getOwnPropertyNames(globalThis).length;
+    WebAssembly.Module = WebAssembly.compile = WebAssembly.instantiate = () => { throw new Error("wasm was touched"); };
+    globalThis.fetch = () => { throw new Error("the network was touched"); };
+    await import("escale");
+    if (Object.getOwnPropertyNames(globalThis).length !== globals) throw new Error("a global was made");
+    if (process.getActiveResourcesInfo().some((name) => /Timeout|TCP/.test(name))) throw new Error("a timer was started");
+  `;
+  await writeFile(join(project.folder, "import.js"), script);
+  assert.equal(await runCommand(project.folder, process.execPath, "import.js"), "");
+});
+
+test("the wasm can be given as bytes, from the path that the package exports", async () => {
+  const script = `
+    import { readFile } from "node:fs/promises";
+    import { init } from "escale";
+    await init(await readFile(new URL(import.meta.resolve("escale/escale.wasm"))));
+    await init();
+    console.log("started");
+  `;
+  await writeFile(join(project.folder, "init.js"), script);
+  assert.equal(await runCommand(project.folder, process.execPath, "init.js"), "started\n");
+});
+
+test("its types serve a project of strict TypeScript", async () => {
+  const source = `
+    import { defineSchema, open, type Document } from "escale";
+    const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
+    export async function names(): Promise<string[]> {
+      const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase: "x" });
+      const docs: readonly Document<typeof schema, "Package">[] = session.collection("Package", {}).docs;
+      return docs.filter(({ size }) => size > 5).map(({ name }) => name);
+    }
+  `;
+  await writeFile(join(project.folder, "typed.ts"), source);
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  for (const [module, resolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+    const flags = ["--noEmit", "--strict", "--target", "es2022", "--module", module, "--moduleResolution", resolution];
+    await runCommand(project.folder, process.execPath, tsc, ...flags, "typed.ts");
+  }
+});
