@@ -9,7 +9,7 @@ import { forgetShell, keepShell } from "./shell";
 import { confirmDialog } from "./ui/dialogs";
 import { MainScreen, type Ending } from "./ui/main-screen";
 import { openScreen, type Opening } from "./ui/open-screen";
-import { toast } from "./ui/toast";
+import { clearToast, toast } from "./ui/toast";
 
 declare global {
   interface Window {
@@ -33,6 +33,7 @@ if (root) showOpen();
 function showOpen(notice?: string): void {
   delete document.documentElement.dataset["phase"];
   delete document.documentElement.dataset["mode"];
+  clearToast();
   if (root) fill(root, openScreen({ ...last, notice, open, erase }));
   warmUp();
 }

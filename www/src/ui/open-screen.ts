@@ -294,8 +294,9 @@ class OpenForm {
       if (!(await this.options.erase())) return;
       const synced = this.modes.get("synced");
       if (synced) synced.checked = true;
-      fill(this.error, icon("check"), h("p", {}, "The store was erased: nothing rests on this device any more."));
-      delete this.error.dataset["code"];
+      fill(this.notice, icon("check"), "Erased: nothing of the session rests on this device any more.");
+      show(this.error, false);
+      show(this.notice, true);
       return this.passphrase.focus();
     }
     const mode = remedy === "open-synced" ? "synced" : remedy === "open-incognito" ? "incognito" : undefined;

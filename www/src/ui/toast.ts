@@ -8,10 +8,16 @@ const SHOWN_MS = 6_000;
 const host = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 let timer: ReturnType<typeof setTimeout> | undefined;
 
+/** Takes away a message that asks for nothing. */
+export function clearToast(): void {
+  if (timer !== undefined) fill(host);
+}
+
 /** Shows a message. With an action it stays until it is answered or closed. */
 export function toast(text: string, options: { icon?: IconName; action?: { label: string; run(): void } } = {}): void {
   if (!host.isConnected) document.body.append(host);
   clearTimeout(timer);
+  timer = undefined;
   const close = (): void => fill(host);
   const { action } = options;
   fill(
