@@ -39,8 +39,8 @@ export function fill(element: Element, ...children: Child[]): void {
 function append(element: Element, children: readonly Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    if (Array.isArray(child)) append(element, child as readonly Child[]);
-    else element.append(child instanceof Node ? child : String(child as string | number));
+    if (Array.isArray(child)) append(element, child);
+    else element.append(child instanceof Node ? child : String(child));
   }
 }
 

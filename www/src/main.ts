@@ -31,8 +31,8 @@ const root = document.querySelector("#app");
 if (root) showOpen();
 
 function showOpen(notice?: string): void {
-  delete document.documentElement.dataset["phase"];
-  delete document.documentElement.dataset["mode"];
+  delete document.documentElement.dataset.phase;
+  delete document.documentElement.dataset.mode;
   clearToast();
   if (root) fill(root, openScreen({ ...last, notice, open, erase }));
   warmUp();

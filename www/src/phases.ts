@@ -12,7 +12,7 @@ export interface PhaseText {
 /** By the phase's name. */
 export const PHASES: Readonly<Record<string, PhaseText>> = {
   opening: { word: "Opening", sentence: "Reading what rests on this device.", icon: "opening" },
-  loading: { word: "Loading", sentence: "Fetching what changed since the last time.", icon: "loading" },
+  loading: { word: "Loading", sentence: "Fetching from the server what you follow.", icon: "loading" },
   live: { word: "Live", sentence: "Changes on the server show here as they happen.", icon: "live" },
   offline: {
     word: "Offline",

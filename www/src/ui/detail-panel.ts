@@ -23,7 +23,7 @@ export class DetailPanel {
   constructor(
     private readonly session: Session,
     private readonly library: Library,
-    private readonly options: { close(): void; show(name: string): void },
+    private readonly options: { close: () => void; show: (name: string) => void },
   ) {}
 
   /** The package on show. */

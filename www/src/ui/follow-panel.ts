@@ -72,15 +72,15 @@ export class FollowPanel {
     const followed = this.library.topic(choice.topic);
     const state = !followed ? "off" : followed.ready ? "on" : "loading";
     setText(size, count(followed?.ready ? followed.docs.length : choice.size));
-    if (element.dataset["state"] === state) return;
-    element.dataset["state"] = state;
+    if (element.dataset.state === state) return;
+    element.dataset.state = state;
     element.setAttribute("aria-pressed", String(followed !== undefined));
     fill(mark, state === "loading" ? h("span", { class: "spinner" }) : icon(state === "on" ? "check" : "plus"));
   }
 
   private everything(): HTMLElement {
     const chip = this.chip({ topic: ALL, size: TOTAL }, "everything");
-    chip.element.dataset["testid"] = "follow-all";
+    chip.element.dataset.testid = "follow-all";
     fill(
       chip.element,
       icon("all"),

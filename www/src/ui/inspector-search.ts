@@ -71,7 +71,7 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
 /** The text that was typed, and where it is the package on show, the package's other texts. */
 function needlesOf(doc: Package | undefined, typed: string): Needle[] {
   const texts = [typed];
-  if (doc && typed === doc.name) texts.push(doc.summary, doc.maintainer, doc.homepage, doc.sha256, ...doc.tags);
+  if (typed === doc?.name) texts.push(doc.summary, doc.maintainer, doc.homepage, doc.sha256, ...doc.tags);
   return [...new Set(texts)].map(needle).filter((n) => n !== undefined);
 }
 
@@ -96,9 +96,9 @@ async function searchStore(session: Session, needles: Needle[]): Promise<Outcome
 function draw(result: HTMLElement, needles: Needle[], outcome: Outcome, doc: Package | undefined): void {
   const total = [...outcome.hits.values()].reduce((sum, n) => sum + n, 0);
   const memory = byteString(new TextEncoder().encode(doc ? JSON.stringify(doc) : ""));
-  result.dataset["hits"] = String(total);
-  result.dataset["records"] = String(outcome.records);
-  result.dataset["bytes"] = String(outcome.bytes);
+  result.dataset.hits = String(total);
+  result.dataset.records = String(outcome.records);
+  result.dataset.bytes = String(outcome.bytes);
   fill(
     result,
     h(

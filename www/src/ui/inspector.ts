@@ -14,7 +14,7 @@ export interface InspectorContext {
   session: Session;
   library: Library;
   /** The package that is on show, or the first one listed. */
-  sample(): Package | undefined;
+  sample: () => Package | undefined;
 }
 
 interface Tab {

@@ -76,7 +76,7 @@ export class MainScreen {
       "div",
       { class: "app" },
       this.bar.element,
-      h("div", { class: "columns" }, this.follow.element, this.packages.element, this.detail.element),
+      h("main", { class: "columns" }, this.follow.element, this.packages.element, this.detail.element),
       this.status.element,
       this.bottomBar(),
     );

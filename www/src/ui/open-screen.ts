@@ -237,7 +237,7 @@ class OpenForm {
   }
 
   private invalid(text: string, field: HTMLInputElement): void {
-    delete this.error.dataset["code"];
+    delete this.error.dataset.code;
     fill(this.error, icon("alert"), h("div", {}, h("p", {}, text)));
     this.showError();
     const details = field.closest("details");
@@ -247,7 +247,7 @@ class OpenForm {
 
   private showProblem(error: unknown): void {
     const problem = problemOf(error);
-    this.error.dataset["code"] = problem.code;
+    this.error.dataset.code = problem.code;
     fill(
       this.error,
       icon("alert"),

@@ -36,7 +36,7 @@ export class PackagesPanel {
 
   constructor(
     private readonly library: Library,
-    options: { chosen(doc: Package, open: boolean): void; openFollow(): void },
+    options: { chosen: (doc: Package, open: boolean) => void; openFollow: () => void },
   ) {
     this.list = new VirtualList<Package>({
       label: "Packages",
@@ -67,7 +67,7 @@ export class PackagesPanel {
     });
     this.toolbar = h("div", { class: "toolbar" }, h("div", { class: "search-box" }, icon("search"), this.filter), sort, this.tally);
     this.element = h(
-      "main",
+      "section",
       { class: "packages", "aria-label": "Packages" },
       this.strip,
       this.toolbar,
@@ -197,7 +197,7 @@ export class PackagesPanel {
     show(this.empty, state !== "");
     if (state === this.emptyState) return;
     this.emptyState = state;
-    this.empty.dataset["state"] = state;
+    this.empty.dataset.state = state;
     fill(this.empty, ...this.describeEmpty(state));
   }
 
@@ -290,7 +290,7 @@ function createRow(): HTMLElement {
 function bindRow(row: HTMLElement, doc: Package, filter: string): void {
   const [name, version, size, summary, section] = row.children as unknown as HTMLElement[];
   if (!name || !version || !size || !summary || !section) return;
-  row.dataset["name"] = doc.name;
+  row.dataset.name = doc.name;
   mark(name, doc.name, filter);
   setText(version, doc.version);
   setText(size, bytes(doc.installedSize * 1024));

@@ -69,7 +69,7 @@ export class SessionBar {
     show(this.badge, incognito);
     show(this.passphrase, !incognito);
     show(this.wipe, !incognito);
-    document.documentElement.dataset["mode"] = mode;
+    document.documentElement.dataset.mode = mode;
     this.synced.setAttribute("aria-pressed", String(mode === "synced"));
     this.avion.setAttribute("aria-pressed", String(mode === "avion"));
   }

@@ -63,15 +63,15 @@ export class StatusBar {
     const { word, sentence, icon: name } = phaseText(status.phase);
     if (this.shownPhase !== status.phase) {
       this.shownPhase = status.phase;
-      document.documentElement.dataset["phase"] = status.phase;
-      this.phase.dataset["phase"] = status.phase;
+      document.documentElement.dataset.phase = status.phase;
+      this.phase.dataset.phase = status.phase;
       fill(this.phase, icon(name), h("span", {}, word));
       setText(this.sentence, sentence);
     }
     this.updateProgress(status.progress);
     setText(this.pending, status.pending > 0 ? `${plural(status.pending, "write")} waiting` : "");
     fill(this.storage, icon(status.mode === "incognito" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
-    this.storage.dataset["storage"] = status.storage;
+    this.storage.dataset.storage = status.storage;
     const problems = this.problems();
     show(this.faults, problems.length > 0);
     if (problems.length > 0) fill(this.faults, icon("alert"), plural(problems.length, "problem"));
@@ -90,8 +90,8 @@ export class StatusBar {
     const { received, total } = progress;
     const share = total ? Math.min(1, received / total) : 0;
     this.progress.classList.toggle("unknown", !total);
-    this.progress.dataset["received"] = String(received);
-    this.progress.dataset["total"] = total === null ? "" : String(total);
+    this.progress.dataset.received = String(received);
+    this.progress.dataset.total = total === null ? "" : String(total);
     this.progress.setAttribute("aria-valuetext", total ? `${received} of ${total}` : `${received} received`);
     this.progress.setAttribute("aria-valuenow", String(Math.round(share * 100)));
     this.bar.style.setProperty("transform", `scaleX(${total ? share : 1})`);

@@ -14,7 +14,7 @@ export function clearToast(): void {
 }
 
 /** Shows a message. With an action it stays until it is answered or closed. */
-export function toast(text: string, options: { icon?: IconName; action?: { label: string; run(): void } } = {}): void {
+export function toast(text: string, options: { icon?: IconName; action?: { label: string; run: () => void } } = {}): void {
   if (!host.isConnected) document.body.append(host);
   clearTimeout(timer);
   timer = undefined;

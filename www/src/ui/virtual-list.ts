@@ -54,7 +54,7 @@ export class VirtualList<T> {
     this.items = items;
     const until = performance.now() + FLASH_MS;
     for (const id of changed) this.flashes.set(id, until);
-    this.element.dataset["count"] = String(items.length);
+    this.element.dataset.count = String(items.length);
     this.spacer.style.setProperty("height", `${items.length * this.options.rowHeight}px`);
     this.generation += 1;
     this.render();
@@ -110,7 +110,7 @@ export class VirtualList<T> {
   private place(index: number, now: number): void {
     const item = this.items[index] as T;
     let row = this.shown.get(index);
-    if (row && row.dataset["generation"] === String(this.generation)) return;
+    if (row && row.dataset.generation === String(this.generation)) return;
     if (!row) {
       row = this.pool.pop() ?? this.create();
       this.shown.set(index, row);
@@ -119,8 +119,8 @@ export class VirtualList<T> {
     }
     const id = this.options.id(item);
     const selected = id === this.active;
-    row.dataset["generation"] = String(this.generation);
-    row.dataset["index"] = String(index);
+    row.dataset.generation = String(this.generation);
+    row.dataset.index = String(index);
     row.id = `row-${index}`;
     row.setAttribute("aria-posinset", String(index + 1));
     row.setAttribute("aria-setsize", String(this.items.length));
@@ -133,18 +133,18 @@ export class VirtualList<T> {
   private flash(row: HTMLElement, id: string, now: number): void {
     const until = this.flashes.get(id) ?? 0;
     if (until <= now) row.classList.remove("flash");
-    else if (!row.classList.contains("flash") || row.dataset["flash"] !== `${id} ${until}`) {
+    else if (!row.classList.contains("flash") || row.dataset.flash !== `${id} ${until}`) {
       row.classList.remove("flash");
       void row.offsetWidth; // so that the same animation starts again
       row.classList.add("flash");
-      row.dataset["flash"] = `${id} ${until}`;
+      row.dataset.flash = `${id} ${until}`;
     }
   }
 
   private create(): HTMLElement {
     const row = this.options.create();
     row.setAttribute("role", "option");
-    row.dataset["testid"] = "row";
+    row.dataset.testid = "row";
     row.addEventListener("animationend", () => row.classList.remove("flash"));
     this.spacer.append(row);
     return row;
@@ -152,7 +152,7 @@ export class VirtualList<T> {
 
   private click(event: MouseEvent): void {
     const row = (event.target as Element).closest<HTMLElement>("[data-index]");
-    const item = row && this.items[Number(row.dataset["index"])];
+    const item = row && this.items[Number(row.dataset.index)];
     if (item) this.choose(item, true);
   }
 
