@@ -30,7 +30,8 @@ export async function topicsOf(session: Session): Promise<Map<string, Topic>> {
   return found;
 }
 
-async function defOf(topic: Topic): Promise<string> {
+/** The def that a topic of a collection has. */
+export async function defOf(topic: Topic): Promise<string> {
   const collection = topic.kind === "section" ? "section" : "tags";
   return `Package/${collection}@${await shaS(topic.name)}`;
 }
