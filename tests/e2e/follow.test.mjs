@@ -1,0 +1,108 @@
+// The main job, through the public package: subscribe, follow live, stop the server, open in avion, come back.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBrowser, visit } from "./support/browser.mjs";
+import { byName, inSection, packages, schema, withTag } from "./support/packages.mjs";
+import { startProxy } from "./support/proxy.mjs";
+import { packagesServer } from "./support/server.mjs";
+import { startSite } from "./support/site.mjs";
+
+const SECTION = "games";
+const TAG = "use::gameplaying";
+const PASSPHRASE = "correct horse battery staple";
+
+/** What both collections hold, in order. */
+const held = (page) =>
+  page.evaluate(
+    async ([section, tag]) => {
+      const ready = (match) => window.page.whenDocs("main", "Package", match, (docs, isReady) => isReady);
+      return { section: await ready({ section }), tag: await ready({ tags: tag }) };
+    },
+    [SECTION, TAG],
+  );
+
+test("what is subscribed to follows live, is there in avion, and only changes come afterwards", { timeout: 120_000 }, async (t) => {
+  const server = await packagesServer(t);
+  const [proxy, site, browser] = [await startProxy(t, server), await startSite(t), await openBrowser(t)];
+  const options = { org: "demo", schema, server: proxy.url, passphrase: PASSPHRASE };
+  const page = await browser.page(site.url);
+
+  await page.evaluate((o) => window.page.start("main", o).then(() => {}), options);
+  const expected = { section: inSection(SECTION).sort(byName), tag: withTag(TAG).sort(byName) };
+  assert.deepEqual(await held(page), expected, "the numbers and the documents are those of the file");
+  await page.evaluate(() => window.page.whenStatus("main", ({ phase }) => phase === "live"));
+  const full = proxy.bytesSince(0);
+  console.log(`# first load: ${expected.section.length} + ${expected.tag.length} documents, ${full} bytes of replies`);
+
+  // One document changes section, another its text.
+  const moving = packages.find((one) => one.name === "0ad");
+  const rewritten = expected.section.find((one) => one.name !== "0ad" && !one.tags.includes(TAG));
+  assert.ok(moving.section === SECTION && moving.tags.includes(TAG));
+  const moved = { ...moving, section: "science" };
+  const changed = { ...rewritten, summary: "A summary that was changed on the server" };
+  const followed = page.evaluate(
+    async ([section, tag, summary]) => {
+      const { whenDocs } = window.page;
+      const times = await Promise.all([
+        whenDocs("main", "Package", { section }, (docs) => !docs.some(({ name }) => name === "0ad")),
+        whenDocs("main", "Package", { section }, (docs) => docs.some((doc) => doc.summary === summary)),
+        whenDocs("main", "Package", { tags: tag }, (docs) => docs.some(({ name, section }) => name === "0ad" && section === "science")),
+      ].map((promise) => promise.then(() => Date.now())));
+      return Math.max(...times);
+    },
+    [SECTION, TAG, changed.summary],
+  );
+  const before = Date.now();
+  console.log(`# ${await server.import("demo", "Package", [moved, changed])}`);
+  const after = Date.now();
+  const at = await followed;
+  console.log(`# both collections follow ${at - after} ms after the import's end, ${at - before} ms after its start`);
+  const patched = (list) => list.map((one) => [moved, changed].find(({ name }) => name === one.name) ?? one);
+  expected.section = patched(expected.section).filter((one) => one.section === SECTION);
+  expected.tag = patched(expected.tag);
+  assert.deepEqual(await held(page), expected);
+
+  // A read of the device waits for what is being written to it.
+  await page.evaluate(() => window.page.sessions.main.session.inspect().then(() => {}));
+
+  // No server any more, and a page that was never closed properly.
+  await server.stop("SIGKILL");
+  await visit(page, site.url);
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  page.on("websocket", (socket) => asked.push(socket.url()));
+  await page.evaluate((o) => window.page.start("main", o).then(() => {}), { ...options, mode: "avion" });
+  assert.deepEqual(await held(page), expected, "everything is there");
+  assert.equal(await page.evaluate(() => window.page.sessions.main.session.status.phase), "avion");
+  const elsewhere = asked.filter((url) => !url.startsWith(site.url));
+  assert.deepEqual(elsewhere, [], "nothing is asked of the network in avion");
+
+  // Meanwhile things change; then the server is there again.
+  const later = { ...changed, summary: "Changed while the session was away" };
+  const back = { ...moved, section: SECTION };
+  await server.import("demo", "Package", [later, back]);
+  await server.start();
+  const first = proxy.requests.length;
+  await page.evaluate(
+    async ([section, tag, summary]) => {
+      const { sessions, whenDocs } = window.page;
+      await sessions.main.session.setMode("synced");
+      await whenDocs("main", "Package", { section }, (docs) => docs.some((doc) => doc.summary === summary));
+      await whenDocs("main", "Package", { tags: tag }, (docs) => docs.some(({ name, section }) => name === "0ad" && section === "games"));
+      await window.page.whenStatus("main", ({ phase }) => phase === "live");
+    },
+    [SECTION, TAG, later.summary],
+  );
+  expected.section = [...patched(expected.section).map((one) => (one.name === later.name ? later : one)), back].sort(byName);
+  expected.tag = expected.tag.map((one) => (one.name === back.name ? back : one));
+  assert.deepEqual(await held(page), expected);
+  const since = proxy.requests.slice(first);
+  const bytes = proxy.bytesSince(first);
+  console.log(`# coming back: ${since.length} requests, ${bytes} bytes of replies against ${full}: ${((100 * bytes) / full).toFixed(2)} %`);
+  for (const [def, v, cursor] of since.flatMap((one) => one.subs)) {
+    assert.ok(v > 0 && cursor === undefined, `${def} is asked from its version on`);
+  }
+  assert.ok(bytes < full / 20, "only what changed is transferred");
+  await page.evaluate(() => window.page.sessions.main.session.close());
+});

@@ -1,0 +1,124 @@
+// What runs in the test page: a few words over the public API, so that a test reads as what it does.
+import { defineSchema, EscaleError, init, open } from "/pkg/index.js";
+
+export { defineSchema, EscaleError, init, open };
+
+/** Sessions by name: they outlive a call from the test. */
+export const sessions = {};
+
+/** Opens a session under a name, and notes every status it has. */
+export async function start(name, { schema, ...options }) {
+  const session = await open({ schema: defineSchema(schema), ...options });
+  const log = [];
+  session.status.subscribe((status) => log.push(plainStatus(status)));
+  sessions[name] = { session, log };
+  return session;
+}
+
+/** As `start`; gives the error instead of throwing it. */
+export async function tryToStart(name, options) {
+  try {
+    await start(name, options);
+    return null;
+  } catch (error) {
+    return plainError(error);
+  }
+}
+
+export function plainError(error) {
+  if (!(error instanceof EscaleError)) return { code: `not an EscaleError: ${error}`, stack: error?.stack };
+  const { name, code, kind, retryable, cure, message } = error;
+  return { name, code, kind, retryable, cure, message };
+}
+
+export function plainStatus({ error, faults, ...rest }) {
+  const plainFaults = Object.entries(faults).map(([def, fault]) => [def, plainError(fault)]);
+  return { ...rest, error: error && plainError(error), faults: Object.fromEntries(plainFaults) };
+}
+
+/** Resolves with the status once it satisfies `wanted`. */
+export function whenStatus(name, wanted) {
+  return new Promise((resolve) => {
+    const { session } = sessions[name];
+    let stop = () => {};
+    let done = false;
+    stop = session.status.subscribe((status) => {
+      if (done || !wanted(status)) return;
+      done = true;
+      queueMicrotask(() => stop());
+      resolve(plainStatus(status));
+    });
+  });
+}
+
+/** Resolves with the documents of a match once they satisfy `wanted`. */
+export function whenDocs(name, className, match, wanted) {
+  return new Promise((resolve) => {
+    let done = false;
+    const stop = sessions[name].session.live(className, match, (docs, { ready }) => {
+      if (done || !wanted(docs, ready)) return;
+      done = true;
+      queueMicrotask(() => stop());
+      resolve(docs);
+    });
+  });
+}
+
+/** The documents of a match once it was loaded whole. */
+export async function loaded(name, className, match) {
+  const collection = sessions[name].session.collection(className, match);
+  return collection.ready;
+}
+
+/** Every record of every database of the page, as it rests, in hexadecimal. */
+export async function dump() {
+  const result = {};
+  for (const { name, version } of await indexedDB.databases()) {
+    const database = await connect(name);
+    const tables = {};
+    for (const table of [...database.objectStoreNames]) {
+      const store = database.transaction(table).objectStore(table);
+      const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
+      tables[table] = keys.map((key, i) => [hexOf(key), hexOf(values[i])]);
+    }
+    database.close();
+    result[name] = { version, tables };
+  }
+  return result;
+}
+
+/** Runs `change(store, done)` in a transaction on one table of a closed store. */
+export async function alter(name, table, change) {
+  const database = await connect(name);
+  const transaction = database.transaction(table, "readwrite");
+  const complete = new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+  await change(transaction.objectStore(table), done);
+  await complete;
+  database.close();
+}
+
+export function connect(name, version, upgrade) {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(name, version);
+    request.onupgradeneeded = () => upgrade?.(request.result);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("blocked"));
+  });
+}
+
+export function done(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function hexOf(value) {
+  if (typeof value === "number") return String(value);
+  const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,19 @@
+// Where things are, and folders that go away with their test.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const PACKAGES = join(ROOT, "data/packages.jsonl.gz");
+export const PACKAGES_SCHEMA = join(ROOT, "server/examples/packages.schema.json");
+export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");
+export const CHROME = process.env.CHROME || "/usr/bin/chromium";
+
+/** A new folder; it goes away when the test `t` has ended. */
+export async function folderFor(t) {
+  const folder = await mkdtemp(join(tmpdir(), "escale-e2e-"));
+  // A browser that was just closed may still write its last file.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}

@@ -1,0 +1,85 @@
+// A proxy before the server that records what passes, and can hold it up or cut it.
+import { once } from "node:events";
+import { createServer, request as send } from "node:http";
+import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
+
+import { decode } from "@msgpack/msgpack";
+
+/** Starts a proxy before `server`; its address stays while the server stops and starts. */
+export async function startProxy(t, server) {
+  const sockets = new Set();
+  const proxy = {
+    /** Every sync request in order: `{ subs, up, down, status, reply, ended }`. */
+    requests: [],
+    /** Called with each request before it is passed on; a true result cuts the connection instead. */
+    cuts: () => false,
+    url: "",
+    /** Bytes of the replies since the request of that number. */
+    bytesSince: (number) => proxy.requests.slice(number).reduce((sum, one) => sum + one.down, 0),
+    /** Breaks every connection, as a network that goes away would. */
+    cutAll() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+  const http = createServer((request, response) => {
+    void pass(proxy, server, request, response);
+  });
+  http.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => {});
+  });
+  http.on("upgrade", (request, socket, head) => {
+    const beyond = connect(server.port, "127.0.0.1");
+    const end = () => {
+      beyond.destroy();
+      socket.destroy();
+    };
+    for (const side of [beyond, socket]) side.on("error", end).on("close", end);
+    const lines = [`${request.method} ${request.url} HTTP/1.1`];
+    for (let i = 0; i < request.rawHeaders.length; i += 2) {
+      lines.push(`${request.rawHeaders[i]}: ${request.rawHeaders[i + 1]}`);
+    }
+    beyond.on("connect", () => {
+      beyond.write(`${lines.join("\r\n")}\r\n\r\n`);
+      beyond.write(head);
+      beyond.pipe(socket).pipe(beyond);
+    });
+  });
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  proxy.url = `http://127.0.0.1:${http.address().port}`;
+  t.after(() => {
+    proxy.cutAll();
+    http.close();
+  });
+  return proxy;
+}
+
+async function pass(proxy, server, request, response) {
+  const body = await buffer(request);
+  const isSync = request.method === "POST" && request.url.endsWith("/sync");
+  const entry = { subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
+  if (isSync) {
+    entry.subs = decode(body).subs;
+    proxy.requests.push(entry);
+    if (await proxy.cuts(entry, proxy.requests.length)) return request.socket.destroy();
+  }
+  const onward = send(
+    { host: "127.0.0.1", port: server.port, method: request.method, path: request.url, headers: request.headers, agent: false },
+    async (reply) => {
+      try {
+        const bytes = await buffer(reply);
+        Object.assign(entry, { down: bytes.length, status: reply.statusCode });
+        if (isSync && reply.statusCode === 200) entry.reply = decode(bytes);
+        response.writeHead(reply.statusCode, reply.headers).end(bytes);
+        entry.ended = true;
+      } catch {
+        request.socket.destroy();
+      }
+    },
+  );
+  onward.on("error", () => request.socket.destroy());
+  onward.end(body);
+}

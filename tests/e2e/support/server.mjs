@@ -1,0 +1,105 @@
+// The reference server as a process: imported into, started, killed, started again on the same port.
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+import { folderFor, PACKAGES, PACKAGES_SCHEMA, SERVER } from "./paths.mjs";
+
+const execute = promisify(execFile);
+
+/** A server's folder and schema; `start` and `stop` may alternate, the address stays. */
+export class ServerProcess {
+  #child;
+  #port = 0;
+  #imports = 0;
+
+  constructor(folder, schemaFile, options) {
+    this.folder = folder;
+    this.schemaFile = schemaFile;
+    this.options = options;
+  }
+
+  get url() {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get port() {
+    return this.#port;
+  }
+
+  /** Starts it, and waits until it listens. */
+  async start() {
+    const args = ["serve", "--schema", this.schemaFile, "--data", join(this.folder, "data"), ...this.options];
+    const child = spawn(SERVER, [...args, "--listen", `127.0.0.1:${this.#port}`], { stdio: ["ignore", "pipe", "pipe"] });
+    const log = [];
+    child.stderr.on("data", (bytes) => log.push(bytes));
+    this.#child = child;
+    const lines = createInterface({ input: child.stdout });
+    const ended = once(child, "exit").then(([code]) => {
+      throw new Error(`the server ended with ${code} before it listened: ${Buffer.concat(log)}`);
+    });
+    const listening = (async () => {
+      for await (const line of lines) {
+        const found = /listening on http:\/\/[^:]+:(\d+)/.exec(line);
+        if (found) return Number(found[1]);
+      }
+      throw new Error(`the server never listened: ${Buffer.concat(log)}`);
+    })();
+    // Both outlive the race; neither is an error any more once it is won.
+    ended.catch(() => {});
+    listening.catch(() => {});
+    this.#port = await Promise.race([listening, ended]);
+    return this;
+  }
+
+  /** Ends it: as an administrator would, or, with SIGKILL, as a failure would. */
+  async stop(signal = "SIGTERM") {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
+  }
+
+  /** Imports documents, given as objects or as the path of a file; also while it serves. Gives what it printed. */
+  async import(org, className, documents) {
+    let file = documents;
+    if (typeof documents !== "string") {
+      file = join(this.folder, `import-${this.#imports++}.jsonl`);
+      await writeFile(file, documents.map((document) => `${JSON.stringify(document)}\n`).join(""));
+    }
+    const args = ["import", "--schema", this.schemaFile, "--data", join(this.folder, "data")];
+    const { stdout } = await execute(SERVER, [...args, "--org", org, "--class", className, file]);
+    return stdout.trim();
+  }
+
+  /** Runs another command of the server on its data. */
+  async command(name, ...args) {
+    const { stdout } = await execute(SERVER, [name, "--data", join(this.folder, "data"), ...args]);
+    return stdout.trim();
+  }
+}
+
+/** A server for the test `t`, not started yet. `schema` is an object, or the path of a file. */
+export async function makeServer(t, { schema = PACKAGES_SCHEMA, options = [] } = {}) {
+  const folder = await folderFor(t);
+  let schemaFile = schema;
+  if (typeof schema !== "string") {
+    schemaFile = join(folder, "schema.json");
+    await writeFile(schemaFile, JSON.stringify(schema));
+  }
+  const server = new ServerProcess(folder, schemaFile, options);
+  t.after(() => server.stop("SIGKILL"));
+  return server;
+}
+
+/** A started server with the 20,000 packages in org `demo`. */
+export async function packagesServer(t, options = []) {
+  const server = await makeServer(t, { options });
+  await server.import("demo", "Package", PACKAGES);
+  return server.start();
+}

@@ -1,0 +1,39 @@
+// The static server of the test page: an empty page, the package in pkg/, and the page's helpers.
+import { createServer } from "node:http";
+import { readFile } from "node:fs/promises";
+import { once } from "node:events";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { ROOT } from "./paths.mjs";
+
+const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm" };
+const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
+const HELPERS = fileURLToPath(new URL("./in-page.js", import.meta.url));
+
+/** Serves the page on a port of its own; `policy` is its Content-Security-Policy. */
+export async function startSite(t, { policy } = {}) {
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    const headers = { "cache-control": "no-store" };
+    if (pathname === "/") {
+      if (policy) headers["content-security-policy"] = policy;
+      return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(PAGE);
+    }
+    const name = /^\/pkg\/([\w.-]+)$/.exec(pathname)?.[1];
+    const file = pathname === "/in-page.js" ? HELPERS : name && join(ROOT, "pkg", name);
+    const bytes = file ? readFile(file) : Promise.reject(new Error("no such file"));
+    return bytes.then(
+      (body) => response.writeHead(200, { ...headers, "content-type": TYPES[extname(file)] ?? "text/plain" }).end(body),
+      () => response.writeHead(404, headers).end(),
+    );
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  t.after(stop);
+  return { url: `http://localhost:${server.address().port}/`, stop };
+}
