@@ -3,7 +3,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PWD/node_modules/.bin:$PATH"
 
-say() { printf '\033[1m-- %s\033[0m\n' "$*"; }
+# In bold where somebody looks, plain in a log.
+say() {
+  if [ -t 1 ]; then printf '\033[1m-- %s\033[0m\n' "$*"; else printf -- '-- %s\n' "$*"; fi
+}
 
 die() {
   printf 'error: %s\n' "$*" >&2
