@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, by whose doing: the kinds of DESIGN §5, taken from the faults of the protocol.
+/// What went wrong, by whose doing: the kinds of the protocol's faults (docs/protocol.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Functional: the arguments do not suit the state of the data.
@@ -52,7 +52,7 @@ macro_rules! codes {
                 match self { $( Code::$variant => $text, )* }
             }
 
-            /// The kind of DESIGN §5.
+            /// The kind.
             pub fn kind(self) -> Kind {
                 match self { $( Code::$variant => Kind::$kind, )* }
             }

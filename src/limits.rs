@@ -14,10 +14,10 @@ pub const REPLY_BYTES_MAX: usize = 32 << 20;
 /// Bytes of a request that a server accepts.
 pub const REQUEST_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of rows after which a reply stops and hands out a cursor (DESIGN §6).
+/// Bytes of rows after which a reply stops and hands out a cursor (docs/protocol.md).
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// Operations in one request (DESIGN §6).
+/// Operations in one request (docs/protocol.md).
 pub const OPS_MAX: usize = 500;
 
 /// Subscriptions in one request.
@@ -35,10 +35,10 @@ pub const SCHEMA_ITEMS_MAX: usize = 256;
 /// The greatest version, and the greatest integer that is exact in JavaScript: 2^53 - 1.
 pub const VERSION_MAX: u64 = (1 << 53) - 1;
 
-/// Milliseconds between two pulls of every def (DESIGN §6).
+/// Milliseconds between two pulls of every def (docs/protocol.md).
 pub const PULL_EVERY_MS: u64 = 5 * 60_000;
 
-/// Milliseconds of silence after which a socket is given up (DESIGN §6).
+/// Milliseconds of silence after which a socket is given up (docs/protocol.md).
 pub const SOCKET_SILENCE_MS: u64 = 25_000;
 
 /// Milliseconds after which a request without an answer is given up.

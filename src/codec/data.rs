@@ -15,7 +15,7 @@ use crate::model::{Name, Value};
 
 /// The bytes of a document's `data`. Cheap to clone; not validated until read.
 ///
-/// On the wire it is bytes in msgpack, an object in JSON (DESIGN §6).
+/// On the wire it is bytes in msgpack, an object in JSON (docs/protocol.md).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Data(Arc<[u8]>);
 

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VALUE_DEPTH_MAX;
 
-/// How a message is written. A server answers in kind (DESIGN §6).
+/// How a message is written. A server answers in kind (docs/protocol.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Format {
     /// `application/msgpack`; binary socket frames.

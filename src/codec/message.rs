@@ -1,4 +1,4 @@
-//! The messages of protocol version 1 (DESIGN §6, docs/protocol.md).
+//! The messages of protocol version 1 (docs/protocol.md).
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
@@ -29,7 +29,7 @@ pub struct SyncRequest {
 pub struct Op {
     /// A UUID v7.
     pub id: String,
-    /// 1, 2, 3… within the session (R11).
+    /// 1, 2, 3 and so on within the session (R11).
     pub seq: u64,
     /// `doc.put`, `doc.patch`, `doc.delete`, `batch`, or one of the application's.
     pub name: String,
@@ -152,7 +152,7 @@ pub struct Fault {
     pub code: String,
     /// Its kind.
     pub kind: Kind,
-    /// When: 0 before the operation's start … 5 sending its result.
+    /// When: from 0, before the operation's start, to 5, sending its result.
     #[serde(default)]
     pub phase: u8,
     /// For developers.

@@ -1,5 +1,5 @@
 //! Values in msgpack and JSON. In JSON, bytes are `{"$bytes": base64url}`, and a map that has such a key of its
-//! own is escaped with one more `$` (DESIGN §6).
+//! own is escaped with one more `$` (docs/protocol.md).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::model::{Number, Value};
 /// The key under which JSON carries bytes.
 const BYTES_KEY: &str = "$bytes";
 
-/// Whether a map's key must be escaped in JSON: `$bytes`, `$$bytes`, …
+/// Whether a map's key must be escaped in JSON: `$bytes`, `$$bytes`, and so on.
 pub(super) fn is_escaped(key: &str) -> bool {
     key.strip_suffix("bytes").is_some_and(|dollars| !dollars.is_empty() && dollars.bytes().all(|b| b == b'$'))
 }

@@ -1,6 +1,6 @@
 //! The header of a store: how K is wrapped. The one record in clear; docs/format.md gives its bytes.
 //!
-//! Three failures are told apart (DESIGN §7): no header (no store), a header that its own checksum or K's tag
+//! Three failures are told apart (docs/security.md): no header (no store), a header that its own checksum or K's tag
 //! contradicts (`store_damaged`), and a key that the header's check refuses (`wrong_passphrase`).
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! K, the keys derived from it, and the names that depend on the account (DESIGN §7, R15).
+//! K, the keys derived from it, and the names that depend on the account (docs/format.md, R15).
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! Keys, sealing and the header that wraps K (DESIGN §7). Nothing else in the crate touches a cipher.
+//! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher.
 //!
 //! There is no plaintext mode: a record reaches a store only as [`Sealed`], which only this module makes.
 

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use crate::error::{Code, Result, fail};
 use crate::limits::{TEXT_CHARS_MAX, VERSION_MAX};
 
-/// Milliseconds since 1970 UTC of the operation that wrote a document, below 2^53 (clock `time`, DESIGN §3).
+/// Milliseconds since 1970 UTC of the operation that wrote a document, below 2^53 (clock `time`).
 /// Zero stands for "never loaded".
 pub type Version = u64;
 

@@ -1,4 +1,4 @@
-//! Defs: the names of what can be subscribed to (DESIGN §2).
+//! Defs: the names of what can be subscribed to (docs/rules.md).
 
 use std::fmt;
 use std::str::FromStr;

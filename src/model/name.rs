@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::NAME_CHARS_MAX;
 
-/// A name that the schema declares: `[A-Za-z][A-Za-z0-9]*` (DESIGN §2). Cheap to clone.
+/// A name that the schema declares: `[A-Za-z][A-Za-z0-9]*`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Name(SmolStr);

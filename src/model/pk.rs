@@ -9,8 +9,8 @@ use super::hash::sha_s;
 use crate::error::{Code, Result, fail};
 use crate::limits::TEXT_CHARS_MAX;
 
-/// The primary key of a document within its class and org: `shaS(p1 + "/" + p2 …)`, or, for the classes `Org`
-/// and `Hdr`, the org's code and `"1"` (DESIGN §2). Cheap to clone.
+/// The primary key of a document within its class and org: `shaS(p1 + "/" + p2 ..)`, or, for the classes `Org`
+/// and `Hdr`, the org's code and `"1"` (docs/rules.md). Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Pk(SmolStr);

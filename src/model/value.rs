@@ -46,7 +46,7 @@ impl Number {
     }
 }
 
-/// A value: string, finite number, boolean, null, bytes, array, or map with string keys (DESIGN §3).
+/// A value: string, finite number, boolean, null, bytes, array, or map with string keys (docs/rules.md).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null`.

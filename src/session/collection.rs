@@ -6,7 +6,7 @@ use super::set::VersionedSet;
 use super::stamp::Stamp;
 use crate::model::{Pk, Version};
 
-/// A load that takes several replies (DESIGN §6, pages): stored in one transaction with the rows it brought.
+/// A load that takes several replies (docs/protocol.md): stored in one transaction with the rows it brought.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Where the last reply stopped.

@@ -158,7 +158,7 @@ impl Memory {
     }
 
     /// Documents whose life has ended by the server's time leave every def, without a mark: a higher `v` with a later
-    /// `maxLife` brings them back (DESIGN §3).
+    /// `maxLife` brings them back (docs/rules.md).
     pub fn remove_expired(&mut self, now_ms: u64) {
         while let Some((minutes, key)) = self.lives.first().cloned() {
             if minutes.saturating_mul(60_000) > now_ms {

@@ -1,4 +1,4 @@
-//! The session memory (DESIGN §4): documents by (class, pk), collections by def, and the rules R1 to R6 and R8 that
+//! The session memory (docs/rules.md): documents by (class, pk), collections by def, and the rules R1 to R6 and R8 that
 //! keep them in step. No clock, no network, no disk.
 
 mod apply;

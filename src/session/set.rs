@@ -2,8 +2,7 @@
 //!
 //! A copy remembers which keys are in, since when, and which ones left lately (*marks*). It can be brought up to
 //! date by an [`Upgrade`], and can make one for a copy that lags further behind. Departures older than the horizon
-//! are forgotten; a copy that asks from before it is told every member besides, and drops the others. This is the
-//! upgrade of seed 004 (its `dtime` is the horizon), except that `present` lists all the members, changed or not.
+//! are forgotten; a copy that asks from before it is told every member besides, changed or not, and drops the others.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

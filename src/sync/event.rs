@@ -15,7 +15,7 @@ pub struct Clock {
     pub mono_ms: u64,
 }
 
-/// How the session works (DESIGN §1).
+/// How the session works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Server and device.

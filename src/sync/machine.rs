@@ -362,7 +362,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The time that ends documents' lives: the server's, or in avion the device's (DESIGN §3).
+    /// The time that ends documents' lives: the server's, or in avion the device's (docs/rules.md).
     pub(super) fn life_now(&self) -> u64 {
         match (self.mode, self.server_now) {
             (Mode::Synced | Mode::Incognito, Some((now, at))) => now + self.clock.mono_ms.saturating_sub(at),

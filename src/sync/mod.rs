@@ -1,4 +1,4 @@
-//! The sync machine: events and a clock in, effects out (DESIGN §8). It decides everything and does nothing: the
+//! The sync machine: events and a clock in, effects out (ARCHITECTURE.md). It decides everything and does nothing: the
 //! browser's driver and the simulator carry its effects out.
 
 mod backoff;

@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::{Def, Epoch};
 use crate::session::{EpochChange, PartContext, PartOutcome};
 
-/// The close code of a refused token (DESIGN §6).
+/// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
 
 impl Machine {

@@ -1,4 +1,4 @@
-//! Replies: what changed in each def, from one snapshot, page by page (R4, R6, DESIGN's pages).
+//! Replies: what changed in each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
 
 use escale::codec::{Data, Fault, OpResult, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::{Pk, Version};

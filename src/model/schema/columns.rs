@@ -1,4 +1,4 @@
-//! The columns of a row: what a database can see of a document beside its sealed `data` (seed 000, `toRow`).
+//! The columns of a row: what a database can see of a document beside its sealed `data`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The schema: one JSON object, the same for the application, the server's schema file and these types
-//! (DESIGN §3).
+//! (docs/rules.md).
 //!
 //! ```
 //! use escale::model::schema::Schema;
