@@ -1,0 +1,100 @@
+//! R1 to R9 on random histories: after every event R1, R2 and R4 are checked, after every opening R7, and at the end,
+//! when all has healed, R9.
+
+use crate::support::plan::Kind::{self, *};
+use crate::support::{Plan, property};
+
+/// Writes, subscriptions and reads: what every history has.
+macro_rules! weights {
+    ($($more:expr),* $(,)?) => {
+        &[
+            (Write, 60), (WriteMany, 6), (Delete, 16), (Subscribe, 30), (Unsubscribe, 10), (Read, 10), (Wait, 40),
+            (WaitLong, 8), (Skew, 4), (Push, 4), $($more),*
+        ]
+    };
+}
+
+const PLAN: Plan = Plan { name: "", clients: 2, incognito: false, instances: 1, actions: 50, weights: QUIET };
+const QUIET: &[(Kind, u16)] = weights![];
+
+#[test]
+fn r2_two_way_link() {
+    let weights = weights![(Unsubscribe, 30), (Subscribe, 30), (Crash, 4), (Reopen, 8)];
+    property(&Plan { name: "r2", weights, ..PLAN }, 100);
+}
+
+#[test]
+fn r3_link_versions() {
+    // Pushed and pulled parts of overlapping collections cross each other.
+    let weights = weights![(Push, 16), (Faults, 12), (Write, 40)];
+    property(&Plan { name: "r3", weights, clients: 1, ..PLAN }, 150);
+}
+
+#[test]
+fn r4_delta() {
+    let weights = weights![(Skew, 20), (SetBack, 8), (Faults, 8), (WriteMany, 16), (Wait, 20)];
+    property(&Plan { name: "r4", weights, instances: 3, ..PLAN }, 150);
+}
+
+#[test]
+fn r5_no_resurrection() {
+    let weights = weights![(Delete, 30), (Push, 16), (Faults, 20), (Unsubscribe, 16), (Mode, 12), (Cut, 12)];
+    property(&Plan { name: "r5", weights, instances: 2, ..PLAN }, 150);
+}
+
+#[test]
+fn r6_horizon() {
+    let weights = weights![(Forget, 30), (Days, 6), (Reopen, 16), (Delete, 30), (Mode, 12), (CursorKey, 4)];
+    property(&Plan { name: "r6", weights, instances: 2, ..PLAN }, 150);
+}
+
+#[test]
+fn r7_atomic_rest() {
+    let weights =
+        weights![(CrashAt, 30), (Crash, 10), (Reopen, 40), (FailCommits, 20), (Faults, 4), (Read, 20)];
+    property(&Plan { name: "r7", weights, ..PLAN }, 200);
+}
+
+#[test]
+fn r8_epoch() {
+    let weights = weights![
+        (BackUp, 16),
+        (Restore, 16),
+        (Renew, 8),
+        (Faults, 10),
+        (CrashAt, 8),
+        (Reopen, 12),
+        (Push, 12),
+        (Skew, 8)
+    ];
+    property(&Plan { name: "r8", weights, instances: 3, ..PLAN }, 200);
+}
+
+#[test]
+fn r9_convergence() {
+    let weights = weights![
+        (Faults, 16),
+        (Crash, 6),
+        (CrashAt, 8),
+        (Reopen, 16),
+        (Mode, 10),
+        (Network, 10),
+        (Cut, 10),
+        (FailCommits, 8),
+        (Refuse, 8),
+        (CursorKey, 4),
+        (SetBack, 4),
+        (Forget, 6),
+        (Days, 2),
+        (BackUp, 4),
+        (Restore, 3),
+        (Renew, 2)
+    ];
+    property(&Plan { name: "r9", weights, clients: 3, incognito: true, instances: 3, actions: 80 }, 300);
+}
+
+#[test]
+fn r14_damage_heals() {
+    let weights = weights![(Crash, 16), (Damage, 24), (Reopen, 30), (Read, 20), (Mode, 6), (Faults, 4)];
+    property(&Plan { name: "r14", weights, ..PLAN }, 150);
+}

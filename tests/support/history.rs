@@ -1,0 +1,129 @@
+//! Running histories: many seeds, then proptest's own, a failing one reduced to the actions that matter.
+//!
+//! `ESCALE_SEED=17 cargo test r9` plays one seed again; `ESCALE_CASES=5000` plays more of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use escale::crypto::{Random, SeededRandom};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
+
+use super::plan::{Action, Plan};
+use super::world::World;
+
+/// How many cases a property runs: `ESCALE_CASES`, or its own number.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("ESCALE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+fn seed() -> Option<u64> {
+    let text = std::env::var("ESCALE_SEED").ok()?;
+    Some(text.parse().expect("ESCALE_SEED is a number"))
+}
+
+/// Why a history failed: the broken promise, and all that happened.
+struct Failure {
+    message: String,
+    log: Vec<String>,
+}
+
+fn run(plan: &Plan, seed: u64, actions: &[Action]) -> Result<(), Failure> {
+    let mut world = World::new(plan, seed);
+    catch_unwind(AssertUnwindSafe(|| world.play(actions))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let message = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Failure { message: message.unwrap_or_default(), log: std::mem::take(&mut world.log) }
+    })
+}
+
+/// The history of a seed.
+fn actions(plan: &Plan, seed: u64) -> Vec<Action> {
+    let mut random = SeededRandom::new(seed);
+    (0..plan.actions)
+        .map(|_| {
+            let mut raw = [0; 5];
+            random.fill(&mut raw).expect("a seed gives bytes");
+            plan.action(raw)
+        })
+        .collect()
+}
+
+/// Leaves out what the failure does not need.
+fn reduce(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> Vec<Action> {
+    let mut size = actions.len() / 2;
+    while size > 0 {
+        let mut from = 0;
+        while from < actions.len() {
+            let mut fewer = actions.clone();
+            fewer.drain(from..(from + size).min(actions.len()));
+            if run(plan, seed, &fewer).is_err() {
+                actions = fewer;
+            } else {
+                from += size;
+            }
+        }
+        size /= 2;
+    }
+    actions
+}
+
+fn report(plan: &Plan, seed: u64, actions: Vec<Action>) -> String {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let actions = reduce(plan, seed, actions);
+    let failure = run(plan, seed, &actions).err();
+    std::panic::set_hook(hook);
+    let Some(failure) = failure else { return "not the same twice".into() };
+    let list: Vec<String> = actions.iter().map(|action| format!("    Action::{action:?},")).collect();
+    format!(
+        "{}\n\n{}\n\nplan {}, ESCALE_SEED={seed}, reduced to\nreplay(&PLAN, {seed}, &[\n{}\n]);\n",
+        failure.log.join("\n"),
+        failure.message,
+        plan.name,
+        list.join("\n")
+    )
+}
+
+/// Plays the histories of a plan: `usual` seeds, and a quarter as many of proptest's.
+pub fn property(plan: &Plan, usual: u32) {
+    let seeds: Vec<u64> = match seed() {
+        Some(seed) => vec![seed],
+        None => (0..u64::from(cases(usual))).collect(),
+    };
+    for &seed in &seeds {
+        let actions = actions(plan, seed);
+        if run(plan, seed, &actions).is_err() {
+            panic!("{}", report(plan, seed, actions));
+        }
+    }
+    if seeds.len() == 1 {
+        return;
+    }
+    let persistence = FileFailurePersistence::Direct("tests/regressions.txt");
+    let config = Config {
+        cases: cases(usual).div_ceil(4),
+        failure_persistence: Some(Box::new(persistence)),
+        source_file: None,
+        max_shrink_iters: 2_000,
+        ..Config::default()
+    };
+    let raw = proptest::collection::vec(proptest::array::uniform5(proptest::num::u8::ANY), 0..plan.actions);
+    let strategy = (proptest::num::u64::ANY, raw);
+    let result = TestRunner::new(config).run(
+        &strategy.prop_map(|(seed, raw)| {
+            let actions: Vec<Action> = raw.into_iter().map(|raw| plan.action(raw)).collect();
+            (seed, actions)
+        }),
+        |(seed, actions)| run(plan, seed, &actions).map_err(|failure| TestCaseError::fail(failure.message)),
+    );
+    if let Err(error) = result {
+        panic!("plan {}: {error}", plan.name);
+    }
+}
+
+/// Plays one history: a failure that was found once, kept by name.
+pub fn replay(plan: &Plan, seed: u64, actions: &[Action]) {
+    if let Err(failure) = run(plan, seed, actions) {
+        panic!("{}\n\n{}\n\nplan {}, seed {seed}", failure.log.join("\n"), failure.message, plan.name);
+    }
+}

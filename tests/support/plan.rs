@@ -1,0 +1,225 @@
+//! What a history is made of: actions, and plans that say how often each comes.
+
+/// One thing that happens. Numbers are reduced to what there is when it happens, so that any list is a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A transaction writes a document: section 3 is none; `life` 0 is for ever, else that many minutes from now.
+    Write {
+        doc: u8,
+        section: u8,
+        tags: u8,
+        life: u8,
+    },
+    /// A transaction deletes a document.
+    Delete {
+        doc: u8,
+    },
+    /// A transaction writes and deletes several documents.
+    WriteMany {
+        from: u8,
+        count: u8,
+        section: u8,
+        tags: u8,
+    },
+    Subscribe {
+        client: u8,
+        def: u8,
+    },
+    Unsubscribe {
+        client: u8,
+        def: u8,
+    },
+    /// The application reads all documents of a def.
+    Read {
+        client: u8,
+        def: u8,
+    },
+    /// The application queries by size.
+    Query {
+        client: u8,
+        size: u8,
+    },
+    /// Time passes: that many times 50 ms.
+    Wait {
+        ticks: u8,
+    },
+    /// Time passes: that many seconds.
+    WaitLong {
+        seconds: u8,
+    },
+    /// The client stops here and now.
+    Crash {
+        client: u8,
+    },
+    /// The client stops before it carries out its nth effect from now.
+    CrashAt {
+        client: u8,
+        effects: u8,
+    },
+    /// The client is opened again, where it is not.
+    Reopen {
+        client: u8,
+    },
+    /// A closed client's device has a record altered, cut or deleted.
+    Damage {
+        client: u8,
+        record: u8,
+        how: u8,
+    },
+    /// The client goes to avion, or back.
+    Mode {
+        client: u8,
+    },
+    /// The device's network goes, or comes.
+    Network {
+        client: u8,
+    },
+    Visible {
+        client: u8,
+    },
+    /// The socket is cut; the client hears of it, or not.
+    CutSocket {
+        client: u8,
+        silent: bool,
+    },
+    /// The next batches cannot be written.
+    FailCommits {
+        client: u8,
+        count: u8,
+        full: bool,
+    },
+    /// From now on, of 255 messages so many are lost, come twice, come late.
+    Faults {
+        loss: u8,
+        twice: u8,
+        late: u8,
+    },
+    /// The server refuses the next requests.
+    Refuse {
+        count: u8,
+        how: u8,
+    },
+    /// The server's cursors are of no use any more.
+    CursorKey,
+    /// An instance's clock is that far ahead, within the skew.
+    Skew {
+        instance: u8,
+        ahead: u8,
+    },
+    /// The server's clocks are set back by so many seconds, or put right.
+    SetBack {
+        seconds: u8,
+    },
+    /// Changes are pushed whole instead of being hinted.
+    Push {
+        on: bool,
+    },
+    /// Tombstones and departures are forgotten but those of the last seconds.
+    Forget {
+        seconds: u8,
+    },
+    /// Days pass, all clients closed; the retention time with them.
+    Days {
+        days: u8,
+    },
+    BackUp,
+    Restore,
+    Renew,
+}
+
+/// The kinds of actions, and their weights in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Write,
+    Delete,
+    WriteMany,
+    Subscribe,
+    Unsubscribe,
+    Read,
+    Wait,
+    WaitLong,
+    Crash,
+    CrashAt,
+    Reopen,
+    Damage,
+    Mode,
+    Network,
+    Cut,
+    FailCommits,
+    Faults,
+    Refuse,
+    CursorKey,
+    Skew,
+    SetBack,
+    Push,
+    Forget,
+    Days,
+    BackUp,
+    Restore,
+    Renew,
+}
+
+/// What a property's histories are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub name: &'static str,
+    pub clients: usize,
+    /// The last client is in incognito.
+    pub incognito: bool,
+    pub instances: usize,
+    pub actions: usize,
+    pub weights: &'static [(Kind, u16)],
+}
+
+impl Plan {
+    /// The action that five bytes stand for.
+    pub fn action(&self, raw: [u8; 5]) -> Action {
+        let [pick, a, b, c, d] = raw;
+        let all: u32 = self.weights.iter().map(|(_, weight)| u32::from(*weight)).sum();
+        let mut place = u32::from(pick) * all / 256;
+        for (kind, weight) in self.weights {
+            if place < u32::from(*weight) {
+                return action(*kind, a, b, c, d);
+            }
+            place -= u32::from(*weight);
+        }
+        Action::Wait { ticks: a }
+    }
+}
+
+fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
+    match kind {
+        Kind::Write => {
+            let life = if d < 160 { 0 } else { d % 6 };
+            Action::Write { doc: a % 9, section: b % 4, tags: c % 8, life }
+        }
+        Kind::Delete => Action::Delete { doc: a % 9 },
+        Kind::WriteMany => Action::WriteMany { from: a % 9, count: b % 9 + 1, section: c % 4, tags: d % 8 },
+        Kind::Subscribe => Action::Subscribe { client: a % 3, def: b % 13 },
+        Kind::Unsubscribe => Action::Unsubscribe { client: a % 3, def: b % 13 },
+        Kind::Read if c & 1 == 0 => Action::Read { client: a % 3, def: b % 13 },
+        Kind::Read => Action::Query { client: a % 3, size: b },
+        Kind::Wait => Action::Wait { ticks: a },
+        Kind::WaitLong => Action::WaitLong { seconds: a },
+        Kind::Crash => Action::Crash { client: a % 3 },
+        Kind::CrashAt => Action::CrashAt { client: a % 3, effects: b % 24 },
+        Kind::Reopen => Action::Reopen { client: a % 3 },
+        Kind::Damage => Action::Damage { client: a % 3, record: b, how: c % 4 },
+        Kind::Mode => Action::Mode { client: a % 3 },
+        Kind::Network if b & 1 == 0 => Action::Network { client: a % 3 },
+        Kind::Network => Action::Visible { client: a % 3 },
+        Kind::Cut => Action::CutSocket { client: a % 3, silent: b & 1 == 0 },
+        Kind::FailCommits => Action::FailCommits { client: a % 3, count: b % 4 + 1, full: c & 1 == 0 },
+        Kind::Faults => Action::Faults { loss: a / 2, twice: b, late: c },
+        Kind::Refuse => Action::Refuse { count: a % 3 + 1, how: b % 6 },
+        Kind::CursorKey => Action::CursorKey,
+        Kind::Skew => Action::Skew { instance: a, ahead: b },
+        Kind::SetBack => Action::SetBack { seconds: if a < 128 { 0 } else { b } },
+        Kind::Push => Action::Push { on: a & 1 == 0 },
+        Kind::Forget => Action::Forget { seconds: a },
+        Kind::Days => Action::Days { days: a },
+        Kind::BackUp => Action::BackUp,
+        Kind::Restore => Action::Restore,
+        Kind::Renew => Action::Renew,
+    }
+}

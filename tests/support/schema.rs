@@ -1,0 +1,110 @@
+//! The schema and the small universe of documents and defs that the histories are about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::model::schema::{Class, Schema};
+use escale::model::{Def, Name, Pk, Value};
+
+pub type Map = BTreeMap<String, Value>;
+
+/// A document, as the server knows it.
+pub type Key = (Name, Pk);
+
+pub const SCHEMA: &str = r#"{
+    "Doc": {
+        "key": ["id"],
+        "collections": {
+            "section": { "key": ["section"], "mutable": true },
+            "tags": { "key": ["tags"], "list": true, "mutable": true },
+            "kind": { "key": ["kind", "origin"] }
+        },
+        "indexes": { "size": "int" }
+    },
+    "Note": { "key": ["book", "page"] }
+}"#;
+
+pub const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
+pub const TAGS: [&str; 3] = ["role::program", "use::gaming", "interface::x11"];
+pub const KINDS: [&str; 2] = ["source", "binary"];
+pub const IDS: usize = 7;
+pub const PAGES: usize = 2;
+
+/// A text that no other part of a store can hold by chance: what `r13` looks for.
+pub const CANARY: &str = "canary-4af1c97e";
+
+pub fn schema() -> Schema {
+    Schema::from_json(SCHEMA).expect("the schema of the tests")
+}
+
+pub fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+/// The key of the document of that number: a few `Doc`s, then a few `Note`s.
+pub fn key(number: usize) -> Key {
+    let number = number % (IDS + PAGES);
+    if number < IDS {
+        (name("Doc"), Pk::from_key(&[&format!("id{number}")]).expect("a pk"))
+    } else {
+        (name("Note"), Pk::from_key(&["book", &format!("page/{number}")]).expect("a pk"))
+    }
+}
+
+/// The data of the document of that number; `section` absent where it has none.
+pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Map {
+    let number = number % (IDS + PAGES);
+    let mut map = Map::new();
+    let text = format!("{CANARY} edition {edition} {}", "lorem ".repeat(edition as usize % 40));
+    map.insert("text".into(), Value::String(text));
+    map.insert("size".into(), Value::from(edition as i64));
+    map.insert("raw".into(), Value::Bytes(edition.to_be_bytes().to_vec()));
+    if number >= IDS {
+        map.insert("book".into(), "book".into());
+        map.insert("page".into(), Value::String(format!("page/{number}")));
+        return map;
+    }
+    map.insert("id".into(), Value::String(format!("id{number}")));
+    if let Some(section) = section {
+        map.insert("section".into(), SECTIONS[section % SECTIONS.len()].into());
+    }
+    let tags = TAGS.iter().enumerate().filter(|(i, _)| tags >> i & 1 == 1).map(|(_, tag)| (*tag).into());
+    map.insert("tags".into(), Value::Array(tags.collect()));
+    map.insert("kind".into(), KINDS[number % KINDS.len()].into());
+    map.insert("origin".into(), "debian".into());
+    map
+}
+
+/// Every def that holds a living document.
+pub fn defs_of(class: &Class, pk: &Pk, data: &Map) -> BTreeSet<Def> {
+    let mut defs = BTreeSet::from([Def::class_of(class.name()), Def::document(class.name(), pk)]);
+    for collection in class.collections() {
+        let hashes = collection.memberships(data).expect("the data of the tests").unwrap_or_default();
+        let of = hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
+        defs.extend(of);
+    }
+    defs
+}
+
+/// Every def that a client may subscribe to, in a fixed order.
+pub fn universe() -> Vec<Def> {
+    let doc = name("Doc");
+    let mut defs = vec![Def::class_of(&doc), Def::class_of(&name("Note"))];
+    let of = |collection: &str, values: &[&str]| {
+        Def::collection(&doc, &name(collection), values).expect("a def of the schema")
+    };
+    defs.extend(SECTIONS.iter().map(|value| of("section", &[value])));
+    defs.extend(TAGS.iter().map(|value| of("tags", &[value])));
+    defs.extend(KINDS.iter().map(|value| of("kind", &[value, "debian"])));
+    for number in [0, 1, IDS] {
+        let (class, pk) = key(number);
+        defs.push(Def::document(&class, &pk));
+    }
+    defs
+}
+
+/// The def of that number in [`universe`].
+pub fn def(number: usize) -> Def {
+    let mut all = universe();
+    let place = number % all.len();
+    all.swap_remove(place)
+}

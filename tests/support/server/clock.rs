@@ -1,0 +1,46 @@
+//! The server's clocks (R4): several instances that disagree, and may be set back.
+
+use super::ModelServer;
+
+/// The bounds that make DELTA enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The greatest difference between two instances' clocks.
+    pub skew_ms: u64,
+    /// The longest transaction.
+    pub transaction_ms: u64,
+    /// DELTA: the sum of both, at least.
+    pub delta_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { skew_ms: 800, transaction_ms: 1_000, delta_ms: 1_801 }
+    }
+}
+
+/// An instance of the server: how far its clock is ahead, at most the greatest skew.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Instance {
+    pub ahead_ms: u64,
+}
+
+impl ModelServer {
+    fn clock(&self, instance: usize, now: u64) -> u64 {
+        let instance = self.instances[instance % self.instances.len()];
+        (now + instance.ahead_ms).saturating_sub(self.set_back)
+    }
+
+    /// The `now` of a reply, read before its snapshot is opened; what is told is kept.
+    pub fn tell_now(&mut self, instance: usize, now: u64) -> u64 {
+        let told = self.clock(instance, now);
+        self.db.told = self.db.told.max(told);
+        told
+    }
+
+    /// The version of a transaction that begins: never below what was committed or told, less the skew.
+    pub(super) fn stamp(&self, instance: usize, now: u64) -> u64 {
+        let floor = self.db.told.max(self.db.highest).saturating_sub(self.limits.skew_ms);
+        self.clock(instance, now).max(floor)
+    }
+}

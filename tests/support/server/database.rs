@@ -1,0 +1,138 @@
+//! What the server stores: documents with their tombstones, departures, and, for the checks, all that was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::model::{Def, Epoch, Pk};
+
+use super::Committed;
+use crate::support::schema::{Key, Map, defs_of, schema};
+
+/// A write of a transaction.
+#[derive(Clone, Debug)]
+pub enum Write {
+    Put { key: Key, data: Map, max_life: Option<u64> },
+    Delete(Key),
+}
+
+/// A document or its tombstone; a tombstone keeps the defs that held the document.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub v: u64,
+    pub deleted: bool,
+    pub data: Map,
+    pub max_life: Option<u64>,
+    pub defs: BTreeSet<Def>,
+}
+
+impl Stored {
+    pub fn is_expired(&self, now: u64) -> bool {
+        self.max_life.is_some_and(|minutes| minutes * 60_000 <= now)
+    }
+}
+
+/// What one write left: for the checks only.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub key: Key,
+    pub v: u64,
+    /// Empty for a deletion.
+    pub defs: BTreeSet<Def>,
+    pub data: Map,
+    pub max_life: Option<u64>,
+}
+
+#[derive(Clone)]
+pub struct Database {
+    pub epoch: Epoch,
+    pub docs: BTreeMap<Key, Stored>,
+    pub departures: BTreeMap<(Def, Pk), u64>,
+    /// Tombstones and departures before it are forgotten.
+    pub horizon: u64,
+    /// The highest version committed.
+    pub highest: u64,
+    /// The highest `now` told.
+    pub told: u64,
+    pub history: Vec<Entry>,
+}
+
+impl Database {
+    pub fn new(epoch: Epoch) -> Self {
+        Database {
+            epoch,
+            docs: BTreeMap::new(),
+            departures: BTreeMap::new(),
+            horizon: 0,
+            highest: 0,
+            told: 0,
+            history: Vec::new(),
+        }
+    }
+
+    /// Executes a transaction stamped `v`, or later where a document that it writes is as new.
+    pub fn write(&mut self, v: u64, writes: &[Write]) -> Committed {
+        let key_of = |write: &Write| match write {
+            Write::Put { key, .. } | Write::Delete(key) => key.clone(),
+        };
+        let newest = writes.iter().filter_map(|write| Some(self.docs.get(&key_of(write))?.v + 1)).max();
+        let v = v.max(newest.unwrap_or(0));
+        let mut committed = Committed { v, ..Committed::default() };
+        for write in writes {
+            match write {
+                Write::Put { key, data, max_life } => {
+                    self.put(key, data.clone(), *max_life, v, &mut committed);
+                }
+                Write::Delete(key) => self.delete(key, v, &mut committed),
+            }
+        }
+        if !committed.keys.is_empty() {
+            self.highest = self.highest.max(v);
+        }
+        committed.defs.sort_unstable();
+        committed.defs.dedup();
+        committed
+    }
+
+    fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, v: u64, committed: &mut Committed) {
+        let schema = schema();
+        let defs = defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data);
+        let before = self.docs.get(key).map(|stored| stored.defs.clone()).unwrap_or_default();
+        for def in before.difference(&defs) {
+            self.departures.insert((def.clone(), key.1.clone()), v);
+        }
+        for def in &defs {
+            self.departures.remove(&(def.clone(), key.1.clone()));
+        }
+        committed.keys.push(key.clone());
+        committed.defs.extend(before.union(&defs).cloned());
+        let entry = Entry { key: key.clone(), v, defs: defs.clone(), data: data.clone(), max_life };
+        self.history.push(entry);
+        self.docs.insert(key.clone(), Stored { v, deleted: false, data, max_life, defs });
+    }
+
+    fn delete(&mut self, key: &Key, v: u64, committed: &mut Committed) {
+        let Some(stored) = self.docs.get_mut(key).filter(|stored| !stored.deleted) else { return };
+        stored.v = v;
+        stored.deleted = true;
+        stored.data.clear();
+        stored.max_life = None;
+        committed.keys.push(key.clone());
+        committed.defs.extend(stored.defs.iter().cloned());
+        let (defs, data) = (BTreeSet::new(), Map::new());
+        self.history.push(Entry { key: key.clone(), v, defs, data, max_life: None });
+    }
+
+    /// The retention time has passed for what went before that time (R6).
+    pub fn forget_before(&mut self, horizon: u64) {
+        self.horizon = self.horizon.max(horizon);
+        let horizon = self.horizon;
+        self.departures.retain(|_, v| *v >= horizon);
+        self.docs.retain(|_, stored| !stored.deleted || stored.v >= horizon);
+    }
+
+    /// The living members of a def.
+    pub fn members(&self, def: &Def, now: u64) -> impl Iterator<Item = (&Key, &Stored)> {
+        self.docs.iter().filter(move |(_, stored)| {
+            !stored.deleted && !stored.is_expired(now) && stored.defs.contains(def)
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Replies, page by page (docs/protocol.md), and pushed parts.
+
+use escale::Code;
+use escale::codec::{Data, Fault, Part, Row, ServerParts, Sub, SyncReply, SyncRequest};
+use escale::model::{Def, Pk};
+
+use super::{Database, Habits, ModelServer, Stored};
+use crate::support::schema::Key;
+
+/// One row or departure.
+enum Change<'a> {
+    Row(&'a Stored),
+    Gone,
+    Left,
+}
+
+struct Cursor {
+    first_now: u64,
+    v: u64,
+    pk: String,
+}
+
+impl Cursor {
+    fn text(&self, key: u64) -> String {
+        format!("{key}|{}|{}|{}", self.first_now, self.v, self.pk)
+    }
+
+    fn parse(text: &str, key: u64) -> Option<Self> {
+        let mut parts = text.split('|');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        if number()? != key {
+            return None;
+        }
+        let (first_now, v) = (number()?, number()?);
+        Some(Cursor { first_now, v, pk: parts.next()?.to_owned() })
+    }
+}
+
+impl ModelServer {
+    /// The reply to a request, from the snapshot of this moment; `now` was read before (R4).
+    pub fn reply(&self, request: &SyncRequest, now: u64) -> SyncReply {
+        request.check().expect("a request that a server takes");
+        let mut room = self.habits.page_rows;
+        let mut parts = Vec::new();
+        for sub in &request.subs {
+            if room == 0 && !self.habits.empty_part_when_full {
+                break;
+            }
+            parts.push(self.part(sub, now, &mut room));
+        }
+        SyncReply {
+            p: 1,
+            epoch: self.db.epoch.clone(),
+            now,
+            delta: self.limits.delta_ms,
+            seq: 0,
+            results: Vec::new(),
+            parts,
+        }
+    }
+
+    fn part(&self, sub: &Sub, now: u64, room: &mut usize) -> Part {
+        let mut part = Part::empty(sub.def.clone());
+        let cursor = match &sub.cursor {
+            None => Cursor { first_now: now, v: sub.v, pk: String::new() },
+            Some(text) => match Cursor::parse(text, self.cursor_key) {
+                Some(cursor) => cursor,
+                None => {
+                    part.fault = Some(Fault::new(Code::BadCursor, "a cursor of another answer"));
+                    return part;
+                }
+            },
+        };
+        let gone_from = match (sub.v, self.habits.tells_gone_on_whole) {
+            (0, false) => cursor.first_now.saturating_sub(self.limits.delta_ms),
+            _ => 0,
+        };
+        let changes = self.db.changes(&sub.def, sub.v, gone_from, now);
+        if self.habits.tells_total {
+            part.total = Some(changes.len() as u64);
+        }
+        let mut rest = changes.into_iter().filter(|(v, pk, _)| (*v, pk.as_str()) > (cursor.v, &cursor.pk));
+        let mut last = (cursor.v, cursor.pk.clone());
+        for (v, pk, change) in rest.by_ref() {
+            if *room == 0 {
+                part.next = Some(Cursor { v: last.0, pk: last.1, ..cursor }.text(self.cursor_key));
+                return part;
+            }
+            *room -= 1;
+            last = (v, pk.as_str().to_owned());
+            match change {
+                Change::Left => part.left.push((pk, v)),
+                Change::Gone => part.rows.push(tombstone(pk, v)),
+                Change::Row(stored) => part.rows.push(row(pk, stored)),
+            }
+        }
+        if self.needs_present(sub, &cursor) {
+            part.present = Some(self.db.members(&sub.def, now).map(|(key, _)| key.1.clone()).collect());
+        }
+        part
+    }
+
+    fn needs_present(&self, sub: &Sub, cursor: &Cursor) -> bool {
+        let Habits { tells_gone_on_whole, present_on_whole, .. } = self.habits;
+        match sub.v {
+            // What went since the first page was told, unless it is forgotten meanwhile.
+            0 => present_on_whole || !tells_gone_on_whole || cursor.first_now < self.db.horizon,
+            v => v < self.db.horizon,
+        }
+    }
+
+    /// What a socket pushes to those registered for these defs: the documents as they are now.
+    pub fn push(&self, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
+        let parts = defs.iter().map(|def| {
+            let mut part = Part::empty(def.clone());
+            for key in keys.iter().filter(|key| key.0 == *def.class()) {
+                let Some(stored) = self.db.docs.get(key) else { continue };
+                match self.db.departures.get(&(def.clone(), key.1.clone())) {
+                    Some(v) => part.left.push((key.1.clone(), *v)),
+                    None if !stored.defs.contains(def) => {}
+                    None if stored.deleted || stored.is_expired(now) => {
+                        part.rows.push(tombstone(key.1.clone(), stored.v));
+                    }
+                    None => part.rows.push(row(key.1.clone(), stored)),
+                }
+            }
+            part
+        });
+        ServerParts {
+            epoch: self.db.epoch.clone(),
+            now,
+            delta: self.limits.delta_ms,
+            seq: 0,
+            parts: parts.collect(),
+        }
+    }
+}
+
+impl Database {
+    /// Rows and departures with `v` >= `since`, ascending by (v, pk); those of what is gone only from `gone_from`.
+    ///
+    /// A document past its life is told as gone: who holds an older version, with another end, must hear of it.
+    fn changes(&self, def: &Def, since: u64, gone_from: u64, now: u64) -> Vec<(u64, Pk, Change<'_>)> {
+        let mut changes: Vec<(u64, Pk, Change)> = self
+            .docs
+            .iter()
+            .filter(|(key, stored)| key.0 == *def.class() && stored.v >= since && stored.defs.contains(def))
+            .map(|(key, stored)| {
+                let is_gone = stored.deleted || stored.is_expired(now);
+                (stored.v, key.1.clone(), if is_gone { Change::Gone } else { Change::Row(stored) })
+            })
+            .collect();
+        let left = self.departures.iter().filter(|((of, _), v)| of == def && **v >= since);
+        changes.extend(left.map(|((_, pk), v)| (*v, pk.clone(), Change::Left)));
+        changes.retain(|(v, _, change)| matches!(change, Change::Row(_)) || *v >= gone_from);
+        changes.sort_by(|a, b| (a.0, a.1.as_str()).cmp(&(b.0, b.1.as_str())));
+        changes
+    }
+}
+
+fn tombstone(pk: Pk, v: u64) -> Row {
+    Row { pk, v, deleted: true, max_life: None, data: None }
+}
+
+fn row(pk: Pk, stored: &Stored) -> Row {
+    let data = Data::from_map(&stored.data).expect("the data of the tests");
+    Row { pk, v: stored.v, deleted: false, max_life: stored.max_life, data: Some(data) }
+}

@@ -1,0 +1,208 @@
+//! Carrying the actions of a history out.
+
+use escale::model::Value;
+use escale::session::query::Predicate;
+use escale::store::Table;
+use escale::sync::{Event, Mode};
+
+use super::World;
+use super::wire::Job;
+use crate::support::plan::Action;
+use crate::support::schema::{self, IDS, PAGES, data, def, key};
+use crate::support::server::Write;
+
+const DAY_MS: u64 = 86_400_000;
+
+impl World {
+    pub fn act(&mut self, action: Action) {
+        self.note(format!("{action:?}"));
+        self.who = 0;
+        let of = |client: u8, world: &World| usize::from(client) % world.clients.len();
+        match action {
+            Action::Write { doc, section, tags, life } => {
+                let write = self.put(usize::from(doc), section, tags, life);
+                self.transact(vec![write]);
+            }
+            Action::Delete { doc } => self.transact(vec![Write::Delete(key(usize::from(doc)))]),
+            Action::WriteMany { from, count, section, tags } => {
+                let writes = (0..count).map(|n| match n % 4 {
+                    3 => Write::Delete(key(usize::from(from + n))),
+                    _ => self.put(usize::from(from + n), section + n, tags.rotate_left(u32::from(n)), 0),
+                });
+                let writes = writes.collect();
+                self.transact(writes);
+            }
+            Action::Subscribe { client, def: d } => {
+                self.feed(of(client, self), Event::Subscribe(def(usize::from(d))));
+            }
+            Action::Unsubscribe { client, def: d } => {
+                self.feed(of(client, self), Event::Unsubscribe(def(usize::from(d))));
+            }
+            Action::Read { client, def: d } => self.read_def(of(client, self), usize::from(d)),
+            Action::Query { client, size } => self.query(of(client, self), size),
+            Action::Wait { ticks } => self.run_for(u64::from(ticks) * 50),
+            Action::WaitLong { seconds } => self.run_for(u64::from(seconds) * 1_000),
+            Action::Crash { client } => self.crash(of(client, self)),
+            Action::CrashAt { client, effects } => {
+                let client = of(client, self);
+                self.clients[client].crash_in = Some(effects);
+            }
+            Action::Reopen { client } => self.open(of(client, self)),
+            Action::Damage { client, record, how } => self.damage(of(client, self), record, how),
+            Action::Mode { client } => self.change_mode(of(client, self)),
+            Action::Network { client } => {
+                let client = of(client, self);
+                let up = !self.clients[client].network;
+                self.set_network(client, up);
+            }
+            Action::Visible { client } => self.feed(of(client, self), Event::Visible),
+            Action::CutSocket { client, silent } => self.cut(of(client, self), silent),
+            Action::FailCommits { client, count, full } => {
+                let client = of(client, self);
+                self.clients[client].fail_commits = count;
+                self.clients[client].fails_full = full;
+            }
+            Action::Faults { loss, twice, late } => self.faults = super::Faults { loss, twice, late },
+            Action::Refuse { count, how } => self.refusals = (count, how),
+            Action::CursorKey => self.server.cursor_key += 1,
+            Action::Skew { instance, ahead } => {
+                let count = self.server.instances.len();
+                let skew = self.server.limits.skew_ms;
+                self.server.instances[usize::from(instance) % count].ahead_ms = u64::from(ahead) * skew / 255;
+            }
+            Action::SetBack { seconds } => {
+                // What began by the clock as it was ends first.
+                self.finish_transactions();
+                self.server.set_back = u64::from(seconds) * 1_000;
+            }
+            Action::Push { on } => self.pushes = on,
+            Action::Forget { seconds } => {
+                let keep = 3 * self.server.limits.delta_ms + u64::from(seconds) * 100;
+                self.server.db.forget_before(self.now - keep);
+            }
+            Action::Days { days } => {
+                for client in 0..self.clients.len() {
+                    self.crash(client);
+                }
+                self.finish_transactions();
+                self.run_for(u64::from(days) * DAY_MS);
+                self.server.db.forget_before(self.now - DAY_MS / 2);
+            }
+            Action::BackUp => self.server.back_up(),
+            Action::Restore => {
+                if self.server.restore(self.now) {
+                    self.note(format!("epoch {:?}", self.server.db.epoch));
+                }
+            }
+            Action::Renew => self.server.renew(self.now),
+        }
+    }
+
+    fn put(&mut self, doc: usize, section: u8, tags: u8, life: u8) -> Write {
+        self.editions += 1;
+        let section = Some(usize::from(section % 4)).filter(|section| *section < schema::SECTIONS.len());
+        let doc = doc % (IDS + PAGES);
+        let max_life = (life > 0).then(|| self.now / 60_000 + u64::from(life) - 1);
+        Write::Put { key: key(doc), data: data(doc, section, tags, self.editions), max_life }
+    }
+
+    fn transact(&mut self, writes: Vec<Write>) {
+        let instance = self.below(8) as usize;
+        let transaction = self.server.begin(instance, self.now, writes);
+        // Mostly quick, sometimes late, now and then past the bound.
+        let lasts = if self.chance(60) { self.below(1_100) } else { self.below(20) };
+        self.at(self.now + lasts, Job::Commit { transaction });
+    }
+
+    pub(super) fn finish_transactions(&mut self) {
+        while self.server.open_transactions() > 0 {
+            self.run_for(200);
+        }
+    }
+
+    pub(super) fn set_network(&mut self, client: usize, up: bool) {
+        self.clients[client].network = up;
+        if !up && let Some(socket) = &mut self.clients[client].socket {
+            socket.is_up = false;
+        }
+        self.feed(client, Event::Network(up));
+    }
+
+    fn cut(&mut self, client: usize, silent: bool) {
+        let life = self.clients[client].life;
+        let Some(socket) = &mut self.clients[client].socket else { return };
+        socket.is_up = false;
+        let socket = socket.number;
+        if !silent {
+            self.at(self.now + 5, Job::SocketClosed { client, life, socket });
+        }
+    }
+
+    fn change_mode(&mut self, client: usize) {
+        let state = &mut self.clients[client];
+        state.mode = match state.mode {
+            Mode::Incognito => return,
+            Mode::Synced => Mode::Avion,
+            Mode::Avion => Mode::Synced,
+        };
+        let mode = state.mode;
+        self.feed(client, Event::SetMode(mode));
+    }
+
+    fn read_def(&mut self, client: usize, number: usize) {
+        let Some(machine) = &self.clients[client].machine else { return };
+        if let Some((ids, _, _)) = machine.list(&def(number)) {
+            self.read(client, ids);
+        }
+    }
+
+    fn query(&mut self, client: usize, size: u8) {
+        if self.clients[client].machine.is_none() {
+            return;
+        }
+        let schema = schema::schema();
+        let class = schema.class("Doc").expect("a class");
+        let predicate = Predicate::new(class, "size", ">=", Value::from(i64::from(size)));
+        let state = &mut self.clients[client];
+        state.last_ticket += 2;
+        let ticket = state.last_ticket;
+        state.awaited.insert(ticket);
+        let predicates = vec![predicate.expect("a query")];
+        self.feed(client, Event::Query { ticket, class: class.name().clone(), predicates });
+    }
+
+    /// Damages a record of a closed client.
+    fn damage(&mut self, client: usize, record: u8, how: u8) {
+        let state = &mut self.clients[client];
+        if state.machine.is_some() || state.setup.incognito {
+            return;
+        }
+        let name = state.store_name();
+        let mut was_damaged = false;
+        state.device.tamper(&name, |records| {
+            let keys: Vec<_> =
+                records.keys().filter(|(table, _)| *table != Table::Journal).copied().collect();
+            if keys.len() < 2 {
+                return;
+            }
+            was_damaged = true;
+            let victim = keys[usize::from(record) % keys.len()];
+            let other = keys[(usize::from(record) + 1) % keys.len()];
+            match how {
+                0 => {
+                    let bytes = records.get_mut(&victim).expect("a record");
+                    let middle = bytes.len() / 2;
+                    bytes[middle] ^= 0x10;
+                }
+                1 => records.get_mut(&victim).expect("a record").truncate(20),
+                2 => drop(records.remove(&victim)),
+                _ => {
+                    let (a, b) = (records[&victim].clone(), records[&other].clone());
+                    records.insert(victim, b);
+                    records.insert(other, a);
+                }
+            }
+        });
+        state.was_damaged |= was_damaged;
+    }
+}

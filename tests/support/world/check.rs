@@ -1,0 +1,116 @@
+//! What must hold at every moment: R1, R2, and that no collection's `v` is ahead of its documents (R4, R7).
+
+use std::collections::BTreeMap;
+
+use escale::codec::Data;
+use escale::model::Def;
+use escale::session::{Collection, Memory, Stamp};
+use escale::sync::ReadRow;
+
+use super::World;
+use crate::support::schema::Key;
+use crate::support::server::Entry;
+
+impl World {
+    pub(super) fn check(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let Some(machine) = &client.machine else { return };
+        let memory = machine.memory();
+        memory.check_links();
+        let mut seen = BTreeMap::new();
+        for (key, document) in memory.documents() {
+            if let Some(before) = client.seen.get(key) {
+                assert!(document.at >= *before, "R1: {key:?} went from {before:?} back to {:?}", document.at);
+            }
+            seen.insert(key.clone(), document.at);
+        }
+        client.seen = seen;
+        self.check_not_ahead(number);
+    }
+
+    /// For each collection that is loaded up to `v`, every document is as the last write before `v` left it, or a
+    /// later one.
+    fn check_not_ahead(&self, number: usize) {
+        let memory = self.clients[number].machine.as_ref().expect("an open client").memory();
+        let (Some(epoch), era) = memory.epoch() else { return };
+        let history =
+            self.server.history(epoch).unwrap_or_else(|| panic!("an epoch of no server: {epoch:?}"));
+        let mut by_key: BTreeMap<&Key, Vec<&Entry>> = BTreeMap::new();
+        for entry in history {
+            by_key.entry(&entry.key).or_default().push(entry);
+        }
+        for (def, collection) in memory.collections() {
+            let v = collection.v(era);
+            if v == 0 {
+                continue;
+            }
+            for (key, entries) in by_key.iter().filter(|(key, _)| key.0 == *def.class()) {
+                self.check_member(number, memory, (def, collection), key, entries);
+            }
+            for pk in collection.set.keys() {
+                assert!(
+                    by_key.contains_key(&(def.class().clone(), pk.clone())),
+                    "R9: {def} holds {pk}, of nowhere"
+                );
+            }
+        }
+    }
+
+    fn check_member(
+        &self,
+        number: usize,
+        memory: &Memory,
+        (def, collection): (&Def, &Collection),
+        key: &Key,
+        entries: &[&Entry],
+    ) {
+        let era = memory.epoch().1;
+        let v = collection.v(era);
+        let Some(base) = entries.iter().rposition(|entry| entry.v < v) else { return };
+        let is_in = |entry: &&&Entry| entry.defs.contains(def);
+        let told = self.server.db.told;
+        let is_over = |entry: &&Entry| entry.max_life.is_some_and(|minutes| minutes * 60_000 <= told);
+        let tail = &entries[base..];
+        let place = || format!("client {number}, {def} at {v}, {key:?}, base {:?}", tail[0]);
+        match collection.set.member(&key.1) {
+            None => {
+                let may_be_out = tail.iter().any(|entry| !entry.defs.contains(def) || is_over(entry));
+                assert!(may_be_out, "R4: a document is missing: {}", place());
+            }
+            Some(member) => {
+                assert!(
+                    tail.iter().any(|e| is_in(&e)),
+                    "R4: a document is left over, {member:?}: {}",
+                    place()
+                );
+                let position = memory.doc_key(&key.0, &key.1).expect("a class of the schema");
+                let document = memory.document(&position).expect("R2");
+                let floor = Stamp::new(era, tail[0].v);
+                assert!(
+                    document.at >= floor || tail[0].defs.is_empty(),
+                    "R7: a document is behind, {:?}: {}",
+                    document.at,
+                    place()
+                );
+            }
+        }
+    }
+
+    /// What the application reads is what the server once wrote, byte for byte.
+    pub(super) fn check_rows(&self, number: usize, rows: &[ReadRow]) {
+        let machine = self.clients[number].machine.as_ref().expect("an open client");
+        let (epoch, _) = machine.memory().epoch();
+        for row in rows {
+            let is_of = |entries: &[Entry]| {
+                entries.iter().any(|entry| {
+                    entry.key.1 == row.pk
+                        && entry.v == row.v
+                        && Data::from_map(&entry.data).ok().as_ref() == Some(&row.data)
+                })
+            };
+            let current = epoch.and_then(|epoch| self.server.history(epoch));
+            let found = current.is_some_and(is_of) || self.server.histories().any(is_of);
+            assert!(found, "data that nobody wrote: {} at {}", row.pk, row.v);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A client: its device, its machine while it is open, and what the driver would remember for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::codec::Format;
+use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
+use escale::model::Def;
+use escale::rest::{AccountOptions, Damage, Limits, open_account};
+use escale::session::{DocKey, Memory, Stamp};
+use escale::store::conformance::block_on;
+use escale::store::{MemoryDevice, MemoryStore};
+use escale::sync::{Clock, Config, Event, Machine, Mode};
+
+use super::World;
+use crate::support::schema::schema;
+
+/// How a client is made, for good.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub number: usize,
+    pub incognito: bool,
+    pub format: Format,
+    pub has_live: bool,
+    /// Milliseconds that its own clock is ahead; as far behind where negative.
+    pub ahead_ms: i64,
+    pub limits: Limits,
+}
+
+impl Setup {
+    pub fn of(number: usize, incognito: bool, random: u64) -> Self {
+        Setup {
+            number,
+            incognito,
+            format: if random & 1 == 0 { Format::Msgpack } else { Format::Json },
+            has_live: random >> 1 & 3 != 0,
+            ahead_ms: [0, 0, 3_600_000, -86_400_000][(random >> 3 & 3) as usize],
+            limits: Limits {
+                log_bytes_min: [300, 2_000, 256 << 10][(random >> 5) as usize % 3],
+                sparse_pages: [2, 6, 64][(random >> 9) as usize % 3],
+            },
+        }
+    }
+}
+
+/// The client's side of a socket.
+#[derive(Clone, Debug, Default)]
+pub struct Socket {
+    pub number: u64,
+    /// Frames arrive in the order sent.
+    pub last_frame_at: u64,
+    /// What the server has registered.
+    pub registered: BTreeSet<Def>,
+    /// The server's side is still there.
+    pub is_up: bool,
+}
+
+pub struct Client {
+    pub setup: Setup,
+    pub device: MemoryDevice,
+    pub store: Option<MemoryStore>,
+    pub machine: Option<Machine>,
+    /// Counts its openings: what was on its way for an earlier one is lost.
+    pub life: u64,
+    pub mode: Mode,
+    pub mono_base: u64,
+    pub wake_at: Option<u64>,
+    pub socket: Option<Socket>,
+    pub sending: Option<u64>,
+    pub is_writing: bool,
+    pub fail_commits: u8,
+    pub fails_full: bool,
+    pub crash_in: Option<u8>,
+    pub network: bool,
+    pub last_ticket: u64,
+    pub awaited: BTreeSet<u64>,
+    /// For R1: the version last seen of each document that has stayed in memory since.
+    pub seen: BTreeMap<DocKey, Stamp>,
+    /// For R11: the store's name.
+    pub session: Option<String>,
+    /// The store was damaged on purpose: some checks do not hold for a store that lost its last record.
+    pub was_damaged: bool,
+    pub commits: u64,
+    pub sends: u64,
+}
+
+pub const ORG: &str = "org";
+
+impl Client {
+    pub fn new(setup: Setup) -> Self {
+        Client {
+            setup,
+            device: MemoryDevice::new(),
+            store: None,
+            machine: None,
+            life: 0,
+            mode: if setup.incognito { Mode::Incognito } else { Mode::Synced },
+            mono_base: 0,
+            wake_at: None,
+            socket: None,
+            sending: None,
+            is_writing: false,
+            fail_commits: 0,
+            fails_full: false,
+            crash_in: None,
+            network: true,
+            last_ticket: 0,
+            awaited: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            session: None,
+            was_damaged: false,
+            commits: 0,
+            sends: 0,
+        }
+    }
+
+    pub fn account(&self) -> String {
+        format!("account{}", self.setup.number)
+    }
+
+    pub fn store_name(&self) -> String {
+        store_name(ORG, &self.account())
+    }
+
+    pub fn clock(&self, now: u64) -> Clock {
+        Clock { wall_ms: now.saturating_add_signed(self.setup.ahead_ms), mono_ms: now - self.mono_base }
+    }
+
+    /// Opens the device, or another one of the same account.
+    pub fn open_device(
+        &self,
+        device: &MemoryDevice,
+        random: u64,
+    ) -> escale::Result<escale::rest::Account<MemoryStore>> {
+        let account = self.account();
+        let options =
+            AccountOptions { org: ORG, account: &account, by: WrapKind::Key, rounds: 0, create: true };
+        let x = [self.setup.number as u8 + 1; 32];
+        let derive = async |_| Ok(DerivedKey::from_bytes(x));
+        block_on(open_account(device, &options, schema(), derive, &mut SeededRandom::new(random)))
+    }
+}
+
+impl World {
+    /// Opens a client from what rests on its device.
+    pub fn open(&mut self, number: usize) {
+        self.who = number + 1;
+        let random = self.next();
+        let now = self.now;
+        let client = &mut self.clients[number];
+        if client.machine.is_some() {
+            return;
+        }
+        let config = Config {
+            mode: client.mode,
+            has_live: client.setup.has_live,
+            watches_silence: true,
+            has_token: false,
+        };
+        let source = Box::new(SeededRandom::new(random ^ 0xabcd));
+        let mut damage = Damage::default();
+        let machine = if client.setup.incognito {
+            let session = format!("incognito{random}");
+            Machine::new(config, Memory::new(schema()), None, damage, session, source)
+        } else {
+            let mut opened = client.open_device(&client.device, random).expect("a device that opens");
+            opened.rest.set_limits(client.setup.limits);
+            client.store = Some(opened.store);
+            damage = opened.damage;
+            Machine::new(config, opened.memory, Some(opened.rest), damage, String::new(), source)
+        };
+        assert!(client.was_damaged || !damage.any(), "R7: {damage:?} in a store that nobody damaged");
+        if !client.setup.incognito {
+            let session = machine.session().to_owned();
+            let before = client.session.replace(session.clone());
+            let same = before.is_none_or(|before| before == session);
+            assert!(same || client.was_damaged, "R11: the store's name changed");
+        }
+        client.machine = Some(machine);
+        client.life += 1;
+        client.mono_base = now - 1_000;
+        client.wake_at = None;
+        client.socket = None;
+        client.sending = None;
+        client.is_writing = false;
+        client.crash_in = None;
+        client.seen.clear();
+        client.awaited.clear();
+        self.note(format!("client {number} opens, {damage:?}"));
+        self.check(number);
+        self.feed(number, Event::Started);
+    }
+
+    /// The process ends: what is not at rest is lost, and what is on its way.
+    pub fn crash(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if client.machine.take().is_some() {
+            client.store = None;
+            client.socket = None;
+            client.life += 1;
+            self.note(format!("client {number} crashes"));
+        }
+    }
+
+    /// Brings an event to a client's machine, and carries its effects out.
+    pub fn feed(&mut self, number: usize, event: Event) {
+        let now = self.now;
+        self.who = number + 1;
+        let client = &mut self.clients[number];
+        let clock = client.clock(now);
+        let Some(machine) = &mut client.machine else { return };
+        let text = super::wire::brief(&event);
+        let effects = machine.handle(event, clock);
+        let life = client.life;
+        self.note(format!("client {number} < {text}"));
+        self.check(number);
+        for effect in effects {
+            let client = &mut self.clients[number];
+            if client.life != life {
+                return;
+            }
+            match &mut client.crash_in {
+                Some(0) => return self.crash(number),
+                Some(effects) => *effects -= 1,
+                None => {}
+            }
+            self.carry_out(number, effect);
+        }
+    }
+}

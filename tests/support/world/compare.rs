@@ -1,0 +1,181 @@
+//! R9: when everything has healed, each subscribed collection equals the server's, data included; and what rests on
+//! the device is what is in memory (R7).
+
+use std::collections::BTreeMap;
+
+use escale::codec::Data;
+use escale::model::{Def, Pk};
+use escale::session::{Content, Memory};
+use escale::store::conformance::block_on;
+use escale::store::{Device, Store, Table};
+use escale::sync::{Effect, Event, Machine, Mode, Phase, StorageState};
+
+use super::World;
+use super::client::Client;
+
+/// Long enough for a pull of everything and the longest delays.
+const HEALING_MS: u64 = 7 * 60_000;
+
+impl World {
+    /// Faults end, everybody is back, and time passes.
+    pub fn heal(&mut self) {
+        self.note("healing");
+        self.faults = super::Faults::default();
+        self.refusals = (0, 0);
+        self.finish_transactions();
+        self.server.set_back = 0;
+        for instance in &mut self.server.instances {
+            instance.ahead_ms = 0;
+        }
+        for number in 0..self.clients.len() {
+            self.clients[number].fail_commits = 0;
+            self.clients[number].crash_in = None;
+            self.open(number);
+            if self.clients[number].mode == Mode::Avion {
+                self.clients[number].mode = Mode::Synced;
+                self.feed(number, Event::SetMode(Mode::Synced));
+            }
+            self.set_network(number, true);
+        }
+        // Past the clocks that were ahead, and all that was late.
+        self.run_for(HEALING_MS);
+        // What is read for the first time may prove damaged: it is asked for again.
+        for number in 0..self.clients.len() {
+            let ids = self.clients[number].machine.as_ref().map(all_ids).unwrap_or_default();
+            self.read(number, ids);
+        }
+        self.run_for(HEALING_MS);
+        // Not on the edge of a minute, where a document's life may end in between.
+        self.run_until(self.now / 60_000 * 60_000 + 90_000);
+    }
+
+    pub fn compare(&mut self) {
+        for number in 0..self.clients.len() {
+            self.settle(number);
+            self.compare_documents(number);
+            self.compare_rest(number);
+        }
+    }
+
+    /// A pull may just be under way.
+    fn settle(&mut self, number: usize) {
+        for _ in 0..100 {
+            let client = &self.clients[number];
+            let machine = client.machine.as_ref().expect("an open client");
+            let is_at_rest = machine.memory().is_clean() && !machine.is_committing();
+            if is_at_rest && client.sending.is_none() {
+                return;
+            }
+            self.run_for(20);
+        }
+        panic!("client {number} never comes to rest");
+    }
+
+    pub fn compare_documents(&mut self, number: usize) {
+        let now = self.now;
+        let clock = self.clients[number].clock(now);
+        let machine = self.clients[number].machine.as_mut().expect("an open client");
+        let status = machine.status();
+        assert_eq!(status.phase, Phase::Live, "client {number} is healed: {status:?}");
+        assert!(
+            matches!(status.storage, StorageState::Ok | StorageState::None),
+            "client {number}: {status:?}"
+        );
+        let ids = all_ids(machine);
+        let wanted = ids.len();
+        let mut effects = machine.handle(Event::Read { ticket: 0, ids: ids.clone() }, clock);
+        let mut rows = None;
+        while rows.is_none() {
+            let mut events = Vec::new();
+            for effect in effects {
+                match effect {
+                    Effect::Answer { ticket: 0, rows: answered } => {
+                        rows = Some(answered.expect("a device that reads"))
+                    }
+                    Effect::ReadPages { ticket, keys } => {
+                        let store = self.clients[number].store.as_ref().expect("an open store");
+                        let pages = block_on(store.get(Table::Pages, &keys));
+                        events.push(Event::PagesRead { ticket, pages });
+                    }
+                    _ => {}
+                }
+            }
+            assert!(rows.is_some() || !events.is_empty(), "a read without an answer");
+            let machine = self.clients[number].machine.as_mut().expect("an open client");
+            effects = events.into_iter().flat_map(|event| machine.handle(event, clock)).collect();
+        }
+        let rows = rows.expect("answered");
+        assert_eq!(rows.len(), wanted, "client {number}: some data cannot be read");
+        let data: BTreeMap<u32, (Pk, u64, Data)> =
+            rows.into_iter().map(|row| (row.id, (row.pk, row.v, row.data))).collect();
+        let machine = self.clients[number].machine.as_ref().expect("an open client");
+        for (def, collection) in machine.memory().collections() {
+            let (ids, ready, _) = machine.list(def).expect("subscribed");
+            assert!(ready && collection.load.is_none(), "R9: client {number}, {def} is loaded");
+            let found: BTreeMap<&Pk, (u64, &Data)> =
+                ids.iter().map(|id| &data[id]).map(|(pk, v, data)| (pk, (*v, data))).collect();
+            let living: Vec<(&Pk, u64, Data)> = self
+                .server
+                .db
+                .members(def, now)
+                .map(|(key, stored)| (&key.1, stored.v, Data::from_map(&stored.data).expect("data")))
+                .collect();
+            let wanted: BTreeMap<&Pk, (u64, &Data)> =
+                living.iter().map(|(pk, v, data)| (*pk, (*v, data))).collect();
+            assert_eq!(found, wanted, "R9: client {number}, {def}");
+        }
+    }
+
+    /// What rests, opened again, is what is in memory; and no record is left over.
+    pub fn compare_rest(&mut self, number: usize) {
+        let client = &self.clients[number];
+        let machine = client.machine.as_ref().expect("an open client");
+        if client.setup.incognito {
+            return assert_eq!(client.commits, 0, "incognito wrote");
+        }
+        let copy = client.device.snapshot();
+        let opened = client.open_device(&copy, 99).expect("a device that opens");
+        assert!(!opened.damage.any(), "R7: {:?}", opened.damage);
+        assert_eq!(
+            state(&opened.memory),
+            state(machine.memory()),
+            "R7: client {number} at rest and in memory"
+        );
+        drop(opened.store);
+        let (pages, _) = machine.rest().expect("a device").page_counts();
+        let found = count(client, Table::Pages);
+        assert_eq!(found, pages, "client {number}: pages on the device, and pages in use");
+    }
+}
+
+fn count(client: &Client, table: Table) -> usize {
+    let copy = client.device.snapshot();
+    let store = block_on(copy.open(&client.store_name(), false)).expect("open").expect("there");
+    block_on(store.scan(table, None, usize::MAX)).expect("scan").len()
+}
+
+/// The ids of every document that is not hidden.
+fn all_ids(machine: &Machine) -> Vec<u32> {
+    let mut ids: Vec<u32> = machine
+        .memory()
+        .collections()
+        .flat_map(|(def, _)| machine.list(def).map(|(ids, _, _)| ids).unwrap_or_default())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Everything of a memory that must rest.
+fn state(memory: &Memory) -> (String, BTreeMap<String, String>, BTreeMap<Def, String>) {
+    let documents = memory.documents().map(|(key, d)| {
+        let is_here = matches!(d.content, Content::Resident(_));
+        (format!("{key:?}"), format!("{:?} {:?} {:?} {:?} {is_here}", d.at, d.max_life, d.rest, d.defs))
+    });
+    let collections = memory.collections().map(|(def, c)| {
+        let members: BTreeMap<_, _> = c.set.members().collect();
+        let marks: BTreeMap<_, _> = c.set.marks().collect();
+        (def.clone(), format!("{:?} {} {:?} {members:?} {marks:?}", c.set.v(), c.ready, c.load))
+    });
+    (format!("{:?}", memory.epoch()), documents.collect(), collections.collect())
+}

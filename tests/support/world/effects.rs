@@ -1,0 +1,127 @@
+//! The driver's part: carrying a machine's effects out, and holding it to its promises.
+
+use escale::codec::encode;
+use escale::sync::{Effect, Event, Mode, Refusal};
+use escale::{Code, Error};
+
+use super::World;
+use super::client::Socket;
+use super::wire::Job;
+
+/// Milliseconds after which the driver gives a request up.
+const REQUEST_TIMEOUT_MS: u64 = 60_000;
+
+impl World {
+    pub(super) fn carry_out(&mut self, client: usize, effect: Effect) {
+        let life = self.clients[client].life;
+        let mode = self.clients[client].mode;
+        match effect {
+            Effect::Send { number, request, .. } => {
+                assert_ne!(mode, Mode::Avion, "a request in avion");
+                self.note(format!("client {client} > request {number} {:?}", request.subs));
+                let format = self.clients[client].setup.format;
+                let bytes = encode(format, &request).expect("a request");
+                let state = &mut self.clients[client];
+                assert_eq!(state.sending.replace(number), None, "R5: two requests in flight");
+                state.sends += 1;
+                self.send(client, number, bytes);
+            }
+            Effect::CancelSend(number) => {
+                self.clients[client].sending.take_if(|sending| *sending == number);
+            }
+            Effect::OpenSocket(socket) => {
+                assert_ne!(mode, Mode::Avion, "a socket in avion");
+                let is_up = self.clients[client].network && !self.chance(self.faults.loss);
+                self.clients[client].socket = Some(Socket { number: socket, is_up, ..Socket::default() });
+                let at = self.now + self.delay();
+                if is_up {
+                    self.at(at, Job::SocketOpened { client, life, socket });
+                } else {
+                    self.at(at, Job::SocketClosed { client, life, socket });
+                }
+            }
+            Effect::Say { socket, request } => {
+                assert_ne!(mode, Mode::Avion, "a word in avion");
+                let at = self.now + self.delay();
+                self.at(at, Job::Said { client, life, socket, subs: request.subs });
+            }
+            Effect::CloseSocket(socket) => {
+                self.clients[client].socket.take_if(|s| s.number == socket);
+            }
+            Effect::AskToken { .. } => panic!("this server asks for no token"),
+            Effect::Commit(batch) => {
+                assert_ne!(mode, Mode::Incognito, "a write in incognito");
+                let state = &mut self.clients[client];
+                assert!(!std::mem::replace(&mut state.is_writing, true), "two batches in flight");
+                state.commits += 1;
+                let fails = state.fail_commits.checked_sub(1).map(|left| state.fail_commits = left).is_some();
+                let code = if state.fails_full { Code::StorageFull } else { Code::StorageFailed };
+                self.note(format!(
+                    "client {client} > commit {} puts, {} deletes{}",
+                    batch.puts.len(),
+                    batch.deletes.len(),
+                    if fails { ", which fails" } else { "" }
+                ));
+                let at = self.now + self.below(50);
+                if fails {
+                    let result = Err(Error::new(code, "the device of the model"));
+                    self.at(at, Job::Written { client, life, result });
+                } else {
+                    self.at(at, Job::Write { client, life, batch });
+                }
+            }
+            Effect::ReadPages { ticket, keys } => {
+                assert_ne!(mode, Mode::Incognito, "a read in incognito");
+                let at = self.now + self.below(30);
+                self.at(at, Job::Pages { client, life, ticket, keys });
+            }
+            Effect::Answer { ticket, rows } => {
+                assert!(self.clients[client].awaited.remove(&ticket), "an answer that nobody awaits");
+                self.check_rows(client, &rows.expect("a device that reads"));
+            }
+            Effect::Matched { ticket, ids } => {
+                assert!(self.clients[client].awaited.remove(&ticket), "an answer that nobody awaits");
+                ids.expect("a device that reads");
+            }
+            Effect::WakeAt(mono) => {
+                let at = mono.map(|mono| mono + self.clients[client].mono_base);
+                self.clients[client].wake_at = at;
+                if let Some(at) = at {
+                    assert!(at > self.now, "a wish to be woken in the past");
+                    self.at(at, Job::Wake { client, life });
+                }
+            }
+            Effect::Changed { .. } | Effect::StatusChanged => {}
+        }
+    }
+
+    fn send(&mut self, client: usize, number: u64, bytes: Vec<u8>) {
+        let life = self.clients[client].life;
+        let refused = |code| Err(Refusal::from(Error::new(code, "no answer")));
+        if !self.clients[client].network {
+            let job = Job::Reply { client, life, number, bytes: refused(Code::Offline) };
+            return self.at(self.now + 1, job);
+        }
+        let late = Job::Reply { client, life, number, bytes: refused(Code::Timeout) };
+        self.at(self.now + REQUEST_TIMEOUT_MS, late);
+        if self.chance(self.faults.loss) {
+            return;
+        }
+        if self.chance(self.faults.twice) {
+            let at = self.now + self.delay();
+            self.at(at, Job::Request { client, life, number, bytes: bytes.clone() });
+        }
+        let at = self.now + self.delay();
+        self.at(at, Job::Request { client, life, number, bytes });
+    }
+
+    /// The application reads documents.
+    pub(super) fn read(&mut self, client: usize, ids: Vec<u32>) -> u64 {
+        let state = &mut self.clients[client];
+        state.last_ticket += 2;
+        let ticket = state.last_ticket;
+        state.awaited.insert(ticket);
+        self.feed(client, Event::Read { ticket, ids });
+        ticket
+    }
+}

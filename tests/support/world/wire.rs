@@ -1,0 +1,324 @@
+//! What is on its way between clients, server and devices.
+
+use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::model::Def;
+use escale::store::conformance::block_on;
+use escale::store::{Batch, RecordKey, Store, Table};
+use escale::sync::{Event, Refusal};
+use escale::{Code, Error};
+
+use super::World;
+use super::client::Socket;
+use crate::support::server::Committed;
+
+const BYTES_MAX: usize = 32 << 20;
+
+/// Something that arrives later. `life` is the client's opening that it belongs to.
+pub enum Job {
+    /// A request reaches the server, which reads its clock.
+    Request {
+        client: usize,
+        life: u64,
+        number: u64,
+        bytes: Vec<u8>,
+    },
+    /// The server opens its snapshot and answers.
+    Answer {
+        client: usize,
+        life: u64,
+        number: u64,
+        request: SyncRequest,
+        told: u64,
+    },
+    Reply {
+        client: usize,
+        life: u64,
+        number: u64,
+        bytes: Result<Vec<u8>, Refusal>,
+    },
+    SocketOpened {
+        client: usize,
+        life: u64,
+        socket: u64,
+    },
+    SocketClosed {
+        client: usize,
+        life: u64,
+        socket: u64,
+    },
+    /// The server hears what is said on a socket.
+    Said {
+        client: usize,
+        life: u64,
+        socket: u64,
+        subs: Vec<Def>,
+    },
+    Frame {
+        client: usize,
+        life: u64,
+        socket: u64,
+        bytes: Vec<u8>,
+    },
+    /// The server says that it lives.
+    Alive {
+        client: usize,
+        life: u64,
+        socket: u64,
+    },
+    /// A batch reaches the device.
+    Write {
+        client: usize,
+        life: u64,
+        batch: Batch,
+    },
+    Written {
+        client: usize,
+        life: u64,
+        result: escale::Result<()>,
+    },
+    Pages {
+        client: usize,
+        life: u64,
+        ticket: u64,
+        keys: Vec<RecordKey>,
+    },
+    PagesRead {
+        client: usize,
+        life: u64,
+        ticket: u64,
+        pages: Vec<Option<Vec<u8>>>,
+    },
+    Wake {
+        client: usize,
+        life: u64,
+    },
+    /// A transaction of the server commits.
+    Commit {
+        transaction: u64,
+    },
+}
+
+impl Job {
+    /// The client that it concerns.
+    pub fn client(&self) -> Option<usize> {
+        match self {
+            Job::Request { client, .. }
+            | Job::Answer { client, .. }
+            | Job::Reply { client, .. }
+            | Job::SocketOpened { client, .. }
+            | Job::SocketClosed { client, .. }
+            | Job::Said { client, .. }
+            | Job::Frame { client, .. }
+            | Job::Alive { client, .. }
+            | Job::Write { client, .. }
+            | Job::Written { client, .. }
+            | Job::Pages { client, .. }
+            | Job::PagesRead { client, .. }
+            | Job::Wake { client, .. } => Some(*client),
+            Job::Commit { .. } => None,
+        }
+    }
+}
+
+/// An event in a few words.
+pub fn brief(event: &Event) -> String {
+    let mut text = match event {
+        Event::Replied { number, reply: Ok(reply) } => {
+            format!(
+                "reply {number} now {} epoch {} {:?}",
+                reply.now % 1_000_000,
+                reply.epoch.ms() % 1_000_000,
+                reply.parts
+            )
+        }
+        Event::Frame { frame: Ok(ServerFrame::Parts(parts)), .. } => format!("pushed {:?}", parts.parts),
+        Event::PagesRead { ticket, pages } => {
+            format!("pages {ticket}: {}", pages.as_ref().map_or(0, |pages| pages.iter().flatten().count()))
+        }
+        other => format!("{other:?}"),
+    };
+    text.truncate(text.char_indices().nth(900).map_or(text.len(), |(at, _)| at));
+    text
+}
+
+impl World {
+    fn is_current(&self, client: usize, life: u64) -> bool {
+        self.clients[client].life == life && self.clients[client].machine.is_some()
+    }
+
+    /// Milliseconds that a message takes.
+    pub(super) fn delay(&mut self) -> u64 {
+        if self.chance(self.faults.late) { 200 + self.below(8_000) } else { 1 + self.below(60) }
+    }
+
+    pub(super) fn socket(&mut self, client: usize, life: u64, socket: u64) -> Option<&mut Socket> {
+        let client = &mut self.clients[client];
+        client.socket.as_mut().filter(|s| client.life == life && s.number == socket && s.is_up)
+    }
+
+    pub(super) fn carry(&mut self, job: Job) {
+        match job {
+            Job::Request { client, life, number, bytes } => self.request(client, life, number, &bytes),
+            Job::Answer { client, life, number, request, told } => {
+                let reply = self.server.reply(&request, told);
+                self.send_reply(client, life, number, &reply);
+            }
+            Job::Reply { client, life, number, bytes } => {
+                if self.is_current(client, life) {
+                    let format = self.clients[client].setup.format;
+                    let reply = bytes.and_then(|bytes| Ok(decode(format, &bytes, BYTES_MAX)?));
+                    self.clients[client].sending.take_if(|sending| *sending == number);
+                    self.feed(client, Event::Replied { number, reply });
+                }
+            }
+            Job::SocketOpened { client, life, socket } => {
+                if self.socket(client, life, socket).is_some() {
+                    self.at(self.now + 5_000, Job::Alive { client, life, socket });
+                    self.feed(client, Event::SocketOpened { socket });
+                }
+            }
+            Job::SocketClosed { client, life, socket } => {
+                if self.is_current(client, life) {
+                    self.clients[client].socket.take_if(|s| s.number == socket);
+                    self.feed(client, Event::SocketClosed { socket, code: 1006 });
+                }
+            }
+            Job::Said { client, life, socket, subs } => {
+                if let Some(socket) = self.socket(client, life, socket) {
+                    socket.registered = subs.iter().cloned().collect();
+                    let number = socket.number;
+                    self.send_frame(client, number, &ServerFrame::Live { live: subs, refused: Vec::new() });
+                }
+            }
+            Job::Frame { client, life, socket, bytes } => {
+                if self.socket(client, life, socket).is_some() {
+                    let frame = decode(self.clients[client].setup.format, &bytes, BYTES_MAX);
+                    self.feed(client, Event::Frame { socket, frame });
+                }
+            }
+            Job::Alive { client, life, socket } => {
+                if self.socket(client, life, socket).is_some() {
+                    self.send_frame(client, socket, &ServerFrame::Alive);
+                    self.at(self.now + 10_000, Job::Alive { client, life, socket });
+                }
+            }
+            Job::Write { client, life, batch } => {
+                if self.is_current(client, life) {
+                    let store = self.clients[client].store.as_ref().expect("an open store");
+                    let result = block_on(store.commit(batch));
+                    let at = self.now + self.below(30);
+                    self.at(at, Job::Written { client, life, result });
+                }
+            }
+            Job::Written { client, life, result } => {
+                if self.is_current(client, life) {
+                    self.clients[client].is_writing = false;
+                    self.feed(client, Event::Committed(result));
+                }
+            }
+            Job::Pages { client, life, ticket, keys } => {
+                if self.is_current(client, life) {
+                    let store = self.clients[client].store.as_ref().expect("an open store");
+                    let pages = block_on(store.get(Table::Pages, &keys)).expect("an open store");
+                    let at = self.now + self.below(30);
+                    self.at(at, Job::PagesRead { client, life, ticket, pages });
+                }
+            }
+            Job::PagesRead { client, life, ticket, pages } => {
+                if self.is_current(client, life) {
+                    self.feed(client, Event::PagesRead { ticket, pages: Ok(pages) });
+                }
+            }
+            Job::Wake { client, life } => {
+                let is_due = self.clients[client].wake_at.is_some_and(|at| at <= self.now);
+                if self.is_current(client, life) && is_due {
+                    self.clients[client].wake_at = None;
+                    self.feed(client, Event::Woke);
+                }
+            }
+            Job::Commit { transaction } => {
+                if let Some(committed) = self.server.commit(transaction, self.now) {
+                    self.tell(&committed);
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, client: usize, life: u64, number: u64, bytes: &[u8]) {
+        let format = self.clients[client].setup.format;
+        let request: SyncRequest = decode(format, bytes, BYTES_MAX).expect("a request of the protocol");
+        if let Some(refusal) = self.refusal() {
+            let at = self.now + self.delay();
+            return self.at(at, Job::Reply { client, life, number, bytes: Err(refusal) });
+        }
+        let instance = self.below(8) as usize;
+        let told = self.server.tell_now(instance, self.now);
+        let at = self.now + self.below(400);
+        self.at(at, Job::Answer { client, life, number, request, told });
+    }
+
+    fn refusal(&mut self) -> Option<Refusal> {
+        let (count, how) = &mut self.refusals;
+        *count = count.checked_sub(1)?;
+        let (code, retry_after_ms) = match how {
+            0 => (Code::Unavailable, Some(2_000)),
+            1 => (Code::TooMany, Some(500)),
+            2 => (Code::TooLarge, None),
+            3 => (Code::ServerError, None),
+            4 => (Code::Malformed, None),
+            _ => (Code::Timeout, None),
+        };
+        Some(Refusal { error: Error::new(code, "refused by the model"), retry_after_ms })
+    }
+
+    fn send_reply(&mut self, client: usize, life: u64, number: u64, reply: &SyncReply) {
+        if self.chance(self.faults.loss) || !self.clients[client].network {
+            return;
+        }
+        let bytes = encode(self.clients[client].setup.format, reply).expect("a reply");
+        if self.chance(self.faults.twice) {
+            let at = self.now + self.delay();
+            self.at(at, Job::Reply { client, life, number, bytes: Ok(bytes.clone()) });
+        }
+        let at = self.now + self.delay();
+        self.at(at, Job::Reply { client, life, number, bytes: Ok(bytes) });
+    }
+
+    /// Sends a frame: frames are delayed, never reordered, lost only with their socket.
+    pub(super) fn send_frame(&mut self, client: usize, socket: u64, frame: &ServerFrame) {
+        let format: Format = self.clients[client].setup.format;
+        let bytes = encode(format, frame).expect("a frame");
+        let at = self.now + self.delay();
+        let life = self.clients[client].life;
+        if let Some(socket) = self.socket(client, life, socket) {
+            socket.last_frame_at = socket.last_frame_at.max(at);
+            let (at, socket) = (socket.last_frame_at, socket.number);
+            self.at(at, Job::Frame { client, life, socket, bytes });
+        }
+    }
+
+    /// The server tells those concerned of a commit.
+    fn tell(&mut self, committed: &Committed) {
+        for client in 0..self.clients.len() {
+            self.who = client + 1;
+            let Some(socket) = self.clients[client].socket.as_ref().filter(|s| s.is_up) else { continue };
+            let concerned = committed.defs.iter().filter(|def| socket.registered.contains(def));
+            let defs: Vec<Def> = concerned.cloned().collect();
+            let number = socket.number;
+            if defs.is_empty() {
+                continue;
+            }
+            let frame = if self.pushes {
+                let instance = self.below(8) as usize;
+                let told = self.server.tell_now(instance, self.now);
+                ServerFrame::Parts(self.server.push(&committed.keys, &defs, told))
+            } else {
+                ServerFrame::Hints(defs.into_iter().map(|def| (def, committed.v)).collect())
+            };
+            self.send_frame(client, number, &frame);
+            if self.chance(self.faults.twice) {
+                self.send_frame(client, number, &frame);
+            }
+        }
+    }
+}
