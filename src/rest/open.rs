@@ -1,6 +1,6 @@
 //! Opening: from the state records to the memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::pages::Pages;
@@ -13,6 +13,9 @@ use crate::store::{RecordKey, Store, Table};
 
 /// Records read in one go.
 const SCAN_RECORDS: usize = 256;
+
+/// Pages read in one go, for their names only.
+const SCAN_PAGES: usize = 64;
 
 /// Page numbers skipped after damage: those that a lost record may have used are not used again.
 const SKIPPED_PAGES: u64 = 1 << 20;
@@ -49,7 +52,7 @@ pub struct Opened {
 pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session: String) -> Result<Opened> {
     let mut records: BTreeMap<u64, StateRecord> = BTreeMap::new();
     let mut sizes: HashMap<u64, usize> = HashMap::new();
-    let mut strays: Vec<RecordKey> = Vec::new();
+    let mut strays: Vec<(Table, RecordKey)> = Vec::new();
     let mut after = None;
     loop {
         let found = store.scan(Table::State, after, SCAN_RECORDS).await?;
@@ -61,14 +64,15 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
                     sizes.insert(record.number, sealed.len());
                     records.insert(record.number, record);
                 }
-                Err(_) => strays.push(key),
+                Err(_) => strays.push((Table::State, key)),
             }
         }
     }
     let mut damage = Damage { records: strays.len() as u64, documents: 0 };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
-    strays.extend(records.keys().filter(|n| **n < base).map(|n| keys.record_key(Table::State, *n)));
+    let earlier = records.keys().filter(|number| **number < base);
+    strays.extend(earlier.map(|number| (Table::State, keys.record_key(Table::State, *number))));
     records.retain(|number, _| *number >= base);
     let last = records.keys().next_back().copied();
     let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
@@ -99,7 +103,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     if damage.records > 0 {
         memory.restart_all();
         // A checkpoint is due at once, and it deletes what cannot be read.
-        strays.extend(last.map(|last| keys.record_key(Table::State, last)));
+        strays.extend(last.map(|last| (Table::State, keys.record_key(Table::State, last))));
     }
     damage.documents = missing.documents;
     let skipped = if damage.records > 0 { SKIPPED_PAGES } else { 0 };
@@ -108,6 +112,9 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         if let Some(place) = document.rest {
             pages.occupy(place);
         }
+    }
+    if damage.records > 0 {
+        strays.extend(unused_pages(store, &keys, &pages).await?);
     }
     let rest = Rest {
         keys,
@@ -122,6 +129,26 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         limits: Limits::default(),
     };
     Ok(Opened { memory, rest, damage })
+}
+
+/// Pages that no document rests in: the records that knew them are lost, and nothing else would ever delete them.
+async fn unused_pages<S: Store>(
+    store: &S,
+    keys: &StoreKeys,
+    pages: &Pages,
+) -> Result<Vec<(Table, RecordKey)>> {
+    let used: HashSet<RecordKey> =
+        pages.numbers().map(|number| keys.record_key(Table::Pages, number)).collect();
+    let mut unused = Vec::new();
+    let mut after = None;
+    loop {
+        let found = store.scan(Table::Pages, after, SCAN_PAGES).await?;
+        let Some((last, _)) = found.last() else { return Ok(unused) };
+        after = Some(*last);
+        unused.extend(
+            found.into_iter().filter(|(key, _)| !used.contains(key)).map(|(key, _)| (Table::Pages, key)),
+        );
+    }
 }
 
 fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> {

@@ -53,6 +53,11 @@ impl Pages {
         empty
     }
 
+    /// The pages that hold a document.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.pages.keys().copied()
+    }
+
     /// How many pages hold a document.
     pub fn len(&self) -> usize {
         self.pages.len()

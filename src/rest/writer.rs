@@ -26,8 +26,8 @@ pub struct Rest {
     pub(super) log_bytes: usize,
     pub(super) checkpoint_bytes: usize,
     pub(super) pages: Pages,
-    /// Records that were found damaged: deleted with the next checkpoint, which is due at once.
-    pub(super) strays: Vec<RecordKey>,
+    /// Records found damaged or without use: deleted with the next checkpoint, which is due at once.
+    pub(super) strays: Vec<(Table, RecordKey)>,
     pub(super) limits: Limits,
 }
 
@@ -210,8 +210,9 @@ impl Rest {
             batch.puts.push((Table::State, key, sealed));
         }
         if is_checkpoint {
-            let old = (self.base..first).map(|number| self.keys.record_key(Table::State, number));
-            batch.deletes.extend(old.chain(self.strays.iter().copied()).map(|key| (Table::State, key)));
+            let old =
+                (self.base..first).map(|number| (Table::State, self.keys.record_key(Table::State, number)));
+            batch.deletes.extend(old.chain(self.strays.iter().copied()));
         }
         Ok(Receipt {
             dirty: Dirty::default(),
