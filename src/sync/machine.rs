@@ -133,6 +133,11 @@ impl Machine {
                 self.faults.remove(&def);
                 self.lost_collections.remove(&def);
                 self.memory.unsubscribe(&def);
+                if self.has_nothing_to_do() {
+                    // No request will ever tell that the server is back.
+                    self.pull.failing = false;
+                    self.error.take_if(|error| error.code().is_retryable());
+                }
                 Ok(())
             }
             Event::Replied { number, reply } => self.replied(number, reply),
@@ -263,6 +268,10 @@ impl Machine {
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
         self.mode != Mode::Avion && self.network && !self.waits_for_token
+    }
+
+    fn has_nothing_to_do(&self) -> bool {
+        self.memory.collections().next().is_none()
     }
 
     /// What is due after an event: nothing here depends on which event it was.
@@ -473,10 +482,10 @@ impl Machine {
         if self.waits_for_token && self.error.is_some() {
             return Phase::Paused;
         }
-        if self.pull.failing || !self.network {
+        let nothing_to_do = self.has_nothing_to_do();
+        if (self.pull.failing && !nothing_to_do) || !self.network {
             return Phase::Offline;
         }
-        let nothing_to_do = self.memory.collections().next().is_none();
         if !self.pull.answered && !nothing_to_do {
             return Phase::Opening;
         }
