@@ -17,6 +17,13 @@ pub(super) struct InFlight {
     pub repairs: BTreeSet<Def>,
 }
 
+impl InFlight {
+    /// What was asked in an earlier epoch is dropped, but for what asked for everything (R5, R8).
+    pub fn forget_earlier_epoch(&mut self) {
+        self.asked.retain(|_, asked| asked.since == 0 && !asked.cursor);
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub since: Version,
@@ -73,6 +80,13 @@ impl Pull {
         self.needed.remove(def);
         if let Some(request) = &mut self.in_flight {
             request.asked.remove(def);
+        }
+    }
+
+    /// A later epoch was met on the socket: the same for the request in flight.
+    pub fn forget_earlier_epoch(&mut self) {
+        if let Some(request) = &mut self.in_flight {
+            request.forget_earlier_epoch();
         }
     }
 

@@ -45,8 +45,7 @@ impl Machine {
                 let error = Error::new(Code::ServerError, "the server answers from an earlier epoch");
                 return self.refused(error.into());
             }
-            // What was asked in the earlier epoch is dropped, but for what asked for everything.
-            EpochChange::Later => request.asked.retain(|_, asked| asked.since == 0 && !asked.cursor),
+            EpochChange::Later => request.forget_earlier_epoch(),
         }
         self.pull.answered = true;
         let era = self.memory.epoch().1;
@@ -107,6 +106,7 @@ impl Machine {
             self.server_now = Some((now, self.clock.mono_ms));
         }
         if change == EpochChange::Later {
+            self.pull.forget_earlier_epoch();
             self.need_all();
         }
         change
