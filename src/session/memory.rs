@@ -110,6 +110,9 @@ impl Memory {
     pub fn unsubscribe(&mut self, def: &Def) -> bool {
         let Some(collection) = self.collections.get(def) else { return false };
         let keys: Vec<Pk> = collection.set.keys().cloned().collect();
+        // Subscribed again before the next batch, nothing of this subscription may be left at rest.
+        let marks: Vec<Pk> = collection.set.marks().map(|(pk, _)| pk.clone()).collect();
+        self.dirty.links.extend(marks.into_iter().map(|pk| (def.clone(), pk)));
         for pk in keys {
             self.drop_link(def, &pk);
         }
