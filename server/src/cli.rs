@@ -135,6 +135,7 @@ async fn serve(args: ServeArgs) -> Result<()> {
         skew_ms: args.data.skew,
         retention_days: args.data.retention,
         page_bytes: args.page_bytes,
+        ..Settings::default()
     };
     let tokens = match args.tokens {
         Some(path) => Tokens::from_file(path)?,

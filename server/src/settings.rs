@@ -1,5 +1,7 @@
 //! What an instance is told: DELTA, skew, retention, the size of pages.
 
+use std::time::Duration;
+
 use escale::limits::PAGE_BYTES;
 use escale::{Code, Error, Result};
 
@@ -18,11 +20,14 @@ pub struct Settings {
     pub retention_days: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
+    /// How long a reply waits for its turn to write its `now` down. Without a turn it tells an earlier one, which
+    /// is always safe: the session then asks again for a little more.
+    pub tell_wait: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { delta_ms: 2_000, skew_ms: 0, retention_days: 365, page_bytes: PAGE_BYTES }
+        Settings { delta_ms: 2_000, skew_ms: 0, retention_days: 365, page_bytes: PAGE_BYTES, tell_wait: Duration::from_millis(250) }
     }
 }
 

@@ -11,8 +11,6 @@
 //! snapshot holds it; one that began after is stamped at least `told` - skew, that is `now` - WRITE_MS_MAX - skew,
 //! and DELTA is at least that much (`Settings::check`).
 
-use std::time::Duration;
-
 use escale::limits::VERSION_MAX;
 use escale::model::Version;
 use escale::{Code, Error, Result};
@@ -20,10 +18,6 @@ use escale::{Code, Error, Result};
 use super::Engine;
 use crate::provider::State;
 use crate::settings::WRITE_MS_MAX;
-
-/// How long a reply waits for its turn to write `told` down. Without a turn it tells an earlier `now`, which is
-/// always safe: the session then asks again for a little more.
-const TELL_WAIT: Duration = Duration::from_millis(250);
 
 impl Engine {
     /// The `now` of a reply, to be read before its snapshot is opened.
@@ -45,7 +39,7 @@ impl Engine {
     }
 
     fn write_told(&self, wanted: Version) -> Result<Version> {
-        let mut tx = self.provider.write(TELL_WAIT)?;
+        let mut tx = self.provider.write(self.settings.tell_wait)?;
         let mut state = tx.state()?;
         let told = wanted.max(state.highest);
         if told > state.told {

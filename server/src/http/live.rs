@@ -16,12 +16,6 @@ use super::serve::{Peer, Server, stopped};
 /// Bytes of a message or frame: 1,000 defs of the longest names fit.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// How long the first message may take to arrive.
-const FIRST_MAX: Duration = Duration::from_secs(10);
-
-/// How often a sign of life is sent; sessions expect one every 10 s.
-const ALIVE_EVERY: Duration = Duration::from_secs(8);
-
 /// How long a frame may take to leave: a reader slower than this is given up.
 const SEND_MAX: Duration = Duration::from_secs(10);
 
@@ -96,7 +90,7 @@ pub(super) async fn serve(server: Arc<Server>, org: String, peer: Peer, token: O
 
 impl Live {
     async fn run(&mut self, peer: Peer) -> Result<(), Closing> {
-        let Ok(first) = timeout(FIRST_MAX, self.receive()).await else {
+        let Ok(first) = timeout(self.server.first_max, self.receive()).await else {
             return Err(Closing::new(CLOSE_POLICY, Code::Timeout.as_str()));
         };
         let Some(first) = first? else { return Ok(()) };
@@ -109,7 +103,7 @@ impl Live {
         let mut seat = self.server.hub.join(&self.org);
         self.register(&mut seat, first).await?;
 
-        let mut alive = tokio::time::interval(ALIVE_EVERY);
+        let mut alive = tokio::time::interval(self.server.alive_every);
         alive.reset();
         let mut stop = self.server.stop.subscribe();
         loop {

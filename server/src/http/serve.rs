@@ -36,8 +36,10 @@ pub struct ServeOptions {
     pub tokens: Tokens,
     /// Which pages may call.
     pub origins: Origins,
-    /// How long a request's header may take to arrive.
+    /// How long a request's header, or a socket's first message, may take to arrive.
     pub header_max: Duration,
+    /// How often a socket is sent a sign of life; sessions expect one every 10 s.
+    pub alive_every: Duration,
     /// Connections open at once; more wait.
     pub connections_max: usize,
     /// Requests under way at once, for each account (or address, where there are no tokens) and in all.
@@ -56,6 +58,7 @@ impl ServeOptions {
             tokens: Tokens::none(),
             origins: Origins::default(),
             header_max: Duration::from_secs(10),
+            alive_every: Duration::from_secs(8),
             connections_max: 2_048,
             requests_max: (32, 128),
             sockets_max: (128, 8_192),
@@ -72,6 +75,8 @@ pub(super) struct Server {
     pub engine: Arc<Engine>,
     pub tokens: Tokens,
     pub origins: Origins,
+    pub first_max: Duration,
+    pub alive_every: Duration,
     pub hub: Arc<Hub>,
     pub requests: Arc<Gate>,
     pub sockets: Arc<Gate>,
@@ -97,6 +102,8 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         engine: Arc::clone(&options.engine),
         tokens: options.tokens,
         origins: options.origins,
+        first_max: options.header_max,
+        alive_every: options.alive_every,
         hub: Arc::clone(&hub),
         requests: Gate::new(options.requests_max.0, options.requests_max.1),
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),

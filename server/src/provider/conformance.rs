@@ -1,1 +1,340 @@
 //! The suite that every provider must pass.
+//!
+//! It panics at the first broken promise, naming it. `open` opens one more instance on the same, at first empty,
+//! database each time it is called.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use escale::Code;
+use escale::model::Def;
+use smol_str::SmolStr;
+
+use super::{
+    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, State,
+    Transaction,
+};
+
+const WAIT: Duration = Duration::from_secs(5);
+const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
+/// Every test of the suite, each on a database of its own, which `fresh` makes.
+pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
+    what_is_committed_is_read_back(&fresh());
+    what_is_dropped_leaves_nothing(&fresh());
+    a_snapshot_stays_as_it_was(&fresh());
+    writes_come_one_after_another(&fresh());
+    changes_ascend_and_go_on(&fresh());
+    what_is_gone_is_told_from_where_it_is_asked(&fresh());
+    orgs_and_classes_are_kept_apart(&fresh());
+    entries_find_another_holder(&fresh());
+    the_feed_follows_the_commits(&fresh());
+    the_revision_tells_of_commits(&fresh());
+    a_purge_takes_what_is_old_and_nothing_else(&fresh());
+    a_walk_meets_everything_once(&fresh());
+}
+
+fn at(pk: &str) -> Place<'_> {
+    Place { org: "o", class: "C", pk }
+}
+
+fn document(v: u64) -> Document {
+    let links = BTreeMap::from([(SmolStr::new("c"), vec![SmolStr::new(HASH)])]);
+    let shown = Shown { links, entries: Vec::new() };
+    Document { v, deleted: false, max_life: None, ttl: None, shown, data: vec![0, 1, 255] }
+}
+
+fn def(text: &str) -> Def {
+    text.parse().expect("a def")
+}
+
+fn in_collection() -> Def {
+    def(&format!("C/c@{HASH}"))
+}
+
+fn link(v: u64, state: ChangeState) -> Link<'static> {
+    Link { collection: "c", hash: HASH, v, state, max_life: None }
+}
+
+fn write<P: Provider>(provider: &P, run: impl FnOnce(&mut dyn Transaction)) {
+    let mut tx = provider.write(WAIT).expect("a write");
+    run(tx.as_mut());
+    tx.commit().expect("a commit");
+}
+
+/// A document and its membership.
+fn put(tx: &mut dyn Transaction, pk: &str, v: u64) {
+    tx.put_document(at(pk), &document(v)).expect("put_document");
+    tx.put_link(at(pk), &link(v, ChangeState::Alive)).expect("put_link");
+}
+
+fn changes(snapshot: &dyn Snapshot, def: &Def, after: (u64, &str), gone_from: u64) -> Vec<(String, u64, ChangeState)> {
+    let mut seen = Vec::new();
+    let mut visit = |change: Change| {
+        assert_eq!(change.data.is_empty(), change.state != ChangeState::Alive, "data of the living only");
+        seen.push((change.pk, change.v, change.state));
+        Ok(true)
+    };
+    snapshot.changes("o", def, after, gone_from, &mut visit).expect("changes");
+    seen
+}
+
+fn what_is_committed_is_read_back<P: Provider>(open: &dyn Fn() -> P) {
+    let (first, second) = (open(), open());
+    let mut expected: Option<State> = None;
+    let mut tombstone = document(9);
+    tombstone.deleted = true;
+    tombstone.max_life = Some(3);
+    tombstone.ttl = Some(4);
+    tombstone.shown.entries.push(Entry { index: "i".into(), value: EntryValue::Float(1.0) });
+    write(&first, |tx| {
+        let mut state = tx.state().expect("state");
+        state.highest = 9;
+        state.told = 8;
+        state.horizon = 7;
+        state.schema = "{}".into();
+        state.seal_check = vec![0, 255];
+        tx.put_state(&state).expect("put_state");
+        tx.add_org("o").expect("add_org");
+        tx.add_org("o").expect("add_org twice");
+        put(tx, "a", 8);
+        tx.put_document(at("a"), &tombstone).expect("in place of the other");
+        assert_eq!(tx.document(at("a")).expect("own write").as_ref(), Some(&tombstone));
+        expected = Some(state);
+    });
+    let snapshot = second.read().expect("a snapshot");
+    assert_eq!(Some(snapshot.state().expect("state")), expected);
+    assert_eq!(snapshot.document(at("a")).expect("document"), Some(tombstone));
+    assert_eq!(snapshot.document(at("b")).expect("document"), None);
+    assert!(snapshot.knows_org("o").expect("org") && !snapshot.knows_org("p").expect("org"));
+}
+
+fn what_is_dropped_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    let mut tx = provider.write(WAIT).expect("a write");
+    put(tx.as_mut(), "a", 1);
+    drop(tx);
+    let snapshot = provider.read().expect("a snapshot");
+    assert_eq!(snapshot.document(at("a")).expect("document"), None);
+    assert!(snapshot.members("o", &in_collection(), 0).expect("members").is_empty());
+}
+
+fn a_snapshot_stays_as_it_was<P: Provider>(open: &dyn Fn() -> P) {
+    let (first, second) = (open(), open());
+    let before = second.read().expect("a snapshot");
+    let mut tx = first.write(WAIT).expect("a write beside a snapshot");
+    put(tx.as_mut(), "a", 1);
+    let during = second.read().expect("a snapshot beside a write");
+    tx.commit().expect("a commit");
+    for snapshot in [&before, &during] {
+        assert_eq!(snapshot.document(at("a")).expect("document"), None);
+        assert_eq!(snapshot.count("o", &def("C"), 0, 0, 0).expect("count"), 0);
+    }
+    assert!(second.read().expect("a snapshot").document(at("a")).expect("document").is_some());
+}
+
+fn writes_come_one_after_another<P: Provider>(open: &dyn Fn() -> P) {
+    let (first, second) = (open(), open());
+    let tx = first.write(WAIT).expect("a write");
+    let refused = second.write(Duration::ZERO).map(|_| ()).expect_err("two writes at once");
+    assert_eq!(refused.code(), Code::Contention);
+    drop(tx);
+    assert!(second.write(Duration::ZERO).is_ok(), "the turn is given back");
+}
+
+fn changes_ascend_and_go_on<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    write(&provider, |tx| {
+        for (pk, v) in [("c", 5), ("a", 7), ("b", 5), ("d", 3)] {
+            put(tx, pk, v);
+        }
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    let all = [("d", 3), ("b", 5), ("c", 5), ("a", 7)].map(|(pk, v)| (pk.to_owned(), v, ChangeState::Alive));
+    for def in [def("C"), in_collection()] {
+        for n in 0..all.len() {
+            let (pk, v, _) = &all[n];
+            let rest = changes(snapshot.as_ref(), &def, (*v, pk), 0);
+            assert_eq!(rest, all[n + 1..], "{def} after {pk}");
+        }
+        assert_eq!(changes(snapshot.as_ref(), &def, (5, ""), 0), all[1..], "{def} from 5");
+        assert_eq!(snapshot.count("o", &def, 5, 0, 0).expect("count"), 3);
+        let mut visited = 0;
+        let mut visit = |_| {
+            visited += 1;
+            Ok(visited < 2)
+        };
+        snapshot.changes("o", &def, (0, ""), 0, &mut visit).expect("changes");
+        assert_eq!(visited, 2, "it stops where it is told to");
+        let mut members = snapshot.members("o", &def, 0).expect("members");
+        members.sort();
+        assert_eq!(members, ["a", "b", "c", "d"]);
+    }
+    assert_eq!(changes(snapshot.as_ref(), &def("C@a"), (0, ""), 0), all[3..]);
+    assert_eq!(changes(snapshot.as_ref(), &def("C@a"), (8, ""), 0), []);
+    assert_eq!(snapshot.members("o", &def("C@zz"), 0).expect("members"), [""; 0]);
+}
+
+fn what_is_gone_is_told_from_where_it_is_asked<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    write(&provider, |tx| {
+        put(tx, "a", 1);
+        let mut dead = document(5);
+        dead.deleted = true;
+        tx.put_document(at("b"), &dead).expect("put_document");
+        tx.put_link(at("b"), &link(5, ChangeState::Deleted)).expect("put_link");
+        tx.put_document(at("c"), &document(9)).expect("put_document");
+        tx.put_link(at("c"), &link(6, ChangeState::Left)).expect("put_link");
+        let mut mortal = document(7);
+        mortal.max_life = Some(10);
+        tx.put_document(at("d"), &mortal).expect("put_document");
+        tx.put_link(at("d"), &Link { max_life: Some(10), ..link(7, ChangeState::Alive) }).expect("put_link");
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    let states = |gone_from| -> Vec<_> {
+        changes(snapshot.as_ref(), &in_collection(), (0, ""), gone_from).into_iter().map(|c| (c.0, c.2)).collect()
+    };
+    let own = |list: &[(&str, ChangeState)]| list.iter().map(|(pk, s)| ((*pk).to_owned(), *s)).collect::<Vec<_>>();
+    use ChangeState::{Alive, Deleted, Left};
+    assert_eq!(states(0), own(&[("a", Alive), ("b", Deleted), ("c", Left), ("d", Alive)]));
+    assert_eq!(states(6), own(&[("a", Alive), ("c", Left), ("d", Alive)]));
+    assert_eq!(states(8), own(&[("a", Alive), ("d", Alive)]));
+    let count = |gone_from, minute| snapshot.count("o", &in_collection(), 0, gone_from, minute).expect("count");
+    assert_eq!((count(0, 9), count(6, 9), count(8, 9), count(8, 10)), (3, 2, 2, 1));
+    for (minute, expected) in [(9, vec!["a", "d"]), (10, vec!["a"])] {
+        let mut members = snapshot.members("o", &in_collection(), minute).expect("members");
+        members.sort();
+        assert_eq!(members, expected, "at minute {minute}");
+    }
+    drop(snapshot);
+    write(&provider, |tx| {
+        tx.remove_link(at("c"), "c", HASH).expect("remove_link");
+        tx.remove_document(at("a")).expect("remove_document");
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    assert_eq!(snapshot.document(at("a")).expect("document"), None);
+    assert_eq!(changes(snapshot.as_ref(), &def("C"), (8, ""), 0), [("c".to_owned(), 9, Alive)]);
+}
+
+fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    write(&provider, |tx| {
+        for place in [at("a"), Place { org: "p", ..at("a") }, Place { class: "D", ..at("a") }] {
+            let v = 1 + (place.org.len() + place.class.len()) as u64;
+            tx.put_document(place, &document(v)).expect("put_document");
+            tx.put_link(place, &link(v, ChangeState::Alive)).expect("put_link");
+        }
+        tx.remove_document(Place { org: "p", ..at("a") }).expect("remove_document");
+    });
+    let snapshot = provider.read().expect("a snapshot");
+    assert!(snapshot.document(at("a")).expect("document").is_some());
+    assert_eq!(snapshot.members("o", &def("C"), 0).expect("members"), ["a"]);
+    assert_eq!(snapshot.members("o", &def("D"), 0).expect("members"), ["a"]);
+    assert!(snapshot.members("p", &def("C"), 0).expect("members").is_empty());
+    assert!(snapshot.members("o", &def("E"), 0).expect("members").is_empty());
+}
+
+fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    let values =
+        [EntryValue::Int(-3), EntryValue::Float(0.5), EntryValue::Text("t".into()), EntryValue::Text("1".into())];
+    write(&provider, |tx| {
+        for value in values.clone() {
+            let entry = Entry { index: "i".into(), value };
+            tx.put_entry(at("a"), "o", &entry).expect("put_entry");
+            assert!(!tx.is_held(at("a"), "o", &entry).expect("is_held"), "the holder itself does not count");
+            assert!(tx.is_held(at("b"), "o", &entry).expect("is_held"));
+            assert!(tx.is_held(Place { org: "p", ..at("a") }, "o", &entry).expect("is_held"));
+            assert!(!tx.is_held(at("b"), "", &entry).expect("is_held"), "another scope");
+            assert!(!tx.is_held(Place { class: "D", ..at("b") }, "o", &entry).expect("is_held"));
+            tx.remove_entry(at("a"), "o", &entry).expect("remove_entry");
+            assert!(!tx.is_held(at("b"), "o", &entry).expect("is_held"));
+        }
+    });
+}
+
+fn the_feed_follows_the_commits<P: Provider>(open: &dyn Fn() -> P) {
+    let (first, second) = (open(), open());
+    let row = |pk: &str, v| FeedRow {
+        number: 0,
+        org: "o".into(),
+        class: "C".into(),
+        pk: pk.into(),
+        v,
+        links: document(0).shown.links,
+    };
+    write(&first, |tx| {
+        tx.append_feed(&row("a", 5)).expect("append_feed");
+        tx.append_feed(&row("b", 5)).expect("append_feed");
+    });
+    // A lower version that commits later comes later.
+    write(&second, |tx| tx.append_feed(&row("c", 4)).expect("append_feed"));
+    let snapshot = first.read().expect("a snapshot");
+    let (oldest, rows) = snapshot.feed(0, 10).expect("feed");
+    assert_eq!(rows.iter().map(|r| r.pk.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(oldest, rows[0].number);
+    assert_eq!(rows[2], FeedRow { number: rows[2].number, ..row("c", 4) });
+    let (_, rest) = snapshot.feed(rows[0].number, 1).expect("feed");
+    assert_eq!(rest, rows[1..2]);
+    assert!(snapshot.feed(rows[2].number, 10).expect("feed").1.is_empty());
+}
+
+fn the_revision_tells_of_commits<P: Provider>(open: &dyn Fn() -> P) {
+    let (first, second) = (open(), open());
+    let before = first.revision().expect("revision");
+    assert_eq!(first.revision().expect("revision"), before);
+    write(&second, |tx| put(tx, "a", 1));
+    let after = first.revision().expect("revision");
+    assert_ne!(after, before, "another instance's commit");
+    write(&first, |tx| put(tx, "b", 1));
+    assert_ne!(first.revision().expect("revision"), after, "its own commit");
+}
+
+fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    let entry = Entry { index: "i".into(), value: EntryValue::Int(1) };
+    write(&provider, |tx| {
+        for (pk, v, ttl) in [("due", 10, Some(100)), ("young", 50, Some(100)), ("later", 10, Some(101))] {
+            let mut dead = document(v);
+            dead.deleted = true;
+            dead.ttl = ttl;
+            dead.shown.entries.push(entry.clone());
+            tx.put_document(at(pk), &dead).expect("put_document");
+            tx.put_link(at(pk), &link(v, ChangeState::Deleted)).expect("put_link");
+        }
+        tx.put_entry(at("due"), "o", &entry).expect("put_entry");
+        put(tx, "alive", 10);
+        for (pk, v) in [("left", 49), ("leftlate", 50)] {
+            tx.put_link(at(pk), &link(v, ChangeState::Left)).expect("put_link");
+        }
+    });
+    write(&provider, |tx| assert_eq!(tx.purge(100, 50, 10).expect("purge"), 2));
+    let snapshot = provider.read().expect("a snapshot");
+    let mut left: Vec<String> =
+        changes(snapshot.as_ref(), &in_collection(), (0, ""), 0).into_iter().map(|c| c.0).collect();
+    left.sort();
+    assert_eq!(left, ["alive", "later", "leftlate", "young"]);
+    assert_eq!(snapshot.document(at("due")).expect("document"), None);
+    assert!(snapshot.document(at("alive")).expect("document").is_some());
+    assert!(!snapshot.is_held(at("alive"), "o", &entry).expect("is_held"), "its index goes with it");
+    drop(snapshot);
+    write(&provider, |tx| assert_eq!(tx.purge(1_000, 1_000, 1).expect("purge"), 2, "one of each at a time"));
+    write(&provider, |tx| assert_eq!(tx.purge(1_000, 1_000, 9).expect("purge"), 1));
+}
+
+fn a_walk_meets_everything_once<P: Provider>(open: &dyn Fn() -> P) {
+    let provider = open();
+    write(&provider, |tx| {
+        for place in [at("b"), at("a"), Place { org: "p", ..at("a") }, Place { class: "D", ..at("a") }] {
+            tx.put_document(place, &document(1)).expect("put_document");
+        }
+        let (mut met, mut after) = (Vec::new(), None);
+        loop {
+            let found = tx.walk(after, 3).expect("walk");
+            let Some(last) = found.last() else { break };
+            after = Some((last.org.clone(), last.class.clone(), last.pk.clone()));
+            met.extend(found.iter().map(|w| format!("{}{}{}", w.org, w.class, w.pk)));
+        }
+        assert_eq!(met, ["oCa", "oCb", "oDa", "pCa"]);
+    });
+}

@@ -5,7 +5,7 @@ mod read;
 mod transaction;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
@@ -22,7 +22,7 @@ const IDLE_READERS_MAX: usize = 8;
 /// Documents in one SQLite file.
 pub struct SqliteProvider {
     path: PathBuf,
-    writer: Mutex<Connection>,
+    writer: Turn,
     readers: Mutex<Vec<Connection>>,
     watcher: Mutex<Connection>,
 }
@@ -49,12 +49,57 @@ impl Provider for SqliteProvider {
     }
 
     fn write(&self, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
-        Ok(Box::new(SqliteTransaction::begin(lock(&self.writer), wait)?))
+        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, wait)?))
     }
 
     fn revision(&self) -> Result<u64> {
         // The watcher never writes, so commits of this process count as those of others do.
         lock(&self.watcher).query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(failed)
+    }
+}
+
+/// The connection that writes, for one at a time.
+struct Turn {
+    connection: Mutex<Option<Connection>>,
+    given_back: Condvar,
+}
+
+/// The connection that writes, given back when dropped.
+struct Writer<'p> {
+    turn: &'p Turn,
+    connection: Option<Connection>,
+}
+
+impl Turn {
+    fn new(connection: Connection) -> Self {
+        Turn { connection: Mutex::new(Some(connection)), given_back: Condvar::new() }
+    }
+
+    /// Waits no longer than `wait` for the others of this process.
+    fn take(&self, wait: Duration) -> Result<Writer<'_>> {
+        let (mut held, _) = self
+            .given_back
+            .wait_timeout_while(lock(&self.connection), wait, |connection| connection.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        match held.take() {
+            Some(connection) => Ok(Writer { turn: self, connection: Some(connection) }),
+            None => Err(Error::new(Code::Contention, "another write holds the database")),
+        }
+    }
+}
+
+impl std::ops::Deref for Writer<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("held until dropped")
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        *lock(&self.turn.connection) = self.connection.take();
+        self.turn.given_back.notify_one();
     }
 }
 

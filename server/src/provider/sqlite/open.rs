@@ -8,7 +8,7 @@ use escale::model::Epoch;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{SqliteProvider, failed, read};
+use super::{SqliteProvider, Turn, failed, read};
 use crate::provider::State;
 
 /// The layout of the tables. A newer one than this is refused.
@@ -31,7 +31,7 @@ impl SqliteProvider {
         let watcher = connect(path)?;
         Ok(SqliteProvider {
             path: path.to_owned(),
-            writer: Mutex::new(writer),
+            writer: Turn::new(writer),
             readers: Mutex::new(Vec::new()),
             watcher: Mutex::new(watcher),
         })
@@ -40,7 +40,7 @@ impl SqliteProvider {
     /// Overwrites what was deleted from now on, and rewrites the file once: nothing of the data that was in
     /// clear before is left in it.
     pub fn scrub(&self) -> Result<()> {
-        let writer = super::lock(&self.writer);
+        let writer = self.writer.take(BUSY)?;
         writer.execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);").map_err(failed)
     }
 }

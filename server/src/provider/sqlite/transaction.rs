@@ -1,6 +1,5 @@
 //! Writes: one immediate transaction at a time, over all processes.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use escale::Result;
@@ -11,7 +10,7 @@ use super::read::{
     all, changes, count, del_of, document, document_of, feed, is_held, members, one,
     snapshot_through_connection, state,
 };
-use super::{begin, damaged, failed, open};
+use super::{Writer, begin, damaged, failed, open};
 use crate::provider::{
     Change, Document, Entry, EntryValue, FeedRow, Link, Place, Snapshot, State, Transaction, Walked,
 };
@@ -21,12 +20,12 @@ const FEED_ROWS_MAX: u64 = 50_000;
 
 /// A write transaction, rolled back when dropped before its commit.
 pub(super) struct SqliteTransaction<'p> {
-    connection: MutexGuard<'p, Connection>,
+    connection: Writer<'p>,
     committed: bool,
 }
 
 impl<'p> SqliteTransaction<'p> {
-    pub(super) fn begin(connection: MutexGuard<'p, Connection>, wait: Duration) -> Result<Self> {
+    pub(super) fn begin(connection: Writer<'p>, wait: Duration) -> Result<Self> {
         connection.busy_timeout(wait).map_err(failed)?;
         begin(&connection, TransactionBehavior::Immediate)?;
         Ok(SqliteTransaction { connection, committed: false })

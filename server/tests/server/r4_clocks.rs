@@ -1,0 +1,216 @@
+//! R4: whatever the clocks of the instances say, and however late a write commits, a session that pulls misses
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use escale::Code;
+use escale_server::clock::ManualClock;
+use escale_server::engine::Engine;
+use escale_server::settings::Settings;
+use proptest::prelude::*;
+
+use super::session::Session;
+use super::world::*;
+
+const SKEW: u64 = 700;
+
+fn settings() -> Settings {
+    Settings { delta_ms: 1_000 + SKEW, skew_ms: SKEW, page_bytes: 300, tell_wait: Duration::ZERO, ..Settings::default() }
+}
+
+/// Three instances on one folder.
+struct Cluster {
+    _folder: tempfile::TempDir,
+    clocks: Vec<Arc<ManualClock>>,
+    engines: Vec<Engine>,
+}
+
+fn cluster() -> Cluster {
+    let folder = tempfile::tempdir().unwrap();
+    let clocks: Vec<_> = [0, SKEW / 2, SKEW].map(|skew| ManualClock::at(NOON + skew)).into();
+    let engines = clocks.iter().map(|clock| open(folder.path(), clock, settings()).unwrap()).collect();
+    Cluster { _folder: folder, clocks, engines }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put { at: usize, id: u8, shelf: bool },
+    Delete { at: usize, id: u8 },
+    /// A write that is open while the session pulls elsewhere, and commits after.
+    Late { at: usize, id: u8, shelf: bool, pull: usize },
+    /// One page.
+    Pull { at: usize },
+    Pass { ms: u64 },
+    SetClock { at: usize, back: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = 0..3_usize;
+    prop_oneof![
+        4 => (at.clone(), 0..6_u8, any::<bool>()).prop_map(|(at, id, shelf)| Step::Put { at, id, shelf }),
+        2 => (at.clone(), 0..6_u8).prop_map(|(at, id)| Step::Delete { at, id }),
+        3 => (at.clone(), 0..6_u8, any::<bool>(), 0..3_usize)
+            .prop_map(|(at, id, shelf, pull)| Step::Late { at, id, shelf, pull }),
+        5 => at.clone().prop_map(|at| Step::Pull { at }),
+        3 => (0..3_000_u64).prop_map(|ms| Step::Pass { ms }),
+        1 => (at, 0..10_000_u64).prop_map(|(at, back)| Step::SetClock { at, back }),
+    ]
+}
+
+fn shelf_of(first: bool) -> &'static str {
+    if first { "one" } else { "two" }
+}
+
+fn run(steps: &[Step]) {
+    let cluster = cluster();
+    put(&cluster.engines[0], note("first", "one")).unwrap();
+    let mut model = BTreeMap::from([("first".to_owned(), true)]);
+    let mut session = Session::new(&shelf("one"));
+    for step in steps {
+        match *step {
+            Step::Put { at, id, shelf } => {
+                put(&cluster.engines[at], note(&id.to_string(), shelf_of(shelf))).unwrap();
+                model.insert(id.to_string(), shelf);
+            }
+            Step::Delete { at, id } => {
+                let deleted = delete(&cluster.engines[at], &id.to_string());
+                assert_eq!(deleted.is_ok(), model.remove(&id.to_string()).is_some());
+            }
+            Step::Late { at, id, shelf, pull } => {
+                let mut pulled = false;
+                let result = cluster.engines[at].write("o", |w| {
+                    let outcome = w.put("Note", note(&id.to_string(), shelf_of(shelf)))?;
+                    if !pulled {
+                        pulled = true;
+                        // On an instance of its own: SQLite lets it read beside the write.
+                        session.pull_page(&cluster.engines[pull]);
+                        for clock in &cluster.clocks {
+                            clock.advance(400);
+                        }
+                    }
+                    Ok(outcome)
+                });
+                result.unwrap();
+                model.insert(id.to_string(), shelf);
+            }
+            Step::Pull { at } => {
+                session.pull_page(&cluster.engines[at]);
+            }
+            Step::Pass { ms } => cluster.clocks.iter().for_each(|clock| clock.advance(ms)),
+            Step::SetClock { at, back } => {
+                use escale_server::clock::Clock;
+                let clock = &cluster.clocks[at];
+                clock.set(clock.now_ms() - back);
+            }
+        }
+    }
+    let expected: Vec<&String> = model.iter().filter(|(_, shelf)| **shelf).map(|(id, _)| id).collect();
+    for engine in &cluster.engines {
+        session.pull(engine);
+        let held = session.held(NOON);
+        assert_eq!(held.keys().collect::<Vec<_>>(), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r4_no_change_is_missed_whatever_the_clocks_say(steps in prop::collection::vec(step(), 1..40)) {
+        run(&steps);
+    }
+}
+
+#[test]
+fn r4_a_clock_set_back_before_a_write_hides_nothing() {
+    let cluster = cluster();
+    put(&cluster.engines[0], note("first", "one")).unwrap();
+    let mut session = Session::new(&shelf("one"));
+    session.pull(&cluster.engines[0]);
+    // Nothing is written for a day; the session pulls; one instance loses an hour, and writes.
+    cluster.clocks.iter().for_each(|clock| clock.advance(DAY));
+    session.pull(&cluster.engines[0]);
+    assert!(session.v > NOON + DAY - 10_000, "time goes on without writes");
+    cluster.clocks[1].set(NOON + DAY - 3_600_000);
+    put(&cluster.engines[1], note("second", "one")).unwrap();
+    session.pull(&cluster.engines[2]);
+    assert_eq!(session.held(NOON).len(), 2);
+}
+
+#[test]
+fn r4_versions_never_go_back_with_a_restart_and_a_clock_set_back() {
+    let world = world();
+    let before = put(&world.engine, note("a", "one")).unwrap().unwrap();
+    world.clock.advance(DAY);
+    let told = ask(&world.engine, Vec::new()).now;
+    assert!(told > NOON + DAY - 2_000);
+    let World { folder, engine, .. } = world;
+    drop(engine);
+    let engine = open(folder.path(), &ManualClock::at(NOON - DAY), Settings::default()).unwrap();
+    let after = put(&engine, note("a", "two")).unwrap().unwrap();
+    assert!(after > before && after >= told - 1_000, "{after} after {told}");
+    assert!(ask(&engine, Vec::new()).now >= told);
+}
+
+#[test]
+fn r4_each_write_of_one_instance_has_a_version_of_its_own() {
+    let world = world();
+    let versions: Vec<u64> =
+        (0..5).map(|n| put(&world.engine, note("a", &n.to_string())).unwrap().unwrap()).collect();
+    assert!(versions.windows(2).all(|pair| pair[0] < pair[1]), "{versions:?}");
+}
+
+#[test]
+fn r4_a_write_that_outlasts_a_second_is_given_up() {
+    let world = world();
+    let result = world.engine.write("o", |w| {
+        w.put("Note", note("a", "one"))?;
+        world.clock.advance(1_001);
+        Ok(())
+    });
+    assert_eq!(result.unwrap_err().code(), Code::Contention);
+    put(&world.engine, note("b", "one")).unwrap();
+    assert_eq!(ids(&pull(&world.engine, &def("Note"), 0)), ["b"]);
+}
+
+#[test]
+fn r4_a_document_that_is_not_older_starts_the_write_again() {
+    let cluster = cluster();
+    // The third clock is ahead by the whole skew.
+    let ahead = put(&cluster.engines[2], note("a", "one")).unwrap().unwrap();
+    let mut runs = 0;
+    let written = cluster.engines[0].write("o", |w| {
+        runs += 1;
+        w.put("Note", note("a", "two"))
+    });
+    assert!(written.unwrap().v.unwrap() > ahead);
+    assert_eq!(runs, 2);
+}
+
+#[test]
+fn r4_now_is_bounded_by_what_is_written_down() {
+    let world = world();
+    let v = put(&world.engine, note("a", "one")).unwrap().unwrap();
+    let settings = Settings { tell_wait: Duration::ZERO, ..Settings::default() };
+    let other = open(world.folder.path(), &world.clock, settings).unwrap();
+    world.clock.advance(DAY);
+    // A write holds the database: `now` cannot be written down, so an earlier one is told.
+    let told = world.engine.write("o", |w| {
+        w.put("Note", note("b", "one"))?;
+        Ok(ask(&other, Vec::new()).now)
+    });
+    assert_eq!(told.unwrap().value, v + 1_000);
+    assert_eq!(ask(&other, Vec::new()).now, NOON + DAY);
+}
+
+#[test]
+fn r4_a_delta_below_skew_and_longest_write_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (delta_ms, skew_ms, is_ok) in [(999, 0, false), (1_000, 0, true), (2_000, 1_001, false), (2_001, 1_001, true)] {
+        let settings = Settings { delta_ms, skew_ms, ..Settings::default() };
+        let result = open(folder.path(), &ManualClock::at(NOON), settings);
+        assert_eq!(result.as_ref().err().map(escale::Error::code), (!is_ok).then_some(Code::BadOption));
+    }
+}
