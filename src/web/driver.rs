@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 
-use js_sys::Function;
+use js_sys::{Function, Promise};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
@@ -30,7 +30,7 @@ pub trait Host {
     /// The status changed.
     fn status(&self);
     /// A token is wanted; `None` where the application has none.
-    fn token(&self, refused: bool) -> js_sys::Promise;
+    fn token(&self, refused: bool) -> Promise;
 }
 
 /// An answer awaited: rows of a read, or ids of a query.
@@ -53,6 +53,8 @@ pub struct Driver {
     signals: RefCell<Option<Signals>>,
     answers: RefCell<HashMap<u64, (Function, Option<Answer>)>>,
     last_ticket: Cell<u64>,
+    /// Settles once the session is closed: every call of `close` waits for the same closing.
+    closed: RefCell<Option<Promise>>,
     /// Resolved once no batch is in flight: what closing waits for.
     settled: RefCell<Option<Function>>,
 }
@@ -78,6 +80,7 @@ impl Driver {
             signals: RefCell::default(),
             answers: RefCell::default(),
             last_ticket: Cell::new(0),
+            closed: RefCell::default(),
             settled: RefCell::default(),
         })
     }
@@ -134,6 +137,14 @@ impl Driver {
     }
 
     fn carry_out(self: &Rc<Self>, effect: Effect, clock: Clock) {
+        // Once closing has begun, what is due is still written and answered, and nothing is begun.
+        let ends = matches!(
+            effect,
+            Effect::Commit(_) | Effect::CancelSend(_) | Effect::Answer { .. } | Effect::Matched { .. }
+        );
+        if self.closed.borrow().is_some() && !ends {
+            return;
+        }
         match effect {
             Effect::Send { number, request, token } => self.send(number, request, token),
             Effect::CancelSend(number) => {
@@ -297,9 +308,21 @@ impl Driver {
         }
     }
 
-    /// Ends the session: nothing is sent any more, the batch in flight is waited for, keys and memory are dropped,
-    /// the store is let go. Calling it again is harmless.
+    /// Ends the session: nothing is sent any more, what changed is written, keys and memory are dropped, the store is
+    /// let go. Calling it again waits for the same end.
     pub async fn close(self: &Rc<Self>) {
+        let earlier = self.closed.borrow().clone();
+        if let Some(closed) = earlier {
+            let _ = JsFuture::from(closed).await;
+            return;
+        }
+        let done = Deferred::new();
+        *self.closed.borrow_mut() = Some(done.promise);
+        self.end().await;
+        let _ = done.resolve.call0(&JsValue::UNDEFINED);
+    }
+
+    async fn end(&self) {
         self.signals.borrow_mut().take();
         self.timer.borrow_mut().take();
         let channel = self.channel.borrow_mut().take();
@@ -331,3 +354,6 @@ fn post_to(driver: &Weak<Driver>, event: Event) {
         driver.post(event);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,11 @@ impl Abort {
         self.stop(Reason::Asked);
     }
 
+    /// Fails with `closed` once the request is given up: what was not begun need not be.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.reason.get().is_some() { Err(self.explain("")) } else { Ok(()) }
+    }
+
     fn stop(&self, reason: Reason) {
         if self.reason.get().is_none() {
             self.reason.set(Some(reason));
@@ -105,9 +110,7 @@ impl Abort {
 /// Errors: `bad_option` (an address or a token that cannot be sent), `offline`, `timeout`, `too_large`, `closed`
 /// once given up. An answer of any status is no error here: see [`super::reply::sync_reply`].
 pub async fn post(post: Post<'_>, abort: &Abort) -> Result<HttpReply> {
-    if abort.reason.get().is_some() {
-        return Err(abort.explain(""));
-    }
+    abort.check()?;
     let request = build(&post, abort)?;
     let watch = Watch::start(post.timeout_ms, abort);
     let response = request.send().await.map_err(|_| {

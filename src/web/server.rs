@@ -42,7 +42,10 @@ impl Server {
                 let message = Post { url: &address.sync, token, format: *format, body: &body, timeout_ms };
                 sync_reply(&post(message, abort).await?)
             }
-            Server::Adapter(adapter) => adapter.sync(request, REQUEST_TIMEOUT_MS).await,
+            Server::Adapter(adapter) => {
+                abort.check()?;
+                adapter.sync(request, REQUEST_TIMEOUT_MS).await
+            }
         }
     }
 }
