@@ -168,7 +168,9 @@ impl Memory {
             self.set_document(key, at, row.max_life, Content::Resident(data));
         }
         if links {
-            self.link(def, key, at, true);
+            // During a whole load only the reply to a pull confirms: what was pushed before may be gone by now.
+            let confirmed = context.asked.is_some() || self.collections[def].set.v().v != 0;
+            self.link(def, key, at, confirmed);
         }
         if newer {
             self.derive_links(def, key, at, properties);

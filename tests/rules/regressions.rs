@@ -48,3 +48,16 @@ fn a_session_without_subscriptions_is_not_offline() {
         ],
     );
 }
+
+/// Between two batches: the marks of the subscription that ended came back at the next opening.
+#[test]
+fn r2_marks_end_with_their_subscription() {
+    replay(&PLAN, 2988, &[
+        Action::Write { doc: 8, section: 1, tags: 2, life: 1 },
+        Action::Subscribe { client: 1, def: 1 },
+        Action::Wait { ticks: 140 },
+        Action::Subscribe { client: 1, def: 10 },
+        Action::Unsubscribe { client: 1, def: 1 },
+        Action::Subscribe { client: 1, def: 1 },
+    ]);
+}
