@@ -181,17 +181,17 @@ impl Memory {
         self.lives.range(from..).next().map(|(minutes, _)| minutes.saturating_mul(60_000))
     }
 
-    /// Marks as changed the defs of documents whose life ends after `from_ms` and by `to_ms`: they are hidden now.
+    /// Marks as changed the defs of documents whose life ends between two times: they are hidden now, or, where the
+    /// clock that is believed went back, shown again.
     pub fn touch_expired(&mut self, from_ms: u64, to_ms: u64) {
-        for (minutes, key) in &self.lives {
-            let end = minutes.saturating_mul(60_000);
-            if end > to_ms {
+        let (earlier, later) = (from_ms.min(to_ms), from_ms.max(to_ms));
+        let Ok(lowest) = Pk::parse("-") else { return };
+        for (minutes, key) in self.lives.range((earlier / 60_000 + 1, (0, lowest))..) {
+            if minutes.saturating_mul(60_000) > later {
                 break;
             }
-            if end > from_ms {
-                if let Some(document) = self.documents.get(key) {
-                    self.changed.extend(document.defs.iter().cloned());
-                }
+            if let Some(document) = self.documents.get(key) {
+                self.changed.extend(document.defs.iter().cloned());
             }
         }
     }
