@@ -58,19 +58,20 @@ pub struct CollectionState {
     pub load: Option<Load>,
 }
 
-/// A document's version and place: era, v, end of life, page, slot.
+/// A document's version and place: era, v, end of life, page, slot, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DocumentState(u32, u64, Option<u64>, u64, u32);
+pub struct DocumentState(u32, u64, Option<u64>, u64, u32, u32);
 
 impl From<DocumentAtRest> for DocumentState {
     fn from(d: DocumentAtRest) -> Self {
-        DocumentState(d.at.era, d.at.v, d.max_life, d.place.page, d.place.slot)
+        DocumentState(d.at.era, d.at.v, d.max_life, d.place.page, d.place.slot, d.place.bytes)
     }
 }
 
 impl From<DocumentState> for DocumentAtRest {
     fn from(d: DocumentState) -> Self {
-        DocumentAtRest { at: Stamp::new(d.0, d.1), max_life: d.2, place: PageRef { page: d.3, slot: d.4 } }
+        let place = PageRef { page: d.3, slot: d.4, bytes: d.5 };
+        DocumentAtRest { at: Stamp::new(d.0, d.1), max_life: d.2, place }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which pages there are, and which of their rows still count.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::session::PageRef;
 
@@ -9,6 +9,8 @@ use crate::session::PageRef;
 struct PageUse {
     bits: Vec<u64>,
     live: u32,
+    /// Bytes of those rows.
+    bytes: usize,
 }
 
 /// Every page of the store. Freeing a row twice is harmless.
@@ -35,6 +37,7 @@ impl Pages {
         if page.bits[word] & bit == 0 {
             page.bits[word] |= bit;
             page.live += 1;
+            page.bytes += place.bytes as usize;
         }
     }
 
@@ -45,6 +48,7 @@ impl Pages {
         if page.bits.get(word).is_some_and(|bits| bits & bit != 0) {
             page.bits[word] &= !bit;
             page.live -= 1;
+            page.bytes = page.bytes.saturating_sub(place.bytes as usize);
         }
         let empty = page.live == 0;
         if empty {
@@ -63,10 +67,12 @@ impl Pages {
         self.pages.len()
     }
 
-    /// The pages with the fewest rows in use, worth rewriting together: at most `most`, each of at most `rows` rows.
-    pub fn sparse(&self, rows: u32, most: usize) -> Vec<u64> {
-        let mut sparse: Vec<(u32, u64)> =
-            self.pages.iter().filter(|(_, p)| p.live <= rows).map(|(number, p)| (p.live, *number)).collect();
+    /// The pages with the fewest bytes in use, worth rewriting together: at most `most`, each of at most `bytes`.
+    pub fn sparse(&self, bytes: usize, most: usize, but: &HashSet<u64>) -> Vec<u64> {
+        let of = |(number, page): (&u64, &PageUse)| {
+            (page.bytes <= bytes && !but.contains(number)).then_some((page.bytes, *number))
+        };
+        let mut sparse: Vec<(usize, u64)> = self.pages.iter().filter_map(of).collect();
         sparse.sort_unstable();
         sparse.truncate(most);
         sparse.into_iter().map(|(_, number)| number).collect()

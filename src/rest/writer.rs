@@ -1,5 +1,7 @@
 //! Building batches: new pages, one state record (or a checkpoint), and the deletion of what is of no use any more.
 
+use std::collections::HashSet;
+
 use super::checkpoint::{self, Places};
 use super::delta::{Delta, StateRecord};
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
@@ -12,8 +14,9 @@ use crate::store::{Batch, Durability, RecordKey, Table};
 /// Bytes of the log below which it is never folded into a checkpoint.
 const LOG_BYTES_MIN: usize = 256 << 10;
 
-/// Pages with at most this many rows in use are worth rewriting, once there are this many of them.
-const SPARSE_ROWS: u32 = 16;
+/// Pages with at most this many bytes in use are worth rewriting, once there are this many of them: what four of
+/// them hold fits in one, so that each rewriting leaves fewer.
+const SPARSE_BYTES: usize = PAGE_ROWS_BYTES / 4;
 const SPARSE_PAGES: usize = 64;
 
 /// The layout's own state: which numbers are used, and what the pages hold.
@@ -156,10 +159,11 @@ impl Rest {
         let (mut rows, mut bytes) = (Vec::new(), 0);
         for (key, document) in resident {
             let Content::Resident(data) = &document.content else { continue };
-            let place = PageRef { page: pages.next, slot: rows.len() as u32 };
+            let len = data.as_bytes().len();
+            let place = PageRef { page: pages.next, slot: rows.len() as u32, bytes: len as u32 };
             placed.push((key.clone(), document.at, place));
             pages.occupy(place);
-            bytes += data.as_bytes().len();
+            bytes += len;
             let class = memory.class(key.0).name().clone();
             rows.push(PageRow { class, pk: key.1.clone(), at: document.at, data: data.clone() });
             if bytes >= PAGE_ROWS_BYTES {
@@ -259,10 +263,11 @@ impl Rest {
         super::page::decode_page(&plain)
     }
 
-    /// Pages that hold few rows in use, once there are enough of them: rewriting them together saves records.
-    pub fn sparse_pages(&self) -> Vec<u64> {
+    /// Pages that hold little in use, once there are enough of them: rewriting them together saves records. Those in
+    /// `but` are left out.
+    pub fn sparse_pages(&self, but: &HashSet<u64>) -> Vec<u64> {
         let most = self.limits.sparse_pages;
-        let sparse = self.pages.sparse(SPARSE_ROWS, most);
+        let sparse = self.pages.sparse(SPARSE_BYTES, most, but);
         if sparse.len() < most { Vec::new() } else { sparse }
     }
 

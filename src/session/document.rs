@@ -14,6 +14,8 @@ pub struct PageRef {
     pub page: u64,
     /// The row in the page.
     pub slot: u32,
+    /// How many bytes of data it has.
+    pub bytes: u32,
 }
 
 /// A document's data, or where it is.

@@ -9,6 +9,9 @@ use crate::error::{Code, Result};
 /// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
 const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
 
+/// Delay after sparse pages could not be read: there is no hurry.
+pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
+
 impl Machine {
     pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
         let Some(rest) = &mut self.rest else {
@@ -50,10 +53,11 @@ impl Machine {
     /// Reads sparse pages, to write their documents anew together: records are what costs.
     pub(super) fn advance_compaction(&mut self) {
         let Some(rest) = &self.rest else { return };
-        if self.committing.is_some() || !self.memory.is_clean() || self.reads.is_compacting() {
+        let is_busy = self.committing.is_some() || !self.memory.is_clean() || self.reads.is_compacting();
+        if is_busy || self.clock.mono_ms < self.compact_not_before_ms {
             return;
         }
-        let pages = rest.sparse_pages();
+        let pages = rest.sparse_pages(&self.reads.unreadable);
         if !pages.is_empty() {
             let keys = pages.iter().map(|page| rest.page_key(*page)).collect();
             let ticket = self.reads.start(Reading { pages, purpose: Purpose::Compact });

@@ -44,6 +44,7 @@ pub struct Machine {
     pub(super) committing: Option<Receipt>,
     pub(super) commit_not_before_ms: u64,
     pub(super) commit_failures: u32,
+    pub(super) compact_not_before_ms: u64,
     pub(super) storage: StorageState,
     /// The last `now` of the server, and when it came.
     pub(super) server_now: Option<(u64, u64)>,
@@ -93,6 +94,7 @@ impl Machine {
             committing: None,
             commit_not_before_ms: 0,
             commit_failures: 0,
+            compact_not_before_ms: 0,
             server_now: None,
             hidden_until_ms: 0,
             token: None,

@@ -1,8 +1,9 @@
 //! Reading documents' data: from memory, or from pages on the device; queries; and what is found damaged (R14).
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
+use super::commits::COMPACT_RETRY_MS;
 use super::event::{Effect, ReadRow};
 use super::machine::Machine;
 use crate::codec::Data;
@@ -44,6 +45,8 @@ pub(super) struct Reads {
     cache: VecDeque<(u64, Page)>,
     /// Documents whose data was found damaged and is not fetched again yet.
     pub lost: BTreeSet<DocKey>,
+    /// Pages that cannot be opened: there is nothing in them to write anew.
+    pub unreadable: HashSet<u64>,
 }
 
 impl Reads {
@@ -187,7 +190,10 @@ impl Machine {
                     Purpose::Query { ticket, .. } => {
                         self.effects.push(Effect::Matched { ticket, ids: Err(error) })
                     }
-                    Purpose::Compact => self.error = Some(error),
+                    Purpose::Compact => {
+                        self.compact_not_before_ms = self.clock.mono_ms + COMPACT_RETRY_MS;
+                        self.error = Some(error);
+                    }
                 }
                 return Ok(());
             }
@@ -196,6 +202,9 @@ impl Machine {
         for (&page, sealed) in reading.pages.iter().zip(sealed) {
             let Some(rest) = &self.rest else { return Ok(()) };
             let rows = sealed.and_then(|sealed| rest.open_page(page, &sealed).ok()).map(Rc::new);
+            if rows.is_none() {
+                self.reads.unreadable.insert(page);
+            }
             if let (Some(rows), Purpose::Answer { .. }) = (&rows, &reading.purpose) {
                 self.reads.keep(page, rows.clone());
             }
