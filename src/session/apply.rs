@@ -230,10 +230,14 @@ impl Memory {
         }
     }
 
-    /// The answer to a question for one damaged document (R14): its data only, whatever holds it.
-    pub(crate) fn apply_repair(&mut self, part: PreparedPart, era: u32) {
-        let crate::model::DefKind::Document(pk) = part.def.kind() else { return };
-        let Some(key) = self.doc_key(part.def.class(), pk) else { return };
+    /// The answer to a question for one damaged document (R14): its data only, whatever holds it. Gives false where
+    /// the reply was full before it came to the document.
+    pub(crate) fn apply_repair(&mut self, part: PreparedPart, era: u32) -> bool {
+        let crate::model::DefKind::Document(pk) = part.def.kind() else { return true };
+        let Some(key) = self.doc_key(part.def.class(), pk) else { return true };
+        if part.rows.is_empty() && part.next.is_some() {
+            return false;
+        }
         let mut answered = false;
         for PreparedRow { row, properties } in part.rows {
             if row.pk != key.1 || !self.documents.contains_key(&key) {
@@ -259,5 +263,6 @@ impl Memory {
                 self.drop_link(&def, &key.1);
             }
         }
+        true
     }
 }

@@ -9,7 +9,7 @@ use super::reads::Reads;
 use super::status::{Damaged, Phase, Progress, Status, StorageState};
 use crate::codec::{LiveRequest, Sub, SyncRequest};
 use crate::crypto::Random;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use crate::model::{Def, Name, Pk};
 use crate::rest::{Damage, Receipt, Rest};
@@ -178,10 +178,7 @@ impl Machine {
                 self.try_at_once();
                 Ok(())
             }
-            Event::SetMode(mode) => {
-                self.set_mode(mode);
-                Ok(())
-            }
+            Event::SetMode(mode) => self.set_mode(mode),
             Event::Woke => {
                 self.last_wake = None;
                 Ok(())
@@ -198,9 +195,13 @@ impl Machine {
         Ok(())
     }
 
-    fn set_mode(&mut self, mode: Mode) {
+    fn set_mode(&mut self, mode: Mode) -> Result<()> {
         if mode == self.mode {
-            return;
+            return Ok(());
+        }
+        if mode == Mode::Incognito || self.mode == Mode::Incognito {
+            let detail = "a session in incognito stays so; open another one to change";
+            return fail(Code::BadOption, detail);
         }
         self.mode = mode;
         // What was asked before the change of mode is dropped (R5).
@@ -217,6 +218,7 @@ impl Machine {
                 self.effects.push(Effect::AskToken { refused: false });
             }
         }
+        Ok(())
     }
 
     /// Every def must be pulled.
@@ -230,6 +232,7 @@ impl Machine {
         self.pull.backoff.reset();
         self.live.backoff.reset();
         self.pull.not_before_ms = self.pull.retry_after_ms;
+        self.pull.end_retries(self.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
     }
 
@@ -284,6 +287,13 @@ impl Machine {
             self.advance_socket(now)?;
             if now >= self.pull.all_at_ms {
                 self.need_all();
+            }
+            for def in self.pull.due_retries(now) {
+                let wanted = match self.memory.collection(&def) {
+                    Some(_) => &mut self.pull.needed,
+                    None => &mut self.pull.repairs,
+                };
+                wanted.insert(def);
             }
             self.advance_pull(now);
         }
@@ -392,6 +402,7 @@ impl Machine {
         let mut times = Vec::new();
         if self.is_connected() {
             times.push(self.pull.all_at_ms);
+            times.extend(self.pull.next_retry_ms());
             if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
             {
                 times.push(self.pull.not_before_ms);

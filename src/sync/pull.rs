@@ -1,9 +1,11 @@
 //! Which defs must be pulled, and the request in flight: one at a time, numbered (R5).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::backoff::Backoff;
 use crate::codec::Sub;
+use crate::crypto::Random;
+use crate::error::Result;
 use crate::model::{Def, Version};
 
 /// A request in flight.
@@ -18,6 +20,22 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// Whether that def's part is still of interest.
+    pub fn asks(&self, def: &Def) -> bool {
+        self.asked.contains_key(def) || self.repairs.contains(def)
+    }
+
+    /// Whether nothing of it is.
+    pub fn is_empty(&self) -> bool {
+        self.asked.is_empty() && self.repairs.is_empty()
+    }
+
+    /// What was told.
+    pub fn forget(&mut self, told: &BTreeSet<Def>) {
+        self.asked.retain(|def, _| !told.contains(def));
+        self.repairs.retain(|def| !told.contains(def));
+    }
+
     /// What was asked in an earlier epoch is dropped, but for what asked for everything (R5, R8).
     pub fn forget_earlier_epoch(&mut self) {
         self.asked.retain(|_, asked| asked.since == 0 && !asked.cursor);
@@ -30,12 +48,22 @@ pub(super) struct Asked {
     pub cursor: bool,
 }
 
+/// When a def is asked for again after its part was refused for a while.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    backoff: Backoff,
+    /// `None` once it is asked for.
+    due_ms: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Pull {
     /// Defs that must be pulled.
     pub needed: BTreeSet<Def>,
     /// Damaged documents to ask for, as `Class@pk`.
     pub repairs: BTreeSet<Def>,
+    /// Defs whose part was refused for a while.
+    pub retries: BTreeMap<Def, Retry>,
     pub in_flight: Option<InFlight>,
     last_number: u64,
     pub backoff: Backoff,
@@ -78,6 +106,7 @@ impl Pull {
     /// A def is of no interest any more, or anew: what is in flight for it is dropped.
     pub fn drop_def(&mut self, def: &Def) {
         self.needed.remove(def);
+        self.retries.remove(def);
         if let Some(request) = &mut self.in_flight {
             request.asked.remove(def);
         }
@@ -93,8 +122,44 @@ impl Pull {
     /// Gives the request in flight up; what it asked for is needed again.
     pub fn give_up(&mut self) -> Option<u64> {
         let request = self.in_flight.take()?;
+        let number = request.number;
+        self.ask_again(request);
+        Some(number)
+    }
+
+    /// What a request asked for, and was not told, is needed again.
+    pub fn ask_again(&mut self, request: InFlight) {
         self.needed.extend(request.asked.into_keys());
         self.repairs.extend(request.repairs);
-        Some(request.number)
+    }
+
+    /// A part was refused for a while: its def is asked for again after a delay of its own, so that it holds no other
+    /// up.
+    pub fn retry(&mut self, def: &Def, now_ms: u64, random: &mut dyn Random) -> Result<()> {
+        let retry = self.retries.entry(def.clone()).or_default();
+        retry.due_ms = Some(now_ms + retry.backoff.next_ms(random)?);
+        Ok(())
+    }
+
+    /// The defs whose delay has passed.
+    pub fn due_retries(&mut self, now_ms: u64) -> Vec<Def> {
+        let due = self
+            .retries
+            .iter_mut()
+            .filter_map(|(def, retry)| retry.due_ms.take_if(|due| *due <= now_ms).map(|_| def.clone()));
+        due.collect()
+    }
+
+    /// When the next delay of a def passes.
+    pub fn next_retry_ms(&self) -> Option<u64> {
+        self.retries.values().filter_map(|retry| retry.due_ms).min()
+    }
+
+    /// There is a reason to hope: every def is asked for again at once.
+    pub fn end_retries(&mut self, now_ms: u64) {
+        for retry in self.retries.values_mut() {
+            retry.backoff.reset();
+            retry.due_ms = retry.due_ms.map(|due| due.min(now_ms));
+        }
     }
 }

@@ -293,10 +293,8 @@ impl Machine {
         for (def, count) in by_def {
             let is_single = matches!(def.kind(), crate::model::DefKind::Document(_));
             if count > DAMAGED_DOCUMENTS_MAX || is_single {
-                if self.lost_collections.insert(def.clone()) {
-                    self.pull.drop_def(&def);
-                    self.memory.restart(&def);
-                    self.pull.needed.insert(def.clone());
+                if !self.lost_collections.contains(&def) {
+                    self.reload_collection(def.clone());
                 }
                 covered.insert(def);
             }
@@ -307,6 +305,14 @@ impl Machine {
                 self.pull.repairs.insert(Def::document(self.memory.class(key.0).name(), &key.1));
             }
         }
+    }
+
+    /// Asks for the whole of a collection again, what it holds staying visible (R14).
+    pub(super) fn reload_collection(&mut self, def: Def) {
+        self.pull.drop_def(&def);
+        self.memory.restart(&def);
+        self.pull.needed.insert(def.clone());
+        self.lost_collections.insert(def);
     }
 
     /// Documents that have come back, or have left, are lost no more.

@@ -5,13 +5,32 @@ use std::collections::BTreeSet;
 use super::event::Refusal;
 use super::live::SocketState;
 use super::machine::Machine;
+use super::pull::InFlight;
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
-use crate::model::{Def, Epoch};
-use crate::session::{EpochChange, PartContext, PartOutcome};
+use crate::model::{Def, Epoch, Version};
+use crate::session::{EpochChange, PartContext, PartOutcome, PreparedPart};
 
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
+
+/// A part, read as far as applying it needs.
+enum ReadPart {
+    Prepared(PreparedPart),
+    /// By the server.
+    Refused(Def, Fault),
+    /// A document in it cannot be read.
+    Unreadable(Def, Error),
+}
+
+impl ReadPart {
+    fn def(&self) -> &Def {
+        match self {
+            ReadPart::Prepared(part) => part.def(),
+            ReadPart::Refused(def, _) | ReadPart::Unreadable(def, _) => def,
+        }
+    }
+}
 
 impl Machine {
     pub(super) fn replied(
@@ -24,79 +43,102 @@ impl Machine {
         let prepared = reply.and_then(|mut reply| {
             reply.check()?;
             let parts = std::mem::take(&mut reply.parts);
-            Ok((self.prepare_parts(parts)?, reply))
+            Ok((self.prepare_parts(parts), reply))
         });
         let (parts, reply) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
-                self.pull.needed.extend(request.asked.into_keys());
-                self.pull.repairs.extend(request.repairs);
+                self.pull.ask_again(request);
                 return self.refused(refusal);
             }
         };
-        self.pull.backoff.reset();
-        self.pull.failing = false;
-        self.error = None;
         match self.enter(&reply.epoch, reply.now) {
             EpochChange::Same => {}
             EpochChange::Earlier => {
-                self.pull.needed.extend(request.asked.into_keys());
-                self.pull.repairs.extend(request.repairs);
+                self.pull.ask_again(request);
                 let error = Error::new(Code::ServerError, "the server answers from an earlier epoch");
                 return self.refused(error.into());
             }
             EpochChange::Later => request.forget_earlier_epoch(),
         }
-        self.pull.answered = true;
-        let era = self.memory.epoch().1;
         let settled = reply.now.saturating_sub(reply.delta);
+        let is_empty_handed = !request.is_empty() && !parts.iter().any(|part| request.asks(part.def()));
+        if is_empty_handed {
+            self.pull.ask_again(request);
+            let error = Error::new(Code::Malformed, "a reply without any part of what was asked");
+            return self.refused(error.into());
+        }
+        self.pull.backoff.reset();
+        self.pull.failing = false;
+        self.error = None;
+        self.pull.answered = true;
         let mut told: BTreeSet<Def> = BTreeSet::new();
-        for (part, fault) in parts {
+        for part in parts {
             let def = part.def().clone();
-            let is_repair = request.repairs.contains(&def);
-            let asked = request.asked.get(&def).cloned();
-            if (!is_repair && asked.is_none()) || !told.insert(def.clone()) {
-                continue;
-            }
-            if let Some(fault) = fault {
-                self.part_refused(&def, &fault, asked.is_some_and(|asked| asked.cursor))?;
-                continue;
-            }
-            if is_repair {
-                self.memory.apply_repair(part, era);
-                continue;
-            }
-            self.faults.remove(&def);
-            let since = asked.map(|asked| asked.since);
-            match self.memory.apply(part, PartContext { era, settled, asked: since }) {
-                PartOutcome::Whole => {
-                    self.lost_collections.remove(&def);
-                }
-                PartOutcome::Unfinished => {
-                    self.pull.needed.insert(def);
-                }
-                PartOutcome::Unknown => {}
+            if request.asks(&def) && told.insert(def.clone()) {
+                self.apply_part(part, &request, &def, settled)?;
             }
         }
         // The reply was full before these: they are asked for again.
-        let left = request.asked.into_keys().filter(|def| !told.contains(def));
-        self.pull.needed.extend(left);
-        self.pull.repairs.extend(request.repairs.into_iter().filter(|def| !told.contains(def)));
+        request.forget(&told);
+        self.pull.ask_again(request);
         self.memory.remove_expired(reply.now);
         self.forget_found();
         Ok(())
     }
 
-    fn prepare_parts(
-        &self,
-        parts: Vec<Part>,
-    ) -> std::result::Result<Vec<(crate::session::PreparedPart, Option<Fault>)>, Refusal> {
-        let mut prepared = Vec::with_capacity(parts.len());
-        for mut part in parts {
-            let fault = part.fault.take();
-            prepared.push((self.memory.prepare(part)?, fault));
+    /// Reads the parts as far as applying them needs, so that none is half applied.
+    fn prepare_parts(&self, parts: Vec<Part>) -> Vec<ReadPart> {
+        let read = |mut part: Part| {
+            let def = part.def.clone();
+            match part.fault.take() {
+                Some(fault) => ReadPart::Refused(def, fault),
+                None => match self.memory.prepare(part) {
+                    Ok(part) => ReadPart::Prepared(part),
+                    Err(error) => ReadPart::Unreadable(def, error),
+                },
+            }
+        };
+        parts.into_iter().map(read).collect()
+    }
+
+    /// Applies one part of a reply to a pull.
+    fn apply_part(&mut self, part: ReadPart, request: &InFlight, def: &Def, settled: Version) -> Result<()> {
+        let is_repair = request.repairs.contains(def);
+        let era = self.memory.epoch().1;
+        let part = match part {
+            ReadPart::Prepared(part) => part,
+            ReadPart::Refused(_, fault) if is_repair => return self.repair_refused(def, &fault),
+            ReadPart::Refused(_, fault) => {
+                return self.part_refused(def, &fault, request.asked.get(def).is_some_and(|a| a.cursor));
+            }
+            // One document that cannot be read keeps no other def from its changes. Asked again with all others.
+            ReadPart::Unreadable(_, error) => {
+                if self.memory.collection(def).is_some() {
+                    self.faults.insert(def.clone(), error);
+                }
+                return Ok(());
+            }
+        };
+        self.pull.retries.remove(def);
+        if is_repair {
+            if !self.memory.apply_repair(part, era) {
+                self.pull.repairs.insert(def.clone());
+            }
+            return Ok(());
         }
-        Ok(prepared)
+        self.faults.remove(def);
+        let asked = request.asked.get(def).map(|asked| asked.since);
+        match self.memory.apply(part, PartContext { era, settled, asked }) {
+            PartOutcome::Whole => {
+                self.lost_collections.remove(def);
+            }
+            PartOutcome::Unfinished => {
+                self.pull.needed.insert(def.clone());
+            }
+            PartOutcome::Unknown => {}
+        }
+        Ok(())
     }
 
     /// Takes the epoch and the time of a reply.
@@ -113,18 +155,30 @@ impl Machine {
     }
 
     fn part_refused(&mut self, def: &Def, fault: &Fault, had_cursor: bool) -> Result<()> {
-        let error = error_of(fault);
-        if had_cursor {
+        if fault.kind.is_retryable() {
+            self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
+        } else if had_cursor {
             // The cursor is of no use any more: the load starts anew.
             self.memory.restart(def);
             self.pull.needed.insert(def.clone());
-        } else if fault.kind.is_retryable() {
-            self.pull.needed.insert(def.clone());
-            let delay = self.pull.backoff.next_ms(&mut *self.random)?;
-            self.pull.not_before_ms = self.pull.not_before_ms.max(self.clock.mono_ms + delay);
         }
         if self.memory.collection(def).is_some() {
-            self.faults.insert(def.clone(), error);
+            self.faults.insert(def.clone(), error_of(fault));
+        }
+        Ok(())
+    }
+
+    /// A damaged document cannot be had by itself: later, or by a collection that holds it (R14).
+    fn repair_refused(&mut self, def: &Def, fault: &Fault) -> Result<()> {
+        if fault.kind.is_retryable() {
+            return self.pull.retry(def, self.clock.mono_ms, &mut *self.random);
+        }
+        let crate::model::DefKind::Document(pk) = def.kind() else { return Ok(()) };
+        let key = self.memory.doc_key(def.class(), pk);
+        let document = key.and_then(|key| self.memory.document(&key));
+        let holder = document.and_then(|d| d.defs.iter().find(|def| !self.faults.contains_key(*def)));
+        if let Some(holder) = holder.cloned() {
+            self.reload_collection(holder);
         }
         Ok(())
     }
@@ -162,7 +216,7 @@ impl Machine {
 
     fn pushed(&mut self, pushed: ServerParts) -> Result<()> {
         pushed.check()?;
-        let parts = self.prepare_parts(pushed.parts).map_err(|refusal| refusal.error)?;
+        let parts = self.prepare_parts(pushed.parts);
         if self.enter(&pushed.epoch, pushed.now) == EpochChange::Earlier {
             return Ok(());
         }
@@ -171,9 +225,13 @@ impl Machine {
             settled: pushed.now.saturating_sub(pushed.delta),
             asked: None,
         };
-        for (part, fault) in parts {
-            if fault.is_none() {
-                self.memory.apply(part, context);
+        for part in parts {
+            match part {
+                ReadPart::Prepared(part) => {
+                    self.memory.apply(part, context);
+                }
+                ReadPart::Unreadable(_, error) => self.error = Some(error),
+                ReadPart::Refused(..) => {}
             }
         }
         Ok(())

@@ -1,0 +1,129 @@
+//! R8: a later epoch replaces, an earlier one is dropped.
+
+use escale::Code;
+use escale::codec::{Part, ServerFrame, ServerParts, SyncReply};
+use escale::sync::{Config, Event};
+
+use crate::bench::{Bench, config, def, epoch, part, pk, reply, row, section, these};
+
+fn in_epoch(ms: u64, now: u64, parts: Vec<Part>) -> SyncReply {
+    SyncReply { epoch: epoch(ms), ..reply(now, parts) }
+}
+
+/// `Doc` loaded with a and b in epoch 1.
+fn loaded() -> Bench {
+    let doc = def("Doc");
+    let mut bench = Bench::new(Config { has_live: true, ..config() });
+    bench.subscribe(&doc);
+    let (number, _) = bench.request();
+    let rows = vec![row("a", 8_000), row("b", 8_000)];
+    bench.answer(number, in_epoch(1, 10_000, vec![part(&doc, rows)]));
+    bench
+}
+
+fn hint(bench: &mut Bench) -> u64 {
+    let socket = open_socket(bench);
+    bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 1)]));
+    bench.request().0
+}
+
+fn open_socket(bench: &mut Bench) -> u64 {
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    socket
+}
+
+#[test]
+fn r8_a_new_epoch_replaces_at_any_v_once_it_is_loaded_whole() {
+    let doc = def("Doc");
+    let mut bench = loaded();
+    let number = hint(&mut bench);
+    // A server restored from a backup: a is older there, b was never written.
+    bench.answer(number, in_epoch(2, 10_500, vec![part(&doc, vec![])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 8_000), ("b", 8_000)]), "the old ones stay visible");
+    let (number, request) = bench.request();
+    assert_eq!(request.subs[0].v, 0, "loaded anew");
+    bench.answer(number, in_epoch(2, 10_600, vec![part(&doc, vec![row("a", 3_000), row("c", 4_000)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 3_000), ("c", 4_000)]));
+    assert_eq!(bench.v(&doc), 10_500);
+}
+
+#[test]
+fn r8_an_earlier_epoch_is_dropped() {
+    let doc = def("Doc");
+    let mut bench = loaded();
+    let number = hint(&mut bench);
+    bench.answer(number, in_epoch(2, 10_500, vec![part(&doc, vec![])]));
+    let (number, _) = bench.request();
+    bench.answer(number, in_epoch(1, 10_600, vec![part(&doc, vec![row("z", 9_000)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 8_000), ("b", 8_000)]));
+    assert_eq!(bench.error(), Some(Code::ServerError));
+    assert_eq!(bench.v(&doc), 0);
+    // It is asked again: another instance may know the later epoch.
+    if bench.requests.is_empty() {
+        let at = bench.wake_at().expect("tried again");
+        bench.wake(at);
+    }
+    let (number, request) = bench.request();
+    assert_eq!(request.subs[0].v, 0);
+    bench.answer(number, in_epoch(2, 10_700, vec![part(&doc, vec![row("a", 3_000)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 3_000)]));
+}
+
+/// The pull in flight asked for changes since a `v` of the earlier epoch: its reply is not the whole of the later one.
+#[test]
+fn r8_a_later_epoch_met_on_the_socket_drops_the_pull_in_flight() {
+    let doc = def("Doc");
+    let mut bench = loaded();
+    let socket = open_socket(&mut bench);
+    bench.frame(socket, ServerFrame::Hints(vec![(doc.clone(), 1)]));
+    let (number, request) = bench.request();
+    assert_ne!(request.subs[0].v, 0);
+    let push = ServerParts { epoch: epoch(2), now: 10_500, delta: 100, seq: 0, parts: vec![] };
+    bench.frame(socket, ServerFrame::Parts(push));
+    bench.answer(number, in_epoch(2, 10_600, vec![part(&doc, vec![])]));
+    assert_eq!(bench.v(&doc), 0, "not loaded in the later epoch yet");
+    let (number, request) = bench.request();
+    assert_eq!(request.subs[0].v, 0);
+    bench.answer(number, in_epoch(2, 10_700, vec![part(&doc, vec![row("a", 3_000)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 3_000)]));
+}
+
+#[test]
+fn r8_each_collection_keeps_its_old_documents_until_its_own_load() {
+    let (doc, games) = (def("Doc"), section("games"));
+    let mut bench = loaded();
+    bench.subscribe(&games);
+    let (number, _) = bench.request();
+    let rows = vec![row("a", 8_000), row("b", 8_000)];
+    bench.answer(number, in_epoch(1, 10_100, vec![part(&games, rows)]));
+    bench.subscribe(&def("Note"));
+    let (number, _) = bench.request();
+    bench.answer(number, in_epoch(2, 10_500, vec![part(&def("Note"), vec![])]));
+    let (number, request) = bench.request();
+    let of_docs = |sub: &&escale::codec::Sub| sub.def.class().as_str() == "Doc";
+    assert!(request.subs.iter().filter(of_docs).all(|sub| sub.v == 0));
+    // The reply has room for one def only.
+    let first = request.subs.iter().find(of_docs).expect("one").def.clone();
+    let other = if first == doc { games } else { doc };
+    bench.answer(number, in_epoch(2, 10_600, vec![part(&first, vec![row("a", 3_000)])]));
+    assert_eq!(bench.shown(&first), these(&[("a", 3_000)]));
+    assert_eq!(bench.shown(&other), these(&[("a", 3_000), ("b", 8_000)]));
+    assert!(bench.machine.find(other.class(), &pk("b")).is_some());
+    bench.serve_in(2, 10_700);
+    assert_eq!(bench.shown(&other), these(&[("a", 3_000)]));
+}
+
+impl Bench {
+    /// Answers what is asked with the one document of the later epoch.
+    fn serve_in(&mut self, ms: u64, now: u64) {
+        while let Some((number, request, _)) = self.requests.pop_front() {
+            let rows = |def: &escale::model::Def| match def.class().as_str() {
+                "Doc" => vec![row("a", 3_000)],
+                _ => vec![],
+            };
+            let parts = request.subs.iter().map(|sub| part(&sub.def, rows(&sub.def))).collect();
+            self.answer(number, in_epoch(ms, now, parts));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `maxLife`: documents are hidden at their minute by the server's time, and removed once a reply has passed it.
+
+use escale::codec::{Part, Row};
+use escale::sync::{Config, Effect, Event, Mode};
+
+use crate::bench::{Bench, WALL, config, def, part, pk, reply, row, these};
+
+const MINUTE: u64 = 60_000;
+
+fn until(id: &str, v: u64, minute: u64) -> Row {
+    Row { max_life: Some(minute), ..row(id, v) }
+}
+
+/// `Doc` with `rows`, the server's time being WALL.
+fn loaded(rows: Vec<Row>) -> Bench {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let (number, _) = bench.request();
+    bench.answer(number, reply(WALL, vec![part(&def("Doc"), rows)]));
+    bench.take_all();
+    bench
+}
+
+fn changed(bench: &mut Bench) -> bool {
+    let pick = |effect: &Effect| match effect {
+        Effect::Changed { defs, .. } if defs.contains(&def("Doc")) => Some(()),
+        _ => None,
+    };
+    !bench.take(pick).is_empty()
+}
+
+#[test]
+fn a_document_is_hidden_at_its_minute_and_the_application_is_told() {
+    let doc = def("Doc");
+    let minute = WALL / MINUTE + 2;
+    let mut bench = loaded(vec![row("a", 100), until("b", 100, minute)]);
+    assert_eq!(bench.shown(&doc), these(&[("a", 100), ("b", 100)]));
+    let end = bench.now + minute * MINUTE - WALL;
+    bench.wake(end - 1);
+    assert_eq!(bench.shown(&doc).len(), 2);
+    assert!(!changed(&mut bench));
+    bench.wake(end);
+    assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
+    assert!(changed(&mut bench), "the application is told");
+    assert_eq!(bench.machine.find(doc.class(), &pk("b")), None);
+    // Hidden, not removed: only the server's word removes it.
+    let key = bench.machine.memory().doc_key(doc.class(), &pk("b")).expect("a class");
+    assert!(bench.machine.memory().document(&key).is_some());
+}
+
+#[test]
+fn the_machine_asks_to_be_woken_at_that_minute() {
+    let minute = WALL / MINUTE + 2;
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let (number, _) = bench.request();
+    let end = bench.now + minute * MINUTE - WALL;
+    bench.answer(number, reply(WALL, vec![part(&def("Doc"), vec![until("b", 100, minute)])]));
+    assert_eq!(bench.wake_at(), Some(end));
+}
+
+#[test]
+fn a_reply_that_has_passed_the_minute_removes_and_a_later_life_brings_back() {
+    let doc = def("Doc");
+    let minute = WALL / MINUTE + 1;
+    let mut bench = loaded(vec![until("b", 100, minute)]);
+    bench.wake(bench.now + 5 * MINUTE);
+    let (number, _) = bench.request();
+    bench.answer(number, reply(WALL + 5 * MINUTE, vec![part(&doc, vec![])]));
+    assert_eq!(bench.machine.memory().documents().count(), 0, "removed");
+    bench.wake(bench.now + 5 * MINUTE);
+    let (number, _) = bench.request();
+    let again = until("b", WALL, minute + 60);
+    bench.answer(number, reply(WALL + 10 * MINUTE, vec![part(&doc, vec![again])]));
+    assert_eq!(bench.shown(&doc), these(&[("b", WALL)]));
+}
+
+#[test]
+fn a_longer_life_keeps_it_visible() {
+    let doc = def("Doc");
+    let minute = WALL / MINUTE + 6;
+    let mut bench = loaded(vec![until("b", 100, minute)]);
+    bench.wake(bench.now + 5 * MINUTE);
+    let (number, _) = bench.request();
+    let longer = Part { rows: vec![until("b", 200, minute + 60)], ..Part::empty(doc.clone()) };
+    bench.answer(number, reply(WALL + 5 * MINUTE, vec![longer]));
+    bench.wake(bench.now + 2 * MINUTE);
+    assert_eq!(bench.shown(&doc), these(&[("b", 200)]));
+}
+
+#[test]
+fn the_devices_clock_counts_in_avion_only() {
+    let doc = def("Doc");
+    let minute = WALL / MINUTE + 60;
+    let mut bench = loaded(vec![until("b", 100, minute)]);
+    bench.wall = WALL + 100 * 60 * MINUTE;
+    bench.feed(Event::Woke);
+    assert_eq!(bench.shown(&doc).len(), 1, "a wrong clock hides nothing");
+    bench.feed(Event::SetMode(Mode::Avion));
+    assert_eq!(bench.shown(&doc).len(), 0);
+    assert!(changed(&mut bench));
+}
+
+/// Opened with a clock far ahead: what it hid comes back with the server's first word, and the application is told.
+#[test]
+fn what_a_wrong_clock_hid_is_shown_again() {
+    let doc = def("Doc");
+    let minute = WALL / MINUTE + 60;
+    let mut bench = loaded(vec![until("b", 100, minute)]);
+    bench.wall = WALL + 100 * 60 * MINUTE;
+    bench.feed(Event::SetMode(Mode::Avion));
+    assert_eq!(bench.shown(&doc).len(), 0);
+    bench.take_all();
+    bench.feed(Event::SetMode(Mode::Synced));
+    bench.serve(WALL + MINUTE, |def| part(def, vec![]));
+    assert_eq!(bench.shown(&doc), these(&[("b", 100)]));
+    assert!(changed(&mut bench), "the application is told");
+}
+
+#[test]
+fn incognito_counts_by_the_servers_time_too() {
+    let doc = def("Doc");
+    let mut bench = Bench::new(Config { mode: Mode::Incognito, ..config() });
+    bench.wall = WALL + 365 * 24 * 60 * MINUTE;
+    bench.subscribe(&doc);
+    let (number, _) = bench.request();
+    let row = until("b", 100, WALL / MINUTE + 60);
+    bench.answer(number, reply(WALL, vec![part(&doc, vec![row])]));
+    assert_eq!(bench.shown(&doc).len(), 1);
+}

@@ -1,0 +1,225 @@
+//! The socket: registrations, hints, pushed parts, silence, and what closes it.
+
+use escale::Code;
+use escale::codec::{Fault, ServerFrame, ServerParts};
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
+use escale::sync::{Config, Effect, Event, Mode, Phase};
+
+use crate::bench::{Bench, config, def, epoch, gone, part, pk, row, section, these};
+
+fn live() -> Config {
+    Config { has_live: true, ..config() }
+}
+
+/// A machine with a def subscribed, loaded at 10,000, its socket open and registered.
+fn registered() -> (Bench, u64) {
+    let doc = def("Doc");
+    let mut bench = Bench::new(live());
+    bench.subscribe(&doc);
+    let socket = bench.opened_socket().expect("a socket");
+    bench.serve(10_000, |def| part(def, vec![row("a", 100)]));
+    bench.feed(Event::SocketOpened { socket });
+    let said = bench.said();
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].subs, [doc.clone()]);
+    assert_eq!(bench.phase(), Phase::Opening);
+    bench.frame(socket, ServerFrame::Live { live: vec![doc], refused: vec![] });
+    bench.serve(10_000, |def| part(def, vec![]));
+    assert_eq!(bench.phase(), Phase::Live);
+    bench.take_all();
+    (bench, socket)
+}
+
+#[test]
+fn no_socket_without_subscriptions() {
+    let mut bench = Bench::new(live());
+    assert_eq!(bench.opened_socket(), None);
+    bench.subscribe(&def("Doc"));
+    assert!(bench.opened_socket().is_some());
+}
+
+#[test]
+fn every_def_is_pulled_once_after_its_registration() {
+    let (mut bench, socket) = registered();
+    bench.subscribe(&section("games"));
+    let (number, _) = bench.request();
+    assert_eq!(bench.said().len(), 1, "the socket follows the subscriptions");
+    bench.answer(number, crate::bench::reply(20_000, vec![part(&section("games"), vec![])]));
+    assert!(bench.requests.is_empty());
+    let both = vec![def("Doc"), section("games")];
+    bench.frame(socket, ServerFrame::Live { live: both.clone(), refused: vec![] });
+    let (number, request) = bench.request();
+    let asked: Vec<_> = request.subs.iter().map(|sub| sub.def.clone()).collect();
+    assert_eq!(asked, [section("games")], "only the one that is new to the socket");
+    bench.answer(number, crate::bench::reply(20_001, vec![part(&section("games"), vec![])]));
+    bench.frame(socket, ServerFrame::Live { live: both, refused: vec![] });
+    assert!(bench.requests.is_empty(), "registered already");
+}
+
+#[test]
+fn a_new_socket_registers_and_pulls_everything() {
+    let (mut bench, socket) = registered();
+    bench.subscribe(&section("games"));
+    bench.serve(20_000, |def| part(def, vec![]));
+    bench.feed(Event::SocketClosed { socket, code: 1006 });
+    bench.serve(20_000, |def| part(def, vec![]));
+    let at = bench.wake_at().expect("a socket is opened again");
+    assert!(at - bench.now <= BACKOFF_MS.0);
+    bench.wake(at);
+    let next = bench.opened_socket().expect("a socket");
+    assert_ne!(next, socket);
+    bench.feed(Event::SocketOpened { socket: next });
+    let said = bench.said();
+    assert_eq!(said.last().expect("a registration").subs.len(), 2);
+    bench.frame(next, ServerFrame::Live { live: vec![def("Doc"), section("games")], refused: vec![] });
+    assert_eq!(bench.request().1.subs.len(), 2);
+}
+
+#[test]
+fn a_hint_pulls_its_def_only() {
+    let (mut bench, socket) = registered();
+    bench.subscribe(&section("games"));
+    bench.serve(20_000, |def| part(def, vec![]));
+    bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 30_000), (def("Note"), 30_000)]));
+    let (_, request) = bench.request();
+    assert_eq!(request.subs.len(), 1);
+    assert_eq!(request.subs[0].def, def("Doc"));
+}
+
+#[test]
+fn a_socket_silent_for_25_seconds_is_given_up() {
+    let (mut bench, socket) = registered();
+    bench.now += SOCKET_SILENCE_MS - 1;
+    bench.frame(socket, ServerFrame::Alive);
+    assert_eq!(bench.wake_at(), Some(bench.now + SOCKET_SILENCE_MS), "every frame is a sign of life");
+    bench.wake(bench.now + SOCKET_SILENCE_MS - 1);
+    let closed = |effect: &Effect| matches!(effect, Effect::CloseSocket(_)).then_some(());
+    assert!(bench.take(closed).is_empty());
+    bench.wake(bench.now + 1);
+    assert_eq!(bench.take(closed).len(), 1);
+    if let Some(at) = bench.wake_at() {
+        bench.wake(at);
+    }
+    let next = bench.opened_socket().expect("another socket");
+    // What the one given up still says is not heard.
+    bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 99_000)]));
+    bench.feed(Event::SocketClosed { socket, code: 1000 });
+    assert!(bench.requests.is_empty());
+    bench.feed(Event::SocketOpened { socket: next });
+    assert_eq!(bench.said().len(), 1);
+}
+
+#[test]
+fn an_adapter_without_signs_of_life_is_not_given_up() {
+    let mut bench = Bench::new(Config { watches_silence: false, ..live() });
+    bench.subscribe(&def("Doc"));
+    let socket = bench.opened_socket().expect("a listening");
+    bench.feed(Event::SocketOpened { socket });
+    bench.serve(10_000, |def| part(def, vec![]));
+    bench.wake(bench.now + 4 * 60_000);
+    let closed = |effect: &Effect| matches!(effect, Effect::CloseSocket(_)).then_some(());
+    assert!(bench.take(closed).is_empty());
+}
+
+#[test]
+fn a_socket_that_cannot_open_is_tried_with_growing_delays() {
+    let mut bench = Bench::new(live());
+    bench.subscribe(&def("Doc"));
+    bench.serve(10_000, |def| part(def, vec![]));
+    let mut bound = BACKOFF_MS.0;
+    for _ in 0..12 {
+        let socket = bench.opened_socket().expect("a socket");
+        let from = bench.now;
+        bench.feed(Event::SocketClosed { socket, code: 1006 });
+        bench.serve(10_000, |def| part(def, vec![]));
+        if let Some(at) = bench.wake_at() {
+            bench.wake(at);
+        }
+        assert!(bench.now - from <= bound, "{} ms, {bound} at most", bench.now - from);
+        bound = (bound * 2).min(BACKOFF_MS.1);
+    }
+    assert_eq!(bench.phase(), Phase::Offline);
+}
+
+#[test]
+fn r4_pushed_parts_never_move_a_collections_v() {
+    let (mut bench, socket) = registered();
+    let doc = def("Doc");
+    let before = bench.v(&doc);
+    let push =
+        |parts| ServerFrame::Parts(ServerParts { epoch: epoch(1), now: 99_000, delta: 100, seq: 0, parts });
+    bench.frame(socket, push(vec![part(&doc, vec![row("b", 98_000)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 100), ("b", 98_000)]));
+    assert_eq!(bench.v(&doc), before);
+    bench.frame(socket, push(vec![part(&doc, vec![gone("b", 98_001)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
+    // R5: what was pushed late does not bring it back.
+    bench.frame(socket, push(vec![part(&doc, vec![row("b", 98_000)])]));
+    bench.frame(socket, push(vec![part(&doc, vec![row("c", before - 1)])]));
+    assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
+    assert_eq!(bench.machine.find(doc.class(), &pk("c")), None);
+}
+
+#[test]
+fn a_refused_registration_is_a_fault_of_its_def() {
+    let (mut bench, socket) = registered();
+    let refused = vec![(def("Doc"), Fault::new(Code::Forbidden, "no"))];
+    bench.frame(socket, ServerFrame::Live { live: vec![], refused });
+    assert_eq!(bench.machine.status().faults[&def("Doc")].code(), Code::Forbidden);
+}
+
+#[test]
+fn a_frame_that_is_none_is_reported_and_the_socket_kept() {
+    let (mut bench, socket) = registered();
+    let frame = Err(escale::Error::new(Code::Malformed, "no frame"));
+    bench.feed(Event::Frame { socket, frame });
+    assert_eq!(bench.error(), Some(Code::Malformed));
+    bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 30_000)]));
+    bench.request();
+}
+
+#[test]
+fn avion_says_nothing_to_anybody() {
+    let mut bench = Bench::new(Config { mode: Mode::Avion, has_token: true, ..live() });
+    bench.subscribe(&def("Doc"));
+    bench.feed(Event::Network(true));
+    bench.feed(Event::Visible);
+    bench.wake(bench.now + 3_600_000);
+    let said = |effect: &Effect| {
+        let quiet = matches!(effect, Effect::Changed { .. } | Effect::StatusChanged | Effect::WakeAt(_));
+        (!quiet).then(|| format!("{effect:?}"))
+    };
+    assert_eq!(bench.take(said), Vec::<String>::new());
+    assert!(bench.requests.is_empty());
+    assert_eq!(bench.phase(), Phase::Avion);
+}
+
+#[test]
+fn going_to_avion_gives_up_what_is_under_way() {
+    let (mut bench, _) = registered();
+    bench.feed(Event::SetMode(Mode::Avion));
+    let closed = |effect: &Effect| matches!(effect, Effect::CloseSocket(_)).then_some(());
+    assert_eq!(bench.take(closed).len(), 1);
+    bench.feed(Event::SetMode(Mode::Synced));
+    let (number, _) = bench.request();
+    bench.feed(Event::SetMode(Mode::Avion));
+    let cancelled = |effect: &Effect| match effect {
+        Effect::CancelSend(number) => Some(*number),
+        _ => None,
+    };
+    assert_eq!(bench.take(cancelled), [number]);
+    // R5: asked before the change of mode.
+    bench.answer(number, crate::bench::reply(50_000, vec![part(&def("Doc"), vec![row("z", 49_000)])]));
+    assert_eq!(bench.shown(&def("Doc")), these(&[("a", 100)]));
+}
+
+#[test]
+fn a_mode_that_the_session_was_not_opened_for_is_refused() {
+    let mut bench = Bench::new(Config { mode: Mode::Incognito, ..config() });
+    bench.feed(Event::SetMode(Mode::Synced));
+    assert_eq!(bench.machine.status().mode, Mode::Incognito);
+    assert_eq!(bench.error(), Some(Code::BadOption));
+    let mut bench = Bench::new(config());
+    bench.feed(Event::SetMode(Mode::Incognito));
+    assert_eq!(bench.machine.status().mode, Mode::Synced);
+}

@@ -1,0 +1,88 @@
+//! The token: asked for, refused, given anew.
+
+use escale::Code;
+use escale::limits::SOCKET_SILENCE_MS;
+use escale::sync::{Config, Effect, Event, Phase};
+
+use crate::bench::{Bench, config, def, part, refusal, reply};
+
+fn asked(bench: &mut Bench) -> Vec<bool> {
+    bench.take(|effect| match effect {
+        Effect::AskToken { refused } => Some(*refused),
+        _ => None,
+    })
+}
+
+fn with_token() -> Bench {
+    Bench::new(Config { has_token: true, ..config() })
+}
+
+#[test]
+fn nothing_is_sent_before_the_token_is_there() {
+    let mut bench = with_token();
+    assert_eq!(asked(&mut bench), [false]);
+    bench.subscribe(&def("Doc"));
+    bench.wake(bench.now + 3_600_000);
+    assert!(bench.requests.is_empty());
+    bench.feed(Event::Token(Some("t1".into())));
+    let (_, _, token) = bench.requests.pop_front().expect("a request");
+    assert_eq!(token.as_deref(), Some("t1"));
+}
+
+#[test]
+fn a_401_pauses_and_a_new_token_resumes() {
+    let mut bench = with_token();
+    bench.subscribe(&def("Doc"));
+    bench.feed(Event::Token(Some("t1".into())));
+    asked(&mut bench);
+    let (number, _) = bench.request();
+    bench.refuse(number, refusal(Code::Unauthorized));
+    assert_eq!(asked(&mut bench), [true]);
+    assert_eq!(bench.phase(), Phase::Paused);
+    assert_eq!(bench.error(), Some(Code::Unauthorized));
+    bench.wake(bench.now + 3_600_000);
+    assert!(bench.requests.is_empty(), "paused");
+    bench.feed(Event::Token(Some("t2".into())));
+    let (number, request, token) = bench.requests.pop_front().expect("a request");
+    assert_eq!(token.as_deref(), Some("t2"));
+    assert_eq!(request.subs[0].def, def("Doc"), "nothing is forgotten");
+    bench.answer(number, reply(9_000, vec![part(&def("Doc"), vec![])]));
+    assert_eq!(bench.phase(), Phase::Live);
+    assert_eq!(bench.error(), None);
+}
+
+#[test]
+fn an_application_without_a_token_is_asked_again_when_visible() {
+    let mut bench = with_token();
+    bench.subscribe(&def("Doc"));
+    asked(&mut bench);
+    bench.feed(Event::Token(None));
+    assert_eq!(bench.phase(), Phase::Paused);
+    assert!(bench.requests.is_empty());
+    bench.feed(Event::Visible);
+    assert_eq!(asked(&mut bench), [true]);
+    bench.feed(Event::Token(Some("t".into())));
+    bench.request();
+}
+
+#[test]
+fn a_socket_closed_for_its_token_asks_for_another() {
+    let mut bench = Bench::new(Config { has_token: true, has_live: true, ..config() });
+    bench.feed(Event::Token(Some("t1".into())));
+    bench.subscribe(&def("Doc"));
+    asked(&mut bench);
+    let socket = bench.opened_socket().expect("a socket");
+    bench.serve(5_000, |def| part(def, vec![]));
+    bench.feed(Event::SocketOpened { socket });
+    assert_eq!(bench.said()[0].token.as_deref(), Some("t1"));
+    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    assert_eq!(asked(&mut bench), [true]);
+    assert_eq!(bench.phase(), Phase::Paused);
+    bench.wake(bench.now + SOCKET_SILENCE_MS);
+    assert_eq!(bench.opened_socket(), None, "paused");
+    bench.feed(Event::Token(Some("t2".into())));
+    bench.serve(5_000, |def| part(def, vec![]));
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    assert_eq!(bench.said()[0].token.as_deref(), Some("t2"));
+}
