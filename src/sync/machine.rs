@@ -6,7 +6,7 @@ use super::event::{Clock, Effect, Event, Mode, Refusal};
 use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
-use super::status::{Damaged, Phase, Progress, Status, StorageState};
+use super::status::StorageState;
 use crate::codec::{LiveRequest, Sub, SyncRequest};
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
@@ -51,7 +51,7 @@ pub struct Machine {
     hidden_until_ms: u64,
     token: Option<String>,
     pub(super) waits_for_token: bool,
-    network: bool,
+    pub(super) network: bool,
     pub(super) lost_collections: BTreeSet<Def>,
     pub(super) error: Option<Error>,
     pub(super) faults: BTreeMap<Def, Error>,
@@ -275,7 +275,7 @@ impl Machine {
         self.mode != Mode::Avion && self.network && !self.waits_for_token
     }
 
-    fn has_nothing_to_do(&self) -> bool {
+    pub(super) fn has_nothing_to_do(&self) -> bool {
         self.memory.collections().next().is_none()
     }
 
@@ -463,53 +463,5 @@ impl Machine {
     pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
         let document = self.memory.document(&self.memory.doc_key(class, pk)?)?;
         (!document.is_expired(self.life_now())).then_some(document.id)
-    }
-
-    /// The status.
-    pub fn status(&self) -> Status {
-        let era = self.memory.epoch().1;
-        let loading = || self.memory.collections().filter(|(_, c)| c.is_loading(era));
-        let loads: Vec<_> = loading().collect();
-        let progress = (self.mode != Mode::Avion && !loads.is_empty()).then(|| {
-            let received = loads.iter().map(|(_, c)| c.load.as_ref().map_or(0, |load| load.received)).sum();
-            let total = loads.iter().map(|(_, c)| c.load.as_ref().and_then(|load| load.total)).sum();
-            Progress { received, total }
-        });
-        let damaged = Damaged {
-            documents: self.reads.lost.len() as u64,
-            collections: self.lost_collections.len() as u64,
-        };
-        let storage = match self.storage {
-            StorageState::Ok if damaged != Damaged::default() => StorageState::Lost,
-            other => other,
-        };
-        let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
-        let (error, faults) = (self.error.clone(), self.faults.clone());
-        Status { mode: self.mode, phase, pending: 0, progress, storage, damaged, error, faults }
-    }
-
-    fn phase(&self, is_loading: bool) -> Phase {
-        if self.mode == Mode::Avion {
-            return Phase::Avion;
-        }
-        if self.waits_for_token && self.error.is_some() {
-            return Phase::Paused;
-        }
-        let nothing_to_do = self.has_nothing_to_do();
-        if (self.pull.failing && !nothing_to_do) || !self.network {
-            return Phase::Offline;
-        }
-        if !self.pull.answered && !nothing_to_do {
-            return Phase::Opening;
-        }
-        if is_loading {
-            return Phase::Loading;
-        }
-        let told = !self.config.has_live || self.live.registered.is_some() || nothing_to_do;
-        match (told, self.live.backoff.failures()) {
-            (true, _) => Phase::Live,
-            (false, 0) => Phase::Opening,
-            (false, _) => Phase::Offline,
-        }
     }
 }

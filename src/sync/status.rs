@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::event::Mode;
+use super::machine::Machine;
 use crate::error::Error;
 use crate::model::Def;
 
@@ -106,4 +107,54 @@ pub struct Status {
     pub error: Option<Error>,
     /// Defs that the server refused, and why.
     pub faults: BTreeMap<Def, Error>,
+}
+
+impl Machine {
+    /// The status.
+    pub fn status(&self) -> Status {
+        let era = self.memory.epoch().1;
+        let loading = || self.memory.collections().filter(|(_, c)| c.is_loading(era));
+        let loads: Vec<_> = loading().collect();
+        let progress = (self.mode != Mode::Avion && !loads.is_empty()).then(|| {
+            let received = loads.iter().map(|(_, c)| c.load.as_ref().map_or(0, |load| load.received)).sum();
+            let total = loads.iter().map(|(_, c)| c.load.as_ref().and_then(|load| load.total)).sum();
+            Progress { received, total }
+        });
+        let damaged = Damaged {
+            documents: self.reads.lost.len() as u64,
+            collections: self.lost_collections.len() as u64,
+        };
+        let storage = match self.storage {
+            StorageState::Ok if damaged != Damaged::default() => StorageState::Lost,
+            other => other,
+        };
+        let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
+        let (error, faults) = (self.error.clone(), self.faults.clone());
+        Status { mode: self.mode, phase, pending: 0, progress, storage, damaged, error, faults }
+    }
+
+    fn phase(&self, is_loading: bool) -> Phase {
+        if self.mode == Mode::Avion {
+            return Phase::Avion;
+        }
+        if self.waits_for_token && self.error.is_some() {
+            return Phase::Paused;
+        }
+        let nothing_to_do = self.has_nothing_to_do();
+        if (self.pull.failing && !nothing_to_do) || !self.network {
+            return Phase::Offline;
+        }
+        if !self.pull.answered && !nothing_to_do {
+            return Phase::Opening;
+        }
+        if is_loading {
+            return Phase::Loading;
+        }
+        let told = !self.config.has_live || self.live.registered.is_some() || nothing_to_do;
+        match (told, self.live.backoff.failures()) {
+            (true, _) => Phase::Live,
+            (false, 0) => Phase::Opening,
+            (false, _) => Phase::Offline,
+        }
+    }
 }
