@@ -30,6 +30,10 @@ export class Browser {
     return this;
   }
 
+  get args() {
+    return ARGS;
+  }
+
   get context() {
     return this.#context;
   }

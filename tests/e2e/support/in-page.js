@@ -100,6 +100,23 @@ export async function alter(name, table, change) {
   database.close();
 }
 
+/** All records of one table of a closed store, as they are. */
+export async function records(name, table) {
+  const database = await connect(name);
+  const store = database.transaction(table).objectStore(table);
+  const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
+  database.close();
+  return keys.map((key, i) => [key, values[i]]);
+}
+
+/** Puts a table back to what `records` gave. */
+export async function restore(name, table, list) {
+  await alter(name, table, (store) => {
+    store.clear();
+    for (const [key, value] of list) store.put(value, key);
+  });
+}
+
 export function connect(name, version, upgrade) {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open(name, version);
