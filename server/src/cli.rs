@@ -209,11 +209,8 @@ fn import(args: &ImportArgs) -> Result<()> {
 fn epoch(args: &EpochArgs) -> Result<()> {
     let path = Engine::database_in(&args.data);
     check_there(&path)?;
-    let epoch = if args.renew {
-        renew_epoch_of(&path, SystemClock::shared().now_ms())?
-    } else {
-        epoch_of(&path)?
-    };
+    let epoch =
+        if args.renew { renew_epoch_of(&path, SystemClock::shared().now_ms())? } else { epoch_of(&path)? };
     say(&serde_json::to_string(&epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))?)
 }
 

@@ -99,9 +99,9 @@ fn read_batch(lines: &mut impl BufRead, number: &mut u64) -> Result<Vec<Line>> {
     while batch.len() < BATCH_LINES {
         bytes.clear();
         let bounded = &mut lines.take(REQUEST_BYTES_MAX as u64 + 1);
-        let read = bounded.read_until(b'\n', &mut bytes).map_err(|e| {
-            Error::new(Code::Malformed, format!("line {}: cannot be read: {e}", *number + 1))
-        })?;
+        let read = bounded
+            .read_until(b'\n', &mut bytes)
+            .map_err(|e| Error::new(Code::Malformed, format!("line {}: cannot be read: {e}", *number + 1)))?;
         if read == 0 {
             break;
         }

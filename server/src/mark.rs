@@ -42,7 +42,9 @@ impl Mark {
         } else if content.epoch > *epoch {
             Some("the database is of an earlier life than its mark: it was put back from a copy")
         } else if content.file.is_some() && content.file != file_id(&self.database) {
-            Some("the database is another file than the one of its mark: it was put back from a copy, or moved")
+            Some(
+                "the database is another file than the one of its mark: it was put back from a copy, or moved",
+            )
         } else {
             None
         }

@@ -121,6 +121,7 @@ fn key_of(text: &str) -> Option<[u8; 32]> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -27,7 +27,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { delta_ms: 2_000, skew_ms: 0, retention_days: 365, page_bytes: PAGE_BYTES, tell_wait: Duration::from_millis(250) }
+        Settings {
+            delta_ms: 2_000,
+            skew_ms: 0,
+            retention_days: 365,
+            page_bytes: PAGE_BYTES,
+            tell_wait: Duration::from_millis(250),
+        }
     }
 }
 

@@ -11,4 +11,4 @@ mod write;
 pub use maintain::{epoch_of, renew_epoch_of};
 pub use open::{Engine, Opening, first_state};
 pub use pull::Caller;
-pub use write::{Outcome, Written, Writing};
+pub use write::{Outcome, Writing, Written};

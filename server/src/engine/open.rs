@@ -152,11 +152,11 @@ fn adopt(provider: &dyn Provider, mark: Option<&Mark>, opening: &Opening) -> Res
         tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
         state.epoch = next_epoch(&state, opening.clock.now_ms())?;
     }
-    if state != before {
+    if state == before {
+        drop(tx);
+    } else {
         tx.put_state(&state)?;
         tx.commit()?;
-    } else {
-        drop(tx);
     }
     if let Some(mark) = mark {
         mark.write(&state.epoch, state.highest);

@@ -28,7 +28,9 @@ pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Colum
             ColumnValue::Float(f) => push(EntryValue::Float(*f)),
             ColumnValue::List(items) => {
                 let distinct: BTreeSet<&String> = items.iter().collect();
-                distinct.into_iter().for_each(|item| push(EntryValue::Text(item.clone())));
+                for item in distinct {
+                    push(EntryValue::Text(item.clone()));
+                }
             }
         }
     }

@@ -11,9 +11,7 @@ use smol_str::SmolStr;
 use super::open::WRITE_WAIT;
 use super::{Engine, shown};
 use crate::clock::Clock;
-use crate::provider::{
-    ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction,
-};
+use crate::provider::{ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction};
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
@@ -198,7 +196,10 @@ impl Writing<'_> {
     pub(super) fn check_time(&self) -> Result<()> {
         let elapsed = self.clock.elapsed_ms().saturating_sub(self.started);
         if elapsed > WRITE_MS_MAX {
-            return Err(Error::new(Code::Contention, format!("a write outlasted {WRITE_MS_MAX} ms: given up")));
+            return Err(Error::new(
+                Code::Contention,
+                format!("a write outlasted {WRITE_MS_MAX} ms: given up"),
+            ));
         }
         Ok(())
     }
@@ -352,7 +353,10 @@ fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> 
     if names.iter().all(|name| kept.get(name.as_str()) == map.get(name.as_str())) {
         return Ok(());
     }
-    Err(Error::new(Code::KeyMismatch, format!("the stored document of class {} has another key", class.name())))
+    Err(Error::new(
+        Code::KeyMismatch,
+        format!("the stored document of class {} has another key", class.name()),
+    ))
 }
 
 fn check_immutable(class: &Class, old: &Shown, new: &Shown) -> Result<()> {

@@ -34,7 +34,12 @@ pub(super) struct ConnectionLimits {
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
-pub(super) async fn run(listener: TcpListener, server: Arc<Server>, router: Router, limits: ConnectionLimits) {
+pub(super) async fn run(
+    listener: TcpListener,
+    server: Arc<Server>,
+    router: Router,
+    limits: ConnectionLimits,
+) {
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header_max).max_buf_size(HEADER_BYTES_MAX);
@@ -119,7 +124,11 @@ impl Patient {
 }
 
 impl AsyncRead for Patient {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }

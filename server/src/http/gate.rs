@@ -58,6 +58,7 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -149,6 +149,7 @@ impl Drop for Seat {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -70,7 +70,13 @@ struct Live {
 }
 
 /// Serves a socket until either side closes it. `token` is the one of the upgrade's header, if any.
-pub(super) async fn serve(server: Arc<Server>, org: String, peer: Peer, token: Option<String>, socket: WebSocket) {
+pub(super) async fn serve(
+    server: Arc<Server>,
+    org: String,
+    peer: Peer,
+    token: Option<String>,
+    socket: WebSocket,
+) {
     let messages = (Instant::now(), 0);
     let mut live = Live { server, org, token, socket, format: Format::Json, messages };
     let closing = match live.run(peer).await {

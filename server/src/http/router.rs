@@ -93,9 +93,7 @@ pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request
     let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));
     let mut response = if !allowed {
         let what = "pages of this origin may not call; allow it with --origin";
-        return no_store(
-            Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format),
-        );
+        return no_store(Refusal::new(StatusCode::FORBIDDEN, Code::Forbidden, what).into_response(format));
     } else if request.method() == Method::OPTIONS {
         preflight(request.headers())
     } else {

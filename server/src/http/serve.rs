@@ -118,7 +118,8 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
     let mut tasks = JoinSet::new();
     tasks.spawn(follower.run(committed, server.stop.subscribe()));
     tasks.spawn(purge(Arc::clone(&options.engine), server.stop.subscribe()));
-    let limits = ConnectionLimits { header_max: options.header_max, connections_max: options.connections_max };
+    let limits =
+        ConnectionLimits { header_max: options.header_max, connections_max: options.connections_max };
     let router = router(Arc::clone(&server), &base);
     tasks.spawn(accept::run(listener, Arc::clone(&server), router, limits));
     Ok(Running { address, server, tasks })

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
-use escale::Code;
 use escale::codec::{Format, SyncRequest, decode};
 use escale::limits::REQUEST_BYTES_MAX;
+use escale::{Code, Error};
 
 use super::auth::bearer;
 use super::gate::Full;
@@ -17,7 +17,12 @@ use super::serve::{Peer, Server};
 /// How long a request's body may take to arrive.
 const BODY_MAX: Duration = Duration::from_secs(30);
 
-pub(super) async fn sync(server: Arc<Server>, org: &str, peer: Peer, request: Request<Body>) -> Response<Body> {
+pub(super) async fn sync(
+    server: Arc<Server>,
+    org: &str,
+    peer: Peer,
+    request: Request<Body>,
+) -> Response<Body> {
     let format = format_of(request.headers());
     let answered = answer(server, org, peer, format, request).await;
     answered.unwrap_or_else(|refusal| refusal.into_response(format.unwrap_or(Format::Json)))
@@ -38,7 +43,9 @@ async fn answer(
         Full::Caller => {
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once")
         }
-        Full::Server => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy"),
+        Full::Server => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy")
+        }
     })?;
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
@@ -51,16 +58,12 @@ async fn answer(
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
             let reply = server.engine.sync(&org, &guest.caller, &request)?;
-            Ok(message(StatusCode::OK, format, &reply))
+            Ok::<_, Error>(message(StatusCode::OK, format, &reply))
         }
     });
-    match reply.await {
-        Ok(reply) => reply.map_err(|error: escale::Error| Refusal::from(error)),
-        Err(_) => {
-            let text = "the server failed; its log says more";
-            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, text))
-        }
-    }
+    // An error here is a panic of the task, which the log has.
+    let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
+    Ok(reply.await.map_err(panicked)??)
 }
 
 async fn body(request: Request<Body>) -> Result<axum::body::Bytes, Refusal> {

@@ -10,9 +10,9 @@ use escale::Code;
 use escale::model::Def;
 use smol_str::SmolStr;
 
+use super::ChangeState::{self, Alive, Deleted, Left};
 use super::{
-    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, State,
-    Transaction,
+    Change, Document, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, State, Transaction,
 };
 
 const WAIT: Duration = Duration::from_secs(5);
@@ -68,7 +68,12 @@ fn put(tx: &mut dyn Transaction, pk: &str, v: u64) {
     tx.put_link(at(pk), &link(v, ChangeState::Alive)).expect("put_link");
 }
 
-fn changes(snapshot: &dyn Snapshot, def: &Def, after: (u64, &str), gone_from: u64) -> Vec<(String, u64, ChangeState)> {
+fn changes(
+    snapshot: &dyn Snapshot,
+    def: &Def,
+    after: (u64, &str),
+    gone_from: u64,
+) -> Vec<(String, u64, ChangeState)> {
     let mut seen = Vec::new();
     let mut visit = |change: Change| {
         assert_eq!(change.data.is_empty(), change.state != ChangeState::Alive, "data of the living only");
@@ -192,14 +197,18 @@ fn what_is_gone_is_told_from_where_it_is_asked<P: Provider>(open: &dyn Fn() -> P
     });
     let snapshot = provider.read().expect("a snapshot");
     let states = |gone_from| -> Vec<_> {
-        changes(snapshot.as_ref(), &in_collection(), (0, ""), gone_from).into_iter().map(|c| (c.0, c.2)).collect()
+        changes(snapshot.as_ref(), &in_collection(), (0, ""), gone_from)
+            .into_iter()
+            .map(|c| (c.0, c.2))
+            .collect()
     };
-    let own = |list: &[(&str, ChangeState)]| list.iter().map(|(pk, s)| ((*pk).to_owned(), *s)).collect::<Vec<_>>();
-    use ChangeState::{Alive, Deleted, Left};
+    let own =
+        |list: &[(&str, ChangeState)]| list.iter().map(|(pk, s)| ((*pk).to_owned(), *s)).collect::<Vec<_>>();
     assert_eq!(states(0), own(&[("a", Alive), ("b", Deleted), ("c", Left), ("d", Alive)]));
     assert_eq!(states(6), own(&[("a", Alive), ("c", Left), ("d", Alive)]));
     assert_eq!(states(8), own(&[("a", Alive), ("d", Alive)]));
-    let count = |gone_from, minute| snapshot.count("o", &in_collection(), 0, gone_from, minute).expect("count");
+    let count =
+        |gone_from, minute| snapshot.count("o", &in_collection(), 0, gone_from, minute).expect("count");
     assert_eq!((count(0, 9), count(6, 9), count(8, 9), count(8, 10)), (3, 2, 2, 1));
     for (minute, expected) in [(9, vec!["a", "d"]), (10, vec!["a"])] {
         let mut members = snapshot.members("o", &in_collection(), minute).expect("members");
@@ -236,8 +245,12 @@ fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
 
 fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
-    let values =
-        [EntryValue::Int(-3), EntryValue::Float(0.5), EntryValue::Text("t".into()), EntryValue::Text("1".into())];
+    let values = [
+        EntryValue::Int(-3),
+        EntryValue::Float(0.5),
+        EntryValue::Text("t".into()),
+        EntryValue::Text("1".into()),
+    ];
     write(&provider, |tx| {
         for value in values.clone() {
             let entry = Entry { index: "i".into(), value };

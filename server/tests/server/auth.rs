@@ -118,7 +118,13 @@ async fn tokens_are_read_again_when_the_file_changes() {
 fn a_tokens_file_that_cannot_be_used_is_refused_without_telling_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.json");
-    for text in ["", "[]", r#"{"secret": 1}"#, r#"{"secret":{"account":"a","orgs":["o"],"role":"king"}}"#, r#"{"":{"account":"a","orgs":[],"role":"read"}}"#] {
+    for text in [
+        "",
+        "[]",
+        r#"{"secret": 1}"#,
+        r#"{"secret":{"account":"a","orgs":["o"],"role":"king"}}"#,
+        r#"{"":{"account":"a","orgs":[],"role":"read"}}"#,
+    ] {
         std::fs::write(&path, text).unwrap();
         let error = Tokens::from_file(path.clone()).err().unwrap();
         assert_eq!(error.code(), escale::Code::BadOption);
@@ -168,7 +174,8 @@ async fn pages_of_other_origins_may_not_call() {
     }
     for origin in ["https://evil.example", "http://localhost.evil.example", "null"] {
         for method in ["POST", "OPTIONS"] {
-            let answer = request(&running, method, "/o/sync", &[JSON, ("Origin", origin)], PULL.as_bytes()).await;
+            let answer =
+                request(&running, method, "/o/sync", &[JSON, ("Origin", origin)], PULL.as_bytes()).await;
             assert_eq!((answer.status, answer.fault().code.as_str()), (403, "forbidden"));
             assert!(!answer.headers.contains_key("access-control-allow-origin"));
         }

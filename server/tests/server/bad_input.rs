@@ -17,7 +17,11 @@ async fn what_is_no_request_is_refused_by_name() {
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |_| {}).await;
     let good = r#"{"p":1,"session":"s","subs":[]}"#;
-    let deep = format!(r#"{{"p":1,"session":"s","ops":[{{"id":"1","seq":1,"name":"x","at":0,"args":{}1{}}}]}}"#, "[".repeat(120), "]".repeat(120));
+    let deep = format!(
+        r#"{{"p":1,"session":"s","ops":[{{"id":"1","seq":1,"name":"x","at":0,"args":{}1{}}}]}}"#,
+        "[".repeat(120),
+        "]".repeat(120)
+    );
     let many = format!(r#"{{"p":1,"session":"s","subs":[{}]}}"#, vec![r#"["Note",0]"#; 1_001].join(","));
     let ops = format!(
         r#"{{"p":1,"session":"s","ops":[{}]}}"#,
@@ -57,9 +61,13 @@ async fn what_is_no_request_is_refused_by_name() {
         let answer = request(&running, "POST", "/o/sync", &headers, good.as_bytes()).await;
         assert_eq!((answer.status, answer.fault().code.as_str()), (400, "malformed"));
     }
-    for (method, path, status) in
-        [("GET", "/o/sync", 405), ("POST", "/o/live", 405), ("GET", "/o/live", 400), ("GET", "/x", 404), ("PUT", "/o/file/x", 404)]
-    {
+    for (method, path, status) in [
+        ("GET", "/o/sync", 405),
+        ("POST", "/o/live", 405),
+        ("GET", "/o/live", 400),
+        ("GET", "/x", 404),
+        ("PUT", "/o/file/x", 404),
+    ] {
         let answer = request(&running, method, path, &[JSON], b"").await;
         assert_eq!(answer.status, status, "{method} {path}");
         assert!(!answer.fault().code.is_empty());
@@ -116,7 +124,11 @@ fn near_request() -> impl Strategy<Value = Vec<u8>> {
     let json = encode(Format::Json, &whole).unwrap();
     let msgpack = encode(Format::Msgpack, &whole).unwrap();
     let base = prop_oneof![Just(json), Just(msgpack), prop::collection::vec(any::<u8>(), 0..80)];
-    (base, prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4), any::<prop::sample::Index>())
+    (
+        base,
+        prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        any::<prop::sample::Index>(),
+    )
         .prop_map(|(mut bytes, changes, cut)| {
             for (at, byte) in changes {
                 if !bytes.is_empty() {
@@ -172,7 +184,10 @@ async fn a_socket_that_says_nonsense_is_closed_with_a_reason() {
         let mut socket = connect(&running, "/o/live", &[]).await;
         socket.send(message).await.unwrap();
         let closed = hear(&mut socket).await.unwrap_err();
-        assert!(closed.0 == code && (closed.1 == reason || closed.1 == "malformed"), "{closed:?} for {reason}");
+        assert!(
+            closed.0 == code && (closed.1 == reason || closed.1 == "malformed"),
+            "{closed:?} for {reason}"
+        );
     }
     let mut socket = connect(&running, "/o/live", &[]).await;
     let _ = socket.send(Message::binary(vec![0; 2 << 20])).await;

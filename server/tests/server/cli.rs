@@ -69,8 +69,11 @@ async fn import_serve_hear_of_an_import_and_stop() {
     assert_eq!(ids(&reply.parts[0]), ["a"]);
 
     let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/o/live")).await.unwrap();
-    futures_util::SinkExt::send(&mut socket, Message::text(r#"{"session":"s","subs":["Note"]}"#)).await.unwrap();
-    let text = |message: Option<Result<Message, _>>| message.unwrap().unwrap().into_text().unwrap().to_string();
+    futures_util::SinkExt::send(&mut socket, Message::text(r#"{"session":"s","subs":["Note"]}"#))
+        .await
+        .unwrap();
+    let text =
+        |message: Option<Result<Message, _>>| message.unwrap().unwrap().into_text().unwrap().to_string();
     assert_eq!(text(socket.next().await), r#"{"live":["Note"]}"#);
     std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"b\",\"shelf\":\"one\"}\n").unwrap();
     assert_eq!(run(folder.path(), "import", &IMPORT).0, Some(0));
@@ -108,7 +111,9 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     };
     assert!(serve(&["--schema", "none.json"]).contains("bad_option"));
     assert!(serve(&["--schema", "notes.jsonl"]).contains("bad_schema"));
-    assert!(serve(&["--schema", "schema.json", "--delta", "1500", "--skew", "501"]).contains("at least 1501"));
+    assert!(
+        serve(&["--schema", "schema.json", "--delta", "1500", "--skew", "501"]).contains("at least 1501")
+    );
     assert!(serve(&["--schema", "schema.json", "--retention", "0"]).contains("--retention"));
     assert!(serve(&["--schema", "schema.json", "--listen", "nowhere"]).contains("--listen"));
     assert!(serve(&["--schema", "schema.json", "--origin", "app.example"]).contains("--origin"));
@@ -117,7 +122,11 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"a\"}\n{\"id\":1}\n").unwrap();
     let (code, _, err) = run(folder.path(), "import", &IMPORT);
     assert!(code == Some(1) && err.contains("bad_key") && err.contains("line 2"), "{err}");
-    let (code, _, err) = run(folder.path(), "import", &["--schema", "schema.json", "--org", "o", "--class", "X", "notes.jsonl"]);
+    let (code, _, err) = run(
+        folder.path(),
+        "import",
+        &["--schema", "schema.json", "--org", "o", "--class", "X", "notes.jsonl"],
+    );
     assert!(code == Some(1) && err.contains("unknown_class"), "{err}");
     assert_eq!(run(folder.path(), "serve", &["--nonsense"]).0, Some(2));
 }

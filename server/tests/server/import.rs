@@ -25,7 +25,8 @@ fn summary(lines: u64, written: u64, deleted: u64, unchanged: u64) -> Summary {
 }
 
 fn lines(n: usize) -> String {
-    (0..n).map(|i| format!("{{\"id\":\"{i}\",\"shelf\":\"one\",\"size\":{i}}}\n")).collect()
+    let line = |i| format!("{{\"id\":\"{i}\",\"shelf\":\"one\",\"size\":{i}}}\n");
+    (0..n).map(line).collect::<Vec<_>>().concat()
 }
 
 #[test]
@@ -52,7 +53,10 @@ fn a_line_can_delete() {
     let text = "{\"_deleted\":true,\"id\":\"1\"}\n{\"_deleted\":true,\"id\":\"9\"}\n{\"_deleted\":false,\"id\":\"2\",\"shelf\":\"two\"}";
     assert_eq!(run(&world.engine, text).unwrap(), summary(3, 1, 1, 1));
     assert_eq!(run(&world.engine, text).unwrap(), summary(3, 0, 0, 3));
-    assert_eq!(ids(&pull(&world.engine, &def("Note"), 0)).iter().filter(|id| !id.starts_with('-')).count(), 2);
+    assert_eq!(
+        ids(&pull(&world.engine, &def("Note"), 0)).iter().filter(|id| !id.starts_with('-')).count(),
+        2
+    );
 }
 
 #[test]
@@ -122,7 +126,9 @@ fn gzip_is_known_by_its_content() {
 #[test]
 fn what_cannot_be_imported_into_is_refused_at_once() {
     let world = world();
-    let to = |org, class| import(&world.engine, Target { org, class }, lines(1).as_bytes(), |_| {}).unwrap_err().code();
+    let to = |org, class| {
+        import(&world.engine, Target { org, class }, lines(1).as_bytes(), |_| {}).unwrap_err().code()
+    };
     assert_eq!(to("o", "Nope"), Code::UnknownClass);
     assert_eq!(to("a/b", "Note"), Code::BadOption);
     assert_eq!(to("", "Note"), Code::BadOption);

@@ -23,7 +23,11 @@ async fn a_header_that_does_not_come_is_not_waited_for() {
         assert!(read.is_ok(), "the server hangs up by itself after {part:?}");
     }
     let mut socket = connect(&running, "/o/live", &[]).await;
-    assert_eq!(hear(&mut socket).await.unwrap_err(), (1008, "timeout".into()), "nor a socket's first message");
+    assert_eq!(
+        hear(&mut socket).await.unwrap_err(),
+        (1008, "timeout".into()),
+        "nor a socket's first message"
+    );
     running.stop().await;
 }
 
@@ -75,7 +79,10 @@ async fn connections_over_the_cap_wait_for_their_turn() {
     first.write_all(b"POST /o/sync HTTP/1.1\r\n").await.unwrap();
     let second = post_json(&running, "/o/sync", PULL);
     let (answer, ()) = tokio::join!(second, async {
-        let rest = format!("Host: h\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{PULL}", PULL.len());
+        let rest = format!(
+            "Host: h\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{PULL}",
+            PULL.len()
+        );
         first.write_all(rest.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         first.read_to_end(&mut answer).await.unwrap();

@@ -80,7 +80,8 @@ fn a_document_larger_than_a_page_has_a_page_of_its_own() {
 #[test]
 fn what_the_reply_has_no_room_for_is_left_out() {
     let world = with_notes(300, 20);
-    let subs = vec![sub(&shelf("two"), 0), sub(&shelf("one"), 0), sub(&def("Note"), 0), sub(&shelf("three"), 0)];
+    let subs =
+        vec![sub(&shelf("two"), 0), sub(&shelf("one"), 0), sub(&def("Note"), 0), sub(&shelf("three"), 0)];
     let parts = ask(&world.engine, subs).parts;
     assert_eq!(parts.len(), 2, "an empty one, and the beginning of the next");
     assert!(parts[0].next.is_none() && parts[1].next.is_some());

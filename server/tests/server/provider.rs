@@ -36,7 +36,14 @@ fn another_program_s_database_is_refused() {
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
     let error = SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap();
     assert_eq!(error.code(), escale::Code::StorageFailed);
-    std::fs::write(&path, "not a database, but long enough to be read as a header of one, 100 bytes or more. \
-        And some more text, so that it is.").unwrap();
-    assert_eq!(SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap().code(), escale::Code::StorageFailed);
+    std::fs::write(
+        &path,
+        "not a database, but long enough to be read as a header of one, 100 bytes or more. \
+        And some more text, so that it is.",
+    )
+    .unwrap();
+    assert_eq!(
+        SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap().code(),
+        escale::Code::StorageFailed
+    );
 }

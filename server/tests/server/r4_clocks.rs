@@ -17,7 +17,13 @@ use super::world::*;
 const SKEW: u64 = 700;
 
 fn settings() -> Settings {
-    Settings { delta_ms: 1_000 + SKEW, skew_ms: SKEW, page_bytes: 300, tell_wait: Duration::ZERO, ..Settings::default() }
+    Settings {
+        delta_ms: 1_000 + SKEW,
+        skew_ms: SKEW,
+        page_bytes: 300,
+        tell_wait: Duration::ZERO,
+        ..Settings::default()
+    }
 }
 
 /// Three instances on one folder.
@@ -36,14 +42,33 @@ fn cluster() -> Cluster {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put { at: usize, id: u8, shelf: bool },
-    Delete { at: usize, id: u8 },
+    Put {
+        at: usize,
+        id: u8,
+        shelf: bool,
+    },
+    Delete {
+        at: usize,
+        id: u8,
+    },
     /// A write that is open while the session pulls elsewhere, and commits after.
-    Late { at: usize, id: u8, shelf: bool, pull: usize },
+    Late {
+        at: usize,
+        id: u8,
+        shelf: bool,
+        pull: usize,
+    },
     /// One page.
-    Pull { at: usize },
-    Pass { ms: u64 },
-    SetClock { at: usize, back: u64 },
+    Pull {
+        at: usize,
+    },
+    Pass {
+        ms: u64,
+    },
+    SetClock {
+        at: usize,
+        back: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -208,7 +233,9 @@ fn r4_now_is_bounded_by_what_is_written_down() {
 #[test]
 fn r4_a_delta_below_skew_and_longest_write_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for (delta_ms, skew_ms, is_ok) in [(999, 0, false), (1_000, 0, true), (2_000, 1_001, false), (2_001, 1_001, true)] {
+    for (delta_ms, skew_ms, is_ok) in
+        [(999, 0, false), (1_000, 0, true), (2_000, 1_001, false), (2_001, 1_001, true)]
+    {
         let settings = Settings { delta_ms, skew_ms, ..Settings::default() };
         let result = open(folder.path(), &ManualClock::at(NOON), settings);
         assert_eq!(result.as_ref().err().map(escale::Error::code), (!is_ok).then_some(Code::BadOption));

@@ -139,7 +139,10 @@ fn r6_departures_and_tombstones_are_told_until_then() {
     let deleted = delete(&world.engine, "a").unwrap().unwrap();
     let moved = put(&world.engine, note("b", "two")).unwrap().unwrap();
     let part = pull(&world.engine, &shelf("one"), 1);
-    assert_eq!(part.rows.iter().map(|r| (&r.pk, r.v, r.deleted)).collect::<Vec<_>>(), [(&pk("a"), deleted, true)]);
+    assert_eq!(
+        part.rows.iter().map(|r| (&r.pk, r.v, r.deleted)).collect::<Vec<_>>(),
+        [(&pk("a"), deleted, true)]
+    );
     assert_eq!(part.left, [(pk("b"), moved)]);
     assert_eq!(part.total, Some(1));
     let class = pull(&world.engine, &def("Note"), 1);
@@ -165,7 +168,10 @@ fn r6_past_its_life_a_document_is_neither_sent_nor_present() {
     assert_eq!((part.rows.len(), part.present, part.total), (0, Some(vec![]), Some(0)));
     // Who holds the version that had no end hears of it as of a deletion.
     let part = pull(&world.engine, &shelf("one"), v);
-    assert_eq!(part.rows.iter().map(|r| (r.v, r.deleted, r.data.is_some())).collect::<Vec<_>>(), [(told, true, false)]);
+    assert_eq!(
+        part.rows.iter().map(|r| (r.v, r.deleted, r.data.is_some())).collect::<Vec<_>>(),
+        [(told, true, false)]
+    );
     // A later end brings it back.
     mortal.insert("maxLife".into(), Value::from((NOON / 60_000 + 10) as i64));
     put(&world.engine, mortal).unwrap();

@@ -16,7 +16,10 @@ const SECRET: &str = "a sentence that nobody else would write";
 
 fn open_with(folder: &Path, seal: Seal) -> escale::Result<Engine> {
     let schema = Schema::from_json(SCHEMA).unwrap();
-    Engine::open(folder, Opening { schema, settings: Settings::default(), seal, clock: ManualClock::at(NOON) })
+    Engine::open(
+        folder,
+        Opening { schema, settings: Settings::default(), seal, clock: ManualClock::at(NOON) },
+    )
 }
 
 fn secret(id: &str) -> std::collections::BTreeMap<String, Value> {
@@ -75,8 +78,11 @@ fn data_moved_to_another_row_is_a_fault_of_the_defs_that_hold_it() {
     let raw = rusqlite::Connection::open(Engine::database_in(folder.path())).unwrap();
     let pk = escale::model::sha_s("a");
     let other = escale::model::sha_s("b");
-    raw.execute("UPDATE documents SET data = (SELECT data FROM documents WHERE pk = ?1) WHERE pk = ?2", [&pk, &other])
-        .unwrap();
+    raw.execute(
+        "UPDATE documents SET data = (SELECT data FROM documents WHERE pk = ?1) WHERE pk = ?2",
+        [&pk, &other],
+    )
+    .unwrap();
     let parts = ask(&engine, vec![sub(&shelf("one"), 0), sub(&shelf("two"), 0)]).parts;
     assert_eq!(parts[0].fault.as_ref().map(|fault| fault.code.as_str()), Some("server_error"));
     assert!(parts[0].rows.is_empty());

@@ -42,7 +42,9 @@ fn a_key_that_cannot_change_does_not() {
 #[test]
 fn a_unique_value_has_one_holder() {
     let world = world();
-    let other_org = |map: std::collections::BTreeMap<String, Value>| world.engine.write("p", |w| w.put("Note", map.clone()));
+    let other_org = |map: std::collections::BTreeMap<String, Value>| {
+        world.engine.write("p", |w| w.put("Note", map.clone()))
+    };
     put(&world.engine, with("a", "mail", "m")).unwrap();
     assert_eq!(code(put(&world.engine, with("b", "mail", "m"))), Code::NotUnique);
     assert!(other_org(with("b", "mail", "m")).is_ok(), "unique within the org");
@@ -80,7 +82,10 @@ fn a_write_is_whole_or_not_at_all() {
     });
     let (v, map) = read.unwrap().value.unwrap();
     assert_eq!((v > NOON, map["shelf"].as_str()), (true, Some("two")), "it reads what it wrote");
-    assert_eq!(world.engine.write("o", |w| w.put("Note", note("a", "two"))).unwrap().value, Outcome::Unchanged);
+    assert_eq!(
+        world.engine.write("o", |w| w.put("Note", note("a", "two"))).unwrap().value,
+        Outcome::Unchanged
+    );
 }
 
 #[test]
@@ -111,7 +116,10 @@ fn a_class_without_sync_is_deleted_for_good() {
 fn what_a_document_cannot_be_is_refused_by_name() {
     let world = world();
     let put = |map| put(&world.engine, map);
-    assert_eq!(code(put(note("a", "one").into_iter().filter(|(name, _)| name != "id").collect())), Code::BadKey);
+    assert_eq!(
+        code(put(note("a", "one").into_iter().filter(|(name, _)| name != "id").collect())),
+        Code::BadKey
+    );
     assert_eq!(code(put(with("a", "_secret", 1))), Code::BadValue);
     assert_eq!(code(put(with("a", "size", "x"))), Code::BadValue);
     assert_eq!(code(put(with("a", "release", 2))), Code::BadValue);

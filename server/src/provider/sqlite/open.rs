@@ -41,7 +41,9 @@ impl SqliteProvider {
     /// clear before is left in it.
     pub fn scrub(&self) -> Result<()> {
         let writer = self.writer.take(BUSY)?;
-        writer.execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);").map_err(failed)
+        writer
+            .execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(failed)
     }
 }
 
@@ -58,9 +60,8 @@ pub fn inspect(path: &Path) -> Result<State> {
 }
 
 pub(super) fn connect(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -97,8 +98,10 @@ fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
     if format_of(&tx)?.is_none() {
         tx.execute_batch(TABLES).map_err(failed)?;
         super::transaction::put_state(&tx, first)?;
-        tx.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};"))
-            .map_err(failed)?;
+        tx.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};"
+        ))
+        .map_err(failed)?;
     }
     tx.commit().map_err(failed)
 }

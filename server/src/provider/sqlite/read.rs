@@ -8,9 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
 use super::{SqliteProvider, begin, damaged, failed};
-use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Place, Snapshot, State,
-};
+use crate::provider::{Change, ChangeState, Document, Entry, EntryValue, FeedRow, Place, Snapshot, State};
 
 /// A read transaction, ended when dropped.
 pub(super) struct SqliteSnapshot<'p> {
@@ -69,7 +67,14 @@ macro_rules! snapshot_through_connection {
             ) -> Result<()> {
                 changes(self.connection(), org, def, after, gone_from, visit)
             }
-            fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64> {
+            fn count(
+                &self,
+                org: &str,
+                def: &Def,
+                v: Version,
+                gone_from: Version,
+                minute: u64,
+            ) -> Result<u64> {
                 count(self.connection(), org, def, v, gone_from, minute)
             }
             fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
@@ -146,9 +151,14 @@ pub(super) fn document_of(row: &Row, first: usize) -> rusqlite::Result<Result<Do
     let shown: String = row.get(first + 4)?;
     let (v, deleted, max_life) = (row.get(first)?, row.get(first + 1)?, row.get(first + 2)?);
     let (ttl, data) = (row.get(first + 3)?, row.get(first + 5)?);
-    Ok(serde_json::from_str(&shown)
-        .map_err(|_| damaged("a document's columns"))
-        .map(|shown| Document { v, deleted, max_life, ttl, shown, data }))
+    Ok(serde_json::from_str(&shown).map_err(|_| damaged("a document's columns")).map(|shown| Document {
+        v,
+        deleted,
+        max_life,
+        ttl,
+        shown,
+        data,
+    }))
 }
 
 /// The values of `memberships.del`.
@@ -302,9 +312,15 @@ pub(super) fn is_held(connection: &Connection, at: Place, scope: &str, entry: &E
                  AND NOT (org = ?5 AND pk = ?6)";
     let (class, index) = (at.class, entry.index.as_str());
     let found = match &entry.value {
-        EntryValue::Int(i) => one(connection, sql, params![scope, class, index, i, at.org, at.pk], |_| Ok(())),
-        EntryValue::Float(f) => one(connection, sql, params![scope, class, index, f, at.org, at.pk], |_| Ok(())),
-        EntryValue::Text(t) => one(connection, sql, params![scope, class, index, t, at.org, at.pk], |_| Ok(())),
+        EntryValue::Int(i) => {
+            one(connection, sql, params![scope, class, index, i, at.org, at.pk], |_| Ok(()))
+        }
+        EntryValue::Float(f) => {
+            one(connection, sql, params![scope, class, index, f, at.org, at.pk], |_| Ok(()))
+        }
+        EntryValue::Text(t) => {
+            one(connection, sql, params![scope, class, index, t, at.org, at.pk], |_| Ok(()))
+        }
     };
     Ok(found?.is_some())
 }
