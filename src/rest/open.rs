@@ -87,7 +87,12 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
             Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
         schema.check_follows(&older)?;
     }
+    let is_newer = head.as_ref().is_some_and(|head| head.schema != schema.to_json());
     let mut memory = Memory::new(schema);
+    if is_newer {
+        // From now on an older application must not read what this one writes.
+        memory.touch_head();
+    }
     let name = head.as_ref().map_or(session, |head| head.session.clone());
     if let Some(Head { epoch, era, .. }) = head {
         memory.restore_epoch(epoch, era);

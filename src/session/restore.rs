@@ -31,6 +31,11 @@ impl Memory {
         self.era = era;
     }
 
+    /// The fields of the whole must be written anew.
+    pub(crate) fn touch_head(&mut self) {
+        self.dirty.head = true;
+    }
+
     pub(crate) fn restore_collection(&mut self, def: &Def, v: Stamp, ready: bool, load: Option<super::Load>) {
         if self.schema.check_def(def).is_err() {
             self.dirty.collections.insert(def.clone());
