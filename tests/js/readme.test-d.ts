@@ -1,0 +1,50 @@
+// The example of README.md and js/README.md, checked by `tsc` against the finished package, never run. The two hold
+// the lines below `README:` word for word; the tests of `tests/tidy` compare them.
+declare const passphrase: string;
+declare function render(docs: readonly { name: string; size: number }[], isWhole: boolean): void;
+declare function show(...what: unknown[]): void;
+
+// README:
+import { defineSchema, EscaleError, open } from "escale";
+
+const schema = defineSchema({
+  Package: {
+    key: ["name"],
+    collections: {
+      section: { key: ["section"], mutable: true },
+      tags: { key: ["tags"], list: true, mutable: true },
+    },
+    indexes: { size: "int" },
+  },
+});
+
+// Opens what rests on the device; never waits for the network.
+const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
+
+// Subscribes, calls back with what the device holds, then at every change. `docs` are typed by the schema.
+const stop = session.live("Package", { section: "games" }, (docs, { ready }) => render(docs, ready));
+
+// The same, held at hand: frozen documents, ascending by key, the same objects until their version changes.
+const viewers = session.collection("Package", { tags: "use::viewing" });
+await viewers.ready; // a first whole load has ended, now or in an earlier opening
+show(viewers.docs.length);
+
+// Questions to what the device holds.
+show(await session.get("Package", ["0ad"]));
+show(await session.query("Package").where("size", ">=", 10_000_000).docs());
+
+// What the session does, and how the device fares.
+session.status.subscribe(({ phase, progress, storage, error }) => show(phase, progress, storage, error?.cure));
+
+await session.setMode("avion"); // no network call from here on
+await session.setMode("synced"); // asks only for what changed
+
+stop(); // ends the callback; the subscription stays, across openings too
+session.unsubscribe("Package", { section: "games" }); // ends the subscription, and frees what only it held
+
+try {
+  await session.changePassphrase(passphrase, "another one"); // wraps the key anew, encrypts no document again
+} catch (error) {
+  if (error instanceof EscaleError && error.code === "wrong_passphrase") show(error.cure);
+}
+await session.lock(); // forgets keys and memory; `wipe()` would delete the store as well
