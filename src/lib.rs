@@ -1,8 +1,9 @@
 //! Escale: the core of an SDK for web applications that work with no network.
 //!
-//! This crate is plain Rust without input or output: identity and values ([`model`]), the wire and the bytes at
-//! rest ([`codec`]). The browser's driver lives in `web` and is compiled for wasm32 only. Users import the npm
-//! package; this crate is its core, and what the reference server shares with it.
+//! This crate is plain Rust without input or output: identity and values ([`model`]), the wire ([`codec`]), keys and
+//! seals ([`crypto`]), the memory of a session ([`session`]), its layout on a device ([`rest`], [`store`]), and the
+//! machine that decides ([`sync`]). The browser's driver lives in `web` and is compiled for wasm32 only. Users import
+//! the npm package; this crate is its core, and what the reference server shares with it. ARCHITECTURE.md is the map.
 //!
 //! ```
 //! use escale::model::{Def, Name, sha_s};

@@ -45,7 +45,7 @@ export interface Adapter {
 
 /** What is held for a def. */
 export interface Listing {
-  /** One id for each member, in no order. */
+  /** One id for each living member; those that rest together side by side. */
   ids: Uint32Array;
   /** Whether a whole load has ended once. */
   ready: boolean;
