@@ -8,7 +8,7 @@ use super::writer::{Limits, Rest};
 use crate::crypto::StoreKeys;
 use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
-use crate::session::Memory;
+use crate::session::{DocumentAtRest, Memory};
 use crate::store::{RecordKey, Store, Table};
 
 /// Records read in one go.
@@ -101,8 +101,9 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
+    let mut abandoned: HashSet<u64> = HashSet::new();
     for record in records.into_values() {
-        fold(&mut memory, record.delta);
+        abandoned.extend(fold(&mut memory, record.delta));
     }
     let missing = memory.restore_links();
     if damage.records > 0 {
@@ -118,6 +119,10 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
             pages.occupy(place);
         }
     }
+    for page in pages.numbers() {
+        abandoned.remove(&page);
+    }
+    strays.extend(abandoned.into_iter().map(|page| (Table::Pages, keys.record_key(Table::Pages, page))));
     if damage.records > 0 {
         strays.extend(unused_pages(store, &keys, &pages).await?);
     }
@@ -166,7 +171,10 @@ fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> 
     }
 }
 
-fn fold(memory: &mut Memory, delta: Delta) {
+/// Brings the memory to the state after `delta`. Gives the pages of documents whose class the schema no longer has:
+/// it takes them with it.
+fn fold(memory: &mut Memory, delta: Delta) -> Vec<u64> {
+    let mut abandoned = Vec::new();
     for (def, state) in delta.collections {
         match state {
             Some(state) => memory.restore_collection(&def, state.v, state.ready, state.load),
@@ -174,8 +182,11 @@ fn fold(memory: &mut Memory, delta: Delta) {
         }
     }
     for (class, states) in delta.documents {
-        // A class that the schema no longer has takes its documents with it.
-        let Some(position) = memory.schema().position(&class) else { continue };
+        let Some(position) = memory.schema().position(&class) else {
+            let places = states.into_iter().filter_map(|(_, state)| Some(DocumentAtRest::from(state?).place));
+            abandoned.extend(places.map(|place| place.page));
+            continue;
+        };
         for (pk, state) in states {
             memory.restore_document((position as u16, pk), state.map(Into::into));
         }
@@ -185,4 +196,5 @@ fn fold(memory: &mut Memory, delta: Delta) {
             memory.restore_link(&def, &state.0, state.member(), state.mark());
         }
     }
+    abandoned
 }
