@@ -94,8 +94,12 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         memory.touch_head();
     }
     let name = head.as_ref().map_or(session, |head| head.session.clone());
-    if let Some(Head { epoch, era, .. }) = head {
-        memory.restore_epoch(epoch, era);
+    let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or(0);
+    match head {
+        Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
+        // The record that told the epoch of what is here is lost: whatever the server says is of a later era.
+        _ if !records.is_empty() => memory.restore_epoch(None, newest_era + 1),
+        _ => {}
     }
     let next_page = records.values().map(|record| record.next_page).max().unwrap_or(0);
     let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
