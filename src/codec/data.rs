@@ -1,12 +1,13 @@
 //! A document's `data`: a msgpack map that stays bytes from the wire to the disk, decoded when first read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::check::CheckSeed;
 use super::format::{Format, encode};
 use super::value::ValueSeed;
 use crate::error::{Code, Error, Result, fail};
@@ -46,7 +47,8 @@ impl Data {
         self.read(MapSeed { wanted: None })
     }
 
-    /// Reads those properties only; the others are skipped without being built.
+    /// Reads those properties only; the others are checked without being built: what this accepts,
+    /// [`Data::to_map`] reads.
     pub fn pick(&self, names: &[&Name]) -> Result<BTreeMap<String, Value>> {
         self.read(MapSeed { wanted: Some(names) })
     }
@@ -99,13 +101,17 @@ impl<'de> Visitor<'de> for MapSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
         let mut entries = BTreeMap::new();
+        let mut others = BTreeSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            if self.wanted.is_some_and(|names| !names.iter().any(|name| name.as_str() == key)) {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
             if key == "__proto__" {
                 return Err(de::Error::custom("a map with the key __proto__"));
+            }
+            if self.wanted.is_some_and(|names| !names.iter().any(|name| name.as_str() == key)) {
+                map.next_value_seed(CheckSeed { depth: VALUE_DEPTH_MAX })?;
+                if !others.insert(key) {
+                    return Err(de::Error::custom("a map with the same key twice"));
+                }
+                continue;
             }
             let value = map.next_value_seed(ValueSeed { depth: VALUE_DEPTH_MAX })?;
             if entries.insert(key, value).is_some() {
@@ -170,5 +176,27 @@ mod tests {
         longer.push(0);
         let longer = Data::from_bytes(&longer).expect("not read yet");
         assert_eq!(longer.to_map().expect_err("left over").code(), Code::BadValue);
+    }
+
+    #[test]
+    fn picking_refuses_what_reading_refuses_wherever_it_stands() {
+        let bad: [&[u8]; 7] = [
+            b"\x81\xa1a\xd6\xff\x00\x00\x00\x00", // an extension: msgpack's timestamp
+            b"\x81\xa1a\x91\xd6\xff\x00\x00\x00\x00", // the same, in an array
+            b"\x81\xa1a\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", // not a number
+            b"\x81\xa9__proto__\xc0",
+            b"\x81\xa1a\x81\xa9__proto__\xc0",
+            b"\x82\xa1a\xc0\xa1a\xc0", // the same key twice
+            b"\x81\xa1a\x82\xa1b\xc0\xa1b\xc0",
+        ];
+        for bytes in bad {
+            let data = Data::from_bytes(bytes).expect("not read yet");
+            assert_eq!(data.to_map().expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
+            assert_eq!(data.pick(&[]).expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
+        }
+        let good =
+            Data::from_bytes(b"\x82\xa1a\x93\xc0\xc4\x01\x07\xca\x3f\x80\x00\x00\xa1b\x80").expect("data");
+        assert_eq!(good.to_map().expect("read").len(), 2);
+        assert!(good.pick(&[]).expect("picked").is_empty());
     }
 }

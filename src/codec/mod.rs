@@ -1,6 +1,7 @@
 //! Bytes to messages and back: msgpack and JSON, bounded in depth and size. Decoders are total: any bytes give a
 //! value or a named error.
 
+mod check;
 mod data;
 mod format;
 mod message;
