@@ -103,7 +103,8 @@ impl Delta {
         let documents = self.documents.iter().flat_map(|(_, states)| states);
         let documents = documents.filter_map(|(_, state)| Some(state.as_ref()?.0));
         let links = self.links.iter().flat_map(|(_, states)| states);
-        let links = links.flat_map(|state| state.1.map(|link| link.0).into_iter().chain(state.2.map(|m| m.0)));
+        let links =
+            links.flat_map(|state| state.1.map(|link| link.0).into_iter().chain(state.2.map(|m| m.0)));
         collections.chain(documents).chain(links).max().unwrap_or(0)
     }
 }

@@ -17,8 +17,9 @@ const SCAN_RECORDS: usize = 256;
 /// Pages read in one go, for their names only.
 const SCAN_PAGES: usize = 64;
 
-/// Page numbers skipped after damage: those that a lost record may have used are not used again.
-const SKIPPED_PAGES: u64 = 1 << 20;
+/// Numbers of records and pages skipped after damage: those that a lost record may have had are not used again, so
+/// that what is put back later is found out.
+const SKIPPED: u64 = 1 << 20;
 
 /// What was found damaged while opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,9 +72,10 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let mut damage = Damage { records: strays.len() as u64, documents: 0 };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
-    let earlier = records.keys().filter(|number| **number < base);
-    strays.extend(earlier.map(|number| (Table::State, keys.record_key(Table::State, *number))));
-    records.retain(|number, _| *number >= base);
+    let is_of_now = |r: &StateRecord| r.number >= base && (r.base, r.chunks) == (base, chunks);
+    let earlier = records.values().filter(|record| !is_of_now(record));
+    strays.extend(earlier.map(|record| (Table::State, keys.record_key(Table::State, record.number))));
+    records.retain(|_, record| is_of_now(record));
     let last = records.keys().next_back().copied();
     let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
     let is_whole = records.len() as u64 == expected && expected > 0;
@@ -106,17 +108,19 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
     let mut abandoned: HashSet<u64> = HashSet::new();
+    let numbers: Vec<u64> = records.keys().copied().collect();
     for record in records.into_values() {
         abandoned.extend(fold(&mut memory, record.delta));
     }
     let missing = memory.restore_links();
     if damage.records > 0 {
         memory.restart_all();
-        // A checkpoint is due at once, and it deletes what cannot be read.
-        strays.extend(last.map(|last| (Table::State, keys.record_key(Table::State, last))));
+        // A checkpoint is due at once, and it deletes everything that was there before.
+        strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
     damage.documents = missing.documents;
-    let skipped = if damage.records > 0 { SKIPPED_PAGES } else { 0 };
+    let skipped = if damage.records > 0 { SKIPPED } else { 0 };
+    let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks)) + skipped;
     let mut pages = Pages::starting_at(next_page + skipped);
     for (_, document) in memory.documents() {
         if let Some(place) = document.rest {
@@ -133,8 +137,9 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let rest = Rest {
         keys,
         session: name,
-        next_record: last.map_or(0, |last| last + 1).max(base + u64::from(chunks)),
-        base,
+        next_record,
+        // Of the numbers that were skipped there is nothing to delete.
+        base: if damage.records > 0 { next_record } else { base },
         chunks,
         log_bytes,
         checkpoint_bytes,

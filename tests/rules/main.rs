@@ -3,5 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod damage;
 mod histories;
 mod regressions;
+mod store;

@@ -52,12 +52,36 @@ fn a_session_without_subscriptions_is_not_offline() {
 /// Between two batches: the marks of the subscription that ended came back at the next opening.
 #[test]
 fn r2_marks_end_with_their_subscription() {
-    replay(&PLAN, 2988, &[
-        Action::Write { doc: 8, section: 1, tags: 2, life: 1 },
-        Action::Subscribe { client: 1, def: 1 },
-        Action::Wait { ticks: 140 },
-        Action::Subscribe { client: 1, def: 10 },
-        Action::Unsubscribe { client: 1, def: 1 },
-        Action::Subscribe { client: 1, def: 1 },
-    ]);
+    replay(
+        &PLAN,
+        2988,
+        &[
+            Action::Write { doc: 8, section: 1, tags: 2, life: 1 },
+            Action::Subscribe { client: 1, def: 1 },
+            Action::Wait { ticks: 140 },
+            Action::Subscribe { client: 1, def: 10 },
+            Action::Unsubscribe { client: 1, def: 1 },
+            Action::Subscribe { client: 1, def: 1 },
+        ],
+    );
+}
+
+/// Pushed before the first load, then deleted and forgotten: a load that ends without `present` kept it.
+#[test]
+fn r6_what_was_pushed_before_a_whole_load_is_no_member() {
+    replay(
+        &PLAN,
+        491,
+        &[
+            Action::Faults { loss: 0, twice: 0, late: 255 },
+            Action::Push { on: true },
+            Action::Subscribe { client: 0, def: 0 },
+            Action::Write { doc: 5, section: 1, tags: 1, life: 0 },
+            Action::Wait { ticks: 84 },
+            Action::Crash { client: 0 },
+            Action::Delete { doc: 5 },
+            Action::WaitLong { seconds: 20 },
+            Action::Forget { seconds: 1 },
+        ],
+    );
 }

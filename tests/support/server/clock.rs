@@ -38,6 +38,13 @@ impl ModelServer {
         told
     }
 
+    /// The retention time has passed for all but the last `keep_ms`, by the server's own clocks: a tombstone younger
+    /// than what may still be stamped must stay, or its document could begin again below it.
+    pub fn forget_all_but(&mut self, keep_ms: u64, now: u64) {
+        let clock = now.saturating_sub(self.set_back);
+        self.db.forget_before(clock.saturating_sub(keep_ms));
+    }
+
     /// The version of a transaction that begins: never below what was committed or told, less the skew.
     pub(super) fn stamp(&self, instance: usize, now: u64) -> u64 {
         let floor = self.db.told.max(self.db.highest).saturating_sub(self.limits.skew_ms);

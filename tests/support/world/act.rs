@@ -78,7 +78,7 @@ impl World {
             Action::Push { on } => self.pushes = on,
             Action::Forget { seconds } => {
                 let keep = 3 * self.server.limits.delta_ms + u64::from(seconds) * 100;
-                self.server.db.forget_before(self.now - keep);
+                self.server.forget_all_but(keep, self.now);
             }
             Action::Days { days } => {
                 for client in 0..self.clients.len() {
@@ -86,7 +86,7 @@ impl World {
                 }
                 self.finish_transactions();
                 self.run_for(u64::from(days) * DAY_MS);
-                self.server.db.forget_before(self.now - DAY_MS / 2);
+                self.server.forget_all_but(DAY_MS / 2, self.now);
             }
             Action::BackUp => self.server.back_up(),
             Action::Restore => {

@@ -79,6 +79,8 @@ pub struct Client {
     pub session: Option<String>,
     /// The store was damaged on purpose: some checks do not hold for a store that lost its last record.
     pub was_damaged: bool,
+    /// What the last opening found damaged.
+    pub damage: Damage,
     pub commits: u64,
     pub sends: u64,
 }
@@ -108,6 +110,7 @@ impl Client {
             seen: BTreeMap::new(),
             session: None,
             was_damaged: false,
+            damage: Damage::default(),
             commits: 0,
             sends: 0,
         }
@@ -168,6 +171,7 @@ impl World {
             damage = opened.damage;
             Machine::new(config, opened.memory, Some(opened.rest), damage, String::new(), source)
         };
+        client.damage = damage;
         assert!(client.was_damaged || !damage.any(), "R7: {damage:?} in a store that nobody damaged");
         if !client.setup.incognito {
             let session = machine.session().to_owned();

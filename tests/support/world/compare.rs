@@ -41,12 +41,17 @@ impl World {
         self.run_for(HEALING_MS);
         // What is read for the first time may prove damaged: it is asked for again.
         for number in 0..self.clients.len() {
-            let ids = self.clients[number].machine.as_ref().map(all_ids).unwrap_or_default();
-            self.read(number, ids);
+            self.read_everything(number);
         }
         self.run_for(HEALING_MS);
         // Not on the edge of a minute, where a document's life may end in between.
         self.run_until(self.now / 60_000 * 60_000 + 90_000);
+    }
+
+    /// The application reads every document that is not hidden.
+    pub fn read_everything(&mut self, number: usize) {
+        let ids = self.clients[number].machine.as_ref().map(all_ids).unwrap_or_default();
+        self.read(number, ids);
     }
 
     pub fn compare(&mut self) {
@@ -58,7 +63,7 @@ impl World {
     }
 
     /// A pull may just be under way.
-    fn settle(&mut self, number: usize) {
+    pub fn settle(&mut self, number: usize) {
         for _ in 0..100 {
             let client = &self.clients[number];
             let machine = client.machine.as_ref().expect("an open client");
