@@ -36,30 +36,49 @@ export function plainStatus({ error, faults, ...rest }) {
   return { ...rest, error: error && plainError(error), faults: Object.fromEntries(plainFaults) };
 }
 
+/** How long a condition is waited for: far more than it ever takes. */
+const PATIENCE_MS = 25_000;
+
 /** Resolves with the status once it satisfies `wanted`. */
 export function whenStatus(name, wanted) {
-  return new Promise((resolve) => {
-    const { session } = sessions[name];
-    let stop = () => {};
-    let done = false;
-    stop = session.status.subscribe((status) => {
-      if (done || !wanted(status)) return;
-      done = true;
-      queueMicrotask(() => stop());
-      resolve(plainStatus(status));
-    });
-  });
+  const { session } = sessions[name];
+  return when(
+    name,
+    `the status ${wanted}`,
+    (check) => session.status.subscribe((status) => check(wanted(status), () => plainStatus(status))),
+  );
 }
 
 /** Resolves with the documents of a match once they satisfy `wanted`. */
 export function whenDocs(name, className, match, wanted) {
-  return new Promise((resolve) => {
-    let done = false;
-    const stop = sessions[name].session.live(className, match, (docs, { ready }) => {
-      if (done || !wanted(docs, ready)) return;
-      done = true;
-      queueMicrotask(() => stop());
-      resolve(docs);
+  const { session } = sessions[name];
+  return when(
+    name,
+    `the documents of ${JSON.stringify(match)}: ${wanted}`,
+    (check) => session.live(className, match, (docs, { ready }) => check(wanted(docs, ready), () => docs)),
+  );
+}
+
+/** Listens until a check succeeds; where none does, the error tells how the session stood. */
+function when(name, what, listen) {
+  return new Promise((resolve, reject) => {
+    let stop;
+    let isOver = false;
+    const over = () => {
+      isOver = true;
+      clearTimeout(timer);
+      // The first call can come before there is anything to stop.
+      queueMicrotask(() => stop?.());
+    };
+    const timer = setTimeout(() => {
+      over();
+      const { log } = sessions[name];
+      reject(new Error(`waited in vain for ${what}\nlast statuses: ${JSON.stringify(log.slice(-3))}`));
+    }, PATIENCE_MS);
+    stop = listen((holds, result) => {
+      if (isOver || !holds) return;
+      over();
+      resolve(result());
     });
   });
 }

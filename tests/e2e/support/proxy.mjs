@@ -10,10 +10,14 @@ import { decode } from "@msgpack/msgpack";
 export async function startProxy(t, server) {
   const sockets = new Set();
   const proxy = {
-    /** Every sync request in order: `{ subs, up, down, status, reply, ended }`. */
+    /** Every sync request in order: `{ at, subs, up, down, status, reply, ended }`. */
     requests: [],
     /** Called with each request before it is passed on; a true result cuts the connection instead. */
     cuts: () => false,
+    /** Called with each request; gives `{ status, headers, body }` to answer in the server's place. */
+    answers: () => undefined,
+    /** Called with each reply of the server, decoded; gives the bytes to send instead. */
+    rewrites: () => undefined,
     url: "",
     /** Bytes of the replies since the request of that number. */
     bytesSince: (number) => proxy.requests.slice(number).reduce((sum, one) => sum + one.down, 0),
@@ -60,11 +64,13 @@ export async function startProxy(t, server) {
 async function pass(proxy, server, request, response) {
   const body = await buffer(request);
   const isSync = request.method === "POST" && request.url.endsWith("/sync");
-  const entry = { subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
+  const entry = { at: Date.now(), subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
   if (isSync) {
     entry.subs = decode(body).subs;
     proxy.requests.push(entry);
     if (await proxy.cuts(entry, proxy.requests.length)) return request.socket.destroy();
+    const answer = proxy.answers(entry);
+    if (answer) return respond(request, response, answer);
   }
   const onward = send(
     { host: "127.0.0.1", port: server.port, method: request.method, path: request.url, headers: request.headers, agent: false },
@@ -73,6 +79,8 @@ async function pass(proxy, server, request, response) {
         const bytes = await buffer(reply);
         Object.assign(entry, { down: bytes.length, status: reply.statusCode });
         if (isSync && reply.statusCode === 200) entry.reply = decode(bytes);
+        const instead = entry.reply && proxy.rewrites(entry.reply, bytes);
+        if (instead) return respond(request, response, { body: instead });
         response.writeHead(reply.statusCode, reply.headers).end(bytes);
         entry.ended = true;
       } catch {
@@ -82,4 +90,12 @@ async function pass(proxy, server, request, response) {
   );
   onward.on("error", () => request.socket.destroy());
   onward.end(body);
+}
+
+/** Answers in the server's place, as a server does that lets every page in. */
+function respond(request, response, { status = 200, headers = {}, body = "", breaks = false }) {
+  const open = { "access-control-allow-origin": "*", "access-control-expose-headers": "retry-after" };
+  response.writeHead(status, { "content-type": "application/msgpack", ...open, ...headers });
+  if (!breaks) return response.end(body);
+  return response.write(body, () => request.socket.destroy());
 }

@@ -2,12 +2,13 @@
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { once } from "node:events";
-import { extname, join } from "node:path";
+import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { ROOT } from "./paths.mjs";
 
-const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm" };
+const FOLDERS = { pkg: join(ROOT, "pkg"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
+const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
 const HELPERS = fileURLToPath(new URL("./in-page.js", import.meta.url));
 
@@ -20,8 +21,8 @@ export async function startSite(t, { policy } = {}) {
       if (policy) headers["content-security-policy"] = policy;
       return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(PAGE);
     }
-    const name = /^\/pkg\/([\w.-]+)$/.exec(pathname)?.[1];
-    const file = pathname === "/in-page.js" ? HELPERS : name && join(ROOT, "pkg", name);
+    const [, folder, name] = /^\/(pkg|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
+    const file = pathname === "/in-page.js" ? HELPERS : name && join(FOLDERS[folder], normalize(`/${name}`));
     const bytes = file ? readFile(file) : Promise.reject(new Error("no such file"));
     return bytes.then(
       (body) => response.writeHead(200, { ...headers, "content-type": TYPES[extname(file)] ?? "text/plain" }).end(body),

@@ -1,0 +1,78 @@
+// 20,000 documents: subscribed, opened cold, closed, opened again. The times are printed, never judged.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBrowser } from "./support/browser.mjs";
+import { byName, packages, schema } from "./support/packages.mjs";
+import { packagesServer } from "./support/server.mjs";
+import { startSite } from "./support/site.mjs";
+
+const print = (what, times) => {
+  const list = Object.entries(times).map(([name, value]) => `${name} ${typeof value === "number" ? `${Math.round(value)} ms` : value}`);
+  console.log(`# ${what}: ${list.join(", ")}`);
+};
+
+/** Opens on the device alone and reads everything; gives the times. */
+const openAgain = (page, options) =>
+  page.evaluate(async (o) => {
+    const t0 = performance.now();
+    await window.page.init();
+    const t1 = performance.now();
+    const session = await window.page.start("main", { ...o, mode: "avion" });
+    const t2 = performance.now();
+    const docs = await window.page.whenDocs("main", "Package", {}, (list, ready) => ready && list.length > 0);
+    const t3 = performance.now();
+    await session.close();
+    const t4 = performance.now();
+    window.names = docs.map(({ name, summary }) => [name, summary]);
+    return { "wasm started": t1 - t0, "session open": t2 - t1, "all documents read": t3 - t2, closed: t4 - t3 };
+  }, options);
+
+test("20,000 documents are subscribed to, opened cold, closed and opened again", { timeout: 180_000 }, async (t) => {
+  const server = await packagesServer(t);
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const options = { org: "demo", schema, server: server.url, passphrase: "correct horse battery staple" };
+  let page = await browser.page(site.url);
+  const loaded = await page.evaluate(async (o) => {
+    const t0 = performance.now();
+    const session = await window.page.start("main", o);
+    const t1 = performance.now();
+    const docs = await window.page.loaded("main", "Package", {});
+    const t2 = performance.now();
+    await window.page.whenStatus("main", ({ phase, storage }) => phase === "live" && storage === "ok");
+    const { store } = await session.inspect({ limit: 0 });
+    const t3 = performance.now();
+    await session.close();
+    const t4 = performance.now();
+    const records = Object.values(store.counts).reduce((sum, n) => sum + n, 0);
+    return {
+      count: docs.length,
+      times: { "session open": t1 - t0, "all documents loaded and at rest": t2 - t1, inspected: t3 - t2, closed: t4 - t3 },
+      rest: { records, bytes: store.bytes },
+    };
+  }, options);
+  assert.equal(loaded.count, packages.length);
+  print("first load", loaded.times);
+  console.log(`# at rest: ${loaded.rest.records} records, ${loaded.rest.bytes} bytes`);
+  assert.ok(loaded.rest.records < packages.length / 10, "documents rest many to a record");
+
+  await browser.close();
+  await browser.open();
+  page = await browser.page(site.url);
+  print("cold, in a new browser", await openAgain(page, options));
+  const expected = [...packages].sort(byName).map(({ name, summary }) => [name, summary]);
+  assert.deepEqual(await page.evaluate(() => window.names), expected);
+  print("again, in the same page", await openAgain(page, options));
+  assert.deepEqual(await page.evaluate(() => window.names), expected);
+
+  // With the server, only what changed: nothing.
+  const again = await page.evaluate(async (o) => {
+    const t0 = performance.now();
+    const session = await window.page.start("main", o);
+    await window.page.whenStatus("main", ({ phase }) => phase === "live");
+    const t1 = performance.now();
+    await session.close();
+    return { "live again": t1 - t0 };
+  }, options);
+  print("in step with the server", again);
+});
