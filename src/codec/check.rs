@@ -6,6 +6,8 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
+use super::value::NESTED_TOO_DEEP;
+
 /// Checks a value that may nest `depth` levels.
 #[derive(Clone, Copy)]
 pub(super) struct CheckSeed {
@@ -16,7 +18,7 @@ impl CheckSeed {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         match self.depth.checked_sub(1) {
             Some(depth) => Ok(CheckSeed { depth }),
-            None => Err(E::custom("a value nested too deep")),
+            None => Err(E::custom(NESTED_TOO_DEEP)),
         }
     }
 }

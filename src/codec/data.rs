@@ -8,7 +8,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::CheckSeed;
-use super::format::{Format, encode};
+use super::format::{Format, encode, is_too_deep};
 use super::value::ValueSeed;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
@@ -58,9 +58,7 @@ impl Data {
         let mut reader = rmp_serde::Deserializer::new(self.as_bytes());
         reader.set_max_depth(VALUE_DEPTH_MAX + 2);
         let value = seed.deserialize(&mut reader).map_err(|e| match e {
-            rmp_serde::decode::Error::DepthLimitExceeded => {
-                Error::new(Code::TooDeep, "a document nested too deep")
-            }
+            e if is_too_deep(&e) => Error::new(Code::TooDeep, "a document nested too deep"),
             _ => Error::new(Code::BadValue, "a document's data is not a map of supported values"),
         })?;
         if reader.get_ref().is_empty() {
@@ -194,6 +192,10 @@ mod tests {
             assert_eq!(data.to_map().expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
             assert_eq!(data.pick(&[]).expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
         }
+        let deep = [&b"\x81\xa1a"[..], &[0x91; 60], &[0xc0]].concat();
+        let deep = Data::from_bytes(&deep).expect("not read yet");
+        assert_eq!(deep.to_map().expect_err("refused").code(), Code::TooDeep);
+        assert_eq!(deep.pick(&[]).expect_err("refused").code(), Code::TooDeep);
         let good =
             Data::from_bytes(b"\x82\xa1a\x93\xc0\xc4\x01\x07\xca\x3f\x80\x00\x00\xa1b\x80").expect("data");
         assert_eq!(good.to_map().expect("read").len(), 2);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::value::NESTED_TOO_DEEP;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VALUE_DEPTH_MAX;
 
@@ -64,7 +65,7 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
             let mut reader = rmp_serde::Deserializer::new(bytes);
             reader.set_max_depth(DEPTH_MAX);
             let message = T::deserialize(&mut reader).map_err(|e| match e {
-                rmp_serde::decode::Error::DepthLimitExceeded => Error::new(Code::TooDeep, "nested too deep"),
+                e if is_too_deep(&e) => Error::new(Code::TooDeep, "nested too deep"),
                 other => Error::new(Code::Malformed, msgpack_detail(&other)),
             });
             message.and_then(|message| match reader.get_ref().len() {
@@ -73,7 +74,8 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
             })
         }
         Format::Json => serde_json::from_slice(bytes).map_err(|e| {
-            if e.to_string().contains("recursion limit") {
+            let text = e.to_string();
+            if text.contains("recursion limit") || text.contains(NESTED_TOO_DEEP) {
                 Error::new(Code::TooDeep, "nested too deep")
             } else {
                 Error::new(Code::Malformed, format!("at line {} column {}", e.line(), e.column()))
@@ -106,6 +108,16 @@ fn protocol_of(format: Format, bytes: &[u8]) -> Option<u64> {
     probe.map(|probe| probe.p)
 }
 
+/// Whether a reader met its own limit, or a value's.
+pub(super) fn is_too_deep(error: &rmp_serde::decode::Error) -> bool {
+    use rmp_serde::decode::Error as E;
+    match error {
+        E::DepthLimitExceeded => true,
+        E::Uncategorized(text) | E::Syntax(text) => text == NESTED_TOO_DEEP,
+        _ => false,
+    }
+}
+
 /// What was expected and found, without the bytes themselves.
 fn msgpack_detail(error: &rmp_serde::decode::Error) -> String {
     use rmp_serde::decode::Error as E;
@@ -124,6 +136,19 @@ fn msgpack_detail(error: &rmp_serde::decode::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nesting_beyond_the_bound_has_its_own_name_in_both_forms() {
+        use crate::model::Value;
+        for depth in [VALUE_DEPTH_MAX + 1, 10 * VALUE_DEPTH_MAX] {
+            let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let error = decode::<Value>(Format::Json, text.as_bytes(), 10_000).expect_err("too deep");
+            assert_eq!(error.code(), Code::TooDeep, "{depth} in JSON");
+            let bytes = [vec![0x91; depth], vec![0xc0]].concat();
+            let error = decode::<Value>(Format::Msgpack, &bytes, 10_000).expect_err("too deep");
+            assert_eq!(error.code(), Code::TooDeep, "{depth} in msgpack");
+        }
+    }
 
     #[test]
     fn a_message_reads_back_and_nothing_may_follow_it() {

@@ -15,6 +15,9 @@ use crate::model::{Number, Value};
 /// The key under which JSON carries bytes.
 const BYTES_KEY: &str = "$bytes";
 
+/// What serde carries where a value nests too deep: readers make it `too_deep`, as they do their own limits.
+pub(super) const NESTED_TOO_DEEP: &str = "a value nested too deep";
+
 /// Whether a map's key must be escaped in JSON: `$bytes`, `$$bytes`, and so on.
 pub(super) fn is_escaped(key: &str) -> bool {
     key.strip_suffix("bytes").is_some_and(|dollars| !dollars.is_empty() && dollars.bytes().all(|b| b == b'$'))
@@ -80,7 +83,7 @@ impl ValueSeed {
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         match self.depth.checked_sub(1) {
             Some(depth) => Ok(ValueSeed { depth }),
-            None => Err(E::custom("a value nested too deep")),
+            None => Err(E::custom(NESTED_TOO_DEEP)),
         }
     }
 }
