@@ -224,8 +224,12 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     }
 
     /// Applies an upgrade whole, keeping departures known since the later of both horizons, so that this copy can
-    /// serve as the reference of another.
+    /// serve as the reference of another. One that was made before what this copy knows tells nothing: it changes
+    /// nothing, since the marks that would hold its rows back may be forgotten.
     pub fn apply(&mut self, upgrade: &Upgrade<K, S>) {
+        if upgrade.v < self.v {
+            return;
+        }
         for (key, at) in &upgrade.rows {
             self.link(key, *at, true);
         }

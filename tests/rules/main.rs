@@ -6,4 +6,6 @@ mod support;
 mod damage;
 mod histories;
 mod regressions;
+mod secrecy;
 mod store;
+mod versioned_set;

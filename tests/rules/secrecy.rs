@@ -1,0 +1,187 @@
+//! R13 and R15: what rests shows nothing but how many records there are and how long they are.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use escale::codec::{Data, Part, Row, SyncReply};
+use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind, store_name};
+use escale::model::schema::Schema;
+use escale::model::{Def, Epoch, Name, Pk, Value};
+use escale::rest::{AccountOptions, open_account};
+use escale::store::conformance::block_on;
+use escale::store::{MemoryDevice, Store, Table};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
+
+const SCHEMA: &str = r#"{"Zwergpinguin":{"key":["kennzeichen"],
+    "collections":{"nistplatz":{"key":["nistplatz"],"mutable":true}},
+    "indexes":{"fluegelspanne":"int"}}}"#;
+const X: [u8; 32] = *b"the key of the application, 32 b";
+const ORG: &str = "organisation-quokka";
+const ACCOUNT: &str = "account-wallaby";
+const VALUES: [&str; 4] =
+    ["kennzeichen-0815", "nistplatz-feuerland", "geheimnis-kaktus", "umlaut-\u{e4}\u{f6}\u{fc}"];
+
+/// A session that loaded, changed and lost documents; gives all that rests, and the words that must not show.
+fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
+    let device = MemoryDevice::new();
+    let options = AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
+    let schema = Schema::from_json(SCHEMA).expect("a schema");
+    let derive = async |_| Ok(DerivedKey::from_bytes(X));
+    let random = &mut SeededRandom::new(77);
+    let opened = block_on(open_account(&device, &options, schema, derive, random)).expect("made");
+    let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
+    let session = opened.rest.session().to_owned();
+    let name = |text: &str| Name::new(text).expect("a name");
+    let defs = [
+        Def::class_of(&name("Zwergpinguin")),
+        Def::collection(&name("Zwergpinguin"), &name("nistplatz"), &[VALUES[1]]).expect("a def"),
+    ];
+    let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
+    let source = Box::new(SeededRandom::new(78));
+    let store = opened.store;
+    let mut machine =
+        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source);
+    let mut events = vec![Event::Started];
+    events.extend(defs.iter().cloned().map(Event::Subscribe));
+    let (mut now, mut round) = (10_000, 0);
+    while let Some(event) = events.pop() {
+        for effect in machine.handle(event, Clock { wall_ms: now, mono_ms: now }) {
+            match effect {
+                Effect::Commit(batch) => events.insert(0, Event::Committed(block_on(store.commit(batch)))),
+                Effect::Send { number, request, .. } => {
+                    let parts = request.subs.iter().map(|sub| part(&sub.def, round)).collect();
+                    events.insert(0, Event::Replied { number, reply: Ok(reply(now, parts)) });
+                }
+                _ => {}
+            }
+        }
+        if events.is_empty() && round < 4 {
+            round += 1;
+            now += 400_000;
+            events.push(Event::Woke);
+        }
+    }
+    assert_eq!(machine.memory().documents().count(), 1);
+    let mut all = Vec::new();
+    let store = store_name(ORG, ACCOUNT);
+    device.tamper_header(&store, |header| all.extend(header.clone().expect("a header")));
+    device.tamper(&store, |records| {
+        for ((_, key), bytes) in records.iter() {
+            all.extend(key.0);
+            all.extend(bytes);
+        }
+    });
+    let mut words: Vec<Vec<u8>> = VALUES.iter().map(|value| value.as_bytes().to_vec()).collect();
+    for word in ["Zwergpinguin", "nistplatz", "kennzeichen", "fluegelspanne", ORG, ACCOUNT, &session] {
+        words.push(word.as_bytes().to_vec());
+    }
+    words.extend(defs.iter().map(|def| def.to_string().into_bytes()));
+    words.push(pk().as_str().as_bytes().to_vec());
+    words.push(X.to_vec());
+    // What opens a record opens no other way: the sub-keys are not at rest either.
+    words.push(keys.record_key(Table::Journal, 0).0.to_vec());
+    (all, words)
+}
+
+fn pk() -> Pk {
+    Pk::from_key(&[VALUES[0]]).expect("a pk")
+}
+
+fn part(def: &Def, round: u64) -> Part {
+    let map = [
+        ("kennzeichen".to_owned(), VALUES[0].into()),
+        ("nistplatz".to_owned(), VALUES[1].into()),
+        ("note".to_owned(), VALUES[2].into()),
+        (VALUES[3].to_owned(), Value::Array(vec![VALUES[3].into(), Value::from(round as i64)])),
+        ("fluegelspanne".to_owned(), Value::from(round as i64)),
+    ];
+    let data = Data::from_map(&map.into()).expect("data");
+    let row = Row { pk: pk(), v: 5_000 + round, deleted: false, max_life: None, data: Some(data) };
+    Part { rows: vec![row], ..Part::empty(def.clone()) }
+}
+
+fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
+    let epoch = Epoch::new(1, "e").expect("an epoch");
+    SyncReply { p: 1, epoch, now, delta: 100, seq: 0, results: Vec::new(), parts }
+}
+
+/// The forms in which a word could show, each long enough to be no chance.
+fn forms(word: &[u8]) -> BTreeSet<Vec<u8>> {
+    let mut forms = BTreeSet::from([word.to_vec()]);
+    if let Ok(text) = std::str::from_utf8(word) {
+        forms.insert(text.encode_utf16().flat_map(u16::to_le_bytes).collect());
+        forms.insert(text.encode_utf16().flat_map(u16::to_be_bytes).collect());
+    }
+    let hex: String = word.iter().map(|byte| format!("{byte:02x}")).collect();
+    forms.insert(hex.to_uppercase().into_bytes());
+    forms.insert(hex.into_bytes());
+    for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        for shift in 0..3 {
+            // Three alignments: the characters that depend on the word alone.
+            let shifted = [&vec![0; shift][..], word].concat();
+            let text = engine.encode(&shifted).into_bytes();
+            let (from, to) = ([0, 2, 3][shift], shifted.len() * 8 / 6);
+            forms.insert(text[from..to].to_vec());
+        }
+    }
+    forms
+}
+
+fn find(all: &[u8], words: &[Vec<u8>]) -> Vec<String> {
+    let forms = words.iter().flat_map(|word| forms(word));
+    let hit = |form: Vec<u8>| {
+        let found = all.windows(form.len()).any(|window| window == form);
+        found.then(|| String::from_utf8_lossy(&form).into_owned())
+    };
+    forms.filter_map(hit).collect()
+}
+
+#[test]
+fn r13_nothing_readable() {
+    let (all, words) = run();
+    assert!(all.len() > 1_000, "something rests");
+    assert_eq!(find(&all, &words), Vec::<String>::new());
+}
+
+/// The search finds what it looks for, in every form.
+#[test]
+fn r13_the_search_finds_what_is_there() {
+    let (mut all, words) = run();
+    for word in &words {
+        for form in forms(word) {
+            let mut planted = all.clone();
+            planted.extend_from_slice(b"x?");
+            planted.extend_from_slice(&form);
+            planted.push(b'!');
+            assert!(
+                !find(&planted, std::slice::from_ref(word)).is_empty(),
+                "{:?}",
+                String::from_utf8_lossy(&form)
+            );
+        }
+    }
+    let text = URL_SAFE_NO_PAD.encode([b"ab", VALUES[2].as_bytes(), b"cd"].concat());
+    all.extend_from_slice(text.as_bytes());
+    assert!(!find(&all, &words).is_empty(), "in the middle of base64");
+}
+
+/// The same history in two stores has no byte in common beyond chance, and no record key.
+#[test]
+fn r15_equal_things_rest_differently_in_two_stores() {
+    let keys = |seed| {
+        let device = MemoryDevice::new();
+        let options =
+            AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
+        let derive = async |_| Ok(DerivedKey::from_bytes(X));
+        let schema = Schema::from_json(SCHEMA).expect("a schema");
+        let random = &mut SeededRandom::new(seed);
+        drop(block_on(open_account(&device, &options, schema, derive, random)).expect("made"));
+        let mut found = BTreeSet::new();
+        device
+            .tamper(&store_name(ORG, ACCOUNT), |records| found.extend(records.keys().map(|(_, key)| key.0)));
+        found
+    };
+    let (a, b) = (keys(1), keys(2));
+    assert!(!a.is_empty() && a.is_disjoint(&b));
+}

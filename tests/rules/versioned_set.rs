@@ -1,0 +1,222 @@
+//! R6 on the versioned set itself: upgrades applied and produced, chains of copies, against a naive model; the
+//! members of a collection and the items of a document are the same thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::session::{Upgrade, VersionedSet};
+use proptest::prelude::*;
+
+use crate::support::history::cases;
+
+type Set = VersionedSet<u8, u64>;
+
+/// What happens to a reference: at each step time goes on.
+#[derive(Clone, Debug)]
+enum Step {
+    /// The item is written.
+    Write(u8),
+    /// The item is deleted.
+    Delete(u8),
+    /// Departures older than so many steps are forgotten.
+    Forget(u8),
+    /// A copy is brought up to date by the reference, or by another copy.
+    Upgrade { copy: u8, from: u8 },
+    /// An upgrade is made now, and applied when the copy is upgraded next: late, after another one.
+    Delay { copy: u8, from: u8 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..12u8).prop_map(Step::Write),
+        3 => (0..12u8).prop_map(Step::Delete),
+        1 => (0..12u8).prop_map(Step::Forget),
+        4 => (0..4u8, 0..5u8).prop_map(|(copy, from)| Step::Upgrade { copy, from }),
+        1 => (0..4u8, 0..5u8).prop_map(|(copy, from)| Step::Delay { copy, from }),
+    ]
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// A reference makes its own changes: an upgrade that tells one.
+fn change(set: &mut Set, row: Option<(u8, u64)>, left: Option<(u8, u64)>, v: u64) {
+    let upgrade = Upgrade {
+        rows: row.into_iter().collect(),
+        left: left.into_iter().collect(),
+        present: None,
+        v,
+        horizon: 0,
+    };
+    set.apply(&upgrade);
+}
+
+fn members(set: &Set) -> BTreeMap<u8, u64> {
+    set.members().map(|(key, member)| (*key, member.at)).collect()
+}
+
+/// The reference as a naive program would keep it: every state there ever was.
+#[derive(Default)]
+struct Naive {
+    now: BTreeMap<u8, u64>,
+    states: BTreeMap<u64, BTreeMap<u8, u64>>,
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn r6_copies_and_chains_of_copies_equal_a_state_of_the_reference(
+        steps in prop::collection::vec(step(), 0..60)
+    ) {
+        let mut naive = Naive::default();
+        naive.states.insert(0, BTreeMap::new());
+        // The reference, then four copies; each may serve the others.
+        let mut sets: Vec<Set> = (0..5).map(|_| Set::default()).collect();
+        let mut late: BTreeMap<usize, Upgrade<u8, u64>> = BTreeMap::new();
+        let mut v = 0;
+        for step in steps {
+            match step {
+                Step::Write(key) => {
+                    v += 1;
+                    naive.now.insert(key, v);
+                    change(&mut sets[4], Some((key, v)), None, v);
+                }
+                Step::Delete(key) => {
+                    if naive.now.remove(&key).is_some() {
+                        v += 1;
+                        change(&mut sets[4], None, Some((key, v)), v);
+                    }
+                }
+                Step::Forget(ago) => {
+                    let horizon = v.saturating_sub(u64::from(ago));
+                    sets[4].forget_before(horizon);
+                }
+                Step::Upgrade { copy, from } => {
+                    let (copy, from) = (usize::from(copy), usize::from(from));
+                    if copy == from {
+                        continue;
+                    }
+                    let upgrade = sets[from].upgrade_since(sets[copy].v());
+                    if upgrade.v >= sets[copy].v() {
+                        let before = sets[copy].v();
+                        prop_assert!(upgrade.rows.iter().all(|(_, at)| *at >= before), "only what changed");
+                        sets[copy].apply(&upgrade);
+                        let once = sets[copy].clone();
+                        sets[copy].apply(&upgrade);
+                        prop_assert_eq!(&sets[copy], &once, "twice changes nothing");
+                    }
+                    if let Some(upgrade) = late.remove(&copy) {
+                        // An older one comes after a later one: it changes nothing either.
+                        if upgrade.v < sets[copy].v() {
+                            let before = sets[copy].clone();
+                            sets[copy].apply(&upgrade);
+                            prop_assert_eq!(&sets[copy], &before, "an older upgrade came late");
+                        }
+                    }
+                }
+                Step::Delay { copy, from } => {
+                    let (copy, from) = (usize::from(copy), usize::from(from));
+                    if copy != from {
+                        late.insert(copy, sets[from].upgrade_since(sets[copy].v()));
+                    }
+                }
+            }
+            naive.states.insert(v, naive.now.clone());
+            prop_assert_eq!(members(&sets[4]), naive.now.clone());
+            for set in &sets {
+                prop_assert_eq!(&members(set), &naive.states[&set.v()], "a copy at {}", set.v());
+                prop_assert!(set.marks().all(|(key, mark)| set.member(key).is_none() && *mark >= set.horizon()));
+            }
+        }
+    }
+
+    /// Whatever happened, one last upgrade from the reference makes any copy equal, and `present` comes exactly
+    /// where departures may have been forgotten.
+    #[test]
+    fn r6_present_comes_where_departures_may_be_forgotten(
+        changes in prop::collection::vec((0..8u8, any::<bool>()), 1..40),
+        since in 0..40u64,
+        horizon in 0..40u64,
+    ) {
+        let mut reference = Set::default();
+        let mut copy = Set::default();
+        let mut v = 0;
+        for (key, is_write) in changes {
+            v += 1;
+            match is_write {
+                true => change(&mut reference, Some((key, v)), None, v),
+                false => change(&mut reference, None, Some((key, v)), v),
+            }
+            if v == since {
+                let upgrade = reference.upgrade_since(0);
+                copy.apply(&upgrade);
+            }
+        }
+        reference.forget_before(horizon.min(v));
+        let upgrade = reference.upgrade_since(copy.v());
+        prop_assert_eq!(upgrade.present.is_some(), copy.v() < reference.horizon());
+        if let Some(present) = &upgrade.present {
+            let listed: BTreeSet<u8> = present.iter().copied().collect();
+            prop_assert_eq!(listed, reference.keys().copied().collect(), "all members, changed or not");
+        }
+        copy.apply(&upgrade);
+        prop_assert_eq!(members(&copy), members(&reference));
+        prop_assert_eq!(copy.v(), reference.v());
+    }
+}
+
+/// Seed 004, case 1: the copy is not before the horizon. Destroyed items are told by name, nothing is listed.
+#[test]
+fn r6_items_of_a_document_case_1() {
+    let mut document: VersionedSet<&str, u64> = VersionedSet::default();
+    let told = |rows: &[(&'static str, u64)], left: &[(&'static str, u64)], v| Upgrade {
+        rows: rows.to_vec(),
+        left: left.to_vec(),
+        present: None,
+        v,
+        horizon: 0,
+    };
+    document.apply(&told(&[("title", 10), ("body", 10), ("note/1", 10)], &[], 10));
+    let mut cache = document.clone();
+    document.apply(&told(&[("body", 20)], &[("note/1", 20)], 20));
+    let upgrade = document.upgrade_since(cache.v());
+    assert_eq!(
+        upgrade.rows,
+        [("title", 10), ("body", 20)],
+        "at the asked version too: it may have been told in part"
+    );
+    assert_eq!(upgrade.left, [("note/1", 20)]);
+    assert_eq!(upgrade.present, None);
+    cache.apply(&upgrade);
+    assert_eq!(cache, document);
+    // The cache can serve one that lags further behind.
+    let mut later = VersionedSet::default();
+    later.apply(&cache.upgrade_since(0));
+    assert_eq!(later.keys().copied().collect::<BTreeSet<_>>(), ["body", "title"].into());
+}
+
+/// Seed 004, case 2: the copy is before the horizon. Every item that exists is listed, and the cache purges the others.
+#[test]
+fn r6_items_of_a_document_case_2() {
+    let mut document: VersionedSet<&str, u64> = VersionedSet::default();
+    let told = |rows: &[(&'static str, u64)], left: &[(&'static str, u64)], v| Upgrade {
+        rows: rows.to_vec(),
+        left: left.to_vec(),
+        present: None,
+        v,
+        horizon: 0,
+    };
+    document.apply(&told(&[("a", 10), ("b", 10), ("c", 10)], &[], 10));
+    let mut cache = document.clone();
+    document.apply(&told(&[], &[("a", 20)], 20));
+    document.apply(&told(&[("d", 30)], &[("b", 30)], 30));
+    document.forget_before(25);
+    let upgrade = document.upgrade_since(cache.v());
+    assert_eq!(upgrade.left, [("b", 30)], "a's end is forgotten");
+    assert_eq!(upgrade.present, Some(vec!["c", "d"]));
+    cache.apply(&upgrade);
+    assert_eq!(cache.keys().copied().collect::<BTreeSet<_>>(), ["c", "d"].into());
+    assert_eq!(cache.horizon(), 25, "what it can tell others begins there");
+    assert_eq!(cache.mark(&"b"), Some(30));
+}
