@@ -32,7 +32,8 @@ impl Engine {
                 Err(error) if error.code() == Code::Contention => {
                     tracing::debug!("another write holds the database: an earlier `now` is told");
                 }
-                Err(error) => return Err(error),
+                // A full disk, say: what is there can still be read.
+                Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
         checked(wanted.min(known + WRITE_MS_MAX))

@@ -149,8 +149,7 @@ fn no_bytes_make_the_server_fail() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
     let running = runtime.block_on(serve(&world, |_| {}));
-    let config = ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = TestRunner::new(config);
+    let mut runner = TestRunner::new(cases(256));
     let result = runner.run(&(near_request(), any::<bool>()), |(bytes, is_json)| {
         let header = if is_json { JSON } else { MSGPACK };
         let answer = runtime.block_on(request(&running, "POST", "/o/sync", &[header], &bytes));

@@ -2,7 +2,7 @@
 //!
 //! `r4_`, `r6_` and `r8_` run random histories (proptest) on several instances with clocks of their own, and compare
 //! what a session holds in the end with a `BTreeMap` that went through the same writes. A failing history is printed
-//! with its seed, which `PROPTEST_RNG_SEED` takes back. The other modules drive a real instance over HTTP and
+//! with its seed, which `ESCALE_SEED` takes back. The other modules drive a real instance over HTTP and
 //! WebSocket. Nothing waits for time to pass: clocks are set, and events are waited for.
 #![allow(clippy::unwrap_used, missing_docs)]
 

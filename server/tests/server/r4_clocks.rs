@@ -140,7 +140,7 @@ fn run(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn r4_no_change_is_missed_whatever_the_clocks_say(steps in prop::collection::vec(step(), 1..40)) {

@@ -89,7 +89,7 @@ fn run(steps: &[Step], def: &escale::model::Def, whole_class: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn r6_a_collection_converges_whatever_was_purged(steps in prop::collection::vec(step(), 1..50)) {
