@@ -123,7 +123,10 @@ impl Machine {
 
     fn dispatch(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Started => self.start(),
+            Event::Started => {
+                self.start();
+                Ok(())
+            }
             Event::Subscribe(def) => {
                 if self.memory.subscribe(&def)? {
                     self.pull.needed.insert(def);
@@ -152,7 +155,10 @@ impl Machine {
             }
             Event::Frame { socket, frame } => self.framed(socket, frame),
             Event::SocketClosed { socket, code } => self.socket_closed(socket, code),
-            Event::Committed(result) => self.committed(result),
+            Event::Committed(result) => {
+                self.committed(result);
+                Ok(())
+            }
             Event::PagesRead { ticket, pages } => self.pages_read(ticket, pages),
             Event::Read { ticket, ids } => self.read(ticket, ids),
             Event::Query { ticket, class, predicates } => self.query(ticket, &class, predicates),
@@ -162,7 +168,7 @@ impl Machine {
                 if self.waits_for_token && self.error.is_none() {
                     self.error = Some(Error::new(Code::Unauthorized, "the server asks for a token"));
                 }
-                self.try_at_once();
+                self.use_token_at_once();
                 Ok(())
             }
             Event::Network(up) => {
@@ -186,13 +192,12 @@ impl Machine {
         }
     }
 
-    fn start(&mut self) -> Result<()> {
+    fn start(&mut self) {
         self.need_all();
         if self.config.has_token && self.mode != Mode::Avion {
             self.waits_for_token = true;
             self.effects.push(Effect::AskToken { refused: false });
         }
-        Ok(())
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
@@ -234,6 +239,17 @@ impl Machine {
         self.pull.not_before_ms = self.pull.retry_after_ms;
         self.pull.end_retries(self.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
+    }
+
+    /// A new token is tried at once. Where several in a row were refused, whoever gives them may have no good one:
+    /// delays grow as after any failure, or the server would be asked without end.
+    fn use_token_at_once(&mut self) {
+        if self.pull.backoff.failures() <= 1 {
+            self.pull.not_before_ms = self.pull.retry_after_ms;
+        }
+        if self.live.backoff.failures() <= 1 {
+            self.live.not_before_ms = self.pull.retry_after_ms;
+        }
     }
 
     fn ask_token_again(&mut self) {
@@ -411,7 +427,7 @@ impl Machine {
                 match self.live.state {
                     SocketState::Closed => times.push(self.live.not_before_ms),
                     _ if self.config.watches_silence => {
-                        times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS)
+                        times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS);
                     }
                     _ => {}
                 }

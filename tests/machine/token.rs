@@ -1,7 +1,7 @@
 //! The token: asked for, refused, given anew.
 
 use escale::Code;
-use escale::limits::SOCKET_SILENCE_MS;
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
 use escale::sync::{Config, Effect, Event, Phase};
 
 use crate::bench::{Bench, config, def, part, refusal, reply};
@@ -49,6 +49,28 @@ fn a_401_pauses_and_a_new_token_resumes() {
     bench.answer(number, reply(9_000, vec![part(&def("Doc"), vec![])]));
     assert_eq!(bench.phase(), Phase::Live);
     assert_eq!(bench.error(), None);
+}
+
+#[test]
+fn tokens_refused_in_a_row_are_tried_with_growing_delays() {
+    let mut bench = with_token();
+    bench.subscribe(&def("Doc"));
+    bench.feed(Event::Token(Some("t0".into())));
+    let mut waited = Vec::new();
+    for _ in 0..20 {
+        let (number, _) = bench.request();
+        let refused_at = bench.now;
+        bench.refuse(number, refusal(Code::Unauthorized));
+        // At once, as an application does that keeps its token.
+        bench.feed(Event::Token(Some("the same".into())));
+        if bench.requests.is_empty() {
+            bench.wake(bench.wake_at().expect("a wish"));
+        }
+        waited.push(bench.now - refused_at);
+    }
+    assert_eq!(waited[0], 0, "the first refused token is replaced at once");
+    assert!(waited.iter().any(|ms| *ms > BACKOFF_MS.1 / 2), "{waited:?}");
+    assert!(waited.iter().all(|ms| *ms <= BACKOFF_MS.1), "{waited:?}");
 }
 
 #[test]
