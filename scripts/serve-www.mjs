@@ -48,7 +48,8 @@ server.on("error", (error) => {
   console.error(taken ? `error: port ${port} is taken; give another one` : `error: ${error.message}`);
   process.exit(1);
 });
-server.listen(Number(port), "127.0.0.1");
+// Port 0 takes a free one: whoever starts this reads it here.
+server.listen(Number(port), "127.0.0.1", () => console.log(`listening on http://localhost:${server.address().port}`));
 
 async function answer(request, response) {
   if (request.method !== "GET" && request.method !== "HEAD") return refuse(response, 405);

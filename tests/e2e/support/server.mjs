@@ -1,12 +1,11 @@
 // The reference server as a process: imported into, started, killed, started again on the same port.
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
 import { folderFor, PACKAGES, PACKAGES_SCHEMA, SERVER } from "./paths.mjs";
+import { startListening, stopProcess } from "./process.mjs";
 
 const execute = promisify(execFile);
 
@@ -33,36 +32,17 @@ export class ServerProcess {
   /** Starts it, and waits until it listens. */
   async start() {
     const args = ["serve", "--schema", this.schemaFile, "--data", join(this.folder, "data"), ...this.options];
-    const child = spawn(SERVER, [...args, "--listen", `127.0.0.1:${this.#port}`], { stdio: ["ignore", "pipe", "pipe"] });
-    const log = [];
-    child.stderr.on("data", (bytes) => log.push(bytes));
+    const { child, port } = await startListening(SERVER, [...args, "--listen", `127.0.0.1:${this.#port}`]);
     this.#child = child;
-    const lines = createInterface({ input: child.stdout });
-    const ended = once(child, "exit").then(([code]) => {
-      throw new Error(`the server ended with ${code} before it listened: ${Buffer.concat(log)}`);
-    });
-    const listening = (async () => {
-      for await (const line of lines) {
-        const found = /listening on http:\/\/[^:]+:(\d+)/.exec(line);
-        if (found) return Number(found[1]);
-      }
-      throw new Error(`the server never listened: ${Buffer.concat(log)}`);
-    })();
-    // Both outlive the race; neither is an error any more once it is won.
-    ended.catch(() => {});
-    listening.catch(() => {});
-    this.#port = await Promise.race([listening, ended]);
+    this.#port = port;
     return this;
   }
 
   /** Ends it: as an administrator would, or, with SIGKILL, as a failure would. */
-  async stop(signal = "SIGTERM") {
+  async stop(signal) {
     const child = this.#child;
     this.#child = undefined;
-    if (!child || child.exitCode !== null) return;
-    const gone = once(child, "exit");
-    child.kill(signal);
-    await gone;
+    await stopProcess(child, signal);
   }
 
   /** Imports documents, given as objects or as the path of a file; also while it serves. Gives what it printed. */
