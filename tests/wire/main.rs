@@ -1,0 +1,11 @@
+//! The wire: messages in both formats, their bounds, and bytes that are none.
+
+#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+
+mod bounds;
+mod damage;
+mod fixtures;
+mod hash;
+mod messages;
+mod strategies;
+mod values;
