@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::delta::{CollectionState, Delta, DocumentState, Head, LinkState};
+use super::delta::{ClassStates, CollectionState, Delta, DocumentState, Head, LinkState};
 use crate::model::{Def, Name, Pk};
 use crate::session::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
 
@@ -60,9 +60,7 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     delta
 }
 
-fn sorted(
-    map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>,
-) -> Vec<(Name, Vec<(Pk, Option<DocumentState>)>)> {
+fn sorted(map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassStates> {
     map.into_iter()
         .map(|(name, mut states)| {
             states.sort_unstable_by(|a, b| a.0.cmp(&b.0));

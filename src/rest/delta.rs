@@ -29,10 +29,13 @@ pub struct Delta {
     /// Collections, or `None` where a subscription ended.
     pub collections: Vec<(Def, Option<CollectionState>)>,
     /// Documents by class, or `None` where one left.
-    pub documents: Vec<(Name, Vec<(Pk, Option<DocumentState>)>)>,
+    pub documents: Vec<ClassStates>,
     /// Links and marks by def.
     pub links: Vec<(Def, Vec<LinkState>)>,
 }
+
+/// A class's documents, or `None` where one left.
+pub type ClassStates = (Name, Vec<(Pk, Option<DocumentState>)>);
 
 /// The fields of the whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -240,11 +240,10 @@ impl Memory {
 
     /// Brings a document's data back into memory, to be written anew: its page is being given up.
     pub(crate) fn reload(&mut self, key: &DocKey, at: Stamp, data: crate::codec::Data) {
-        if let Some(document) = self.documents.get_mut(key) {
-            if document.at == at && matches!(document.content, Content::AtRest) {
-                document.content = Content::Resident(data);
-                self.dirty.documents.insert(key.clone());
-            }
+        let held = self.documents.get_mut(key);
+        if let Some(document) = held.filter(|d| d.at == at && matches!(d.content, Content::AtRest)) {
+            document.content = Content::Resident(data);
+            self.dirty.documents.insert(key.clone());
         }
     }
 
@@ -258,10 +257,8 @@ impl Memory {
             self.lives.insert((minutes, key.clone()));
         }
         if let Some(document) = self.documents.get_mut(key) {
-            if document.max_life != max_life {
-                if let Some(minutes) = document.max_life {
-                    self.lives.remove(&(minutes, key.clone()));
-                }
+            if let Some(minutes) = document.max_life.filter(|_| document.max_life != max_life) {
+                self.lives.remove(&(minutes, key.clone()));
             }
             self.by_id.remove(&document.id);
             self.gone.push(document.id);

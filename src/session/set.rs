@@ -104,18 +104,14 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
             return false;
         }
         self.marks.remove(key);
-        match self.members.get_mut(key) {
-            Some(member) => {
-                let before = *member;
-                member.at = member.at.max(at);
-                member.confirmed |= confirmed;
-                *member != before
-            }
-            None => {
-                self.members.insert(key.clone(), Member { at, confirmed });
-                true
-            }
-        }
+        let Some(member) = self.members.get_mut(key) else {
+            self.members.insert(key.clone(), Member { at, confirmed });
+            return true;
+        };
+        let before = *member;
+        member.at = member.at.max(at);
+        member.confirmed |= confirmed;
+        *member != before
     }
 
     /// A departure at `at`: the key is out where that is not before its link (R3), and a mark keeps older rows from

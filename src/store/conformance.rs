@@ -118,7 +118,7 @@ async fn a_store_has_one_owner<D: Device>(device: &D) {
     let store = fresh(device, "owner").await;
     let error = device.open("owner", true).await.err().expect("refused");
     assert_eq!(error.code(), Code::StoreInUse);
-    assert_eq!(device.delete("owner").await.err().expect("refused").code(), Code::StoreInUse);
+    assert_eq!(device.delete("owner").await.expect_err("refused").code(), Code::StoreInUse);
     store.close().await;
     let again = device.open("owner", false).await.expect("open").expect("there");
     again.close().await;
@@ -137,10 +137,10 @@ async fn a_closed_store_says_so<D: Device>(device: &D) {
     let store = fresh(device, "closed").await;
     store.close().await;
     store.close().await;
-    assert_eq!(store.header().await.unwrap_err().code(), Code::Closed);
-    assert_eq!(store.get(Table::State, &[key(1)]).await.unwrap_err().code(), Code::Closed);
-    assert_eq!(store.scan(Table::State, None, 1).await.unwrap_err().code(), Code::Closed);
-    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.unwrap_err().code(), Code::Closed);
+    assert_eq!(store.header().await.expect_err("closed").code(), Code::Closed);
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect_err("closed").code(), Code::Closed);
+    assert_eq!(store.scan(Table::State, None, 1).await.expect_err("closed").code(), Code::Closed);
+    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.expect_err("closed").code(), Code::Closed);
 }
 
 async fn a_deleted_store_is_gone<D: Device>(device: &D) {
@@ -159,11 +159,10 @@ async fn batches_sent_at_once_all_settle_in_order<D: Device>(device: &D) {
     // All are started before the first is waited for.
     std::future::poll_fn(|context| {
         for slot in &mut commits {
-            if let Some(commit) = slot {
-                if let Poll::Ready(result) = commit.as_mut().poll(context) {
-                    result.expect("commit");
-                    *slot = None;
-                }
+            let result = slot.as_mut().map(|commit| commit.as_mut().poll(context));
+            if let Some(Poll::Ready(result)) = result {
+                result.expect("commit");
+                *slot = None;
             }
         }
         if commits.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }

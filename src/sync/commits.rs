@@ -29,8 +29,8 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn committed(&mut self, result: Result<()>) -> Result<()> {
-        let (Some(receipt), Some(rest)) = (self.committing.take(), &mut self.rest) else { return Ok(()) };
+    pub(super) fn committed(&mut self, result: Result<()>) {
+        let (Some(receipt), Some(rest)) = (self.committing.take(), &mut self.rest) else { return };
         match result {
             Ok(()) => {
                 rest.committed(&mut self.memory, receipt);
@@ -47,7 +47,6 @@ impl Machine {
                 self.error = Some(error);
             }
         }
-        Ok(())
     }
 
     /// Reads sparse pages, to write their documents anew together: records are what costs.

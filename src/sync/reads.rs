@@ -188,7 +188,7 @@ impl Machine {
                         self.effects.push(Effect::Answer { ticket, rows: Err(error) });
                     }
                     Purpose::Query { ticket, .. } => {
-                        self.effects.push(Effect::Matched { ticket, ids: Err(error) })
+                        self.effects.push(Effect::Matched { ticket, ids: Err(error) });
                     }
                     Purpose::Compact => {
                         self.compact_not_before_ms = self.clock.mono_ms + COMPACT_RETRY_MS;
@@ -249,14 +249,12 @@ impl Machine {
         let (key, at) = (key.clone(), document.at);
         let class = self.memory.class(key.0).name();
         let row = page.as_ref().and_then(|rows| rows.get(place.slot as usize));
-        match row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
-            Some(row) => Ok(Found::Here(row.data.clone())),
-            None => {
-                self.memory.lose(&key);
-                self.reads.lost.insert(key);
-                Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
-            }
+        if let Some(row) = row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
+            return Ok(Found::Here(row.data.clone()));
         }
+        self.memory.lose(&key);
+        self.reads.lost.insert(key);
+        Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
     }
 
     fn compact(&mut self, pages: &HashMap<u64, Option<Page>>) {

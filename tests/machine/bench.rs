@@ -103,8 +103,14 @@ impl Bench {
     }
 
     pub fn of(machine: Machine) -> Self {
-        let mut bench =
-            Bench { machine, now: 1_000, wall: WALL, requests: VecDeque::new(), wish: None, effects: Vec::new() };
+        let mut bench = Bench {
+            machine,
+            now: 1_000,
+            wall: WALL,
+            requests: VecDeque::new(),
+            wish: None,
+            effects: Vec::new(),
+        };
         bench.feed(Event::Started);
         bench
     }

@@ -128,7 +128,7 @@ impl Total for MemoryDevice {
 fn big(id: &str, v: u64, bytes: usize) -> Row {
     let noise: Vec<u8> = {
         let mut random = SeededRandom::new(v);
-        (0..bytes).map(|_| random.next() as u8).collect()
+        (0..bytes).map(|_| random.next_u64() as u8).collect()
     };
     let map = [("id".to_owned(), Value::from(id)), ("raw".to_owned(), Value::Bytes(noise))];
     Row { data: Some(Data::from_map(&map.into()).expect("data")), ..row(id, v) }

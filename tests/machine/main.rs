@@ -1,5 +1,7 @@
 //! The sync machine against a clock that the test moves: delays, the socket, pulls, tokens, ends of life, the device.
 
+#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+
 mod bench;
 
 mod backoff;

@@ -21,7 +21,7 @@ fn registered() -> (Bench, u64) {
     bench.feed(Event::SocketOpened { socket });
     let said = bench.said();
     assert_eq!(said.len(), 1);
-    assert_eq!(said[0].subs, [doc.clone()]);
+    assert_eq!(said[0].subs, std::slice::from_ref(&doc));
     assert_eq!(bench.phase(), Phase::Opening);
     bench.frame(socket, ServerFrame::Live { live: vec![doc], refused: vec![] });
     bench.serve(10_000, |def| part(def, vec![]));

@@ -277,8 +277,8 @@ fn r14_r8_the_era_outlives_the_head() {
     }
     // The server is restored from its copy: older versions of the same documents, in a third epoch.
     world.act(Action::Restore);
-    for lost in 0..names.len() {
-        open_changed(&mut world, &base, |records| drop(records.remove(&(Table::State, names[lost]))));
+    for name in names {
+        open_changed(&mut world, &base, |records| drop(records.remove(&(Table::State, name))));
         world.clients[0].mode = Mode::Synced;
         world.feed(0, Event::SetMode(Mode::Synced));
         world.run_for(5_000);

@@ -1,9 +1,12 @@
 //! The rules R1 to R9 and R13 to R15 of the design, each by its name.
 
+#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+
 #[path = "../support/mod.rs"]
 mod support;
 
 mod damage;
+mod format;
 mod histories;
 mod regressions;
 mod secrecy;

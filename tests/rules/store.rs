@@ -237,7 +237,7 @@ fn the_rounds_of_the_header_are_those_that_x_is_derived_with() {
         let schema = Schema::from_json(ONE).expect("a schema");
         block_on(open_account(&device, &options, schema, derive, &mut SeededRandom::new(seed))).map(|_| ())
     };
-    assert_eq!(open(1_000, 1).err().expect("refused").code(), Code::BadOption, "too weak");
+    assert_eq!(open(1_000, 1).expect_err("refused").code(), Code::BadOption, "too weak");
     assert_eq!(bytes(&device).0, None);
     open(700_000, 2).expect("made");
     open(600_000, 3).expect("opened");

@@ -9,6 +9,4 @@ pub mod world;
 
 pub use history::{property, replay};
 pub use plan::{Action, Plan};
-pub use schema::*;
-pub use server::ModelServer;
 pub use world::World;

@@ -52,7 +52,7 @@ impl World {
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let mut sources: Vec<SeededRandom> =
             (0..=plan.clients).map(|n| SeededRandom::new(seed ^ (0x5eed << (8 * n)))).collect();
-        let habits = Habits::of(sources[0].next());
+        let habits = Habits::of(sources[0].next_u64());
         let server = ModelServer::new(habits, plan.instances, BEGINNING);
         let mut world = World {
             now: BEGINNING + 1_000,
@@ -85,7 +85,7 @@ impl World {
     }
 
     fn next(&mut self) -> u64 {
-        self.sources[self.who].next()
+        self.sources[self.who].next_u64()
     }
 
     /// A number below that one.
