@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { openBrowser, visit } from "./support/browser.mjs";
-import { byName, inSection, packages, schema, withTag } from "./support/packages.mjs";
+import { byName, inSection, packages, schema, some, withTag } from "./support/packages.mjs";
 import { startProxy } from "./support/proxy.mjs";
-import { packagesServer } from "./support/server.mjs";
+import { makeServer, packagesServer } from "./support/server.mjs";
 import { startSite } from "./support/site.mjs";
 
 const SECTION = "games";
@@ -106,3 +106,29 @@ test("what is subscribed to follows live, is there in avion, and only changes co
   assert.ok(bytes < full / 20, "only what changed is transferred");
   await page.evaluate(() => window.page.sessions.main.session.close());
 });
+
+for (const format of ["msgpack", "json"]) {
+  test(`in ${format}, a document is one object for as long as its version is`, { timeout: 60_000 }, async (t) => {
+    const server = await makeServer(t);
+    const documents = some(50);
+    await server.import("demo", "Package", documents);
+    await server.start();
+    const [site, browser] = [await startSite(t), await openBrowser(t)];
+    const page = await browser.page(site.url);
+    await page.evaluate(async (o) => {
+      await window.page.start("main", { ...o, key: new Uint8Array(32) });
+      window.before = await window.page.loaded("main", "Package", {});
+      await window.page.whenStatus("main", ({ phase }) => phase === "live");
+    }, { org: "demo", schema, server: server.url, format });
+    const changed = page.evaluate(async () => {
+      const isThere = (docs) => docs.some(({ summary }) => summary === "Changed");
+      const after = await window.page.whenDocs("main", "Package", {}, isThere);
+      const { session } = window.page.sessions.main;
+      const metas = [window.before[0], after[0], after[1]].map((doc) => session.meta(doc)?.deleted);
+      return { same: after.filter((doc, i) => doc === window.before[i]).length, count: after.length, metas };
+    });
+    const [first] = [...documents].sort(byName);
+    await server.import("demo", "Package", [{ ...first, summary: "Changed" }]);
+    assert.deepEqual(await changed, { same: 49, count: 50, metas: [undefined, false, false] });
+  });
+}

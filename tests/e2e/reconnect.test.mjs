@@ -75,3 +75,22 @@ test("a device without network waits for it, and goes on at once", { timeout: 60
   await whenAll(page, "meanwhile");
   await whenPhase(page, "live");
 });
+
+test("a server restored from a copy is loaded anew, and what it lost is gone here too", { timeout: 60_000 }, async (t) => {
+  const { server, page } = await setUp(t, "synced");
+  // Written after the copy was made, and so lost with the rest.
+  const copy = await server.copyData();
+  await server.import("demo", "Package", [{ ...some(1)[0], name: "written-after-the-copy" }]);
+  await page.evaluate((count) => window.page.whenDocs("main", "Package", {}, (docs) => docs.length === count).then(() => {}), COUNT + 1);
+  await server.stop();
+  await server.restoreData(copy);
+  const [before] = JSON.parse(await server.command("epoch"));
+  const [after] = JSON.parse(await server.command("epoch", "--renew"));
+  assert.ok(after > before);
+  await server.import("demo", "Package", withSummary("restored"));
+  await server.start();
+  assert.deepEqual(await whenAll(page, "restored"), withSummary("restored").sort(byName));
+  await whenPhase(page, "live");
+  await page.evaluate(() => window.page.sessions.main.session.setMode("avion"));
+  assert.deepEqual(await whenAll(page, "restored"), withSummary("restored").sort(byName));
+});

@@ -1,6 +1,6 @@
 // The reference server as a process: imported into, started, killed, started again on the same port.
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -14,6 +14,7 @@ export class ServerProcess {
   #child;
   #port = 0;
   #imports = 0;
+  #copies = 0;
 
   constructor(folder, schemaFile, options) {
     this.folder = folder;
@@ -55,6 +56,19 @@ export class ServerProcess {
     const args = ["import", "--schema", this.schemaFile, "--data", join(this.folder, "data")];
     const { stdout } = await execute(SERVER, [...args, "--org", org, "--class", className, file]);
     return stdout.trim();
+  }
+
+  /** Copies the data of a server that may serve meanwhile; gives the copy's folder. */
+  async copyData() {
+    const copy = join(this.folder, `copy-${this.#copies++}`);
+    await cp(join(this.folder, "data"), copy, { recursive: true });
+    return copy;
+  }
+
+  /** Puts a copy in the place of the data of a stopped server. */
+  async restoreData(copy) {
+    await rm(join(this.folder, "data"), { recursive: true });
+    await cp(copy, join(this.folder, "data"), { recursive: true });
   }
 
   /** Runs another command of the server on its data. */
