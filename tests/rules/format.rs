@@ -18,7 +18,7 @@ const ORG: &str = "demo";
 const ACCOUNT: &str = "ada";
 const X: [u8; 32] = [0x42; 32];
 const SCHEMA: &str = r#"{"Package":{"key":["name"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
-const SECTION: &str = "Package/section@aDBl3LcVLhUZ-CzIXqZL5w";
+const SECTION: &str = "Package/section@xh_YvT52_nfgO4EKRC2C8g";
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1")
@@ -182,7 +182,7 @@ fn format_1_opens_with_everything_in_it() {
     let random = &mut SeededRandom::new(9);
     let opened = block_on(open_account(&device, &options(false), schema(), derive, random)).expect("opened");
     assert!(!opened.damage.any());
-    assert_eq!(opened.rest.session(), "74_yizTpeQO0JzQMxEGGbw");
+    assert_eq!(opened.rest.session(), "qD1-Nd4YF0mWZ2F0jlxDyw");
     let memory = &opened.memory;
     let (epoch, era) = memory.epoch();
     assert_eq!((epoch.map(|epoch| epoch.ms()), era), (Some(1_600_000_000_000), 0));
@@ -224,7 +224,7 @@ fn format_1_part_by_part() {
     let bytes = &files["header.bin"];
     assert_eq!(&bytes[..6], b"ESCL\0\x01");
     assert_eq!(kdf_salt(ORG, ACCOUNT).len(), 32);
-    assert_eq!(store_name(ORG, ACCOUNT), "escale1-c3GgpC8C6Z8hIiMKu7CnHQ");
+    assert_eq!(store_name(ORG, ACCOUNT), "escale1-5lCdjSWTdOCIu5M6rTTLeA");
     let header = Header::from_bytes(bytes).expect("a header");
     let key = header.unwrap(WrapKind::Passphrase, &DerivedKey::from_bytes(X)).expect("K");
     let keys = StoreKeys::derive(&key, header.store_id());
