@@ -1,0 +1,155 @@
+//! Which way dependencies point. ARCHITECTURE.md draws the same picture.
+
+use super::files::{self, File};
+use super::none;
+
+/// Each layer of the core with those that it may name, besides itself. Whoever is not named on the right of a layer
+/// does not exist for it: nobody names `web`.
+const CORE: [(&str, &[&str]); 10] = [
+    ("error", &[]),
+    ("limits", &[]),
+    ("model", &["error", "limits"]),
+    ("store", &["error"]),
+    ("codec", &["error", "limits", "model"]),
+    ("crypto", &["error", "limits", "model", "store"]),
+    ("session", &["error", "limits", "model", "codec"]),
+    ("rest", &["error", "limits", "model", "codec", "crypto", "session", "store"]),
+    ("sync", &["error", "limits", "model", "codec", "crypto", "session", "store", "rest"]),
+    ("web", &["error", "limits", "model", "codec", "crypto", "session", "store", "rest", "sync"]),
+];
+
+/// The same for the server.
+const SERVER: [(&str, &[&str]); 9] = [
+    ("clock", &[]),
+    ("settings", &[]),
+    ("mark", &[]),
+    ("provider", &[]),
+    ("seal", &["provider"]),
+    ("engine", &["clock", "settings", "mark", "provider", "seal"]),
+    ("import", &["engine"]),
+    ("http", &["engine", "provider"]),
+    ("cli", &["clock", "settings", "mark", "provider", "seal", "engine", "import", "http"]),
+];
+
+/// What the server may use of the core: no keys, no session, nothing of the device.
+const SHARED_WITH_SERVER: [&str; 3] = ["codec", "limits", "model"];
+
+/// What only the browser's side may name.
+const OF_BROWSERS: [&str; 4] = ["js_sys", "web_sys", "wasm_bindgen", "gloo_net"];
+
+/// Clocks: the core is given the time.
+const CLOCKS: [&str; 3] = ["std::time", "SystemTime", "Instant::now"];
+
+#[test]
+fn the_core_depends_downwards() {
+    none("dependencies point one way; see ARCHITECTURE.md", upwards("src", &CORE));
+}
+
+#[test]
+fn the_server_depends_downwards() {
+    none("dependencies point one way; see ARCHITECTURE.md", upwards("server/src", &SERVER));
+}
+
+#[test]
+fn the_server_shares_types_with_the_core_and_nothing_else() {
+    let mut findings = Vec::new();
+    for file in files::ending(&[".rs"]).iter().filter(|file| file.path.starts_with("server/")) {
+        for (place, name) in named_after("escale::", file) {
+            let is_module = name.starts_with(|c: char| c.is_ascii_lowercase());
+            if is_module && !SHARED_WITH_SERVER.contains(&name.as_str()) {
+                findings.push(format!("{place} escale::{name}"));
+            }
+        }
+    }
+    none("the server cannot open what a device seals, and needs nothing of it", findings);
+}
+
+#[test]
+fn the_core_has_no_browser_and_no_clock_in_it() {
+    let mut findings = Vec::new();
+    for file in files::ending(&[".rs"]).iter().filter(|file| is_core(file)) {
+        for (place, line) in file.lines().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let banned = OF_BROWSERS.iter().chain(&CLOCKS).filter(|word| line.contains(**word));
+            findings.extend(banned.map(|word| format!("{place} {word}")));
+            let is_the_door = file.path == "src/lib.rs";
+            if line.contains("target_family") && !is_the_door {
+                findings.push(format!("{place} a platform is told apart in src/lib.rs alone"));
+            }
+        }
+    }
+    none("only src/web knows a platform; time and randomness come in as arguments", findings);
+}
+
+#[test]
+fn applications_use_the_package_alone() {
+    let mut findings = Vec::new();
+    for file in files::ending(&[".ts"]).iter().filter(|file| file.path.starts_with("www/")) {
+        for (place, name) in super::modules::imports(file) {
+            if name.contains("/js/") || name.contains("/pkg/") {
+                findings.push(format!("{place} {name}"));
+            }
+        }
+    }
+    none("the demonstration imports \"escale\", as any application does", findings);
+}
+
+fn is_core(file: &File) -> bool {
+    file.path.starts_with("src/") && !file.path.starts_with("src/web/")
+}
+
+/// Names of modules that a layer may not use.
+fn upwards(root: &str, layers: &[(&str, &[&str])]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files::ending(&[".rs"]) {
+        let Some(rest) = file.path.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) else {
+            continue;
+        };
+        let layer = rest.split('/').next().unwrap_or(rest).trim_end_matches(".rs");
+        if layer == "lib" || layer == "main" {
+            continue;
+        }
+        let Some((_, allowed)) = layers.iter().find(|(name, _)| *name == layer) else {
+            findings.push(format!("{} belongs to no layer", file.path));
+            continue;
+        };
+        for (place, name) in named_after("crate::", &file) {
+            // What the root exports by a capital are the names of `error`.
+            let name = if name.starts_with(|c: char| c.is_ascii_uppercase()) { "error".into() } else { name };
+            if name != layer && !allowed.contains(&name.as_str()) {
+                findings.push(format!("{place} {layer} uses {name}"));
+            }
+        }
+        // A way out of a layer that names no layer.
+        let climbs = file.lines().filter(|(_, line)| line.contains("super::super"));
+        findings.extend(climbs.map(|(place, _)| format!("{place} super::super: write crate::")));
+    }
+    findings
+}
+
+/// What stands after each `prefix`: one name, or each of those in braces.
+fn named_after(prefix: &str, file: &File) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (place, line) in file.lines().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        for (at, _) in line.match_indices(prefix) {
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if line[..at].ends_with(is_word) {
+                continue;
+            }
+            let rest = &line[at + prefix.len()..];
+            let names: Vec<&str> = match rest.strip_prefix('{') {
+                // One line is enough: rustfmt breaks longer lists, and the check of `{` below says so.
+                Some(list) => list.split(',').map(str::trim).collect(),
+                None => vec![rest],
+            };
+            for name in names {
+                let name: String = name.chars().take_while(|c| is_word(*c)).collect();
+                if name.is_empty() && rest.starts_with('{') {
+                    found.push((place.clone(), "a list over several lines: write one `use` each".into()));
+                } else if !name.is_empty() {
+                    found.push((place.clone(), name));
+                }
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,97 @@
+//! Files that nothing reaches: the compiler never sees them, so nobody would notice that they rot.
+
+use std::collections::BTreeSet;
+
+use super::files::{self, File};
+use super::none;
+
+/// Where the pages of the demonstration begin.
+const PAGES: [&str; 2] = ["www/src/main.ts", "www/src/sw.ts"];
+
+#[test]
+fn every_rust_file_is_named_by_a_mod_line() {
+    let files = files::ending(&[".rs"]);
+    let mut reached: BTreeSet<String> = BTreeSet::new();
+    let mut next: Vec<String> = files.iter().filter(|file| is_crate(file)).map(|f| f.path.clone()).collect();
+    while let Some(path) = next.pop() {
+        let Some(file) = files.iter().find(|file| file.path == path) else { continue };
+        if reached.insert(path) {
+            next.extend(children(file));
+        }
+    }
+    let orphans = files.iter().filter(|file| !reached.contains(&file.path));
+    none("no `mod` names these files", orphans.map(|file| file.path.clone()).collect());
+}
+
+#[test]
+fn every_typescript_file_is_imported() {
+    let files: Vec<File> = files::ending(&[".ts"])
+        .into_iter()
+        .filter(|file| file.path.starts_with("js/src/") || file.path.starts_with("www/src/"))
+        .collect();
+    let mut next: Vec<String> = PAGES.iter().map(ToString::to_string).collect();
+    next.push("js/src/index.ts".into());
+    let mut reached: BTreeSet<String> = BTreeSet::new();
+    while let Some(path) = next.pop() {
+        let Some(file) = files.iter().find(|file| file.path == path) else { continue };
+        if reached.insert(path) {
+            next.extend(imports(file).into_iter().flat_map(|(_, name)| targets(file.folder(), &name)));
+        }
+    }
+    let orphans = files.iter().filter(|file| !reached.contains(&file.path));
+    none("nothing imports these files", orphans.map(|file| file.path.clone()).collect());
+}
+
+/// What a file of TypeScript imports, and where.
+pub fn imports(file: &File) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (place, line) in file.lines() {
+        let from = line.split_once(" from \"").or_else(|| line.split_once("import \""));
+        if let Some((name, _)) = from.and_then(|(_, rest)| rest.split_once('"')) {
+            found.push((place, name.to_owned()));
+        }
+    }
+    found
+}
+
+/// The files that an import can mean.
+fn targets(folder: &str, name: &str) -> Vec<String> {
+    if !name.starts_with('.') {
+        return Vec::new();
+    }
+    let path = files::resolve(folder, name);
+    let stem = path.strip_suffix(".js").unwrap_or(&path);
+    vec![format!("{stem}.ts"), format!("{stem}.d.ts"), format!("{stem}/index.ts")]
+}
+
+/// Whether a file is the root of a crate: a library, a binary, or a test.
+fn is_crate(file: &File) -> bool {
+    let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
+    let is_test = file.path.starts_with("tests/") || file.path.starts_with("server/tests/");
+    let depth = file.path.trim_start_matches("server/").matches('/').count();
+    is_target || (is_test && (depth == 1 || (depth == 2 && file.is(&["/main.rs"]))))
+}
+
+/// The files that the `mod` lines of a file name.
+fn children(file: &File) -> Vec<String> {
+    let stem = file.path.trim_end_matches(".rs");
+    let is_home = is_crate(file) || file.is(&["/mod.rs"]);
+    let home = if is_home { file.folder() } else { stem };
+    let mut found = Vec::new();
+    let mut path_attribute = None;
+    for line in file.text.lines().map(str::trim) {
+        if let Some(path) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
+            path_attribute = Some(files::resolve(file.folder(), path));
+            continue;
+        }
+        let declared =
+            line.split_once("mod ").filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
+        if let Some(name) = declared.and_then(|(_, rest)| rest.strip_suffix(';')) {
+            match path_attribute.take() {
+                Some(path) => found.push(path),
+                None => found.extend([format!("{home}/{name}.rs"), format!("{home}/{name}/mod.rs")]),
+            }
+        }
+    }
+    found
+}
