@@ -20,3 +20,6 @@ pub use memory::{EpochChange, Memory};
 pub use restore::{DocumentAtRest, Missing};
 pub use set::{Member, Upgrade, VersionedSet};
 pub use stamp::Stamp;
+
+#[cfg(test)]
+mod tests;

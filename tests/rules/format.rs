@@ -17,7 +17,8 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 const ORG: &str = "demo";
 const ACCOUNT: &str = "ada";
 const X: [u8; 32] = [0x42; 32];
-const SCHEMA: &str = r#"{"Package":{"key":["name"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+const SCHEMA: &str =
+    r#"{"Package":{"key":["name"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const SECTION: &str = "Package/section@xh_YvT52_nfgO4EKRC2C8g";
 
 fn folder() -> PathBuf {
@@ -85,14 +86,21 @@ fn row(name: &str, v: u64, edition: i64, life: &str) -> String {
 
 /// The history of the fixtures: two subscriptions, a load, a change, a departure, a load that is not finished.
 fn replies() -> Vec<(u64, String)> {
-    let rows = [row("0ad", 1000, 1, ""), row("bastet", 1000, 1, ""), row("chess", 1001, 1, r#","maxLife":29000000"#)];
+    let rows = [
+        row("0ad", 1000, 1, ""),
+        row("bastet", 1000, 1, ""),
+        row("chess", 1001, 1, r#","maxLife":29000000"#),
+    ];
     let left = Pk::from_key(&["bastet"]).expect("a pk");
     vec![
         (5_000, format!(r#"{{"def":"Package","rows":[{}],"next":"cursor-1","total":9}}"#, rows.join(","))),
         (6_000, format!(r#"{{"def":"{SECTION}","rows":[{}]}}"#, rows[..2].join(","))),
         (
             9_000,
-            format!(r#"{{"def":"{SECTION}","rows":[{}],"left":[["{left}",8500]]}}"#, row("0ad", 8_400, 2, "")),
+            format!(
+                r#"{{"def":"{SECTION}","rows":[{}],"left":[["{left}",8500]]}}"#,
+                row("0ad", 8_400, 2, "")
+            ),
         ),
     ]
 }
@@ -116,7 +124,9 @@ fn write() -> Files {
         while let Some(event) = events.pop() {
             for effect in machine.handle(event, clock) {
                 match effect {
-                    Effect::Commit(batch) => events.push(Event::Committed(block_on(opened.store.commit(batch)))),
+                    Effect::Commit(batch) => {
+                        events.push(Event::Committed(block_on(opened.store.commit(batch))))
+                    }
                     Effect::Send { number, .. } => sent = Some(number),
                     _ => {}
                 }
@@ -166,7 +176,11 @@ fn format_1_is_written_as_it_was() {
         }
     }
     let found = checked_in();
-    assert_eq!(found.keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>(), "the names of the records");
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        files.keys().collect::<Vec<_>>(),
+        "the names of the records"
+    );
     for (name, bytes) in &files {
         assert!(found[name] == *bytes, "{name} is not written as it was: is this a new format?");
     }
@@ -199,15 +213,15 @@ fn format_1_opens_with_everything_in_it() {
     for (key, document) in memory.documents() {
         let place = document.rest.expect("at rest");
         let key_of = opened.rest.page_key(place.page);
-        let sealed = block_on(opened.store.get(Table::Pages, &[key_of])).expect("read").remove(0).expect("there");
+        let sealed =
+            block_on(opened.store.get(Table::Pages, &[key_of])).expect("read").remove(0).expect("there");
         let row = opened.rest.open_page(place.page, &sealed).expect("whole").swap_remove(place.slot as usize);
         assert_eq!((row.class.as_str(), &row.pk, row.at), ("Package", &key.1, document.at));
         assert_eq!(row.data.as_bytes().len(), place.bytes as usize);
-        found.insert(row.data.to_map().expect("a map")["name"].clone().as_str().expect("a name").to_owned(), (
-            document.at.v,
-            document.max_life,
-            row.data.to_map().expect("a map"),
-        ));
+        found.insert(
+            row.data.to_map().expect("a map")["name"].clone().as_str().expect("a name").to_owned(),
+            (document.at.v, document.max_life, row.data.to_map().expect("a map")),
+        );
     }
     let wanted = BTreeMap::from([
         ("0ad".to_owned(), (8_400, None, data("0ad", 2))),

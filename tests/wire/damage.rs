@@ -1,6 +1,6 @@
 //! Bytes that are none: cut, altered, made up. Decoders are total: any bytes give a value or a named error.
 
-use escale::codec::{Data, Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::schema::Schema;
 use escale::model::{Def, Pk, Value};
 use escale::rest::decoders::{StateRecord, decode_page};

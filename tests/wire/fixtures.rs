@@ -142,7 +142,7 @@ fn what_node_wrote_is_read_here() {
 fn what_node_writes_of_other_types_is_refused() {
     for name in ["extension.bin", "timestamp.bin"] {
         let data = Data::from_bytes(&bytes(name)).expect("small enough");
-        assert_eq!(data.to_map().err().expect(name).code(), escale::Code::BadValue);
+        assert_eq!(data.to_map().expect_err(name).code(), escale::Code::BadValue);
     }
 }
 

@@ -99,7 +99,7 @@ fn a_page_of_html_is_named() {
     for text in ["<!DOCTYPE html><html>", "\n  <html><body>Sign in</body></html>", "<?xml version=\"1.0\"?>"]
     {
         for format in FORMATS {
-            let error = decode::<SyncReply>(format, text.as_bytes(), MAX).err().expect("refused");
+            let error = decode::<SyncReply>(format, text.as_bytes(), MAX).expect_err("refused");
             assert_eq!(error.code(), Code::Malformed);
             assert!(error.detail().contains("HTML"), "{error}");
         }

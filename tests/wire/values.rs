@@ -64,7 +64,7 @@ fn bytes_in_json_are_named_and_their_name_is_escaped() {
         r#"{"$bytes":"+/+/"}"#,
         r#"{"$bytes":["A"]}"#,
     ] {
-        assert_eq!(read(bad).err().expect(bad).code(), Code::Malformed, "{bad}");
+        assert_eq!(read(bad).expect_err(bad).code(), Code::Malformed, "{bad}");
     }
 }
 
@@ -87,7 +87,7 @@ fn numbers_are_those_of_javascript() {
     for bits in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let bytes = [&[0xcb][..], &bits.to_be_bytes()].concat();
         assert_eq!(
-            decode::<Value>(Format::Msgpack, &bytes, MAX).err().expect("refused").code(),
+            decode::<Value>(Format::Msgpack, &bytes, MAX).expect_err("refused").code(),
             Code::Malformed
         );
     }

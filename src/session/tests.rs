@@ -1,0 +1,172 @@
+//! R1, R3 and R5 on one class and its sections, told in any order, against a naive memory.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Memory, PartContext};
+use crate::codec::{Data, Part, Row};
+use crate::model::schema::Schema;
+use crate::model::{Def, Name, Pk, Value};
+
+const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
+const DOCS: usize = 3;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn pk(doc: usize) -> Pk {
+    Pk::from_key(&[&format!("doc{doc}")]).unwrap()
+}
+
+fn class() -> Def {
+    Def::class_of(&name("Doc"))
+}
+
+fn section(number: usize) -> Def {
+    Def::collection(&name("Doc"), &name("section"), &[SECTIONS[number]]).unwrap()
+}
+
+fn memory() -> Memory {
+    let mut memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
+    memory.subscribe(&class()).unwrap();
+    for number in 0..SECTIONS.len() {
+        memory.subscribe(&section(number)).unwrap();
+    }
+    memory
+}
+
+/// What the server wrote: a document is in one section at each version, or is deleted.
+type History = BTreeMap<(usize, u64), Option<usize>>;
+
+fn row(doc: usize, v: u64, state: Option<usize>) -> Row {
+    let data = state.map(|section| {
+        let map = [
+            ("id".to_owned(), Value::String(format!("doc{doc}"))),
+            ("section".to_owned(), SECTIONS[section].into()),
+            ("edition".to_owned(), Value::from(v as i64)),
+        ];
+        Data::from_map(&map.into()).unwrap()
+    });
+    Row { pk: pk(doc), v, deleted: state.is_none(), max_life: None, data }
+}
+
+/// What the server says to a def of one write: a row, a departure, or nothing.
+fn told(def: &Def, doc: usize, v: u64, history: &History) -> Option<Part> {
+    let state = history[&(doc, v)];
+    let before = history.range((doc, 0)..(doc, v)).next_back().and_then(|(_, state)| *state);
+    let holds = |state: Option<usize>| state.is_some_and(|s| *def == class() || *def == section(s));
+    let empty = Part::empty(def.clone());
+    match (holds(before), holds(state)) {
+        (_, true) => Some(Part { rows: vec![row(doc, v, state)], ..empty }),
+        (true, false) if state.is_none() => Some(Part { rows: vec![row(doc, v, None)], ..empty }),
+        (true, false) => Some(Part { left: vec![(pk(doc), v)], ..empty }),
+        (false, false) => None,
+    }
+}
+
+fn apply(memory: &mut Memory, part: Part, asked: Option<u64>, settled: u64) {
+    let part = memory.prepare(part).unwrap();
+    memory.apply(part, PartContext { era: 0, settled, asked });
+    memory.check_links();
+}
+
+/// Who is in a def, and at which version of the data.
+fn shown(memory: &Memory, def: &Def) -> BTreeMap<Pk, u64> {
+    let set = &memory.collection(def).unwrap().set;
+    let at = |pk: &Pk| memory.document(&(0, pk.clone())).unwrap().at.v;
+    set.keys().map(|pk| (pk.clone(), at(pk))).collect()
+}
+
+fn histories() -> impl Strategy<Value = History> {
+    let writes = prop::collection::vec((0..DOCS, prop::option::weighted(0.7, 0..SECTIONS.len())), 1..10);
+    writes.prop_map(|writes| writes.into_iter().zip(1..).map(|((doc, state), v)| ((doc, v), state)).collect())
+}
+
+/// Each write told to each def concerned, some twice, in any order.
+fn stories() -> impl Strategy<Value = (History, Vec<(usize, (usize, u64))>)> {
+    histories().prop_flat_map(|history| {
+        let once = history.keys().flat_map(|write| (0..=SECTIONS.len()).map(|def| (def, *write)));
+        let twice: Vec<_> = once.clone().chain(once).collect();
+        (Just(history), Just(twice).prop_shuffle())
+    })
+}
+
+fn def(number: usize) -> Def {
+    if number == SECTIONS.len() { class() } else { section(number) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    /// Whatever comes, in whatever order, a document's data only ever goes to a higher version.
+    #[test]
+    fn r1_version_guard((history, story) in stories()) {
+        let mut memory = memory();
+        let mut seen: BTreeMap<Pk, u64> = BTreeMap::new();
+        for (number, (doc, v)) in story {
+            if let Some(part) = told(&def(number), doc, v, &history) {
+                apply(&mut memory, part, None, 0);
+            }
+            let held: BTreeMap<Pk, u64> =
+                memory.documents().map(|((_, pk), document)| (pk.clone(), document.at.v)).collect();
+            for (pk, v) in &held {
+                prop_assert!(seen.get(pk).is_none_or(|before| before <= v), "{pk} went back to {v}");
+            }
+            // One that has left may come back lower, where no def remembers: here all remember.
+            seen.extend(held);
+        }
+    }
+
+    /// R3 and R5: once everything was told, in any order and twice, each def holds what the last writes put there.
+    #[test]
+    fn r5_no_resurrection_in_any_order((history, story) in stories()) {
+        let mut memory = memory();
+        for (number, (doc, v)) in story {
+            if let Some(part) = told(&def(number), doc, v, &history) {
+                apply(&mut memory, part, None, 0);
+            }
+        }
+        for number in 0..=SECTIONS.len() {
+            let def = def(number);
+            let mut wanted = BTreeMap::new();
+            for doc in 0..DOCS {
+                let last = history.range((doc, 0)..(doc, u64::MAX)).next_back();
+                if let Some(((_, v), Some(state))) = last {
+                    if def == class() || def == section(*state) {
+                        wanted.insert(pk(doc), *v);
+                    }
+                }
+            }
+            prop_assert_eq!(shown(&memory, &def), wanted, "{}", def);
+        }
+    }
+
+    /// R4: a reply applied again changes nothing, whatever it says.
+    #[test]
+    fn r4_the_same_reply_twice_changes_nothing(history in histories(), settled in 0..12u64) {
+        let mut memory = memory();
+        for number in 0..=SECTIONS.len() {
+            let def = def(number);
+            let mut whole = Part::empty(def.clone());
+            for doc in 0..DOCS {
+                let Some(((_, v), _)) = history.range((doc, 0)..(doc, u64::MAX)).next_back() else { continue };
+                if let Some(part) = told(&def, doc, *v, &history) {
+                    whole.rows.extend(part.rows);
+                    whole.left.extend(part.left);
+                }
+            }
+            apply(&mut memory, whole.clone(), Some(0), settled);
+            memory.take_dirty();
+            memory.take_changes();
+            let before = shown(&memory, &def);
+            apply(&mut memory, whole, Some(settled), settled);
+            prop_assert_eq!(shown(&memory, &def), before);
+            let (changed, gone) = memory.take_changes();
+            prop_assert!(changed.is_empty() && gone.is_empty(), "nothing to tell the application");
+            prop_assert!(memory.take_dirty().documents.is_empty(), "no data to write");
+        }
+    }
+}
