@@ -178,7 +178,7 @@ impl Driver {
                 let driver = Rc::downgrade(self);
                 let timer = at.map(|at| {
                     Timer::after(at.saturating_sub(clock.mono_ms).max(1), move || {
-                        post_to(&driver, Event::Woke)
+                        post_to(&driver, Event::Woke);
                     })
                 });
                 *self.timer.borrow_mut() = timer;

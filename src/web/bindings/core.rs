@@ -143,6 +143,7 @@ impl Core {
 
     /// `synced` and `avion` alternate; `incognito` is for life.
     #[wasm_bindgen(js_name = setMode)]
+    #[allow(clippy::unused_async)] // a promise for JavaScript, as its neighbours
     pub async fn set_mode(&self, mode: String) -> Thrown<()> {
         let inner = self.inner();
         let mode = mode_of(&mode).map_err(thrown)?;
