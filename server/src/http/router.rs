@@ -30,6 +30,7 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
         .route("/", get(hello))
         .route("/{org}/sync", post(post_sync))
         .route("/{org}/live", get(get_live))
+        .route("/{org}/file/{sha256}", get(no_files).put(no_files))
         .method_not_allowed_fallback(async |headers: HeaderMap| {
             refuse(&headers, StatusCode::METHOD_NOT_ALLOWED, "another method belongs to this path")
         })
@@ -42,6 +43,12 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
 
 fn refuse(headers: &HeaderMap, status: StatusCode, what: &str) -> Response<Body> {
     Refusal::new(status, Code::NotFound, what).into_response(format_of(headers).unwrap_or(Format::Json))
+}
+
+/// Reserved by the protocol: refused by name until it comes.
+async fn no_files(headers: HeaderMap) -> Response<Body> {
+    Refusal::new(StatusCode::NOT_IMPLEMENTED, Code::NotSupported, "files come in a later version")
+        .into_response(format_of(&headers).unwrap_or(Format::Json))
 }
 
 async fn hello() -> &'static str {
