@@ -87,7 +87,9 @@ fn no_allocation_is_out_of_proportion_to_what_was_received() {
         }
     }
     // Arrays in arrays, each claiming to be long: reserved at every level, they would multiply.
-    for open in [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0xdc, 0xff, 0xff], &[0x81, 0xa1, b'k', 0xdc, 0xff, 0xff]] {
+    for open in
+        [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0xdc, 0xff, 0xff], &[0x81, 0xa1, b'k', 0xdc, 0xff, 0xff]]
+    {
         let bytes = open.repeat(5_000);
         let cost = most(|| read_all(&bytes));
         assert!(cost < A_LITTLE * 8, "{cost} bytes for {}", bytes.len());
