@@ -82,7 +82,7 @@ fn shown(memory: &Memory, def: &Def) -> BTreeMap<Pk, u64> {
 const SEEDS: u64 = 300;
 
 fn below(random: &mut SeededRandom, bound: usize) -> usize {
-    random.next() as usize % bound
+    random.next_u64() as usize % bound
 }
 
 fn history(random: &mut SeededRandom) -> History {
