@@ -3,11 +3,14 @@
 #![allow(clippy::pedantic)] // a test says what it must, at whatever length
 
 mod bench;
+mod desk;
 
 mod backoff;
 mod device;
 mod epochs;
 mod life;
+mod pages;
 mod pulls;
+mod repair;
 mod socket;
 mod token;

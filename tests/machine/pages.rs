@@ -1,0 +1,109 @@
+//! Pages that hold little are rewritten together; all others are left in peace.
+
+use escale::codec::{Data, Row};
+use escale::crypto::SeededRandom;
+use escale::model::Value;
+use escale::rest::Limits;
+use escale::store::conformance::block_on;
+use escale::store::{Batch, MemoryDevice, Store};
+use escale::sync::{Config, Effect, Event, Mode, StorageState};
+use escale::{Code, Error};
+
+use crate::bench::{config, def, part, reply, row};
+use crate::desk::Desk;
+
+fn big(id: &str, v: u64, bytes: usize) -> Row {
+    let noise: Vec<u8> = {
+        let mut random = SeededRandom::new(v);
+        (0..bytes).map(|_| random.next_u64() as u8).collect()
+    };
+    let map = [("id".to_owned(), Value::from(id)), ("raw".to_owned(), Value::Bytes(noise))];
+    Row { data: Some(Data::from_map(&map.into()).expect("data")), ..row(id, v) }
+}
+
+/// Pages of a few large documents are full, not sparse: rewriting them would never end.
+#[test]
+fn large_documents_leave_the_device_in_peace() {
+    for bytes in [4_200, 70_000] {
+        let limits = Limits { sparse_pages: 4, ..Limits::default() };
+        let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
+        desk.load((0..70).map(|n| big(&format!("d{n}"), 1_000 + n, bytes)).collect());
+        let written = desk.batches;
+        desk.bench.feed(Event::Woke);
+        desk.work();
+        assert_eq!(desk.batches, written, "nothing more to write");
+        assert_eq!(desk.read_all().len(), 70);
+    }
+}
+
+#[test]
+fn sparse_pages_are_rewritten_together() {
+    let limits = Limits { sparse_pages: 4, ..Limits::default() };
+    let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
+    desk.load(vec![]);
+    for n in 0..40 {
+        desk.bench.wake(desk.bench.now + 5 * 60_000);
+        let (number, _) = desk.bench.request();
+        let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
+        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        desk.work();
+    }
+    let (pages, rows) = desk.bench.machine.rest().expect("a device").page_counts();
+    assert_eq!(rows, 40);
+    assert!(pages < 5, "{pages} pages for 40 small documents");
+    assert_eq!(desk.read_all().len(), 40);
+}
+
+/// Damaged pages cannot be rewritten: in avion nothing heals them, and they must not be read for ever.
+#[test]
+fn damaged_sparse_pages_leave_the_device_in_peace() {
+    let device = MemoryDevice::new();
+    let limits = Limits { sparse_pages: 64, ..Limits::default() };
+    let (mut desk, _) = Desk::open(&device, config(), limits);
+    desk.load(vec![]);
+    for n in 0..6 {
+        desk.bench.wake(desk.bench.now + 5 * 60_000);
+        let (number, _) = desk.bench.request();
+        let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
+        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        desk.work();
+    }
+    desk.damage_pages();
+    drop(desk);
+    let limits = Limits { sparse_pages: 3, ..Limits::default() };
+    let (mut desk, _) = Desk::open(&device, Config { mode: Mode::Avion, ..config() }, limits);
+    desk.work();
+    assert!(desk.readings < 5, "{} readings", desk.readings);
+    assert_eq!(desk.storage(), StorageState::Lost);
+}
+
+/// A device that fails to read is not asked again at once, for ever.
+#[test]
+fn a_device_that_fails_to_rewrite_is_left_in_peace() {
+    let limits = Limits { sparse_pages: 2, ..Limits::default() };
+    let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
+    desk.load(vec![]);
+    let read = |effect: &Effect| match effect {
+        Effect::ReadPages { ticket, .. } => Some(*ticket),
+        _ => None,
+    };
+    let mut ticket = None;
+    for n in 0..3 {
+        desk.bench.wake(desk.bench.now + 5 * 60_000);
+        let (number, _) = desk.bench.request();
+        let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
+        desk.bench.answer(number, reply(20_000 + n, vec![one]));
+        let commits: Vec<Batch> = desk.bench.take(|effect| match effect {
+            Effect::Commit(batch) => Some(batch.clone()),
+            _ => None,
+        });
+        for batch in commits {
+            let result = block_on(desk.store.commit(batch));
+            desk.bench.feed(Event::Committed(result));
+        }
+        ticket = ticket.or(desk.bench.take(read).pop());
+    }
+    let ticket = ticket.expect("sparse pages are read");
+    desk.bench.feed(Event::PagesRead { ticket, pages: Err(Error::new(Code::StorageFailed, "by the test")) });
+    assert!(desk.bench.take(read).is_empty(), "not at once");
+}
