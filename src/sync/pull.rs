@@ -17,6 +17,8 @@ pub(super) struct InFlight {
     pub asked: HashMap<Def, Asked>,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
+    /// Something of it is of no interest any more.
+    is_less: bool,
 }
 
 impl InFlight {
@@ -25,9 +27,10 @@ impl InFlight {
         self.asked.contains_key(def) || self.repairs.contains(def)
     }
 
-    /// Whether nothing of it is.
-    pub fn is_empty(&self) -> bool {
-        self.asked.is_empty() && self.repairs.is_empty()
+    /// Whether a reply with these parts tells nothing, though all that was asked is still of interest: it would be
+    /// asked again at once, for ever.
+    pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>) -> bool {
+        !self.is_less && !parts.any(|def| self.asks(def))
     }
 
     /// What was told.
@@ -38,7 +41,9 @@ impl InFlight {
 
     /// What was asked in an earlier epoch is dropped, but for what asked for everything (R5, R8).
     pub fn forget_earlier_epoch(&mut self) {
+        let before = self.asked.len();
         self.asked.retain(|_, asked| asked.since == 0 && !asked.cursor);
+        self.is_less |= self.asked.len() < before;
     }
 }
 
@@ -94,7 +99,7 @@ impl Pull {
             .filter(|sub| !repairs.contains(&sub.def))
             .map(|sub| (sub.def.clone(), Asked { since: sub.v, cursor: sub.cursor.is_some() }))
             .collect();
-        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs });
+        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs, is_less: false });
         self.last_number
     }
 
@@ -108,7 +113,7 @@ impl Pull {
         self.needed.remove(def);
         self.retries.remove(def);
         if let Some(request) = &mut self.in_flight {
-            request.asked.remove(def);
+            request.is_less |= request.asked.remove(def).is_some();
         }
     }
 

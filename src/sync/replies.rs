@@ -62,8 +62,7 @@ impl Machine {
             EpochChange::Later => request.forget_earlier_epoch(),
         }
         let settled = reply.now.saturating_sub(reply.delta);
-        let is_empty_handed = !request.is_empty() && !parts.iter().any(|part| request.asks(part.def()));
-        if is_empty_handed {
+        if request.is_missed_by(parts.iter().map(ReadPart::def)) {
             self.pull.ask_again(request);
             let error = Error::new(Code::Malformed, "a reply without any part of what was asked");
             return self.refused(error.into());

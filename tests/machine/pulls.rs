@@ -248,6 +248,24 @@ fn a_reply_that_tells_nothing_of_what_was_asked_waits() {
     assert!(bench.wake_at().is_some(), "and asks again later");
 }
 
+/// The reply had room for one def, whose subscription has ended meanwhile: that is nobody's fault.
+#[test]
+fn a_full_reply_about_an_ended_subscription_is_no_error() {
+    let mut bench = loaded(vec![]);
+    for text in ["games", "admin"] {
+        bench.subscribe(&section(text));
+    }
+    bench.serve(10_000, |def| part(def, vec![]));
+    bench.wake(bench.now + PULL_EVERY_MS);
+    let (number, request) = bench.request();
+    assert_eq!(request.subs.len(), 3);
+    let first = request.subs[0].def.clone();
+    bench.feed(Event::Unsubscribe(first.clone()));
+    bench.answer(number, reply(20_000, vec![part(&first, vec![])]));
+    assert_eq!((bench.error(), bench.phase()), (None, Phase::Live));
+    assert_eq!(bench.request().1.subs.len(), 2, "the others are asked for at once");
+}
+
 #[test]
 fn a_reply_is_applied_whole_or_not_at_all() {
     let doc = def("Doc");
