@@ -36,6 +36,7 @@ impl Machine {
                 rest.committed(&mut self.memory, receipt);
                 self.commit_failures = 0;
                 self.storage = StorageState::Ok;
+                self.storage_error = None;
             }
             Err(error) => {
                 rest.failed(&mut self.memory, receipt);
@@ -44,7 +45,7 @@ impl Machine {
                 self.commit_not_before_ms = self.clock.mono_ms + delay;
                 let is_full = error.code() == Code::StorageFull;
                 self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
-                self.error = Some(error);
+                self.storage_error = Some(error);
             }
         }
     }

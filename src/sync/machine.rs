@@ -46,6 +46,8 @@ pub struct Machine {
     pub(super) commit_failures: u32,
     pub(super) compact_not_before_ms: u64,
     pub(super) storage: StorageState,
+    /// Why the last batch was not written: what the server says in between does not end it.
+    pub(super) storage_error: Option<Error>,
     /// The last `now` of the server, and when it came.
     pub(super) server_now: Option<(u64, u64)>,
     hidden_until_ms: u64,
@@ -82,6 +84,7 @@ impl Machine {
         Machine {
             mode: config.mode,
             storage: if rest.is_some() { StorageState::Ok } else { StorageState::None },
+            storage_error: None,
             config,
             memory,
             rest,

@@ -129,7 +129,8 @@ impl Machine {
             other => other,
         };
         let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
-        let (error, faults) = (self.error.clone(), self.faults.clone());
+        let error = self.error.as_ref().or(self.storage_error.as_ref()).cloned();
+        let faults = self.faults.clone();
         Status { mode: self.mode, phase, pending: 0, progress, storage, damaged, error, faults }
     }
 

@@ -25,7 +25,11 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
             assert_eq!(batches.len(), 1, "one batch at a time");
             desk.bench.feed(Event::Committed(Err(Error::new(code, "by the test"))));
             assert_eq!(desk.storage(), state);
+            assert_eq!(desk.bench.error(), Some(code));
             assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
+            // What the server says well does not end what the device does badly.
+            desk.bench.serve(5_000, |def| part(def, vec![]));
+            assert_eq!(desk.bench.error(), Some(code));
             let at = desk.bench.wake_at().expect("tried again");
             delays.push(at - desk.bench.now);
             desk.bench.wake(at);
@@ -33,6 +37,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
         assert!(delays[0] >= 1_000 && delays.iter().all(|ms| *ms <= 30_000), "{delays:?}");
         desk.work();
         assert_eq!(desk.storage(), StorageState::Ok);
+        assert_eq!(desk.bench.error(), None);
         assert!(desk.bench.machine.memory().is_clean());
     }
 }
