@@ -8,14 +8,26 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # step NAME COMMAND..: counts the tests that the command tells of, or the command itself as one.
-step() {
-  local name=$1 status=0 good bad
-  shift
+step() { run_step 1 "$@"; }
+
+# tests NAME COMMAND..: the same for a runner of tests, which has failed where it ran none.
+tests() { run_step 0 "$@"; }
+
+# run_step COUNT-OF-NONE NAME COMMAND..
+run_step() {
+  local of_none=$1 name=$2 status=0 good bad
+  shift 2
   say "$name"
   "$@" 2>&1 | tee "$log" || status=1
   good=$(count 's/^test result: .* \([0-9]*\) passed; .*/\1/p; s/^# pass \([0-9]*\)$/\1/p')
   bad=$(count 's/^test result: .* \([0-9]*\) failed; .*/\1/p; s/^# fail \([0-9]*\)$/\1/p')
-  if [ "$status" = 0 ] && [ $((good + bad)) = 0 ]; then good=1; fi
+  if [ "$status" = 0 ] && [ $((good + bad)) = 0 ]; then
+    good=$of_none
+    if [ "$of_none" = 0 ]; then
+      printf 'no test was run\n'
+      status=1
+    fi
+  fi
   if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
   passed=$((passed + good))
   failed=$((failed + bad))

@@ -370,6 +370,18 @@ fn r3_the_servers_word_decides_for_its_own_def() {
     // The data says admin; the server says that games holds it.
     bench.answer(number, reply(10_000, vec![part(&games, vec![row_in("a", 1, "admin")])]));
     assert_eq!(bench.shown(&games), these(&[("a", 1)]));
+    // And that admin does not hold what the data puts there: a departure as new as the link ends it.
+    let admin = section("admin");
+    bench.subscribe(&admin);
+    bench.serve(10_000, |def| part(def, vec![]));
+    let number = pull(&mut bench);
+    let parts = vec![part(&games, vec![row_in("a", 11_000, "admin")])];
+    bench.answer(number, reply(11_050, parts));
+    assert_eq!(bench.shown(&admin), these(&[("a", 11_000)]), "by its data");
+    let (number, _) = bench.request();
+    let left = Part { left: vec![(pk("a"), 11_000)], ..Part::empty(admin.clone()) };
+    bench.answer(number, reply(11_060, vec![left]));
+    assert!(bench.shown(&admin).is_empty(), "by the server's word");
 }
 
 #[test]

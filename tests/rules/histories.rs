@@ -18,6 +18,13 @@ const PLAN: Plan = Plan { name: "", clients: 2, incognito: false, instances: 1, 
 const QUIET: &[(Kind, u16)] = weights![];
 
 #[test]
+fn r1_version_guard() {
+    // Old and new versions of the same documents overtake each other, and come twice.
+    let weights = weights![(Push, 24), (Faults, 24), (Write, 60), (Crash, 4), (Reopen, 8)];
+    property(&Plan { name: "r1", weights, instances: 2, ..PLAN }, 150);
+}
+
+#[test]
 fn r2_two_way_link() {
     let weights = weights![(Unsubscribe, 30), (Subscribe, 30), (Crash, 4), (Reopen, 8)];
     property(&Plan { name: "r2", weights, ..PLAN }, 100);

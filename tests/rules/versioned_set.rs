@@ -220,3 +220,24 @@ fn r6_items_of_a_document_case_2() {
     assert_eq!(cache.horizon(), 25, "what it can tell others begins there");
     assert_eq!(cache.mark(&"b"), Some(30));
 }
+
+/// The set by hand: versions of links and marks, and what each call says of itself.
+#[test]
+fn r5_a_mark_holds_older_rows_back() {
+    let mut set: VersionedSet<u8, u64> = VersionedSet::default();
+    assert!(set.link(&1, 4, true));
+    assert!(!set.unlink(&1, 3), "an older departure than the link");
+    assert!(set.unlink(&1, 4), "as new as the link");
+    assert!(set.link(&1, 4, true) && set.unlink(&1, 5));
+    assert!(!set.unlink(&1, 5), "twice changes nothing");
+    assert!(!set.link(&1, 4, true), "an older row than the departure");
+    assert_eq!((set.member(&1), set.mark(&1)), (None, Some(5)));
+    assert!(set.link(&1, 5, true), "as new as the departure: both are of one write");
+    assert_eq!(set.mark(&1), None);
+    assert!(set.unlink(&2, 6), "of a key that never was in");
+    assert_eq!(set.settle(6), Vec::<u8>::new(), "kept while not below v");
+    assert_eq!(set.settle(7), [2]);
+    assert!(!set.unlink(&3, 6), "below v nothing is remembered");
+    assert_eq!(set.settle(3), Vec::<u8>::new());
+    assert_eq!(set.v(), 7, "never backwards");
+}

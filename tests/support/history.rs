@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use escale::crypto::{Random, SeededRandom};
 use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestError, TestRunner};
 
 use super::plan::{Action, Plan};
 use super::world::World;
@@ -116,8 +116,11 @@ pub fn property(plan: &Plan, usual: u32) {
         }),
         |(seed, actions)| run(plan, seed, &actions).map_err(|failure| TestCaseError::fail(failure.message)),
     );
-    if let Err(error) = result {
-        panic!("plan {}: {error}", plan.name);
+    match result {
+        Ok(()) => {}
+        // The shortest history that fails, told as the others are: its log, and the lines that replay it.
+        Err(TestError::Fail(_, (seed, actions))) => panic!("{}", report(plan, seed, actions)),
+        Err(error) => panic!("plan {}: {error}", plan.name),
     }
 }
 

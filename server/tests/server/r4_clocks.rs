@@ -136,6 +136,10 @@ fn run(steps: &[Step]) {
         session.pull(engine);
         let held = session.held(NOON);
         assert_eq!(held.keys().collect::<Vec<_>>(), expected);
+        // Not the members alone: each in the version that a session which knows nothing is given.
+        let mut fresh = Session::new(&shelf("one"));
+        fresh.pull(engine);
+        assert_eq!(held, fresh.held(NOON));
     }
 }
 
