@@ -52,20 +52,3 @@ test("on a full device the session goes on in memory, and writes once there is r
   });
   assert.deepEqual(await whenAll(page, "after", "in memory only"), withSummary("in memory only").sort(byName));
 });
-
-test("a store that is cleared under an open session is said to be lost, and can be opened anew", { timeout: 90_000 }, async (t) => {
-  const { server, page, devtools, origin } = await setUp(t);
-  await devtools.send("Storage.clearDataForOrigin", { origin, storageTypes: "indexeddb" });
-  const gone = whenStorage(page, "memory");
-  await server.import("demo", "Package", withSummary("without a store"));
-  const { error } = await gone;
-  assert.equal(error.code, "storage_failed");
-  const codes = await page.evaluate(async () => {
-    await window.page.sessions.main.session.close();
-    const code = (await window.page.tryToStart("after", { ...window.options, mode: "avion" })).code;
-    return [code, (await indexedDB.databases()).length];
-  });
-  assert.deepEqual(codes, ["no_store", 0]);
-  await page.evaluate(() => window.page.start("after", window.options).then(() => {}));
-  assert.deepEqual(await whenAll(page, "after", "without a store"), withSummary("without a store").sort(byName));
-});
