@@ -1,5 +1,8 @@
+import { policiesOf } from "./application.js";
 import type { Adapter, CoreOptions } from "./core.js";
 import { raise, type EscaleError } from "./errors.js";
+import type { Conflicts, Operations } from "./operation-types.js";
+import { checkOperations } from "./operations.js";
 import { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Mode } from "./status.js";
@@ -13,7 +16,10 @@ const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode
 export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 
 /** What `open` takes. */
-export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
+export interface OpenOptions<
+  S extends SchemaDeclaration = SchemaDeclaration,
+  O extends Operations<S> = Operations<S>,
+> {
   /** The org's code: the tenant whose data this is. */
   org: string;
   /** What {@link defineSchema} made. */
@@ -32,6 +38,10 @@ export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
   token?: string | TokenSource | undefined;
   /** How messages are written; `msgpack` unless said otherwise. */
   format?: "msgpack" | "json" | undefined;
+  /** The operations of the application's own, with what they do before the server has answered. */
+  operations?: O | undefined;
+  /** How each class settles its conflicts; `ask` unless said otherwise. */
+  conflicts?: Conflicts<S> | undefined;
 }
 
 const KNOWN: Record<keyof OpenOptions, true> = {
@@ -44,6 +54,8 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   account: true,
   token: true,
   format: true,
+  operations: true,
+  conflicts: true,
 };
 
 /** The options as the core takes them; whatever cannot be used is refused by its name. */
@@ -64,6 +76,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     throw bad(`server: ${mode} needs a URL or an adapter object`);
   }
   checkSecret(mode, passphrase, key);
+  checkOperations(options.operations);
   return {
     org: checkText("org", options.org, 1),
     account: checkText("account", options.account ?? "", 0),
@@ -74,6 +87,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     key,
     hasToken: token !== undefined,
     format,
+    policies: policiesOf(schema, options.conflicts),
   };
 }
 

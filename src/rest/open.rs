@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
+use super::journal::{JournalAtRest, scan_journal};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
 use crate::crypto::StoreKeys;
@@ -27,12 +28,14 @@ pub struct Damage {
     pub records: u64,
     /// Links whose document is not there.
     pub documents: u64,
+    /// Journal records altered or missing: operations may be lost.
+    pub journal: u64,
 }
 
 impl Damage {
     /// Whether anything was.
     pub fn any(self) -> bool {
-        self.records + self.documents > 0
+        self.records + self.documents + self.journal > 0
     }
 }
 
@@ -42,6 +45,8 @@ pub struct Opened {
     pub memory: Memory,
     /// The layout.
     pub rest: Rest,
+    /// The operations and actions.
+    pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
 }
@@ -68,7 +73,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
             }
         }
     }
-    let mut damage = Damage { records: strays.len() as u64, documents: 0 };
+    let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
     let earlier = records.keys().filter(|number| **number < base);
@@ -96,8 +101,19 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
+    let records_mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     for record in records.into_values() {
         fold(&mut memory, record.delta);
+    }
+    let mark = records_mark;
+    let journal = scan_journal(store, &keys).await?;
+    let lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    for op in journal.records.iter().filter_map(|record| record.op.as_ref()) {
+        for (class, pk) in &op.touches {
+            if let Some(key) = memory.doc_key(class, pk) {
+                memory.pin(&key);
+            }
+        }
     }
     let missing = memory.restore_links();
     if damage.records > 0 {
@@ -106,6 +122,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         strays.extend(last.map(|last| (Table::State, keys.record_key(Table::State, last))));
     }
     damage.documents = missing.documents;
+    damage.journal = lost;
     let skipped = if damage.records > 0 { SKIPPED_PAGES } else { 0 };
     let mut pages = Pages::starting_at(next_page + skipped);
     for (_, document) in memory.documents() {
@@ -125,10 +142,11 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         log_bytes,
         checkpoint_bytes,
         pages,
+        journal: mark,
         strays,
         limits: Limits::default(),
     };
-    Ok(Opened { memory, rest, damage })
+    Ok(Opened { memory, rest, journal, damage })
 }
 
 /// Pages that no document rests in: the records that knew them are lost, and nothing else would ever delete them.

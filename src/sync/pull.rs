@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::backoff::Backoff;
 use crate::codec::Sub;
+use crate::journal::OpId;
 use crate::model::{Def, Version};
 
 /// A request in flight.
@@ -13,6 +14,8 @@ pub(super) struct InFlight {
     /// What was asked for each def, and whether from a cursor. A def that is unsubscribed, or loaded anew, is taken
     /// out: its part of the reply is dropped.
     pub asked: HashMap<Def, Asked>,
+    /// The operations sent, in order, with their numbers.
+    pub ops: Vec<(OpId, u64)>,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
 }
@@ -59,14 +62,14 @@ impl Pull {
     }
 
     /// Numbers a request and puts it in flight.
-    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>) -> u64 {
+    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>, ops: Vec<(OpId, u64)>) -> u64 {
         self.last_number += 1;
         let asked = subs
             .iter()
             .filter(|sub| !repairs.contains(&sub.def))
             .map(|sub| (sub.def.clone(), Asked { since: sub.v, cursor: sub.cursor.is_some() }))
             .collect();
-        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs });
+        self.in_flight = Some(InFlight { number: self.last_number, asked, ops, repairs });
         self.last_number
     }
 

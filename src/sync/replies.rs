@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::event::Refusal;
 use super::live::SocketState;
 use super::machine::Machine;
-use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
+use crate::codec::{Fault, OpResult, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Epoch};
-use crate::session::{EpochChange, PartContext, PartOutcome};
+use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
@@ -37,7 +37,8 @@ impl Machine {
         self.pull.backoff.reset();
         self.pull.failing = false;
         self.error = None;
-        match self.enter(&reply.epoch, reply.now) {
+        let change = self.enter(&reply.epoch, reply.now);
+        match change {
             EpochChange::Same => {}
             EpochChange::Earlier => {
                 self.pull.needed.extend(request.asked.into_keys());
@@ -48,9 +49,22 @@ impl Machine {
             EpochChange::Later => request.forget_earlier_epoch(),
         }
         self.pull.answered = true;
+        let is_gap = |result: &OpResult| {
+            result.fault.as_ref().is_some_and(|fault| fault.code == Code::OrderGap.as_str())
+        };
+        let has_gap = reply.results.iter().any(is_gap);
+        self.take_results(&request.ops, reply.results)?;
+        if change == EpochChange::Later {
+            self.enter_epoch_with(reply.seq);
+        } else if has_gap {
+            // The server tells how far it has come; what it has not executed is numbered anew from there.
+            self.writes.mark.last_seq = reply.seq;
+        }
         let era = self.memory.epoch().1;
         let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
+        let mut whole: BTreeSet<Def> = BTreeSet::new();
+        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for (part, fault) in parts {
             let def = part.def().clone();
             let is_repair = request.repairs.contains(&def);
@@ -59,9 +73,11 @@ impl Machine {
                 continue;
             }
             if let Some(fault) = fault {
+                whole.insert(def.clone());
                 self.part_refused(&def, &fault, asked.is_some_and(|asked| asked.cursor))?;
                 continue;
             }
+            rows.extend(self.rows_of(&part));
             if is_repair {
                 self.memory.apply_repair(part, era);
                 continue;
@@ -71,6 +87,7 @@ impl Machine {
             match self.memory.apply(part, PartContext { era, settled, asked: since }) {
                 PartOutcome::Whole => {
                     self.lost_collections.remove(&def);
+                    whole.insert(def);
                 }
                 PartOutcome::Unfinished => {
                     self.pull.needed.insert(def);
@@ -82,6 +99,11 @@ impl Machine {
         let left = request.asked.into_keys().filter(|def| !told.contains(def));
         self.pull.needed.extend(left);
         self.pull.repairs.extend(request.repairs.into_iter().filter(|def| !told.contains(def)));
+        if change != EpochChange::Later {
+            self.effects_seen(reply.seq, &whole, &rows);
+        } else {
+            self.end_seen();
+        }
         self.memory.remove_expired(reply.now);
         self.forget_found();
         Ok(())
@@ -90,13 +112,18 @@ impl Machine {
     fn prepare_parts(
         &self,
         parts: Vec<Part>,
-    ) -> std::result::Result<Vec<(crate::session::PreparedPart, Option<Fault>)>, Refusal> {
+    ) -> std::result::Result<Vec<(PreparedPart, Option<Fault>)>, Refusal> {
         let mut prepared = Vec::with_capacity(parts.len());
         for mut part in parts {
             let fault = part.fault.take();
             prepared.push((self.memory.prepare(part)?, fault));
         }
         Ok(prepared)
+    }
+
+    /// The documents that a part tells.
+    fn rows_of(&self, part: &PreparedPart) -> Vec<DocKey> {
+        part.rows().filter_map(|pk| self.memory.doc_key(part.def().class(), pk)).collect()
     }
 
     /// Takes the epoch and the time of a reply.
@@ -163,18 +190,27 @@ impl Machine {
     fn pushed(&mut self, pushed: ServerParts) -> Result<()> {
         pushed.check()?;
         let parts = self.prepare_parts(pushed.parts).map_err(|refusal| refusal.error)?;
-        if self.enter(&pushed.epoch, pushed.now) == EpochChange::Earlier {
-            return Ok(());
+        let change = self.enter(&pushed.epoch, pushed.now);
+        match change {
+            EpochChange::Earlier => return Ok(()),
+            EpochChange::Later => self.enter_epoch_with(pushed.seq),
+            EpochChange::Same => {}
         }
         let context = PartContext {
             era: self.memory.epoch().1,
             settled: pushed.now.saturating_sub(pushed.delta),
             asked: None,
         };
+        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for (part, fault) in parts {
             if fault.is_none() {
+                rows.extend(self.rows_of(&part));
                 self.memory.apply(part, context);
             }
+        }
+        // A push tells of some documents; only a pull tells all that a def has to show.
+        if change == EpochChange::Same {
+            self.effects_seen(pushed.seq, &BTreeSet::new(), &rows);
         }
         Ok(())
     }
@@ -200,7 +236,7 @@ impl Machine {
 }
 
 /// The error of a fault; a code that this version does not know keeps its kind.
-pub(super) fn error_of(fault: &Fault) -> Error {
+pub fn error_of(fault: &Fault) -> Error {
     let code = Code::parse(&fault.code).unwrap_or(match fault.kind {
         crate::error::Kind::N => Code::NotFound,
         crate::error::Kind::S => Code::Forbidden,

@@ -5,3 +5,4 @@ mod support;
 
 mod histories;
 mod regressions;
+mod writes;

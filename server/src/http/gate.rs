@@ -36,7 +36,7 @@ impl Gate {
 
     pub(super) fn enter(self: &Arc<Self>, caller: &str) -> Result<Place, Full> {
         let mut by_caller = self.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_caller.get(caller).is_some_and(|n| *n >= self.each_max) {
+        if by_caller.get(caller).copied().unwrap_or(0) >= self.each_max {
             return Err(Full::Caller);
         }
         let permit = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::Server)?;

@@ -1,5 +1,6 @@
 //! What JavaScript sees (js/src/core.ts): conversions only. Every method takes `&self` and plain values.
 
+mod application;
 mod core;
 mod error;
 mod host;
@@ -7,3 +8,4 @@ mod inspect;
 mod open;
 mod options;
 mod status;
+mod writes;
