@@ -24,6 +24,8 @@ pub(super) struct Live {
     pub last_heard_ms: u64,
     /// Defs last said to the server; `None` where nothing was said on this socket.
     pub said: Option<BTreeSet<Def>>,
+    /// Which token was said last.
+    pub said_token: u64,
     /// Defs that the server has confirmed.
     pub registered: Option<BTreeSet<Def>>,
 }

@@ -7,6 +7,7 @@ use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
 use super::status::StorageState;
+use super::token::Token;
 use crate::codec::{LiveRequest, Sub, SyncRequest};
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
@@ -51,8 +52,7 @@ pub struct Machine {
     /// The last `now` of the server, and when it came.
     pub(super) server_now: Option<(u64, u64)>,
     hidden_until_ms: u64,
-    token: Option<String>,
-    pub(super) waits_for_token: bool,
+    pub(super) token: Token,
     pub(super) network: bool,
     pub(super) lost_collections: BTreeSet<Def>,
     pub(super) error: Option<Error>,
@@ -100,8 +100,7 @@ impl Machine {
             compact_not_before_ms: 0,
             server_now: None,
             hidden_until_ms: 0,
-            token: None,
-            waits_for_token: false,
+            token: Token::default(),
             network: true,
             lost_collections,
             error: None,
@@ -166,12 +165,7 @@ impl Machine {
             Event::Read { ticket, ids } => self.read(ticket, ids),
             Event::Query { ticket, class, predicates } => self.query(ticket, &class, predicates),
             Event::Token(token) => {
-                self.waits_for_token = token.is_none();
-                self.token = token;
-                if self.waits_for_token && self.error.is_none() {
-                    self.error = Some(Error::new(Code::Unauthorized, "the server asks for a token"));
-                }
-                self.use_token_at_once();
+                self.token_given(token);
                 Ok(())
             }
             Event::Network(up) => {
@@ -197,10 +191,7 @@ impl Machine {
 
     fn start(&mut self) {
         self.need_all();
-        if self.config.has_token && self.mode != Mode::Avion {
-            self.waits_for_token = true;
-            self.effects.push(Effect::AskToken { refused: false });
-        }
+        self.ask_token();
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
@@ -221,10 +212,7 @@ impl Machine {
         if mode != Mode::Avion {
             self.need_all();
             self.try_at_once();
-            if self.config.has_token && self.token.is_none() {
-                self.waits_for_token = true;
-                self.effects.push(Effect::AskToken { refused: false });
-            }
+            self.ask_token();
         }
         Ok(())
     }
@@ -242,23 +230,6 @@ impl Machine {
         self.pull.not_before_ms = self.pull.retry_after_ms;
         self.pull.end_retries(self.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
-    }
-
-    /// A new token is tried at once. Where several in a row were refused, whoever gives them may have no good one:
-    /// delays grow as after any failure, or the server would be asked without end.
-    fn use_token_at_once(&mut self) {
-        if self.pull.backoff.failures() <= 1 {
-            self.pull.not_before_ms = self.pull.retry_after_ms;
-        }
-        if self.live.backoff.failures() <= 1 {
-            self.live.not_before_ms = self.pull.retry_after_ms;
-        }
-    }
-
-    fn ask_token_again(&mut self) {
-        if self.waits_for_token && self.config.has_token && self.mode != Mode::Avion {
-            self.effects.push(Effect::AskToken { refused: true });
-        }
     }
 
     /// A request failed.
@@ -281,17 +252,9 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn token_refused(&mut self) {
-        self.token = None;
-        if !self.waits_for_token {
-            self.waits_for_token = true;
-            self.effects.push(Effect::AskToken { refused: true });
-        }
-    }
-
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        self.mode != Mode::Avion && self.network && !self.waits_for_token
+        self.mode != Mode::Avion && self.network && !self.token.is_awaited
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -364,9 +327,9 @@ impl Machine {
         if subs.is_empty() {
             return;
         }
-        let number = self.pull.launch(&subs, repairs);
+        let number = self.pull.launch(&subs, repairs, self.token.number());
         let request = SyncRequest { p: 1, session: self.session().to_owned(), ops: Vec::new(), subs };
-        self.effects.push(Effect::Send { number, request, token: self.token.clone() });
+        self.effects.push(Effect::Send { number, request, token: self.token.value() });
     }
 
     fn advance_socket(&mut self, now: u64) -> Result<()> {
@@ -389,11 +352,12 @@ impl Machine {
                 let subs: BTreeSet<Def> = self.memory.collections().map(|(def, _)| def.clone()).collect();
                 if self.live.said.as_ref() != Some(&subs) {
                     let request = LiveRequest {
-                        token: self.token.clone(),
+                        token: self.token.value(),
                         session: self.session().to_owned(),
                         subs: subs.iter().cloned().collect(),
                     };
                     self.live.said = Some(subs);
+                    self.live.said_token = self.token.number();
                     self.effects.push(Effect::Say { socket: self.live.socket, request });
                 }
             }

@@ -10,6 +10,7 @@ mod pull;
 mod reads;
 mod replies;
 mod status;
+mod token;
 
 pub use backoff::Backoff;
 pub use event::{Clock, Effect, Event, Mode, ReadRow, Refusal};

@@ -17,6 +17,8 @@ pub(super) struct InFlight {
     pub asked: HashMap<Def, Asked>,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
+    /// Which token it carried.
+    pub token: u64,
     /// Something of it is of no interest any more.
     is_less: bool,
 }
@@ -92,14 +94,14 @@ impl Pull {
     }
 
     /// Numbers a request and puts it in flight.
-    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>) -> u64 {
+    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>, token: u64) -> u64 {
         self.last_number += 1;
         let asked = subs
             .iter()
             .filter(|sub| !repairs.contains(&sub.def))
             .map(|sub| (sub.def.clone(), Asked { since: sub.v, cursor: sub.cursor.is_some() }))
             .collect();
-        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs, is_less: false });
+        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs, token, is_less: false });
         self.last_number
     }
 

@@ -48,7 +48,11 @@ impl Machine {
         let (parts, reply) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
+                let replaced = self.is_replaced(request.token);
                 self.pull.ask_again(request);
+                if replaced && refusal.error.code() == Code::Unauthorized {
+                    return Ok(());
+                }
                 return self.refused(refusal);
             }
         };
@@ -241,10 +245,11 @@ impl Machine {
             return Ok(());
         }
         let was_open = self.live.state == SocketState::Open;
+        let replaced = self.is_replaced(self.live.said_token);
         self.live.close();
         let delay = self.live.backoff.next_ms(&mut *self.random)?;
         self.live.not_before_ms = (self.clock.mono_ms + delay).max(self.pull.retry_after_ms);
-        if code == CLOSE_TOKEN {
+        if code == CLOSE_TOKEN && !replaced {
             self.error = Some(Error::new(Code::Unauthorized, "the socket was closed for its token"));
             self.token_refused();
         }

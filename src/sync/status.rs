@@ -138,7 +138,7 @@ impl Machine {
         if self.mode == Mode::Avion {
             return Phase::Avion;
         }
-        if self.waits_for_token && self.error.is_some() {
+        if self.token.is_awaited && self.error.is_some() {
             return Phase::Paused;
         }
         let nothing_to_do = self.has_nothing_to_do();

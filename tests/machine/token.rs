@@ -108,3 +108,60 @@ fn a_socket_closed_for_its_token_asks_for_another() {
     bench.feed(Event::SocketOpened { socket });
     assert_eq!(bench.said()[0].token.as_deref(), Some("t2"));
 }
+
+#[test]
+fn the_end_of_a_socket_under_an_earlier_token_refuses_nothing() {
+    let mut bench = Bench::new(Config { has_token: true, has_live: true, ..config() });
+    bench.feed(Event::Token(Some("bad".into())));
+    bench.subscribe(&def("Doc"));
+    asked(&mut bench);
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    assert_eq!(bench.said()[0].token.as_deref(), Some("bad"));
+    let (number, _) = bench.request();
+    bench.refuse(number, refusal(Code::Unauthorized));
+    assert_eq!(asked(&mut bench), [true]);
+    bench.feed(Event::Token(Some("good".into())));
+    // The server had not come to close it yet.
+    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    assert!(asked(&mut bench).is_empty(), "the good one was refused by nobody");
+    let (number, _, token) = bench.requests.pop_front().expect("a request");
+    assert_eq!(token.as_deref(), Some("good"));
+    bench.answer(number, reply(5_000, vec![part(&def("Doc"), vec![])]));
+    assert_eq!(bench.error(), None);
+    bench.wake(bench.now + BACKOFF_MS.0);
+    let socket = bench.opened_socket().expect("another socket");
+    bench.feed(Event::SocketOpened { socket });
+    assert_eq!(bench.said()[0].token.as_deref(), Some("good"));
+}
+
+#[test]
+fn a_401_under_an_earlier_token_refuses_nothing() {
+    let mut bench = Bench::new(Config { has_token: true, has_live: true, ..config() });
+    bench.feed(Event::Token(Some("bad".into())));
+    bench.subscribe(&def("Doc"));
+    asked(&mut bench);
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    let (number, _) = bench.request();
+    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    assert_eq!(asked(&mut bench), [true]);
+    bench.feed(Event::Token(Some("good".into())));
+    bench.refuse(number, refusal(Code::Unauthorized));
+    assert!(asked(&mut bench).is_empty(), "the good one was refused by nobody");
+    let (_, _, token) = bench.requests.pop_front().expect("asked again at once");
+    assert_eq!(token.as_deref(), Some("good"));
+}
+
+#[test]
+fn an_earlier_question_answered_with_nothing_takes_no_token_away() {
+    let mut bench = with_token();
+    bench.subscribe(&def("Doc"));
+    bench.feed(Event::Visible);
+    assert_eq!(asked(&mut bench), [false, true], "asked twice");
+    bench.feed(Event::Token(Some("good".into())));
+    bench.feed(Event::Token(None));
+    let (number, _) = bench.request();
+    bench.refuse(number, refusal(Code::Unauthorized));
+    assert_eq!(asked(&mut bench), [true]);
+}
