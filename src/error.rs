@@ -139,9 +139,9 @@ codes! {
 
     // What rests on the device.
     /// The passphrase, or the key, does not open the store.
-    WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again.";
+    WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again; where it is forgotten, wipe({ org, account }) makes room for a new store.";
     /// The store's header is damaged: K cannot be had from it.
-    StoreDamaged "store_damaged" X "Call wipe() and open in `synced` to load everything again.";
+    StoreDamaged "store_damaged" X "Call wipe({ org, account }), which needs no session, then open in `synced` to load everything again.";
     /// Nothing rests on the device for this org and account.
     NoStore "no_store" N "Open once in `synced` with the network up.";
     /// Another tab owns the store.
@@ -149,7 +149,7 @@ codes! {
     /// The store was written by a newer version of Escale.
     StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
     /// The schema contradicts what rests on the device.
-    SchemaMismatch "schema_mismatch" D "Give the class another name, or wipe() and load everything again.";
+    SchemaMismatch "schema_mismatch" D "Give the class another name, or call wipe({ org, account }) and load everything again.";
     /// The page is not a secure context, so nothing can be encrypted.
     InsecureContext "insecure_context" S "Serve the page over https or from localhost, or open in `incognito`.";
     /// The device has no room left.

@@ -1,8 +1,8 @@
 export type { Adapter } from "./core.js";
 export type { ErrorCode, ErrorKind } from "./error-codes.js";
 export { EscaleError } from "./errors.js";
-export type { OpenOptions, TokenSource } from "./options.js";
-export { init, open } from "./package.js";
+export type { OpenOptions, TokenSource, WipeOptions } from "./options.js";
+export { init, open, wipe } from "./package.js";
 export type { Query } from "./query.js";
 export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema.js";
 export type {

@@ -34,6 +34,14 @@ export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
   format?: "msgpack" | "json" | undefined;
 }
 
+/** What `wipe` takes: whose store it is, as `open` was told. */
+export interface WipeOptions {
+  /** The org's code. */
+  org: string;
+  /** The account, where `open` was given one. */
+  account?: string | undefined;
+}
+
 const KNOWN: Record<keyof OpenOptions, true> = {
   org: true,
   schema: true,
@@ -45,13 +53,11 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   token: true,
   format: true,
 };
+const WIPE_KNOWN: Record<keyof WipeOptions, true> = { org: true, account: true };
 
 /** The options as the core takes them; whatever cannot be used is refused by its name. */
 export function checkOptions(options: OpenOptions): CoreOptions {
-  if (typeof options !== "object" || options === null) throw bad("open takes an object of options");
-  for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(KNOWN, name)) throw bad(`no option is called ${name}`);
-  }
+  checkNames("open", options, KNOWN);
   const { schema, passphrase, key, token, format = "msgpack" } = options;
   if (!(schema instanceof Schema)) throw bad("schema: must come from defineSchema");
   if (format !== "msgpack" && format !== "json") throw bad("format: must be msgpack or json");
@@ -65,8 +71,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   }
   checkSecret(mode, passphrase, key);
   return {
-    org: checkText("org", options.org, 1),
-    account: checkText("account", options.account ?? "", 0),
+    ...checkOwner(options),
     schema: JSON.stringify(schema),
     mode,
     server,
@@ -75,6 +80,12 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     hasToken: token !== undefined,
     format,
   };
+}
+
+/** Whose store `wipe` is asked to delete. */
+export function checkWipe(options: WipeOptions): { org: string; account: string } {
+  checkNames("wipe", options, WIPE_KNOWN);
+  return checkOwner(options);
 }
 
 /** A mode, or the refusal of what is none. */
@@ -87,6 +98,17 @@ export function checkMode(mode: unknown): Mode {
 export function checkPassphrase(name: string, passphrase: unknown): string {
   if (typeof passphrase !== "string" || passphrase === "") throw bad(`${name}: must be a string, not empty`);
   return passphrase;
+}
+
+function checkNames(method: string, options: unknown, known: object): void {
+  if (typeof options !== "object" || options === null) throw bad(`${method} takes an object of options`);
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(known, name)) throw bad(`no option of ${method} is called ${name}`);
+  }
+}
+
+function checkOwner({ org, account }: WipeOptions): { org: string; account: string } {
+  return { org: checkText("org", org, 1), account: checkText("account", account ?? "", 0) };
 }
 
 function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {

@@ -1,9 +1,10 @@
 import * as glue from "./escale.js";
 import { openWith } from "./open.js";
-import type { OpenOptions } from "./options.js";
+import type { OpenOptions, WipeOptions } from "./options.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Session } from "./session.js";
 import { Wasm, type InitInput } from "./wasm.js";
+import { wipeWith } from "./wipe.js";
 
 // Bundlers know this form: they copy the file and put its address here.
 const wasm = /* @__PURE__ */ new Wasm(glue, () => new URL("./escale_bg.wasm", import.meta.url));
@@ -15,6 +16,17 @@ const wasm = /* @__PURE__ */ new Wasm(glue, () => new URL("./escale_bg.wasm", im
  */
 export function open<S extends SchemaDeclaration>(options: OpenOptions<S>): Promise<Session<S>> {
   return openWith(wasm, options);
+}
+
+/**
+ * Deletes from the device all that rests there for an org and account, with no session and no passphrase: for when
+ * the passphrase is forgotten, the store is damaged, or the user leaves a machine. Where nothing rests it does
+ * nothing. While this page or another tab has the store open it fails with `store_in_use` and removes nothing.
+ *
+ *     await wipe({ org: "demo" });
+ */
+export function wipe(options: WipeOptions): Promise<void> {
+  return wipeWith(wasm, options);
 }
 
 /**

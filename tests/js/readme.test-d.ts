@@ -5,7 +5,7 @@ declare function render(docs: readonly { name: string; size: number }[], isWhole
 declare function show(...what: unknown[]): void;
 
 // README:
-import { defineSchema, EscaleError, open } from "escale";
+import { defineSchema, EscaleError, open, wipe } from "escale";
 
 const schema = defineSchema({
   Package: {
@@ -47,4 +47,5 @@ try {
 } catch (error) {
   if (error instanceof EscaleError && error.code === "wrong_passphrase") show(error.cure);
 }
-await session.lock(); // forgets keys and memory; `wipe()` would delete the store as well
+await session.lock(); // forgets keys and memory; `session.wipe()` would delete the store as well
+await wipe({ org: "demo" }); // deletes it with no session: the passphrase is forgotten, or the store damaged

@@ -1,5 +1,5 @@
 // What TypeScript must accept and refuse; checked by `tsc`, never run.
-import { defineSchema, type Document, open, type Query, type Session, type Value } from "../../js/src/index.js";
+import { defineSchema, type Document, open, type Query, type Session, type Value, wipe } from "../../js/src/index.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function isTrue<T extends true>(): T | void {}
@@ -113,3 +113,12 @@ void open({ org: "demo", schema, mode: "avion", key: new Uint8Array(32), token: 
 void open({ org: "demo", schema, mode: "plane" });
 // @ts-expect-error an org is needed
 void open({ schema, server: "http://localhost:7700" });
+
+// Wiping: whose store it is, and nothing else.
+isTrue<Same<ReturnType<typeof wipe>, Promise<void>>>();
+void wipe({ org: "demo" });
+void wipe({ org: "demo", account: "me" });
+// @ts-expect-error an org is needed
+void wipe({ account: "me" });
+// @ts-expect-error no passphrase
+void wipe({ org: "demo", passphrase: "x" });

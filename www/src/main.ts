@@ -1,10 +1,10 @@
 /** The page: one screen at a time, and the one session that is open. */
 
-import { eraseStore } from "./device";
 import { fill } from "./dom";
 import { Library } from "./library";
+import { problemOf } from "./problems";
 import { serverAddress } from "./server-address";
-import { openSession, warmUp, type Mode, type Session } from "./session";
+import { eraseStore, openSession, warmUp, type Mode, type Session } from "./session";
 import { forgetShell, keepShell } from "./shell";
 import { confirmDialog } from "./ui/dialogs";
 import { MainScreen, type Ending } from "./ui/main-screen";
@@ -70,7 +70,8 @@ async function erase(): Promise<boolean> {
     await eraseStore();
     return true;
   } catch (error) {
-    toast(error instanceof Error ? error.message : "The store could not be erased.", { icon: "alert" });
+    const { title, text } = problemOf(error);
+    toast(`${title}. ${text}`, { icon: "alert" });
     return false;
   }
 }

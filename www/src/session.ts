@@ -1,6 +1,6 @@
-/** Opening the session: the one place that says to what, and how. */
+/** Opening the session, and erasing what it leaves: the one place that says of what, and how. */
 
-import { init, open, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { init, open, wipe, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
 import { schema } from "./schema";
 
 export type { Mode, StatusValue };
@@ -27,4 +27,9 @@ export function openSession(options: {
   // Nothing rests in incognito, so that there is nothing for a passphrase to open.
   const passphrase = mode === "incognito" ? undefined : options.passphrase;
   return open({ org: ORG, schema, server, mode, passphrase, token });
+}
+
+/** Deletes the store of the demonstration, with no session and no passphrase. */
+export function eraseStore(): Promise<void> {
+  return wipe({ org: ORG });
 }

@@ -7,3 +7,4 @@ mod inspect;
 mod open;
 mod options;
 mod status;
+mod wipe;

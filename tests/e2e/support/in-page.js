@@ -1,7 +1,7 @@
 // What runs in the test page: a few words over the public API, so that a test reads as what it does.
-import { defineSchema, EscaleError, init, open } from "/pkg/index.js";
+import { defineSchema, EscaleError, init, open, wipe } from "/pkg/index.js";
 
-export { defineSchema, EscaleError, init, open };
+export { defineSchema, EscaleError, init, open, wipe };
 
 /** Sessions by name: they outlive a call from the test. */
 export const sessions = {};
