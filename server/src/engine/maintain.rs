@@ -5,7 +5,7 @@ use std::path::Path;
 use escale::Result;
 use escale::model::Epoch;
 
-use super::open::{WRITE_WAIT, next_epoch};
+use super::open::{WRITE_WAIT, next_epoch, put_state, reached};
 use super::{Engine, first_state};
 use crate::mark::Mark;
 use crate::provider::{Provider, SqliteProvider, inspect};
@@ -29,8 +29,9 @@ impl Engine {
             // `present`.
             if gone > 0 {
                 state.horizon = horizon;
-                tx.put_state(&state)?;
+                put_state(tx.as_mut(), &mut state)?;
                 tx.commit()?;
+                self.remember(&state);
             }
             if gone < PURGE_BATCH as u64 {
                 return Ok(n);
@@ -51,9 +52,10 @@ pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
     let provider = SqliteProvider::open(path, &first_state(now_ms)?)?;
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
-    state.epoch = next_epoch(&state, now_ms)?;
-    tx.put_state(&state)?;
+    let mark = Mark::beside(path);
+    state.epoch = next_epoch(&state, Some(&mark), now_ms)?;
+    put_state(tx.as_mut(), &mut state)?;
     tx.commit()?;
-    Mark::beside(path).write(&state.epoch, state.highest);
+    mark.write(&reached(&state));
     Ok(state.epoch)
 }

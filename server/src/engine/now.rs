@@ -16,6 +16,7 @@ use escale::model::Version;
 use escale::{Code, Error, Result};
 
 use super::Engine;
+use super::open::put_state;
 use crate::provider::State;
 use crate::settings::WRITE_MS_MAX;
 
@@ -45,8 +46,10 @@ impl Engine {
         let told = wanted.max(state.highest);
         if told > state.told {
             state.told = checked(told)?;
-            tx.put_state(&state)?;
+            put_state(tx.as_mut(), &mut state)?;
             tx.commit()?;
+            // A database put back from before this `now` must not stamp below it (R8).
+            self.remember(&state);
         }
         Ok(told.max(state.told))
     }

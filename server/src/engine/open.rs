@@ -11,7 +11,7 @@ use escale::{Code, Error, Result};
 
 use super::shown;
 use crate::clock::Clock;
-use crate::mark::Mark;
+use crate::mark::{Mark, Reached};
 use crate::provider::{Place, Provider, SqliteProvider, State, Transaction};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -119,6 +119,7 @@ pub fn first_state(now_ms: u64) -> Result<State> {
     getrandom::fill(&mut cursor_key).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
     Ok(State {
         epoch: make_epoch(now_ms)?,
+        commits: 0,
         highest: 0,
         told: 0,
         horizon: 0,
@@ -135,9 +136,21 @@ pub(super) fn make_epoch(ms: u64) -> Result<Epoch> {
     Epoch::new(ms, &format!("{:016x}", u64::from_be_bytes(random)))
 }
 
-/// The epoch that follows `state`'s: later than it, whatever the clock says.
-pub(super) fn next_epoch(state: &State, now_ms: u64) -> Result<Epoch> {
-    make_epoch(now_ms.max(state.epoch.ms() + 1))
+/// The epoch that follows those of the database and of its mark: later than both, whatever the clock says.
+pub(super) fn next_epoch(state: &State, mark: Option<&Mark>, now_ms: u64) -> Result<Epoch> {
+    let last = mark.and_then(Mark::epoch).map_or(0, |epoch| epoch.ms());
+    make_epoch(now_ms.max(state.epoch.ms().max(last) + 1))
+}
+
+/// Puts the state of a transaction that is about to be committed.
+pub(super) fn put_state(tx: &mut dyn Transaction, state: &mut State) -> Result<()> {
+    state.commits += 1;
+    tx.put_state(state)
+}
+
+/// What the mark must remember of a state that was committed.
+pub(super) fn reached(state: &State) -> Reached {
+    Reached { epoch: state.epoch.clone(), v: state.highest, commits: state.commits }
 }
 
 /// Brings the database to this schema and site key, and renews its epoch where it must be. Returns whether data
@@ -148,18 +161,18 @@ fn adopt(provider: &dyn Provider, mark: Option<&Mark>, opening: &Opening) -> Res
     let before = state.clone();
     let was_clear = adopt_seal(tx.as_mut(), &mut state, &opening.seal)?;
     adopt_schema(tx.as_mut(), &mut state, opening)?;
-    if let Some(why) = mark.and_then(|mark| mark.contradicts(&state.epoch, state.highest)) {
+    if let Some(why) = mark.and_then(|mark| mark.contradicts(&reached(&state))) {
         tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
-        state.epoch = next_epoch(&state, opening.clock.now_ms())?;
+        state.epoch = next_epoch(&state, mark, opening.clock.now_ms())?;
     }
     if state == before {
         drop(tx);
     } else {
-        tx.put_state(&state)?;
+        put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
     }
     if let Some(mark) = mark {
-        mark.write(&state.epoch, state.highest);
+        mark.write(&reached(&state));
     }
     let ahead = state.highest.max(state.told).saturating_sub(opening.clock.now_ms());
     if ahead > 60_000 {

@@ -8,7 +8,7 @@ use escale::model::{Name, Value, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use super::open::WRITE_WAIT;
+use super::open::{WRITE_WAIT, put_state, reached};
 use super::{Engine, shown};
 use crate::clock::Clock;
 use crate::provider::{ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction};
@@ -76,7 +76,7 @@ impl Engine {
             in_time?;
             state.highest = state.highest.max(now);
             tx.add_org(org)?;
-            tx.put_state(&state)?;
+            put_state(tx.as_mut(), &mut state)?;
             tx.commit()?;
             self.after_commit(&state);
             return Ok(Written { v: Some(now), value });
@@ -84,10 +84,15 @@ impl Engine {
         Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
     }
 
-    pub(super) fn after_commit(&self, state: &State) {
+    /// Marks how far the database has come (R8).
+    pub(super) fn remember(&self, state: &State) {
         if let Some(mark) = &self.mark {
-            mark.write(&state.epoch, state.highest);
+            mark.write(&reached(state));
         }
+    }
+
+    pub(super) fn after_commit(&self, state: &State) {
+        self.remember(state);
         let notify = self.committed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(notify) = notify.as_ref() {
             notify();

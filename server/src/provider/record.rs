@@ -129,6 +129,8 @@ pub struct FeedRow {
 pub struct State {
     /// The database's life (R8).
     pub epoch: Epoch,
+    /// How many transactions have changed the database: unlike versions, each has its own number (R8).
+    pub commits: u64,
     /// The highest version committed (R4).
     pub highest: Version,
     /// The highest `now` told to a session, to the second (R4).

@@ -1,15 +1,18 @@
 //! What the server promises, rule by rule.
 //!
 //! `r4_`, `r6_` and `r8_` run random histories (proptest) on several instances with clocks of their own, and compare
-//! what a session holds in the end with a `BTreeMap` that went through the same writes. A failing history is printed
-//! with its seed, which `ESCALE_SEED` takes back. The other modules drive a real instance over HTTP and
-//! WebSocket. Nothing waits for time to pass: clocks are set, and events are waited for.
+//! what a session holds in the end with a `BTreeMap` that went through the same writes. `session` is a session as
+//! small as the rules allow, `device` the machine that browsers run. A failing history is printed with its seed, which
+//! `ESCALE_SEED` takes back. The other modules drive a real instance over HTTP and WebSocket. Nothing waits for time
+//! to pass: clocks are set, and events are waited for.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod auth;
 mod bad_input;
 mod cli;
 mod client;
+mod cluster;
+mod device;
 mod hints;
 mod import;
 mod limits;
@@ -17,7 +20,10 @@ mod pages;
 mod provider;
 mod r4_clocks;
 mod r6_horizon;
+mod r8_cluster;
 mod r8_epoch;
+#[path = "../../../tests/support/seeds.rs"]
+mod seeds;
 mod session;
 mod site_key;
 mod world;

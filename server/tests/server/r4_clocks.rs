@@ -2,43 +2,16 @@
 //! nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use escale::Code;
 use escale_server::clock::ManualClock;
-use escale_server::engine::Engine;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
+use super::cluster::cluster;
 use super::session::Session;
 use super::world::*;
-
-const SKEW: u64 = 700;
-
-fn settings() -> Settings {
-    Settings {
-        delta_ms: 1_000 + SKEW,
-        skew_ms: SKEW,
-        page_bytes: 300,
-        tell_wait: Duration::ZERO,
-        ..Settings::default()
-    }
-}
-
-/// Three instances on one folder.
-struct Cluster {
-    _folder: tempfile::TempDir,
-    clocks: Vec<Arc<ManualClock>>,
-    engines: Vec<Engine>,
-}
-
-fn cluster() -> Cluster {
-    let folder = tempfile::tempdir().unwrap();
-    let clocks: Vec<_> = [0, SKEW / 2, SKEW].map(|skew| ManualClock::at(NOON + skew)).into();
-    let engines = clocks.iter().map(|clock| open(folder.path(), clock, settings()).unwrap()).collect();
-    Cluster { _folder: folder, clocks, engines }
-}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -111,9 +84,7 @@ fn run(steps: &[Step]) {
                         pulled = true;
                         // On an instance of its own: SQLite lets it read beside the write.
                         session.pull_page(&cluster.engines[pull]);
-                        for clock in &cluster.clocks {
-                            clock.advance(400);
-                        }
+                        cluster.pass(400);
                     }
                     Ok(outcome)
                 });
@@ -123,7 +94,7 @@ fn run(steps: &[Step]) {
             Step::Pull { at } => {
                 session.pull_page(&cluster.engines[at]);
             }
-            Step::Pass { ms } => cluster.clocks.iter().for_each(|clock| clock.advance(ms)),
+            Step::Pass { ms } => cluster.pass(ms),
             Step::SetClock { at, back } => {
                 use escale_server::clock::Clock;
                 let clock = &cluster.clocks[at];

@@ -12,24 +12,13 @@ use escale_server::clock::ManualClock;
 use escale_server::engine::{Caller, Engine, Opening, Outcome};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
-use proptest::test_runner::{Config as ProptestConfig, RngSeed};
+use proptest::test_runner::Config as ProptestConfig;
 
-/// So many random cases (or `ESCALE_CASES`), from a seed that is printed where one fails; `ESCALE_SEED` plays it again.
+use super::seeds;
+
+/// So many random cases, from a seed that is printed where one fails.
 pub fn cases(n: u32) -> ProptestConfig {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let seed = number("ESCALE_SEED").unwrap_or_else(|| {
-        let mut bytes = [0; 4];
-        getrandom::fill(&mut bytes).unwrap();
-        u32::from_be_bytes(bytes).into()
-    });
-    eprintln!("ESCALE_SEED={seed}");
-    ProptestConfig {
-        cases: number("ESCALE_CASES").map_or(n, |n| u32::try_from(n).unwrap()),
-        max_shrink_iters: 400,
-        rng_seed: RngSeed::Fixed(seed),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { max_shrink_iters: 400, ..seeds::config(n) }
 }
 
 /// Some day in 2027.

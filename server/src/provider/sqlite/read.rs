@@ -123,13 +123,17 @@ pub(super) fn state(connection: &Connection) -> Result<State> {
         Ok((row.get::<_, String>(0)?, value))
     })?;
     let mut values: BTreeMap<String, Vec<u8>> = rows.into_iter().collect();
+    // The first databases did not count.
+    values.entry("commits".into()).or_insert_with(|| b"0".to_vec());
     let mut bytes = |name: &str| values.remove(name).ok_or_else(|| damaged(name));
     let mut text = |name: &str| String::from_utf8(bytes(name)?).map_err(|_| damaged(name));
     let mut number = |name: &str| text(name)?.parse::<u64>().map_err(|_| damaged(name));
-    let (highest, told, horizon) = (number("highest")?, number("told")?, number("horizon")?);
+    let (commits, highest) = (number("commits")?, number("highest")?);
+    let (told, horizon) = (number("told")?, number("horizon")?);
     let (epoch, schema) = (text("epoch")?, text("schema")?);
     Ok(State {
         epoch: serde_json::from_str(&epoch).map_err(|_| damaged("an epoch"))?,
+        commits,
         highest,
         told,
         horizon,

@@ -207,7 +207,12 @@ pub(super) fn put_state(connection: &Connection, state: &State) -> Result<()> {
     let mut put = connection
         .prepare_cached("INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
         .map_err(failed)?;
-    let numbers = [("highest", state.highest), ("told", state.told), ("horizon", state.horizon)];
+    let numbers = [
+        ("commits", state.commits),
+        ("highest", state.highest),
+        ("told", state.told),
+        ("horizon", state.horizon),
+    ];
     for (name, number) in numbers {
         put.execute(params![name, number.to_string().into_bytes()]).map_err(failed)?;
     }

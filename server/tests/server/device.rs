@@ -1,0 +1,162 @@
+//! A device as browsers have one: the session's own machine, with a network that brings answers late, or never.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use escale::Code;
+use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::crypto::SeededRandom;
+use escale::model::schema::Schema;
+use escale::model::{Def, Epoch};
+use escale::rest::Damage;
+use escale::session::{Content, Memory};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
+use escale_server::engine::Engine;
+
+use super::world::{NOON, SCHEMA, caller};
+
+/// What a def shows: each id with the version and the number in its data.
+pub type Shown = BTreeMap<String, (u64, u64)>;
+
+pub struct Device {
+    machine: Machine,
+    mono: u64,
+    /// Sent, and not at a server yet: one at a time (R5).
+    request: Option<(u64, SyncRequest)>,
+    /// Answers on their way.
+    answers: VecDeque<(u64, SyncReply)>,
+    /// The socket, once its registrations were confirmed.
+    socket: Option<u64>,
+}
+
+impl Device {
+    /// A device that follows these defs.
+    pub fn new(defs: &[Def]) -> Self {
+        let memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
+        let config = Config { mode: Mode::Synced, has_live: true, watches_silence: false, has_token: false };
+        let random = Box::new(SeededRandom::new(7));
+        let machine = Machine::new(config, memory, None, Damage::default(), "s".into(), random);
+        let mut device = Device { machine, mono: 0, request: None, answers: VecDeque::new(), socket: None };
+        device.feed(Event::Started);
+        for def in defs {
+            device.feed(Event::Subscribe(def.clone()));
+        }
+        device
+    }
+
+    fn feed(&mut self, event: Event) {
+        let clock = Clock { wall_ms: NOON, mono_ms: self.mono };
+        let mut events = Vec::new();
+        for effect in self.machine.handle(event, clock) {
+            match effect {
+                Effect::Send { number, request, .. } => {
+                    assert!(self.request.replace((number, request)).is_none(), "two requests in flight");
+                }
+                Effect::CancelSend(_) => self.request = None,
+                Effect::OpenSocket(socket) => events.push(Event::SocketOpened { socket }),
+                Effect::Say { socket, request } => {
+                    self.socket = Some(socket);
+                    let frame = Ok(ServerFrame::Live { live: request.subs, refused: Vec::new() });
+                    events.push(Event::Frame { socket, frame });
+                }
+                _ => {}
+            }
+        }
+        self.machine.memory().check_links();
+        for event in events {
+            self.feed(event);
+        }
+    }
+
+    /// Time passes on the device.
+    pub fn pass(&mut self, ms: u64) {
+        self.mono += ms;
+        self.feed(Event::Woke);
+    }
+
+    /// A hint for every def: all are asked for, as soon as no request is in flight.
+    pub fn hint(&mut self) {
+        let hints = self.machine.memory().collections().map(|(def, _)| (def.clone(), 1)).collect();
+        if let Some(socket) = self.socket {
+            self.feed(Event::Frame { socket, frame: Ok(ServerFrame::Hints(hints)) });
+        }
+    }
+
+    /// The request reaches a server, if there is one; the answer is on its way. Gives it.
+    pub fn ask(&mut self, engine: &Engine) -> Option<SyncReply> {
+        let (number, request) = self.request.take()?;
+        let bytes = encode(Format::Msgpack, &request).unwrap();
+        let request: SyncRequest = decode(Format::Msgpack, &bytes, 1 << 20).unwrap();
+        request.check().unwrap();
+        let reply = engine.sync("o", &caller(), &request).unwrap();
+        reply.check().unwrap();
+        let bytes = encode(Format::Json, &reply).unwrap();
+        self.answers.push_back((number, decode(Format::Json, &bytes, 1 << 20).unwrap()));
+        Some(reply)
+    }
+
+    /// The oldest answer arrives; `again` leaves it on its way, so that it arrives twice.
+    pub fn hear(&mut self, again: bool) {
+        let Some((number, reply)) = self.answers.pop_front() else { return };
+        if again {
+            self.answers.push_back((number, reply.clone()));
+        }
+        self.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+
+    /// The device gives its request up: the answer may come all the same, when nobody awaits it.
+    pub fn give_up(&mut self) {
+        let number = match (&self.request, self.answers.back()) {
+            (Some((number, _)), _) | (None, Some((number, _))) => *number,
+            (None, None) => return,
+        };
+        self.request = None;
+        let refusal = Refusal::from(escale::Error::new(Code::Timeout, "no answer"));
+        self.feed(Event::Replied { number, reply: Err(refusal) });
+    }
+
+    /// The network is whole: all that was late arrives, then every def is asked for until nothing is left to ask.
+    pub fn catch_up(&mut self, engine: &Engine) {
+        while !self.answers.is_empty() {
+            self.hear(false);
+        }
+        self.feed(Event::Visible);
+        self.hint();
+        for _ in 0..1_000 {
+            if self.ask(engine).is_none() {
+                assert_eq!(self.machine.status().phase, Phase::Live, "{:?}", self.machine.status());
+                return;
+            }
+            self.hear(false);
+        }
+        panic!("a device that asks for ever");
+    }
+
+    /// The epoch that the device lives in.
+    pub fn epoch(&self) -> Option<&Epoch> {
+        self.machine.memory().epoch().0
+    }
+
+    /// What it follows.
+    pub fn defs(&self) -> Vec<Def> {
+        self.machine.memory().collections().map(|(def, _)| def.clone()).collect()
+    }
+
+    /// What a def shows.
+    pub fn shown(&self, def: &Def) -> Shown {
+        let (ids, _, _) = self.machine.list(def).unwrap();
+        ids.iter()
+            .map(|id| {
+                let (_, document) = self.machine.memory().by_id(*id).unwrap();
+                let Content::Resident(data) = &document.content else { panic!("a document without data") };
+                let map = data.to_map().unwrap();
+                let number = map["size"].as_u64().unwrap();
+                (map["id"].as_str().unwrap().to_owned(), (document.at.v, number))
+            })
+            .collect()
+    }
+
+    /// Whether a def was loaded whole once.
+    pub fn is_ready(&self, def: &Def) -> bool {
+        self.machine.list(def).unwrap().1
+    }
+}

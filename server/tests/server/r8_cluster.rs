@@ -1,0 +1,339 @@
+//! R4, R8 and R9 on three instances over one data folder: clocks that disagree and are set back, writes that commit
+//! late, answers that come late, twice or never, and the folder put back from an earlier copy. Devices that follow
+//! the protocol end with what the server holds; no write is lost, and no version is used twice in one epoch.
+
+use std::collections::BTreeMap;
+
+use escale::codec::SyncReply;
+use escale::model::{Def, Epoch, Value};
+use escale_server::clock::Clock;
+use escale_server::engine::{Engine, renew_epoch_of};
+use proptest::prelude::*;
+
+use super::cluster::*;
+use super::device::{Device, Shown};
+use super::world::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Put {
+        at: usize,
+        id: u8,
+        shelf: u8,
+    },
+    Delete {
+        at: usize,
+        id: u8,
+    },
+    /// A write that is open while a device is answered by another instance, and commits after.
+    Late {
+        at: usize,
+        id: u8,
+        shelf: u8,
+        device: usize,
+        asks: usize,
+    },
+    /// A device's request, if it has one, reaches an instance.
+    Ask {
+        device: usize,
+        at: usize,
+    },
+    Hear {
+        device: usize,
+        again: bool,
+    },
+    GiveUp {
+        device: usize,
+    },
+    Hint {
+        device: usize,
+    },
+    Pass {
+        ms: u64,
+    },
+    /// An instance's clock loses that much.
+    SetBack {
+        at: usize,
+        ms: u64,
+    },
+    /// The clocks are put right, within the skew.
+    PutRight,
+    Restart {
+        at: usize,
+    },
+    Copy,
+    Restore {
+        way: Way,
+    },
+    Renew,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = || 0..3_usize;
+    let device = || 0..3_usize;
+    let way = prop::sample::select(vec![Way::UnderItsMark, Way::Elsewhere, Way::ByCommand]);
+    prop_oneof![
+        10 => (at(), 0..6_u8, 0..3_u8).prop_map(|(at, id, shelf)| Step::Put { at, id, shelf }),
+        4 => (at(), 0..6_u8).prop_map(|(at, id)| Step::Delete { at, id }),
+        6 => (at(), 0..6_u8, 0..3_u8, device(), at())
+            .prop_map(|(at, id, shelf, device, asks)| Step::Late { at, id, shelf, device, asks }),
+        16 => (device(), at()).prop_map(|(device, at)| Step::Ask { device, at }),
+        14 => (device(), prop::bool::weighted(0.2)).prop_map(|(device, again)| Step::Hear { device, again }),
+        2 => device().prop_map(|device| Step::GiveUp { device }),
+        10 => device().prop_map(|device| Step::Hint { device }),
+        6 => (0..3_000_u64).prop_map(|ms| Step::Pass { ms }),
+        3 => (at(), 0..10_000_u64).prop_map(|(at, ms)| Step::SetBack { at, ms }),
+        1 => Just(Step::PutRight),
+        1 => at().prop_map(|at| Step::Restart { at }),
+        3 => Just(Step::Copy),
+        4 => way.prop_map(|way| Step::Restore { way }),
+        1 => Just(Step::Renew),
+    ]
+}
+
+/// What a program without versions would hold: the shelf of each id, and the number of its last write.
+type Model = BTreeMap<String, (u8, u64)>;
+
+const SHELVES: [&str; 3] = ["one", "two", "three"];
+
+/// One life of the database, as it was seen from outside.
+#[derive(Default)]
+struct Life {
+    /// The last version of each document.
+    versions: BTreeMap<String, u64>,
+    /// The highest `v` that an answer let a session reach.
+    reached: u64,
+}
+
+struct Story {
+    cluster: Cluster,
+    devices: Vec<Device>,
+    model: Model,
+    writes: u64,
+    lives: BTreeMap<Epoch, Life>,
+    /// How often the database was changed, and the copy, with what it held.
+    changes: u64,
+    copy: Option<(Copy, Model, u64)>,
+}
+
+fn defs() -> Vec<Def> {
+    let mut defs: Vec<Def> = SHELVES.iter().map(|value| shelf(value)).collect();
+    defs.push(def("Note"));
+    defs
+}
+
+/// A document of the first shelf whose data tells one write from another.
+fn numbered(id: &str, write: u64) -> BTreeMap<String, Value> {
+    let mut map = note(id, SHELVES[0]);
+    map.insert("size".into(), Value::from(write as i64));
+    map
+}
+
+fn epoch(engine: &Engine) -> Epoch {
+    ask(engine, Vec::new()).epoch
+}
+
+/// What an answer promises: nothing that it does not hold will be told below what the session reaches by it.
+fn note_answer(lives: &mut BTreeMap<Epoch, Life>, reply: Option<&SyncReply>) {
+    if let Some(reply) = reply {
+        let life = lives.entry(reply.epoch.clone()).or_default();
+        life.reached = life.reached.max(reply.now.saturating_sub(reply.delta));
+    }
+}
+
+impl Story {
+    fn new() -> Self {
+        let cluster = cluster();
+        let all = defs();
+        // One that follows everything, one a shelf alone, one the class alone.
+        let devices = vec![Device::new(&all), Device::new(&all[..1]), Device::new(&all[3..])];
+        let (model, lives) = (Model::new(), BTreeMap::new());
+        let mut story = Story { cluster, devices, model, writes: 0, lives, changes: 0, copy: None };
+        story.put(0, "first", 0, None);
+        story
+    }
+
+    /// A write, and the answer that a device is given while it is open.
+    fn put(&mut self, at: usize, id: &str, shelf: u8, meanwhile: Option<(usize, usize)>) {
+        self.writes += 1;
+        let mut map = numbered(id, self.writes);
+        map.insert("shelf".into(), SHELVES[usize::from(shelf)].into());
+        let Story { cluster, devices, lives, .. } = self;
+        let mut meanwhile = meanwhile;
+        let written = cluster.engines[at].write("o", |w| {
+            let outcome = w.put("Note", map.clone())?;
+            // Not again where the write starts again.
+            if let Some((device, asks)) = meanwhile.take() {
+                note_answer(lives, devices[device].ask(&cluster.engines[asks]).as_ref());
+                cluster.pass(400);
+            }
+            Ok(outcome)
+        });
+        self.check_version(id, written.unwrap().v.unwrap());
+        self.model.insert(id.to_owned(), (shelf, self.writes));
+    }
+
+    fn delete(&mut self, at: usize, id: &str) {
+        let deleted = delete(&self.cluster.engines[at], id);
+        assert_eq!(deleted.is_ok(), self.model.remove(id).is_some(), "{id} is where it was put");
+        if let Ok(v) = deleted {
+            self.check_version(id, v.unwrap());
+        }
+    }
+
+    /// R4 at each commit, seen from outside.
+    fn check_version(&mut self, id: &str, v: u64) {
+        self.changes += 1;
+        let epoch = epoch(&self.cluster.engines[0]);
+        let life = self.lives.entry(epoch).or_default();
+        let before = life.versions.insert(id.to_owned(), v);
+        assert!(before.is_none_or(|before| before < v), "{id}: {v} after {before:?} in one epoch");
+        assert!(v >= life.reached, "{id}: {v} commits below {}, which a session has reached", life.reached);
+    }
+
+    fn restore(&mut self, way: Way) {
+        let Some((copy, model, changes)) = self.copy.clone() else { return };
+        let before = epoch(&self.cluster.engines[0]);
+        let is_behind = changes != self.changes;
+        self.cluster.restore(&copy, way);
+        self.model = model;
+        let after = epoch(&self.cluster.engines[0]);
+        // Put back under its mark before anything else was written, there may be nothing to make good.
+        let may_go_on = matches!(way, Way::UnderItsMark) && !is_behind;
+        assert!(after > before || may_go_on && after == before, "{way:?}: {after:?} after {before:?}");
+        for engine in &self.cluster.engines {
+            assert_eq!(epoch(engine), after, "every instance lives in one epoch");
+        }
+    }
+
+    fn play(&mut self, step: Step) {
+        match step {
+            Step::Put { at, id, shelf } => self.put(at, &id.to_string(), shelf, None),
+            Step::Late { at, id, shelf, device, asks } => {
+                self.put(at, &id.to_string(), shelf, Some((device, asks)));
+            }
+            Step::Delete { at, id } => self.delete(at, &id.to_string()),
+            Step::Ask { device, at } => {
+                let reply = self.devices[device].ask(&self.cluster.engines[at]);
+                note_answer(&mut self.lives, reply.as_ref());
+            }
+            Step::Hear { device, again } => self.devices[device].hear(again),
+            Step::GiveUp { device } => self.devices[device].give_up(),
+            Step::Hint { device } => self.devices[device].hint(),
+            Step::Pass { ms } => {
+                self.cluster.pass(ms);
+                self.devices.iter_mut().for_each(|device| device.pass(ms));
+            }
+            Step::SetBack { at, ms } => {
+                let clock = &self.cluster.clocks[at];
+                clock.set(clock.now_ms() - ms);
+            }
+            Step::PutRight => self.cluster.put_right(),
+            Step::Restart { at } => self.cluster.restart(at),
+            Step::Copy => self.copy = Some((self.cluster.copy(), self.model.clone(), self.changes)),
+            Step::Restore { way } => self.restore(way),
+            Step::Renew => {
+                self.cluster.renew();
+                self.changes += 1;
+            }
+        }
+    }
+
+    /// R9: writing has stopped, every answer arrives.
+    fn check_end(&mut self) {
+        for at in 0..3 {
+            let engine = &self.cluster.engines[at];
+            let mut fresh = Device::new(&defs());
+            fresh.catch_up(engine);
+            for def in defs() {
+                assert_eq!(numbers(&fresh.shown(&def)), wanted(&self.model, &def), "no write is lost: {def}");
+            }
+            for (number, device) in self.devices.iter_mut().enumerate() {
+                device.catch_up(engine);
+                assert_eq!(device.epoch(), fresh.epoch());
+                for def in device.defs() {
+                    assert!(device.is_ready(&def));
+                    // Versions and data, not the members alone.
+                    assert_eq!(device.shown(&def), fresh.shown(&def), "R9: device {number}, {def}");
+                }
+            }
+        }
+    }
+}
+
+fn numbers(shown: &Shown) -> BTreeMap<String, u64> {
+    shown.iter().map(|(id, (_, number))| (id.clone(), *number)).collect()
+}
+
+fn wanted(model: &Model, of: &Def) -> BTreeMap<String, u64> {
+    let is_in = |held: u8| *of == def("Note") || *of == shelf(SHELVES[usize::from(held)]);
+    let members = model.iter().filter(|(_, (held, _))| is_in(*held));
+    members.map(|(id, (_, number))| (id.clone(), *number)).collect()
+}
+
+fn run(steps: &[Step]) {
+    let mut story = Story::new();
+    for step in steps {
+        story.play(*step);
+    }
+    story.check_end();
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn r8_three_instances_end_with_one_state_whatever_was_put_back(
+        steps in prop::collection::vec(step(), 1..80)
+    ) {
+        run(&steps);
+    }
+}
+
+#[test]
+fn r8_a_write_below_the_highest_version_is_missed_too() {
+    let mut cluster = cluster();
+    // The third clock is ahead by the whole skew: the highest version stays its own.
+    let highest = put(&cluster.engines[2], note("a", "one")).unwrap().unwrap();
+    let copy = cluster.copy();
+    let before = epoch(&cluster.engines[0]);
+    assert!(put(&cluster.engines[0], note("b", "one")).unwrap().unwrap() < highest);
+    cluster.restore(&copy, Way::UnderItsMark);
+    assert!(epoch(&cluster.engines[0]) > before);
+}
+
+#[test]
+fn r8_a_now_told_since_the_copy_is_missed_too() {
+    let mut cluster = cluster();
+    put(&cluster.engines[0], numbered("a", 1)).unwrap();
+    let copy = cluster.copy();
+    cluster.pass(DAY);
+    let mut device = Device::new(&defs());
+    device.catch_up(&cluster.engines[0]);
+    // Nothing was written; the clocks lose that day, and the database does not know of it any more.
+    cluster.clocks.iter().for_each(|clock| clock.set(NOON));
+    cluster.restore(&copy, Way::UnderItsMark);
+    for id in ["a", "b"] {
+        put(&cluster.engines[1], numbered(id, 2)).unwrap();
+    }
+    device.catch_up(&cluster.engines[2]);
+    assert_eq!(device.shown(&def("Note")).len(), 2);
+}
+
+#[test]
+fn r8_the_new_life_is_later_than_the_one_lost() {
+    let mut cluster = cluster();
+    put(&cluster.engines[0], note("a", "one")).unwrap();
+    let copy = cluster.copy();
+    cluster.pass(DAY);
+    cluster.renew();
+    let lost = epoch(&cluster.engines[0]);
+    // Two ways back to where only the mark knows of that life, by clocks that are behind it.
+    cluster.clocks.iter().for_each(|clock| clock.set(NOON));
+    cluster.restore(&copy, Way::UnderItsMark);
+    assert!(epoch(&cluster.engines[0]) > lost);
+    let lost = epoch(&cluster.engines[0]);
+    cluster.restore(&copy, Way::UnderItsMark);
+    let renewed = renew_epoch_of(&Engine::database_in(cluster.folder()), NOON).unwrap();
+    assert!(renewed > lost);
+}

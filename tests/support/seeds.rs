@@ -1,0 +1,39 @@
+//! One convention for all that is random (docs/testing.md): `ESCALE_SEED` plays one seed again, `ESCALE_CASES` more
+//! or fewer of them. What fails has printed the line to play it again with.
+
+use std::hash::{BuildHasher, RandomState};
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// `ESCALE_SEED`, where it is given.
+pub fn given() -> Option<u64> {
+    number("ESCALE_SEED")
+}
+
+/// `ESCALE_CASES`, or the usual number.
+pub fn cases(usual: u32) -> u32 {
+    number("ESCALE_CASES").map_or(usual, |cases| u32::try_from(cases).expect("ESCALE_CASES is too large"))
+}
+
+/// The seed that proptest begins at: the one given, or another one each time.
+pub fn start() -> u64 {
+    // Short, since people type it.
+    given().unwrap_or_else(|| RandomState::new().hash_one("a seed") & 0xffff_ffff)
+}
+
+/// What a property of proptest runs by. The seed is printed: the test's output shows it where a case fails.
+pub fn config(usual: u32) -> Config {
+    let seed = start();
+    eprintln!("ESCALE_SEED={seed}");
+    Config {
+        cases: cases(usual),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
