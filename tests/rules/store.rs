@@ -208,7 +208,7 @@ fn a_class_that_is_gone_takes_its_documents_from_the_device() {
 }
 
 #[test]
-fn r11_the_stores_name_is_kept() {
+fn a_store_keeps_its_name_across_openings() {
     let device = MemoryDevice::new();
     let first = open_as(&device, 1, ONE, true, 1).expect("made").rest.session().to_owned();
     assert_eq!(first.len(), 22);

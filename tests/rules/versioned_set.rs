@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::session::{Upgrade, VersionedSet};
 use proptest::prelude::*;
 
-use crate::support::history::cases;
+use crate::support::seeds::config;
 
 type Set = VersionedSet<u8, u64>;
 
@@ -35,10 +35,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() }
-}
-
 /// A reference makes its own changes: an upgrade that tells one.
 fn change(set: &mut Set, row: Option<(u8, u64)>, left: Option<(u8, u64)>, v: u64) {
     let upgrade = Upgrade {
@@ -63,7 +59,7 @@ struct Naive {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(400))]
 
     #[test]
     fn r6_copies_and_chains_of_copies_equal_a_state_of_the_reference(

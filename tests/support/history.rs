@@ -1,25 +1,16 @@
 //! Running histories: many seeds, then proptest's own, a failing one reduced to the actions that matter.
 //!
-//! `ESCALE_SEED=17 cargo test r9` plays one seed again; `ESCALE_CASES=5000` plays more of them.
+//! `ESCALE_SEED=17 cargo test --test rules r9` plays one seed again; `ESCALE_CASES=5000` plays more of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use escale::crypto::{Random, SeededRandom};
 use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner};
 
 use super::plan::{Action, Plan};
+use super::seeds;
 use super::world::World;
-
-/// How many cases a property runs: `ESCALE_CASES`, or its own number.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("ESCALE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
-fn seed() -> Option<u64> {
-    let text = std::env::var("ESCALE_SEED").ok()?;
-    Some(text.parse().expect("ESCALE_SEED is a number"))
-}
 
 /// Why a history failed: the broken promise, and all that happened.
 struct Failure {
@@ -67,7 +58,8 @@ fn reduce(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> Vec<Action> {
     actions
 }
 
-fn report(plan: &Plan, seed: u64, actions: Vec<Action>) -> String {
+/// What failed: the log, the broken promise, what `ESCALE_SEED` must be to play it again, and the history reduced.
+fn report(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let actions = reduce(plan, seed, actions);
@@ -76,7 +68,7 @@ fn report(plan: &Plan, seed: u64, actions: Vec<Action>) -> String {
     let Some(failure) = failure else { return "not the same twice".into() };
     let list: Vec<String> = actions.iter().map(|action| format!("    Action::{action:?},")).collect();
     format!(
-        "{}\n\n{}\n\nplan {}, ESCALE_SEED={seed}, reduced to\nreplay(&PLAN, {seed}, &[\n{}\n]);\n",
+        "{}\n\n{}\n\nplan {}, ESCALE_SEED={escale_seed}, reduced to\nreplay(&PLAN, {seed}, &[\n{}\n]);\n",
         failure.log.join("\n"),
         failure.message,
         plan.name,
@@ -84,26 +76,24 @@ fn report(plan: &Plan, seed: u64, actions: Vec<Action>) -> String {
     )
 }
 
-/// Plays the histories of a plan: `usual` seeds, and a quarter as many of proptest's.
+/// Plays the histories of a plan: `usual` seeds, always the same, and a quarter as many of proptest's, which begins at
+/// another seed each time. `ESCALE_SEED` plays that seed's history, and those that proptest makes from there.
 pub fn property(plan: &Plan, usual: u32) {
-    let seeds: Vec<u64> = match seed() {
-        Some(seed) => vec![seed],
-        None => (0..u64::from(cases(usual))).collect(),
+    let seeds = match seeds::given() {
+        Some(seed) => seed..seed.saturating_add(1),
+        None => 0..u64::from(seeds::cases(usual)),
     };
-    for &seed in &seeds {
+    for seed in seeds {
         let actions = actions(plan, seed);
         if run(plan, seed, &actions).is_err() {
-            panic!("{}", report(plan, seed, actions));
+            panic!("{}", report(plan, seed, seed, actions));
         }
     }
-    if seeds.len() == 1 {
-        return;
-    }
-    let persistence = FileFailurePersistence::Direct("tests/regressions.txt");
+    let start = seeds::start();
     let config = Config {
-        cases: cases(usual).div_ceil(4),
-        failure_persistence: Some(Box::new(persistence)),
-        source_file: None,
+        cases: seeds::cases(usual).div_ceil(4),
+        rng_seed: RngSeed::Fixed(start),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions(plan)))),
         max_shrink_iters: 2_000,
         ..Config::default()
     };
@@ -119,9 +109,19 @@ pub fn property(plan: &Plan, usual: u32) {
     match result {
         Ok(()) => {}
         // The shortest history that fails, told as the others are: its log, and the lines that replay it.
-        Err(TestError::Fail(_, (seed, actions))) => panic!("{}", report(plan, seed, actions)),
-        Err(error) => panic!("plan {}: {error}", plan.name),
+        Err(TestError::Fail(_, (seed, actions))) => {
+            panic!("{}", report(plan, start, seed, actions))
+        }
+        Err(error) => panic!("plan {}, ESCALE_SEED={start}: {error}", plan.name),
     }
+}
+
+/// The file of what proptest found against a plan, which it plays first: one for each, since a seed makes another
+/// history under another plan.
+fn regressions(plan: &Plan) -> &'static str {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions");
+    // As long as the process lives, and once for each plan.
+    Box::leak(format!("{folder}/{}.txt", plan.name).into_boxed_str())
 }
 
 /// Plays one history: a failure that was found once, kept by name.

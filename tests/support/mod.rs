@@ -4,6 +4,7 @@
 pub mod history;
 pub mod plan;
 pub mod schema;
+pub mod seeds;
 pub mod server;
 pub mod world;
 

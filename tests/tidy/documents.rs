@@ -126,7 +126,9 @@ fn links(line: &str) -> Vec<&str> {
 
 /// Made by the build, and not there before it.
 fn is_generated(path: &str) -> bool {
-    path.starts_with("js/dist") || path.starts_with("www/dist") || path.starts_with("data/run")
+    ["js/dist", "www/dist", "data/run", "tests/proptest-regressions"]
+        .iter()
+        .any(|made| path.starts_with(made))
 }
 
 fn has_heading(path: &str, anchor: &str) -> bool {

@@ -9,6 +9,7 @@ mod documents;
 mod files;
 mod layers;
 mod modules;
+mod rules;
 mod text;
 
 /// Fails with a line for each finding, and what to do about them.

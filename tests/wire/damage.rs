@@ -7,7 +7,8 @@ use escale::rest::decoders::{StateRecord, decode_page};
 use proptest::prelude::*;
 
 use crate::messages::FORMATS;
-use crate::strategies::{config, frame, live, reply, request};
+use crate::seeds::config;
+use crate::strategies::{frame, live, reply, request};
 
 const MAX: usize = 1 << 20;
 

@@ -7,5 +7,7 @@ mod damage;
 mod fixtures;
 mod hash;
 mod messages;
+#[path = "../support/seeds.rs"]
+mod seeds;
 mod strategies;
 mod values;

@@ -5,7 +5,8 @@ use escale::codec::{Fault, Format, LiveRequest, ServerFrame, Sub, SyncReply, Syn
 use escale::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX};
 use proptest::prelude::*;
 
-use crate::strategies::{config, frame, live, reply, request};
+use crate::seeds::config;
+use crate::strategies::{frame, live, reply, request};
 
 pub const FORMATS: [Format; 2] = [Format::Msgpack, Format::Json];
 const MAX: usize = 1 << 20;

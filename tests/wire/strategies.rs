@@ -11,12 +11,6 @@ use escale::model::{Def, Epoch, Name, Number, Pk, Value};
 use escale::{Code, Kind};
 use proptest::prelude::*;
 
-/// `ESCALE_CASES`, or the usual number.
-pub fn config(usual: u32) -> ProptestConfig {
-    let cases = std::env::var("ESCALE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 fn number() -> impl Strategy<Value = Number> {
     prop_oneof![
         any::<i64>().prop_map(Number::from_i64),

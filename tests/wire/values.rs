@@ -6,7 +6,8 @@ use escale::model::{Name, Number, Value};
 use proptest::prelude::*;
 
 use crate::messages::FORMATS;
-use crate::strategies::{config, map, value};
+use crate::seeds::config;
+use crate::strategies::{map, value};
 
 const MAX: usize = 1 << 20;
 
