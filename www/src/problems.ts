@@ -32,7 +32,7 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
   },
   store_in_use: {
     title: "Another tab is using this store",
-    text: "One tab owns the store at a time. Close or lock the other tab, then open again.",
+    text: "One tab owns the store at a time. Close or lock the other tab, then try again.",
     remedies: ["retry", "open-incognito"],
   },
   insecure_context: {

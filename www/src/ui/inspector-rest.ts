@@ -95,6 +95,7 @@ function inClear({ name, version, section, summary, ...others }: Package): strin
   return JSON.stringify({ name, version, section, summary, ...others }, null, 2);
 }
 
+/** Short enough for a phone's list, long enough to tell records apart. */
 function shorten(key: string): string {
-  return key.length > 16 ? `${key.slice(0, 16)}..` : key;
+  return key.length > 8 ? `${key.slice(0, 8)}..` : key;
 }

@@ -14,7 +14,7 @@ import { Inspector } from "./inspector";
 import { PackagesPanel } from "./packages-panel";
 import { SessionBar } from "./session-bar";
 import { StatusBar } from "./status-bar";
-import { toast } from "./toast";
+import { clearToast, toast } from "./toast";
 
 /** How the session ended. */
 export type Ending = "locked" | "wiped" | "closed";
@@ -132,6 +132,8 @@ export class MainScreen {
   /** On a phone: shows one panel over the list, or the list alone. */
   private sheet(sheet: Sheet | undefined): void {
     this.closeDetail(false);
+    // A message would lie over the sheet's buttons.
+    clearToast();
     const before = this.open;
     this.open = sheet;
     this.follow.element.classList.toggle("open", sheet === "follow");

@@ -110,7 +110,8 @@ export class StatusBar {
     try {
       const { memory } = await this.session.inspect({ limit: 0 });
       const last = memory.collections.reduce((latest, { v }) => Math.max(latest, v), 0);
-      setText(this.synced, last > 0 ? `Last sync ${moment(last)}` : "Never synced");
+      const never = memory.collections.length > 0 ? "Never synced" : "";
+      setText(this.synced, last > 0 ? `Last sync ${moment(last)}` : never);
     } catch {
       // The session closed meanwhile, and this bar with it.
     }
