@@ -1,10 +1,11 @@
 /** The page: one screen at a time, and the one session that is open. */
 
+import { adapterOf } from "./adapter";
 import { fill } from "./dom";
 import { Library } from "./library";
 import { problemOf } from "./problems";
 import { serverAddress } from "./server-address";
-import { eraseStore, openSession, warmUp, type Mode, type Session } from "./session";
+import { eraseStore, openSession, warmUp, type Session } from "./session";
 import { forgetShell, keepShell } from "./shell";
 import { confirmDialog } from "./ui/dialogs";
 import { MainScreen, type Ending } from "./ui/main-screen";
@@ -25,7 +26,7 @@ const NOTICES: Record<Ending, string> = {
 };
 
 /** What the visitor chose last, for the next opening; forgotten with the page. */
-const last: { mode: Mode; server: string } = { mode: "synced", server: serverAddress(location) };
+const last: Pick<Opening, "mode" | "server"> = { mode: "synced", server: adapterOf(window) ?? serverAddress(location) };
 
 const root = document.querySelector("#app");
 if (root) showOpen();

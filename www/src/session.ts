@@ -1,9 +1,9 @@
 /** Opening the session, and erasing what it leaves: the one place that says of what, and how. */
 
-import { init, open, wipe, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { init, open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
 import { schema } from "./schema";
 
-export type { Mode, StatusValue };
+export type { Adapter, Mode, StatusValue };
 
 /** A session on the demonstration's data. */
 export type Session = EscaleSession<(typeof schema)["classes"]>;
@@ -19,7 +19,7 @@ export function warmUp(): void {
 /** Opens a session; it never waits for the network. */
 export function openSession(options: {
   mode: Mode;
-  server: string;
+  server: string | Adapter;
   passphrase: string;
   token: string | undefined;
 }): Promise<Session> {

@@ -4,7 +4,7 @@ import { fill, h, setText, show } from "../dom";
 import { icon, logo, type IconName } from "../icons";
 import { problemOf, REMEDY_LABEL, type Remedy } from "../problems";
 import { isEndpoint } from "../server-address";
-import type { Mode } from "../session";
+import type { Adapter, Mode } from "../session";
 import { TOTAL } from "../topics";
 import { count } from "../format";
 
@@ -12,13 +12,15 @@ import { count } from "../format";
 export interface Opening {
   passphrase: string;
   mode: Mode;
-  server: string;
+  /** An address, or the page's adapter object. */
+  server: string | Adapter;
   token: string | undefined;
 }
 
 /** What the screen needs from the page. */
 export interface OpenScreenOptions {
-  server: string;
+  /** The address to propose, or the adapter object in its place. */
+  server: string | Adapter;
   mode: Mode;
   /** Said above the form: why the visitor is here again. */
   notice?: string | undefined;
@@ -98,7 +100,8 @@ class OpenForm {
       "aria-describedby": "passphrase-hint",
       on: { input: () => show(this.error, false) },
     });
-    this.server = h("input", { id: "server", type: "url", value: options.server, spellcheck: "false", testid: "server" });
+    this.server = h("input", { id: "server", type: "url", spellcheck: "false", testid: "server" });
+    if (typeof options.server === "string") this.server.value = options.server;
     this.token = h("input", { id: "token", type: "password", autocomplete: "off", placeholder: "None", testid: "token" });
     this.deriving = h(
       "div",
@@ -186,6 +189,9 @@ class OpenForm {
   }
 
   private advanced(): HTMLElement {
+    if (this.adapter) {
+      return h("p", { class: "hint", testid: "adapter" }, "The server is an adapter object of this page, ", h("code", {}, "window.escaleAdapter"), ".");
+    }
     return h(
       "details",
       { class: "advanced" },
@@ -199,6 +205,10 @@ class OpenForm {
     );
   }
 
+  private get adapter(): Adapter | undefined {
+    return typeof this.options.server === "string" ? undefined : this.options.server;
+  }
+
   private get mode(): Mode {
     for (const [mode, radio] of this.modes) if (radio.checked) return mode;
     return "synced";
@@ -207,7 +217,7 @@ class OpenForm {
   private async run(): Promise<void> {
     if (this.busy) return;
     if (this.passphrase.value === "") return this.invalid("Type a passphrase, or use the suggested one.", this.passphrase);
-    if (!isEndpoint(this.server.value)) {
+    if (!this.adapter && !isEndpoint(this.server.value)) {
       return this.invalid("The server's address must begin with http:// or https://.", this.server);
     }
     this.setBusy(true);
@@ -215,7 +225,7 @@ class OpenForm {
       await this.options.open({
         passphrase: this.passphrase.value,
         mode: this.mode,
-        server: this.server.value,
+        server: this.adapter ?? this.server.value,
         token: this.token.value === "" ? undefined : this.token.value,
       });
     } catch (error) {

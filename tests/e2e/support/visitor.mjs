@@ -1,0 +1,155 @@
+// A visitor of the demonstration: what one does with a mouse or a finger, and what one sees.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+
+import { openBrowser } from "./browser.mjs";
+import { ROOT } from "./paths.mjs";
+import { startListening, stopProcess } from "./process.mjs";
+
+export const PASSPHRASE = "a visitor's passphrase";
+const TITLE = "Escale demonstration";
+
+export const SCREENS = {
+  "a desk": { viewport: { width: 1280, height: 800 } },
+  "a phone": { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 3 },
+};
+
+/** Serves the built page by a process of its own. */
+export async function serveDemonstration(t) {
+  const { child, port } = await startListening(process.execPath, [join(ROOT, "scripts/serve-www.mjs"), join(ROOT, "www/dist"), "0"]);
+  const stop = () => stopProcess(child, "SIGKILL");
+  t.after(stop);
+  const origin = `http://localhost:${port}`;
+  const of = (server) => `${origin}/${server ? `?server=${encodeURIComponent(server)}` : ""}`;
+  return { origin, of, stop };
+}
+
+/** One page of the demonstration, in a browser of its own. */
+export class Visitor {
+  /** What went wrong in the page. */
+  errors = [];
+  /** Every address that was asked for, sockets included. */
+  addresses = [];
+
+  constructor(browser, page, address) {
+    Object.assign(this, { browser, page, address });
+    page.on("pageerror", (error) => this.errors.push(error.message));
+    browser.context.on("request", (request) => this.addresses.push(request.url()));
+    page.on("websocket", (socket) => this.addresses.push(socket.url()));
+  }
+
+  /** Goes to the page; `prepare` is given the context before. */
+  static async at(t, address, screen = SCREENS["a desk"], prepare = () => {}) {
+    const browser = await openBrowser(t, screen);
+    await prepare(browser.context);
+    const visitor = new Visitor(browser, await browser.context.newPage(), address);
+    await visitor.page.goto(address);
+    return visitor;
+  }
+
+  /** Another tab of the same browser. */
+  async another() {
+    const visitor = new Visitor(this.browser, await this.browser.context.newPage(), this.address);
+    await visitor.page.goto(this.address);
+    return visitor;
+  }
+
+  on(id) {
+    return this.page.locator(`[data-testid="${id}"]`);
+  }
+
+  async open(mode, passphrase = PASSPHRASE) {
+    await this.on("passphrase").fill(passphrase);
+    await this.on(`mode-${mode}`).click();
+    await this.on("open").click();
+  }
+
+  /** Opens for the first time, and sees it said that the page itself now rests here. */
+  async openFirst(mode, passphrase) {
+    await this.open(mode, passphrase);
+    await this.on("toast").filter({ hasText: "opens with no network" }).waitFor();
+  }
+
+  /** Chooses what to follow; a phone shows the choice as a sheet. */
+  async choose(...ids) {
+    await this.on("status-phase").waitFor();
+    const tab = this.on("tab-follow");
+    const isPhone = await tab.isVisible();
+    if (isPhone) await tab.click();
+    for (const id of ids) await this.on(`follow-${id}`).click();
+    await this.look("the choice of what to follow");
+    if (isPhone) await this.on("follow-close").click();
+  }
+
+  /** One of the session's actions; a phone shows them as a sheet. */
+  async act(id) {
+    const tab = this.on("tab-session");
+    if (await tab.isVisible()) {
+      await tab.click();
+      await this.look("the session's actions");
+    }
+    await this.on(id).click();
+  }
+
+  /** Sees the status say a word. */
+  async sees(word) {
+    await this.on("status-phase").filter({ hasText: word }).waitFor();
+    await this.page.locator(`html[data-phase="${word.toLowerCase()}"]`).waitFor();
+  }
+
+  /** Sees the list count that many packages. */
+  seesListed(count) {
+    return this.page.locator(`[data-testid="list"][data-count="${count}"]`).waitFor();
+  }
+
+  /** Sees what is followed count that many packages, loaded whole. */
+  seesFollowed(id, count) {
+    return this.page.locator(`[data-testid="view-${id}"][data-count="${count}"][data-ready="true"]`).waitFor();
+  }
+
+  /** Scrolls the list from its first row to its last, and reads each: `[name, summary]`. */
+  listed() {
+    return this.page.evaluate(async () => {
+      const list = document.querySelector('[data-testid="list"]');
+      // A frame hears of the scrolling and draws, the next one has it drawn.
+      const drawn = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+      const rows = [];
+      for (let top = 0, end = false; !end; top += list.clientHeight) {
+        list.scrollTop = top;
+        end = top + list.clientHeight >= list.scrollHeight;
+        await drawn();
+        for (const row of list.querySelectorAll('[data-testid="row"]:not([hidden])')) {
+          rows[row.dataset.index] = [row.querySelector(".row-name").textContent, row.querySelector(".row-summary").textContent];
+        }
+      }
+      list.scrollTop = 0;
+      await drawn();
+      return rows;
+    });
+  }
+
+  /** What every screen must keep: it fits, title and address show nothing but what they showed at first. */
+  async look(what) {
+    const { width } = this.page.viewportSize();
+    const seen = await this.page.evaluate(async () => {
+      // What still moves into its place is looked at once it is there; what turns for ever stays where it is.
+      const moving = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity);
+      await Promise.allSettled(moving.map(({ finished }) => finished));
+      // What lies in something that scrolls sideways by itself may be wider.
+      const scrolls = (element) =>
+        element !== null && (/auto|scroll/.test(getComputedStyle(element).overflowX) && element.scrollWidth > element.clientWidth ? true : scrolls(element.parentElement));
+      const outside = [];
+      for (const element of document.querySelectorAll("h1, h2, h3, p, dd, button, input, select, a, label")) {
+        const { left, right, width: wide, height } = element.getBoundingClientRect();
+        const isSeen = wide > 1 && height > 1 && element.checkVisibility({ visibilityProperty: true });
+        if (isSeen && (left < -0.5 || right > innerWidth + 0.5) && !scrolls(element.parentElement)) outside.push(element.outerHTML.slice(0, 120));
+      }
+      const { scrollWidth } = document.documentElement;
+      return { innerWidth, scrollWidth, outside, title: document.title, address: location.href };
+    });
+    assert.equal(seen.innerWidth, width, `${what} makes the screen wider`);
+    assert.ok(seen.scrollWidth <= seen.innerWidth, `${what} is ${seen.scrollWidth} wide on a screen of ${seen.innerWidth}`);
+    assert.deepEqual(seen.outside, [], `${what} shows all of its controls and texts`);
+    assert.deepEqual([seen.title, seen.address], [TITLE, this.address], what);
+  }
+}
