@@ -4,6 +4,7 @@ import { test } from "node:test";
 
 import { openBrowser } from "./support/browser.mjs";
 import { byName, packages, schema } from "./support/packages.mjs";
+import { startProxy } from "./support/proxy.mjs";
 import { packagesServer } from "./support/server.mjs";
 import { startSite } from "./support/site.mjs";
 
@@ -30,6 +31,7 @@ const openAgain = (page, options) =>
 
 test("20,000 documents are subscribed to, opened cold, closed and opened again", { timeout: 180_000 }, async (t) => {
   const server = await packagesServer(t);
+  await server.whenSettled("demo");
   const [site, browser] = [await startSite(t), await openBrowser(t)];
   const options = { org: "demo", schema, server: server.url, passphrase: "correct horse battery staple" };
   let page = await browser.page(site.url);
@@ -65,14 +67,26 @@ test("20,000 documents are subscribed to, opened cold, closed and opened again",
   print("again, in the same page", await openAgain(page, options));
   assert.deepEqual(await page.evaluate(() => window.names), expected);
 
-  // With the server, only what changed: nothing.
+  // With the server, only what changed: nothing. A proxy sees what passes.
+  const proxy = await startProxy(t, server);
   const again = await page.evaluate(async (o) => {
     const t0 = performance.now();
     const session = await window.page.start("main", o);
     await window.page.whenStatus("main", ({ phase }) => phase === "live");
     const t1 = performance.now();
+    const held = (await window.page.loaded("main", "Package", {})).length;
     await session.close();
-    return { "live again": t1 - t0 };
-  }, options);
-  print("in step with the server", again);
+    return { held, times: { "live again": t1 - t0 } };
+  }, { ...options, server: proxy.url });
+  const { requests } = proxy;
+  print("in step with the server", { ...again.times, requests: `${requests.length}`, transferred: `${proxy.bytesSince(0)} bytes` });
+  assert.equal(again.held, packages.length);
+  assert.ok(requests.every(({ subs }) => subs.length === 1 && subs[0].length === 2 && subs[0][0] === "Package" && subs[0][1] > 0));
+  // One that the session's end overtook has no reply.
+  const replies = requests.flatMap(({ reply }) => reply ?? []);
+  assert.ok(replies.length > 0);
+  for (const { parts } of replies) {
+    const [{ def, rows = [], left = [], ...others }] = parts;
+    assert.deepEqual([def, rows, left, others], ["Package", [], [], { total: 0 }], "nothing is transferred");
+  }
 });

@@ -114,6 +114,31 @@ function assertNoSecrets(shown) {
   }
 }
 
+const hex = (text, encoding) => Buffer.from(text, encoding).toString("hex");
+
+/** A row in clear, in each form in which a program could leave it: as the search names it, and how it is written. */
+const PLANTED_FORMS = [
+  ["UTF-8", (text) => Buffer.from(text)],
+  ["UTF-16", (text) => Buffer.from(text, "utf16le")],
+  // One character beyond Latin-1, and the engine itself keeps the whole text in UTF-16.
+  ["UTF-16", (text) => `${text}\u2192`],
+  ["base64 of UTF-8", (text) => Buffer.from(text).toString("base64")],
+  ["base64url of UTF-8", (text) => Buffer.from(text).toString("base64url")],
+  ["base64 of UTF-16", (text) => Buffer.from(text, "utf16le").toString("base64")],
+  ["hexadecimal of UTF-8", (text) => hex(text, "utf8")],
+  ["hexadecimal of UTF-8", (text) => hex(text, "utf8").toUpperCase()],
+  ["hexadecimal of UTF-16", (text) => hex(text, "utf16le")],
+];
+
+/** Writes values into the store's table of pages, as an application that forgot to seal them would. */
+const plant = (page, values) =>
+  page.evaluate(async (list) => {
+    const [{ name }] = await indexedDB.databases();
+    await window.page.alter(name, "p", (store) => {
+      list.forEach(({ bytes, value }, i) => store.put(bytes ? Uint8Array.from(bytes) : value, `planted-${i}`));
+    });
+  }, values);
+
 test("after a full encrypted run the profile holds no plaintext, and the search would find some", { timeout: 120_000 }, async (t) => {
   const { server, site } = await setUp(t);
   const browser = await openBrowser(t);
@@ -154,17 +179,21 @@ test("after a full encrypted run the profile holds no plaintext, and the search 
   await browser.open();
   page = await browser.page(site.url);
   const planted = receipts.slice(50, 60);
-  await page.evaluate(async (documents) => {
-    const [{ name }] = await indexedDB.databases();
-    await window.page.alter(name, "p", (store) => {
-      documents.forEach((document, i) => store.put(document, `planted-${i}`));
-    });
-  }, planted);
+  // Each form has a row of its own, whose number no other row of them bears.
+  const formed = PLANTED_FORMS.map(([form, write], i) => ({ form, row: receipts[60 + i], written: write(JSON.stringify(receipts[60 + i])) }));
+  const values = formed.map(({ written }) => (typeof written === "string" ? { value: written } : { bytes: [...written] }));
+  await plant(page, [...planted.map((value) => ({ value })), ...values]);
   await browser.close();
   const clear = await search(browser.profile, needles);
   const found = new Set(clear.hits.map(({ text }) => text));
   const missed = new Needles(textsOf(planted)).texts.filter((text) => !found.has(text));
   assert.deepEqual(missed, [], "every planted text is found");
+  const foundAs = new Set(clear.hits.map(({ text, form }) => `${form.split(",")[0]}: ${text}`));
+  for (const { form, row } of formed) {
+    const { texts } = new Needles(textsOf(row));
+    assert.ok(texts.includes(row.bemerkungstext));
+    assert.deepEqual(texts.filter((text) => !foundAs.has(`${form}: ${text}`)), [], `every text planted in ${form} is found`);
+  }
 });
 
 test("after an incognito run there is no database, no storage and no plaintext", { timeout: 120_000 }, async (t) => {

@@ -58,6 +58,19 @@ export class ServerProcess {
     return stdout.trim();
   }
 
+  /** Resolves once all that was written lies further back than DELTA: no pull brings it twice from then on. */
+  async whenSettled(org) {
+    const written = Date.now();
+    const request = { method: "POST", headers: { "content-type": "application/json" } };
+    const body = JSON.stringify({ p: 1, session: "settled", ops: [], subs: [] });
+    let reply;
+    do {
+      const response = await fetch(`${this.url}/${org}/sync`, { ...request, body });
+      if (!response.ok) throw new Error(`the server answers ${response.status}: ${await response.text()}`);
+      reply = await response.json();
+    } while (reply.now - reply.delta <= written);
+  }
+
   /** Copies the data of a server that may serve meanwhile; gives the copy's folder. */
   async copyData() {
     const copy = join(this.folder, `copy-${this.#copies++}`);
