@@ -1,6 +1,7 @@
 //! Lengths that lie: a message of a few bytes that claims gigabytes must not be believed. Every allocation of this
 //! test's own process is counted.
 
+#![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)]
 #![allow(unsafe_code)] // a counting allocator cannot be written otherwise
 

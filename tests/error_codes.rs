@@ -1,6 +1,8 @@
 //! The codes of TypeScript are those of the core: `js/src/error-codes.ts` is read as text, and each name, kind and
 //! cure in it is compared with the table of `src/error.rs`.
 
+#![cfg(not(target_family = "wasm"))] // needs a machine
+
 use std::collections::BTreeSet;
 
 use escale::Code;

@@ -1,5 +1,6 @@
 //! The rules R1 to R9 and R13 to R15 of the design, each by its name.
 
+#![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test says what it must, at whatever length
 
 #[path = "../support/mod.rs"]

@@ -1,5 +1,6 @@
 //! The wire: messages in both formats, their bounds, and bytes that are none.
 
+#![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test says what it must, at whatever length
 
 mod bounds;
