@@ -105,6 +105,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     const visitor = await Visitor.at(t, site.of(proxy.url), options);
     await visitor.look("the first screen");
     await visitor.openFirst("synced");
+    await visitor.on("status-phase").filter({ hasText: "Ready" }).waitFor();
     await visitor.look("nothing followed");
     await visitor.choose(`section-${SECTION}`, `tag-${TAG}`);
     await seesTheNumbers(visitor);

@@ -24,7 +24,11 @@ export const PHASES: Readonly<Record<string, PhaseText>> = {
   closed: { word: "Closed", sentence: "The session is closed.", icon: "closed" },
 };
 
-/** The words of a phase. */
-export function phaseText(phase: string): PhaseText {
+/** In step with a server that there is nothing to ask of: it may not even be there. */
+const READY: PhaseText = { word: "Ready", sentence: "Nothing is followed, so that the server is not asked.", icon: "live" };
+
+/** The words of a phase, for a session that follows something or does not. */
+export function phaseText(phase: string, following = true): PhaseText {
+  if (phase === "live" && !following) return READY;
   return PHASES[phase] ?? { word: phase, sentence: "", icon: "closed" };
 }

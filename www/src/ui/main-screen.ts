@@ -90,6 +90,7 @@ export class MainScreen {
     });
     library.onTopics(() => {
       this.follow.update();
+      this.status.setFollowing(library.topics().length > 0);
       this.packages.setTopics();
       this.detail.refresh();
     });

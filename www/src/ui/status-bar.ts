@@ -18,6 +18,9 @@ const STORAGE: Readonly<Record<string, string>> = {
 
 const UNREACHED: ReadonlySet<string> = new Set(["offline", "timeout"]);
 
+/** The phases in which the server is out of reach, by mishap or by choice. */
+const AWAY: ReadonlySet<string> = new Set(["offline", "paused", "avion"]);
+
 /** Milliseconds without a change after which the time of the last sync is looked up. */
 const SETTLE_MS = 400;
 /** Milliseconds between two looks while nothing changes. */
@@ -36,7 +39,7 @@ export class StatusBar {
   private readonly synced = h("span", { class: "status-item status-synced", testid: "last-sync" });
   private readonly faults = h("button", { class: "status-faults", type: "button", testid: "faults", hidden: true });
   private status: StatusValue | undefined;
-  private shownPhase = "";
+  private following = true;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly every = setInterval(() => void this.updateSynced(), REFRESH_MS);
 
@@ -60,14 +63,7 @@ export class StatusBar {
   /** Shows a status. */
   update(status: StatusValue): void {
     this.status = status;
-    const { word, sentence, icon: name } = phaseText(status.phase);
-    if (this.shownPhase !== status.phase) {
-      this.shownPhase = status.phase;
-      document.documentElement.dataset.phase = status.phase;
-      this.phase.dataset.phase = status.phase;
-      fill(this.phase, icon(name), h("span", {}, word));
-      setText(this.sentence, sentence);
-    }
+    this.updatePhase(status.phase);
     this.updateProgress(status.progress);
     setText(this.pending, status.pending > 0 ? `${plural(status.pending, "write")} waiting` : "");
     fill(this.storage, icon(status.mode === "incognito" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
@@ -78,10 +74,24 @@ export class StatusBar {
     if (status.phase !== "loading") this.scheduleSynced();
   }
 
+  /** Whether anything is followed: what being in step means depends on it. */
+  setFollowing(following: boolean): void {
+    this.following = following;
+    if (this.status) this.updatePhase(this.status.phase);
+  }
+
   /** Stops what the bar does by itself. */
   stop(): void {
     clearTimeout(this.timer);
     clearInterval(this.every);
+  }
+
+  private updatePhase(phase: string): void {
+    const { word, sentence, icon: name } = phaseText(phase, this.following);
+    document.documentElement.dataset.phase = phase;
+    this.phase.dataset.phase = phase;
+    if (this.phase.textContent !== word) fill(this.phase, icon(name), h("span", {}, word));
+    setText(this.sentence, sentence);
   }
 
   private updateProgress(progress: StatusValue["progress"]): void {
@@ -110,7 +120,8 @@ export class StatusBar {
     try {
       const { memory } = await this.session.inspect({ limit: 0 });
       const last = memory.collections.reduce((latest, { v }) => Math.max(latest, v), 0);
-      const never = memory.collections.length > 0 ? "Never synced" : "";
+      // Where the server is being asked, or there is nothing to ask it, the phase says all there is to say.
+      const never = AWAY.has(this.status?.phase ?? "") && memory.collections.length > 0 ? "Never synced" : "";
       setText(this.synced, last > 0 ? `Last sync ${moment(last)}` : never);
     } catch {
       // The session closed meanwhile, and this bar with it.
