@@ -1,6 +1,7 @@
 //! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher.
 //!
-//! There is no plaintext mode: a record reaches a store only as [`Sealed`], which only this module makes.
+//! There is no plaintext mode. A store takes bytes, and cannot tell; but only `src/rest` fills batches, with what
+//! [`StoreKeys::seal`] gave, and `tests/tidy` fails where anything else does.
 
 mod header;
 mod keys;

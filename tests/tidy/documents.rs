@@ -6,8 +6,12 @@ use super::none;
 /// Folders that a path in backticks can begin with.
 const FOLDERS: [&str; 9] = ["src", "js", "server", "www", "tests", "scripts", "docs", "data", ".ci"];
 
-/// The README's example, as the compiler of TypeScript reads it.
-const EXAMPLE: &str = "tests/js/readme.test-d.ts";
+/// Documents with an example, and the file where the compiler of TypeScript reads it.
+const EXAMPLES: [(&str, &str); 3] = [
+    ("README.md", "tests/js/readme.test-d.ts"),
+    ("js/README.md", "tests/js/readme.test-d.ts"),
+    ("docs/schema.md", "tests/js/schema.test-d.ts"),
+];
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -82,18 +86,18 @@ fn the_changelog_has_the_current_version() {
     assert!(manifest.contains(&format!("\"version\": \"{version}\"")), "package.json has another version");
 }
 
-/// The blocks of TypeScript in the READMEs are the example that `tsc` checks: none can rot.
+/// The blocks of TypeScript in documents are the examples that `tsc` checks: none can rot.
 #[test]
-fn the_readmes_example_is_the_one_that_is_checked() {
-    let source = files::read(EXAMPLE);
-    let (_, example) = source.split_once("// README:\n").expect("the example begins at `// README:`");
-    for path in ["README.md", "js/README.md"] {
+fn the_examples_are_those_that_are_checked() {
+    for (path, source_path) in EXAMPLES {
+        let source = files::read(source_path);
+        let (_, example) = source.split_once("// README:\n").expect("the example begins at `// README:`");
         let text = files::read(path);
         let (_, rest) = text.split_once("```ts\n").unwrap_or_else(|| panic!("{path} has no example"));
         let (block, _) = rest.split_once("```").expect("the block ends");
         let (block, example) = (block.trim(), example.trim());
         let other = example.lines().zip(block.lines()).find(|(a, b)| a != b);
-        assert!(block == example, "{path} and {EXAMPLE} differ from here on: {other:?}");
+        assert!(block == example, "{path} and {source_path} differ from here on: {other:?}");
     }
 }
 

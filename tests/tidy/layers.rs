@@ -37,6 +37,9 @@ const SHARED_WITH_SERVER: [&str; 3] = ["codec", "limits", "model"];
 /// What only the browser's side may name.
 const OF_BROWSERS: [&str; 4] = ["js_sys", "web_sys", "wasm_bindgen", "gloo_net"];
 
+/// How records come into a batch.
+const FILLS_A_BATCH: [&str; 4] = ["puts.push", "puts.extend", "puts.insert", "puts: vec!"];
+
 /// Clocks: the core is given the time.
 const CLOCKS: [&str; 3] = ["std::time", "SystemTime", "Instant::now"];
 
@@ -78,6 +81,26 @@ fn the_core_has_no_browser_and_no_clock_in_it() {
         }
     }
     none("only src/web knows a platform; time and randomness come in as arguments", findings);
+}
+
+/// A store takes any bytes: that they are sealed is seen to here.
+#[test]
+fn only_sealed_records_go_into_a_batch() {
+    let is_test = |file: &File| file.is(&["tests.rs", "conformance.rs"]);
+    let mut findings = Vec::new();
+    let mut filled = 0;
+    for file in files::ending(&[".rs"]).iter().filter(|f| f.path.starts_with("src/") && !is_test(f)) {
+        for (place, line) in file.lines() {
+            if FILLS_A_BATCH.iter().any(|words| line.contains(words)) {
+                filled += 1;
+                if !(file.path.starts_with("src/rest/") && line.contains("sealed")) {
+                    findings.push(format!("{place} {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(filled > 0, "nothing fills a batch: what this looks for has another name");
+    none("seal it in src/rest, and call it so", findings);
 }
 
 #[test]

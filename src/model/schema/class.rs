@@ -50,6 +50,28 @@ pub enum IndexType {
     List,
 }
 
+impl IndexType {
+    /// Every type.
+    pub const ALL: [IndexType; 5] =
+        [IndexType::Hash, IndexType::String, IndexType::Int, IndexType::Float, IndexType::List];
+
+    /// The name that schemas use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            IndexType::Hash => "hash",
+            IndexType::String => "string",
+            IndexType::Int => "int",
+            IndexType::Float => "float",
+            IndexType::List => "list",
+        }
+    }
+
+    /// The type of that name, if there is one.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
 impl Class {
     /// The class's name.
     pub fn name(&self) -> &Name {

@@ -21,6 +21,7 @@ mod parse;
 
 pub use class::{Class, Collection, Index, IndexType};
 pub use columns::{ColumnValue, Columns};
+pub use parse::PROPERTY_TYPES;
 
 use crate::error::{Code, Error, Result, fail};
 use crate::model::{Def, DefKind, Name};

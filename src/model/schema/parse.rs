@@ -78,7 +78,8 @@ fn is_one(n: &u64) -> bool {
     *n == 1
 }
 
-const PROPERTY_TYPES: [&str; 8] =
+/// What `properties` may say of a property, for TypeScript.
+pub const PROPERTY_TYPES: [&str; 8] =
     ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any"];
 
 pub(super) fn schema(text: &str) -> Result<Schema> {
@@ -128,13 +129,9 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
             IndexJson::Short(kind) => IndexLong { kind, property: None, global: false, unique: false },
             IndexJson::Long(long) => long,
         };
-        let kind = match long.kind.as_str() {
-            "hash" => IndexType::Hash,
-            "string" => IndexType::String,
-            "int" => IndexType::Int,
-            "float" => IndexType::Float,
-            "list" => IndexType::List,
-            _ => return wrong(format!("index {index}: type must be hash, string, int, float or list")),
+        let Some(kind) = IndexType::parse(&long.kind) else {
+            let names = IndexType::ALL.map(IndexType::as_str).join(", ");
+            return wrong(format!("index {index}: type must be one of {names}"));
         };
         if long.unique && kind == IndexType::List {
             return wrong(format!("index {index}: a list cannot be unique"));
@@ -177,15 +174,8 @@ pub(super) fn to_json(schema: &Schema) -> String {
 
 fn class_json(class: &Class) -> ClassJson {
     let index = |i: &Index| {
-        let kind = match i.kind {
-            IndexType::Hash => "hash",
-            IndexType::String => "string",
-            IndexType::Int => "int",
-            IndexType::Float => "float",
-            IndexType::List => "list",
-        };
         IndexJson::Long(IndexLong {
-            kind: kind.into(),
+            kind: i.kind.as_str().into(),
             property: (i.property != i.name).then(|| i.property.clone()),
             global: i.global,
             unique: i.unique,
