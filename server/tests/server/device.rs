@@ -115,15 +115,23 @@ impl Device {
     }
 
     /// The network is whole: all that was late arrives, then every def is asked for until nothing is left to ask.
+    /// Then once more, as every five minutes: a load under way began before the last write, and what that changed may
+    /// lie behind its cursor.
     pub fn catch_up(&mut self, engine: &Engine) {
         while !self.answers.is_empty() {
             self.hear(false);
         }
         self.feed(Event::Visible);
-        self.hint();
+        for _ in 0..2 {
+            self.hint();
+            self.finish(engine);
+        }
+        assert_eq!(self.machine.status().phase, Phase::Live, "{:?}", self.machine.status());
+    }
+
+    fn finish(&mut self, engine: &Engine) {
         for _ in 0..1_000 {
             if self.ask(engine).is_none() {
-                assert_eq!(self.machine.status().phase, Phase::Live, "{:?}", self.machine.status());
                 return;
             }
             self.hear(false);
