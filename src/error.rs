@@ -130,6 +130,8 @@ codes! {
     Contention "contention" C "Nothing to do: it is tried again.";
     /// Operations arrived with a gap in their order.
     OrderGap "order_gap" C "Nothing to do: the session sends them again in order.";
+    /// An operation that this one depends on was refused, or is not known.
+    OrderHeld "order_held" C "Nothing to do: it goes on once the refused operation is amended or discarded.";
     /// A known `seq` under another id: the session's store was rolled back.
     SessionReused "session_reused" A "Nothing to do: the session takes a new name.";
     /// A cursor of another answer, or of an earlier life of the server's database.
@@ -160,6 +162,8 @@ codes! {
     RecordDamaged "record_damaged" X "Nothing to do: it is fetched again from the server.";
 
     // The session itself.
+    /// Records that only this device held are gone: operations may be lost.
+    LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; what the server knows is intact.";
     /// The session is closed.
     Closed "closed" A "Open a new session.";
     /// WebAssembly cannot run in this page.

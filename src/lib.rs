@@ -15,6 +15,7 @@
 pub mod codec;
 pub mod crypto;
 mod error;
+pub mod journal;
 pub mod limits;
 pub mod model;
 pub mod rest;

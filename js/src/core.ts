@@ -12,6 +12,19 @@ export interface Host {
   changed(defs: string[], gone: Uint32Array): void;
   /** The status changed; a {@link CoreStatus} as JSON. */
   status(json: string): void;
+  /** News of an operation; {@link OperationNews} as JSON. */
+  operation(json: string): void;
+  /**
+   * Runs the optimistic part of an operation of the application's own, at once. `known` is JSON: the documents that it
+   * may read so far, as {@link KnownDocument}s. Answers JSON, an {@link OptimisticOutcome}; undefined where the
+   * operation has no such part. No method of {@link Core} may be called meanwhile.
+   */
+  optimistic?(name: string, args: string, known: string): string | undefined;
+  /**
+   * Settles a conflict of a class whose policy is `custom`, at once, from documents as JSON (`null` where there is
+   * none). Answers the document as JSON, `"null"` to delete it; undefined lets the server's stay.
+   */
+  settle?(className: string, base: string, mine: string, theirs: string): string | undefined;
   /** The server asks for a token: the first request, or the last token was refused (`refused`). */
   token(refused: boolean): Promise<string | undefined>;
 }
@@ -31,6 +44,60 @@ export interface CoreOptions {
   /** Whether `Host.token` can be asked for one. */
   hasToken: boolean;
   format: "msgpack" | "json";
+  /** The policy of each class that settles its conflicts, as JSON: ask, server, client, merge or custom. */
+  policies: string;
+}
+
+/** What became of an operation. */
+export type OperationNews =
+  | { kind: "saved"; id: string; where: "device" | "memory" }
+  | { kind: "accepted"; id: string; v: number; value?: unknown }
+  /** It was given up: a conflict was settled for the server. */
+  | { kind: "failed"; id: string; error: CoreError }
+  /** The server refused it for good: it is parked. */
+  | { kind: "refused"; id: string; error: CoreError }
+  /** A conflict was settled: another operation stands in its place. */
+  | { kind: "amended"; id: string; by: string };
+
+/** A document that an optimistic part may read. */
+export interface KnownDocument {
+  class: string;
+  key: string[];
+  state: Record<string, unknown> | null;
+}
+
+/** What an optimistic part does, or the documents that it must know first: it is then run again. */
+export interface OptimisticOutcome {
+  changes?: (
+    | { class: string; key: string[]; put: Record<string, unknown> }
+    | { class: string; key: string[]; set: Record<string, unknown>; unset?: string[] }
+    | { class: string; key: string[] }
+  )[];
+  wants?: [className: string, key: string[]][];
+}
+
+/** An operation that is not over. */
+export interface CoreOperation {
+  id: string;
+  name: string;
+  args: Record<string, unknown>;
+  /** Milliseconds since 1970 by the device's clock. */
+  at: number;
+  state: "unsaved" | "saved" | "held" | "accepted" | "refused";
+  error?: CoreError;
+  /** The server's document, of an operation refused for what that has become; `data` is null where it is deleted. */
+  theirs?: { class: string; v: number; data: Record<string, unknown> | null };
+}
+
+/** A past state of a document, or what led to it. */
+export interface PastAction {
+  op: string;
+  type: "create" | "update" | "persist";
+  at: number;
+  /** The version that the server gave; null until it has accepted. */
+  commit: number | null;
+  /** Of `persist`: the whole state; null where it is deleted. */
+  data: Record<string, unknown> | null;
 }
 
 /** A server reached by the application's own means. Messages are plain objects in the protocol's JSON form. */
@@ -97,8 +164,21 @@ export interface Core {
   find(className: string, key: string[]): number;
   /** The ids of the documents of a class that satisfy all the predicates, given as JSON: `[[index, op, value]]`. */
   query(className: string, predicates: string): Promise<Uint32Array>;
-  /** The pending operations of a document (always false until writes exist), and whether it is a tombstone. */
+  /** A document's version, and whether operations on it wait. */
   meta(id: number): { v: number; pending: boolean; deleted: boolean } | undefined;
+  /** Issues an operation, both arguments as JSON; options are `{ touches?: [[class, key]], after?: [id] }`. Gives its
+   * id. Throws before anything is written. */
+  write(name: string, args: string, options: string): string;
+  /** Issues a refused operation again, with other arguments as JSON or the same. Gives the new one's id. */
+  amend(id: string, args: string | undefined): string;
+  discard(id: string): void;
+  /** JSON text of an array of {@link CoreOperation}, in order. */
+  operations(): string;
+  lostByServer(): string[];
+  /** JSON text of an array of {@link PastAction}, the oldest first. */
+  history(className: string, key: string[]): Promise<string>;
+  /** `{ count?, before?, days?, max?, apply? }` as JSON. Gives `{ removed, rowids }` as JSON. */
+  sweep(options: string): Promise<string>;
   setMode(mode: string): Promise<void>;
   changePassphrase(old: string, next: string): Promise<void>;
   /** Forgets the key and everything in memory; the session is closed. */

@@ -1,9 +1,7 @@
 import type { Core, ReadRow } from "./core.js";
-import { raise } from "./errors.js";
-import { migrated } from "./migrate.js";
+import { documentOf, isOlder } from "./migrate.js";
 import type { Schema } from "./schema.js";
-import type { ClassDeclaration, Migration } from "./schema-types.js";
-import { freezeDeep, isMap, needsReviving, reviveMap } from "./values.js";
+import { needsReviving, reviveMap } from "./values.js";
 
 /** Documents read in one crossing: large enough to amortise it, small enough that no call lasts. */
 const READ_MAX = 1_000;
@@ -30,6 +28,8 @@ export class Documents {
   readonly #unreadable = new Set<number>();
   /** Ids that went out of use while a read was in flight; its rows for them must not be kept. */
   readonly #goneInFlight = new Set<number>();
+  /** Ids whose data rests in an older release than what was handed out. */
+  readonly #migrated = new Set<number>();
   #reads = 0;
 
   constructor(core: Pick<Core, "read">, schema: Schema, onError: (error: unknown) => void) {
@@ -60,11 +60,17 @@ export class Documents {
     return this.#ids.get(document);
   }
 
+  /** The document of an id that a migration has brought up; undefined for any other. */
+  migrated(id: number): object | undefined {
+    return this.#migrated.has(id) ? this.#byId.get(id) : undefined;
+  }
+
   /** The core names these versions no more. */
   evict(gone: Uint32Array): void {
     for (const id of gone) {
       this.#byId.delete(id);
       this.#unreadable.delete(id);
+      this.#migrated.delete(id);
       if (this.#reads > 0) this.#goneInFlight.add(id);
     }
   }
@@ -73,6 +79,7 @@ export class Documents {
   clear(): void {
     this.#byId.clear();
     this.#unreadable.clear();
+    this.#migrated.clear();
   }
 
   async #read(className: string, ids: number[], into: Map<number, object>): Promise<boolean> {
@@ -94,12 +101,10 @@ export class Documents {
   }
 
   #make(className: string, [id, , , data]: ReadRow, revive: boolean): object | undefined {
-    const declared = this.#schema.classes[className] as ClassDeclaration;
-    const steps: { readonly [release: number]: Migration } | undefined = this.#schema.migrations[className];
     try {
-      if (!isMap(data)) throw raise("internal", `class ${className}: a document's data is not a map`);
-      const document = freezeDeep(migrated(className, declared, steps, revive ? reviveMap(data) : data));
+      const document = documentOf(this.#schema, className, revive ? reviveMap(data) : data);
       this.#byId.set(id, document);
+      if (isOlder(this.#schema, className, data)) this.#migrated.add(id);
       this.#ids.set(document, id);
       return document;
     } catch (error) {

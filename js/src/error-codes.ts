@@ -32,6 +32,7 @@ export type ErrorCode =
   | "server_error"
   | "contention"
   | "order_gap"
+  | "order_held"
   | "session_reused"
   | "bad_cursor"
   | "forgotten"
@@ -45,6 +46,7 @@ export type ErrorCode =
   | "storage_full"
   | "storage_failed"
   | "record_damaged"
+  | "local_data_lost"
   | "closed"
   | "wasm_forbidden"
   | "wasm_failed"
@@ -55,8 +57,10 @@ export type ErrorCode =
 export const RAISED_HERE = {
   bad_option: { kind: "A", cure: "Correct the option that the message names." },
   bad_schema: { kind: "A", cure: "Correct the schema at the place that the message names." },
+  bad_value: { kind: "A", cure: "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys." },
   bad_key: { kind: "A", cure: "Give each key property as a string; only the last one may hold a slash." },
   unknown_class: { kind: "N", cure: "Declare the class in the schema, or correct its name." },
+  too_deep: { kind: "A", cure: "Flatten the value; the bound stands in docs/protocol.md." },
   unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
   closed: { kind: "A", cure: "Open a new session." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },

@@ -1,6 +1,37 @@
+export type { Batch } from "./batch.js";
 export type { Adapter } from "./core.js";
 export type { ErrorCode, ErrorKind } from "./error-codes.js";
 export { EscaleError } from "./errors.js";
+export type { Journal, SweepOptions, Swept } from "./journal.js";
+export type {
+  Accepted,
+  ArgsOf,
+  ChangesOf,
+  ConflictPolicy,
+  Conflicts,
+  DataOf,
+  Operation,
+  OperationArgs,
+  OperationDeclaration,
+  OperationName,
+  OperationRef,
+  Operations,
+  OrderOptions,
+  PastState,
+  PatchOptions,
+  PendingOperation,
+  Refused,
+  RefusedOperation,
+  RunOptions,
+  Settle,
+  Theirs,
+  Touched,
+  Transaction,
+  VersionRef,
+  Within,
+  WriteOptions,
+} from "./operation-types.js";
+export { defineOperations } from "./operations.js";
 export type { OpenOptions, TokenSource, WipeOptions } from "./options.js";
 export { init, open, wipe } from "./package.js";
 export type { Query } from "./query.js";

@@ -1,7 +1,21 @@
 import { raise } from "./errors.js";
-import { releaseOf } from "./schema.js";
+import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration, Migration } from "./schema-types.js";
-import { isMap, type Raw } from "./values.js";
+import { freezeDeep, isMap, type Raw } from "./values.js";
+
+/** A document as the application sees it, from its data: of the class's release, frozen. */
+export function documentOf(schema: Schema, className: string, data: unknown): Raw {
+  if (!isMap(data)) throw raise("internal", `class ${className}: a document's data is not a map`);
+  const declared = schema.classes[className] as ClassDeclaration;
+  const steps: { readonly [release: number]: Migration } | undefined = schema.migrations[className];
+  return freezeDeep(migrated(className, declared, steps, data));
+}
+
+/** Whether data is of an older release than its class: written on as it is, it would be of none. */
+export function isOlder(schema: Schema, className: string, data: Raw): boolean {
+  const release = data["release"];
+  return (typeof release === "number" ? release : 1) < releaseOf(schema.classes[className] as ClassDeclaration);
+}
 
 /**
  * The data brought up to the class's release, without the property `release`.

@@ -1,6 +1,8 @@
-import type { CoreStatus, Host } from "./core.js";
+import { Application } from "./application.js";
+import type { CoreStatus, Host, OperationNews } from "./core.js";
 import { Documents } from "./documents.js";
 import { raise, toEscaleError } from "./errors.js";
+import type { Operations } from "./operation-types.js";
 import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "./report.js";
 import type { SchemaDeclaration } from "./schema-types.js";
@@ -10,42 +12,61 @@ import { Views } from "./views.js";
 import type { Wasm } from "./wasm.js";
 
 /** Opens a session on the given wasm. */
-export async function openWith<S extends SchemaDeclaration>(
+export async function openWith<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
   wasm: Pick<Wasm, "start">,
-  options: OpenOptions<S>,
-): Promise<Session<S>> {
-  const checked = checkOptions(options);
+  options: OpenOptions<S, O>,
+): Promise<Session<S, O>> {
+  const checked = checkOptions(options as unknown as OpenOptions);
   const status = new LiveStatus(checked.mode);
-  const host = new SessionHost(status, options.token);
+  const { schema, operations, conflicts } = options as unknown as OpenOptions;
+  const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts));
   try {
     const glue = await wasm.start();
     const core = await glue.open(checked, host);
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
     const views = new Views(core, options.schema.classes, documents, onError);
-    host.views = views;
-    return new Session<S>({ core, schema: options.schema, status, documents, views });
+    const session = new Session<S, O>({ core, schema: options.schema, status, documents, views });
+    host.follow(views, session);
+    return session;
   } catch (error) {
     status.close();
     throw toEscaleError(error);
   }
 }
 
+/** What a session is told of by the core. */
+interface Followed {
+  /** News of an operation. */
+  heard(news: OperationNews): void;
+  /** The core has closed. */
+  ended(): void;
+}
+
 /** What the core calls. Nothing thrown here may reach it: it could be in the middle of anything. */
 class SessionHost implements Host {
   /** Set once the session is open; before, nobody listens. */
-  views: Views | undefined;
+  #views: Views | undefined;
+  #session: Followed | undefined;
   readonly #status: LiveStatus;
   readonly #token: string | TokenSource | undefined;
+  readonly #application: Application;
 
-  constructor(status: LiveStatus, token: string | TokenSource | undefined) {
+  constructor(status: LiveStatus, token: string | TokenSource | undefined, application: Application) {
     this.#status = status;
     this.#token = token;
+    this.#application = application;
+  }
+
+  /** Tells them from now on. */
+  follow(views: Views, session: Followed): void {
+    this.#views = views;
+    this.#session = session;
   }
 
   changed(defs: string[], gone: Uint32Array): void {
     try {
-      this.views?.changed(defs, gone);
+      this.#views?.changed(defs, gone);
     } catch (error) {
       report(error);
     }
@@ -56,10 +77,27 @@ class SessionHost implements Host {
       const status = JSON.parse(json) as CoreStatus;
       this.#status.update(status);
       // The core can close by itself: the store deleted under it, or taken over by a newer version.
-      if (status.phase === "closed") this.views?.endAll();
+      if (status.phase === "closed") this.#session?.ended();
     } catch (error) {
       report(error);
     }
+  }
+
+  operation(json: string): void {
+    try {
+      this.#session?.heard(JSON.parse(json) as OperationNews);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  // The core awaits what these two throw, as it does a failure of the application's own.
+  optimistic(name: string, args: string, known: string): string | undefined {
+    return this.#application.optimistic(name, args, known);
+  }
+
+  settle(className: string, base: string, mine: string, theirs: string): string | undefined {
+    return this.#application.settle(className, base, mine, theirs);
   }
 
   async token(refused: boolean): Promise<string | undefined> {

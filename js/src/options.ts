@@ -1,5 +1,8 @@
+import { policiesOf } from "./application.js";
 import type { Adapter, CoreOptions } from "./core.js";
 import { raise, type EscaleError } from "./errors.js";
+import type { Conflicts, Operations } from "./operation-types.js";
+import { checkOperations } from "./operations.js";
 import { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Mode } from "./status.js";
@@ -13,7 +16,10 @@ const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode
 export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 
 /** What `open` takes. */
-export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
+export interface OpenOptions<
+  S extends SchemaDeclaration = SchemaDeclaration,
+  O extends Operations<S> = Operations<S>,
+> {
   /** The org's code: the tenant whose data this is. */
   org: string;
   /** What {@link defineSchema} made. */
@@ -32,6 +38,10 @@ export interface OpenOptions<S extends SchemaDeclaration = SchemaDeclaration> {
   token?: string | TokenSource | undefined;
   /** How messages are written; `msgpack` unless said otherwise. */
   format?: "msgpack" | "json" | undefined;
+  /** The operations of the application's own, with what they do before the server has answered. */
+  operations?: O | undefined;
+  /** How each class settles its conflicts; `ask` unless said otherwise. */
+  conflicts?: Conflicts<S> | undefined;
 }
 
 /** What `wipe` takes: whose store it is, as `open` was told. */
@@ -52,6 +62,8 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   account: true,
   token: true,
   format: true,
+  operations: true,
+  conflicts: true,
 };
 const WIPE_KNOWN: Record<keyof WipeOptions, true> = { org: true, account: true };
 
@@ -70,6 +82,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     throw bad(`server: ${mode} needs a URL or an adapter object`);
   }
   checkSecret(mode, passphrase, key);
+  checkOperations(options.operations);
   return {
     ...checkOwner(options),
     schema: JSON.stringify(schema),
@@ -79,6 +92,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     key,
     hasToken: token !== undefined,
     format,
+    policies: policiesOf(schema, options.conflicts),
   };
 }
 

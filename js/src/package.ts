@@ -1,5 +1,6 @@
 import * as glue from "./escale.js";
 import { openWith } from "./open.js";
+import type { Operations } from "./operation-types.js";
 import type { OpenOptions, WipeOptions } from "./options.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Session } from "./session.js";
@@ -14,7 +15,9 @@ const wasm = /* @__PURE__ */ new Wasm(glue, () => new URL("./escale_bg.wasm", im
  *
  *     const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
  */
-export function open<S extends SchemaDeclaration>(options: OpenOptions<S>): Promise<Session<S>> {
+export function open<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
+  options: OpenOptions<S, O>,
+): Promise<Session<S, O>> {
   return openWith(wasm, options);
 }
 

@@ -1,15 +1,35 @@
-import type { Core } from "./core.js";
+import type { Batch } from "./batch.js";
+import type { Core, OperationNews, PastAction } from "./core.js";
 import type { Documents } from "./documents.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
+import { checkSweep, type Journal, type Swept } from "./journal.js";
+import { documentOf } from "./migrate.js";
+import type {
+  ArgsOf,
+  ChangesOf,
+  DataOf,
+  Operation,
+  OperationName,
+  Operations,
+  OrderOptions,
+  PastState,
+  PatchOptions,
+  PendingOperation,
+  Refused,
+  RunOptions,
+  WriteOptions,
+} from "./operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import { byKey } from "./order.js";
 import { Query } from "./query.js";
 import type { Schema } from "./schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "./schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
-import { isMap } from "./values.js";
+import { isMap, reviveMap } from "./values.js";
 import type { LiveCallback, Stop } from "./view.js";
 import type { Collection, Views } from "./views.js";
+import { Writes } from "./writes.js";
+import { checkKey, classOf } from "./writing.js";
 
 /** What is known of a document besides its data. */
 export interface Meta {
@@ -37,14 +57,19 @@ export interface Parts<S extends SchemaDeclaration> {
 }
 
 /** An open session: the documents of one org, on this device and in step with the server. */
-export class Session<S extends SchemaDeclaration = SchemaDeclaration> {
+export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
   /** The status now, and its changes. */
   readonly status: Status;
+  /** The operations that the server refused for good: each waits to be amended, retried or discarded. */
+  readonly refused: Refused;
+  /** What was written in this session, until it is forgotten. */
+  readonly journal: Journal;
   readonly #core: Core;
   readonly #schema: Schema<S>;
   readonly #status: LiveStatus;
   readonly #documents: Documents;
   readonly #views: Views;
+  readonly #writes: Writes;
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -54,6 +79,28 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration> {
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
     this.#views = parts.views;
+    this.#writes = new Writes(parts.core, parts.schema, parts.documents, (call) => this.#guard(call));
+    this.refused = this.#writes.refused;
+    this.journal = Object.freeze({
+      sweep: async (options = {}) => {
+        const rule = this.#guard(() => checkSweep(options));
+        return JSON.parse(await this.#ask(() => this.#core.sweep(rule))) as Swept;
+      },
+    });
+  }
+
+  /** @internal News of an operation. */
+  heard(news: OperationNews): void {
+    this.#writes.take(news);
+  }
+
+  /** @internal The core has closed, by itself or because it was asked to. */
+  ended(): void {
+    this.#views.endAll();
+    // News of what was written at the last moment come in the same breath.
+    queueMicrotask(() => {
+      if (!this.#closing) this.#end();
+    });
   }
 
   /**
@@ -102,6 +149,60 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration> {
   meta(document: object): Meta | undefined {
     const id = this.#documents.idOf(document);
     return id === undefined ? undefined : this.#guard(() => this.#core.meta(id));
+  }
+
+  /** Creates a document, or replaces it; restores it where it is deleted. */
+  put<C extends ClassName<S>>(className: C, data: DataOf<S[C]>, options?: WriteOptions): Operation {
+    return this.#writes.put(className, data, options);
+  }
+
+  /** Changes some properties of a document; one set to undefined is taken away. */
+  patch<C extends ClassName<S>>(
+    className: C,
+    key: KeyOf<S[C]>,
+    changes: ChangesOf<S[C]>,
+    options?: PatchOptions<S[C]>,
+  ): Operation {
+    return this.#writes.patch(className, key, changes, options);
+  }
+
+  /** Deletes a document. */
+  delete<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>, options?: WriteOptions): Operation {
+    return this.#writes.delete(className, key, options);
+  }
+
+  /** Runs an operation of the application's own. */
+  run<N extends OperationName<O>>(name: N, args: ArgsOf<O, N>, options?: RunOptions<S>): Operation {
+    return this.#writes.run(name, args, options);
+  }
+
+  /** Writes several documents as one operation: the server does all of it, or nothing. */
+  batch(write: (tx: Batch<S, O>) => void, options?: OrderOptions): Operation {
+    return this.#writes.batch(write, options);
+  }
+
+  /** The operations that wait for the server, in order; refused ones wait in {@link refused}. */
+  pending(): readonly PendingOperation[] {
+    return this.#guard(() => this.#writes.pending());
+  }
+
+  /** Ids of operations that the server had accepted, and that a restored server no longer has. */
+  lostByServer(): readonly string[] {
+    return this.#guard(() => this.#core.lostByServer());
+  }
+
+  /** What was done to a document on this device, the oldest first, as far as the journal remembers. */
+  async history<C extends ClassName<S>>(
+    className: C,
+    key: KeyOf<S[C]>,
+  ): Promise<readonly PastState<DocumentOf<S[C]>>[]> {
+    const text = await this.#ask(() => this.#core.history(this.#known(className), checkKey(key)));
+    return this.#guard(() =>
+      (JSON.parse(text) as PastAction[]).map(({ data, ...past }) => {
+        const doc = data && documentOf(this.#schema, className, reviveMap(data));
+        return Object.freeze({ ...past, doc: doc as DocumentOf<S[C]> | null });
+      }),
+    );
   }
 
   /** Ends a subscription: what no other one holds leaves the memory and the device. */
@@ -169,9 +270,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration> {
   }
 
   #known(className: string): string {
-    if (!Object.hasOwn(this.#schema.classes, className)) {
-      throw raise("unknown_class", "the schema has no class by that name");
-    }
+    classOf(this.#schema, className);
     return className;
   }
 
@@ -219,17 +318,11 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration> {
 
   #end(): void {
     this.#views.endAll();
+    this.#writes.end();
     this.#status.close();
   }
 }
 
 function checkCallback(method: string, callback: unknown): void {
   if (typeof callback !== "function") throw raise("bad_option", `${method}: the callback must be a function`);
-}
-
-function checkKey(key: unknown): string[] {
-  if (!Array.isArray(key) || !key.every((part) => typeof part === "string")) {
-    throw raise("bad_key", "a key is a list of strings, one for each key property");
-  }
-  return key;
 }

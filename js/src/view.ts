@@ -1,4 +1,5 @@
 import type { Core } from "./core.js";
+import { Deferred } from "./deferred.js";
 import type { Documents } from "./documents.js";
 import { raise } from "./errors.js";
 import { byKey, merge, type Compare } from "./order.js";
@@ -181,21 +182,6 @@ export class View {
       listener.called = true;
       callSafely(listener.callback, docs, state);
     }
-  }
-}
-
-/** A promise that is settled from outside; a rejection that nobody awaits is not an error of the application. */
-class Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve!: (value: T) => void;
-  reject!: (error: unknown) => void;
-
-  constructor() {
-    this.promise = new Promise<T>((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-    this.promise.catch(() => {});
   }
 }
 

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
+use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::engine::{Engine, Opening, epoch_of, renew_epoch_of};
 use crate::http::{Origins, ServeOptions, Tokens, start};
@@ -32,6 +33,8 @@ enum Command {
     Import(ImportArgs),
     /// Tells the database's epoch, or renews it after a restoration from a backup.
     Epoch(EpochArgs),
+    /// Removes from journals what a retention rule no longer keeps; tells it only, without --apply.
+    Sweep(SweepArgs),
 }
 
 #[derive(Args)]
@@ -72,6 +75,9 @@ struct ServeArgs {
     /// What sessions take off the server's time for their collections' version: at least 1000 + skew.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     delta: u64,
+    /// Days for which the results of operations are kept.
+    #[arg(long, value_name = "DAYS", default_value_t = 90)]
+    results: u64,
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
@@ -104,6 +110,11 @@ struct EpochArgs {
 
 /// Runs the command of the process's arguments.
 pub fn run() -> Result<()> {
+    run_with(Ok)
+}
+
+/// The same, for a server with operations of its own: `prepare` registers them on the engine that serves.
+pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
     match Cli::parse().command {
         Command::Serve(args) => {
@@ -111,10 +122,11 @@ pub fn run() -> Result<()> {
                 .enable_all()
                 .build()
                 .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-            runtime.block_on(serve(args))
+            runtime.block_on(serve(args, prepare))
         }
         Command::Import(args) => import(&args),
         Command::Epoch(args) => epoch(&args),
+        Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
     }
 }
 
@@ -129,11 +141,12 @@ fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
     Engine::open(&args.data, Opening { schema, settings, seal, clock: SystemClock::shared() })
 }
 
-async fn serve(args: ServeArgs) -> Result<()> {
+async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
     let settings = Settings {
         delta_ms: args.delta,
         skew_ms: args.data.skew,
         retention_days: args.data.retention,
+        results_days: args.results,
         page_bytes: args.page_bytes,
         ..Settings::default()
     };
@@ -141,7 +154,7 @@ async fn serve(args: ServeArgs) -> Result<()> {
         Some(path) => Tokens::from_file(path)?,
         None => Tokens::none(),
     };
-    let engine = Arc::new(open(&args.data, settings)?);
+    let engine = Arc::new(prepare(open(&args.data, settings)?)?);
     if !tokens.are_required() {
         tracing::warn!("without --tokens anyone who reaches this address may enter");
     }

@@ -5,6 +5,7 @@
 //! protocol is in docs/protocol.md; types that go over the wire are those of the crate `escale`.
 
 pub mod cli;
+mod cli_sweep;
 pub mod clock;
 pub mod engine;
 pub mod http;
@@ -13,3 +14,4 @@ pub mod mark;
 pub mod provider;
 pub mod seal;
 pub mod settings;
+pub mod sweep;

@@ -18,6 +18,8 @@ pub struct Settings {
     pub skew_ms: u64,
     /// Days for which tombstones and departures are kept (R6).
     pub retention_days: u64,
+    /// Days for which the results of operations are kept (R11).
+    pub results_days: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
     /// How long a reply waits for its turn to write its `now` down. Without a turn it tells an earlier one, which
@@ -31,6 +33,7 @@ impl Default for Settings {
             delta_ms: 2_000,
             skew_ms: 0,
             retention_days: 365,
+            results_days: 90,
             page_bytes: PAGE_BYTES,
             tell_wait: Duration::from_millis(250),
         }
@@ -54,6 +57,9 @@ impl Settings {
         if self.retention_days == 0 || self.retention_days > 36_500 {
             return bad("--retention: 1 to 36500 days".into());
         }
+        if self.results_days == 0 || self.results_days > 36_500 {
+            return bad("--results: 1 to 36500 days".into());
+        }
         if self.page_bytes == 0 || self.page_bytes > 16 << 20 {
             return bad("--page-bytes: 1 to 16777216".into());
         }
@@ -63,5 +69,10 @@ impl Settings {
     /// The retention in milliseconds.
     pub fn retention_ms(&self) -> u64 {
         self.retention_days * 86_400_000
+    }
+
+    /// How long results are kept, in milliseconds.
+    pub fn results_ms(&self) -> u64 {
+        self.results_days * 86_400_000
     }
 }

@@ -37,6 +37,10 @@ pub struct Op {
     pub args: Value,
     /// Milliseconds since 1970 by the client's clock: information, never compared.
     pub at: u64,
+    /// An earlier operation of the session that this one depends on, not accepted when this one was sent: where it
+    /// was refused, or is not known, this one is not executed (`order_held`, R12).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// `[def, v]` or `[def, v, cursor]`: changes since `v`, or the next page of an unfinished reply.

@@ -82,6 +82,14 @@ impl Value {
         }
     }
 
+    /// The map, if it is one.
+    pub fn as_map_mut(&mut self) -> Option<&mut BTreeMap<String, Value>> {
+        match self {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
     /// The array, if it is one.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {

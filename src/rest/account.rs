@@ -1,5 +1,6 @@
 //! An account's store, from its name to an open memory: the same steps on every device.
 
+use super::journal::JournalAtRest;
 use super::open::{Damage, Opened, open};
 use super::writer::Rest;
 use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
@@ -34,6 +35,8 @@ pub struct Account<S> {
     pub memory: Memory,
     /// The layout.
     pub rest: Rest,
+    /// The operations and actions.
+    pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
 }
@@ -60,8 +63,8 @@ pub async fn open_account<D: Device>(
         Err(error) => Err(error),
     };
     match opened {
-        Ok((header, key, Opened { memory, rest, damage })) => {
-            Ok(Account { store, header, key, memory, rest, damage })
+        Ok((header, key, Opened { memory, rest, journal, damage })) => {
+            Ok(Account { store, header, key, memory, rest, journal, damage })
         }
         Err(error) => {
             store.close().await;
@@ -100,11 +103,11 @@ async fn fresh<S: Store>(
     let mut memory = Memory::new(schema);
     let mut rest = Rest::new(keys, random.text()?);
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
-    let (mut batch, receipt) = rest.batch(&mut memory, random)?.ok_or_else(internal)?;
+    let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
     store.commit(batch).await?;
     rest.committed(&mut memory, receipt);
-    Ok((header, key, Opened { memory, rest, damage: Damage::default() }))
+    Ok((header, key, Opened { memory, rest, journal: JournalAtRest::default(), damage: Damage::default() }))
 }
 
 /// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::journal::JournalMark;
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Epoch, Name, Pk};
 use crate::session::{DocumentAtRest, Load, Member, PageRef, Stamp};
@@ -17,6 +18,8 @@ pub struct StateRecord {
     pub chunks: u32,
     /// The first number that no page has used.
     pub next_page: u64,
+    /// What the journal holds since this record.
+    pub journal: JournalMark,
     /// What changed; in a checkpoint, what there is.
     pub delta: Delta,
 }

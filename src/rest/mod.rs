@@ -8,12 +8,14 @@
 mod account;
 mod checkpoint;
 mod delta;
+mod journal;
 mod open;
 mod page;
 mod pages;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
+pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use open::{Damage, Opened, open};
 pub use page::PageRow;
 pub use writer::{Limits, Receipt, Rest};

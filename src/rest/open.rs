@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
+use super::journal::{JournalAtRest, scan_journal};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
 use crate::crypto::StoreKeys;
@@ -28,12 +29,14 @@ pub struct Damage {
     pub records: u64,
     /// Links whose document is not there.
     pub documents: u64,
+    /// Journal records altered or missing: operations may be lost.
+    pub journal: u64,
 }
 
 impl Damage {
     /// Whether anything was.
     pub fn any(self) -> bool {
-        self.records + self.documents > 0
+        self.records + self.documents + self.journal > 0
     }
 }
 
@@ -43,6 +46,8 @@ pub struct Opened {
     pub memory: Memory,
     /// The layout.
     pub rest: Rest,
+    /// The operations and actions.
+    pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
 }
@@ -51,25 +56,8 @@ pub struct Opened {
 ///
 /// `session` names the store anew where its head is lost.
 pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session: String) -> Result<Opened> {
-    let mut records: BTreeMap<u64, StateRecord> = BTreeMap::new();
-    let mut sizes: HashMap<u64, usize> = HashMap::new();
-    let mut strays: Vec<(Table, RecordKey)> = Vec::new();
-    let mut after = None;
-    loop {
-        let found = store.scan(Table::State, after, SCAN_RECORDS).await?;
-        let Some((last, _)) = found.last() else { break };
-        after = Some(*last);
-        for (key, sealed) in found {
-            match read(&keys, key, &sealed) {
-                Ok(record) => {
-                    sizes.insert(record.number, sealed.len());
-                    records.insert(record.number, record);
-                }
-                Err(_) => strays.push((Table::State, key)),
-            }
-        }
-    }
-    let mut damage = Damage { records: strays.len() as u64, documents: 0 };
+    let Found { mut records, sizes, mut strays } = scan_state(store, &keys).await?;
+    let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
     let is_of_now = |r: &StateRecord| r.number >= base && (r.base, r.chunks) == (base, chunks);
@@ -107,11 +95,15 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
+    let mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     let mut abandoned: HashSet<u64> = HashSet::new();
     let numbers: Vec<u64> = records.keys().copied().collect();
     for record in records.into_values() {
         abandoned.extend(fold(&mut memory, record.delta));
     }
+    let journal = scan_journal(store, &keys).await?;
+    let lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    pin_operations(&mut memory, &journal);
     let missing = memory.restore_links();
     if damage.records > 0 {
         memory.restart_all();
@@ -119,6 +111,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
     damage.documents = missing.documents;
+    damage.journal = lost;
     let skipped = if damage.records > 0 { SKIPPED } else { 0 };
     let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks)) + skipped;
     let mut pages = Pages::starting_at(next_page + skipped);
@@ -144,10 +137,49 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         log_bytes,
         checkpoint_bytes,
         pages,
+        journal: mark,
         strays,
         limits: Limits::default(),
     };
-    Ok(Opened { memory, rest, damage })
+    Ok(Opened { memory, rest, journal, damage })
+}
+
+/// The state as it was found.
+struct Found {
+    records: BTreeMap<u64, StateRecord>,
+    /// Bytes at rest of each.
+    sizes: HashMap<u64, usize>,
+    /// Records that cannot be read.
+    strays: Vec<(Table, RecordKey)>,
+}
+
+async fn scan_state<S: Store>(store: &S, keys: &StoreKeys) -> Result<Found> {
+    let mut found = Found { records: BTreeMap::new(), sizes: HashMap::new(), strays: Vec::new() };
+    let mut after = None;
+    loop {
+        let batch = store.scan(Table::State, after, SCAN_RECORDS).await?;
+        let Some((last, _)) = batch.last() else { return Ok(found) };
+        after = Some(*last);
+        for (key, sealed) in batch {
+            if let Ok(record) = read(keys, key, &sealed) {
+                found.sizes.insert(record.number, sealed.len());
+                found.records.insert(record.number, record);
+            } else {
+                found.strays.push((Table::State, key));
+            }
+        }
+    }
+}
+
+/// Keeps the documents that pending operations stand on, before those that nothing holds leave.
+fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
+    for (class, pk) in
+        journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches)
+    {
+        if let Some(key) = memory.doc_key(class, pk) {
+            memory.pin(&key);
+        }
+    }
 }
 
 /// Pages that no document rests in: the records that knew them are lost, and nothing else would ever delete them.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::checkpoint::{self, Places};
 use super::delta::{Delta, StateRecord};
+use super::journal::{JournalChanges, JournalMark};
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
 use crate::crypto::{Random, StoreKeys};
@@ -29,6 +30,8 @@ pub struct Rest {
     pub(super) log_bytes: usize,
     pub(super) checkpoint_bytes: usize,
     pub(super) pages: Pages,
+    /// What the journal holds.
+    pub(super) journal: JournalMark,
     /// Records found damaged or without use: deleted with the next checkpoint, which is due at once.
     pub(super) strays: Vec<(Table, RecordKey)>,
     pub(super) limits: Limits,
@@ -54,11 +57,20 @@ pub struct Receipt {
     dirty: Dirty,
     placed: Vec<(DocKey, Stamp, PageRef)>,
     pages: Pages,
+    journal: JournalMark,
     next_record: u64,
     base: u64,
     chunks: u32,
     log_bytes: usize,
     checkpoint_bytes: usize,
+    is_checkpoint: bool,
+}
+
+/// What a batch leaves behind beside its deltas.
+struct Layout {
+    pages: Pages,
+    placed: Vec<(DocKey, Stamp, PageRef)>,
+    journal: JournalMark,
     is_checkpoint: bool,
 }
 
@@ -74,6 +86,7 @@ impl Rest {
             log_bytes: 0,
             checkpoint_bytes: 0,
             pages: Pages::default(),
+            journal: JournalMark::default(),
             strays: Vec::new(),
             limits: Limits::default(),
         }
@@ -90,17 +103,29 @@ impl Rest {
         &self.session
     }
 
-    /// The batch that brings the device to the memory's state; `None` where it is there already.
+    /// Gives the store another random name: the server knows the old one otherwise (R11), or not at all (R8).
+    pub fn rename(&mut self, session: String) {
+        self.session = session;
+    }
+
+    /// What the journal held when it was last written.
+    pub fn journal_mark(&self) -> JournalMark {
+        self.journal
+    }
+
+    /// The batch that brings the device to the memory's state, and the journal to its own, in one transaction;
+    /// `None` where both are there already.
     pub fn batch(
         &mut self,
         memory: &mut Memory,
+        journal: Option<&JournalChanges>,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
-        if memory.is_clean() && self.strays.is_empty() && self.chunks > 0 {
+        if memory.is_clean() && journal.is_none() && self.strays.is_empty() && self.chunks > 0 {
             return Ok(None);
         }
         let dirty = memory.take_dirty();
-        match self.build(memory, &dirty, random) {
+        match self.build(memory, journal, &dirty, random) {
             Ok((batch, mut receipt)) => {
                 receipt.dirty = dirty;
                 Ok(Some((batch, receipt)))
@@ -112,8 +137,15 @@ impl Rest {
         }
     }
 
-    fn build(&mut self, memory: &Memory, dirty: &Dirty, random: &mut dyn Random) -> Result<(Batch, Receipt)> {
+    fn build(
+        &mut self,
+        memory: &Memory,
+        journal: Option<&JournalChanges>,
+        dirty: &Dirty,
+        random: &mut dyn Random,
+    ) -> Result<(Batch, Receipt)> {
         let mut batch = Batch::default();
+        let mark = journal.map_or(self.journal, |changes| changes.mark);
         let mut pages = self.pages.clone();
         let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
         // A page number is spent even where the batch fails: no number names two contents.
@@ -134,8 +166,12 @@ impl Rest {
         } else {
             vec![checkpoint::changes(memory, dirty, &self.session, &places)]
         };
-        let receipt = self.write_state(deltas, due, pages, placed, &mut batch, random)?;
+        let layout = Layout { pages, placed, journal: mark, is_checkpoint: due };
+        let receipt = self.write_state(deltas, layout, &mut batch, random)?;
         batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
+        if let Some(changes) = journal {
+            self.add_journal(&mut batch, changes, random)?;
+        }
         Ok((batch, receipt))
     }
 
@@ -195,19 +231,18 @@ impl Rest {
     fn write_state(
         &self,
         deltas: Vec<Delta>,
-        is_checkpoint: bool,
-        pages: Pages,
-        placed: Vec<(DocKey, Stamp, PageRef)>,
+        layout: Layout,
         batch: &mut Batch,
         random: &mut dyn Random,
     ) -> Result<Receipt> {
+        let Layout { pages, placed, journal, is_checkpoint } = layout;
         let first = self.next_record;
         let (base, chunks) =
             if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
         let mut written = 0;
         let count = deltas.len() as u64;
         for (number, delta) in (first..).zip(deltas) {
-            let record = StateRecord { number, base, chunks, next_page: pages.next, delta };
+            let record = StateRecord { number, base, chunks, next_page: pages.next, journal, delta };
             let key = self.keys.record_key(Table::State, number);
             let sealed = self.keys.seal(Table::State, key, &record.encode()?, random)?.into_bytes();
             written += sealed.len();
@@ -222,6 +257,7 @@ impl Rest {
             dirty: Dirty::default(),
             placed,
             pages,
+            journal,
             next_record: first + count,
             base,
             chunks,
@@ -234,6 +270,7 @@ impl Rest {
     /// The batch is on the device: the memory's data rests there now.
     pub fn committed(&mut self, memory: &mut Memory, receipt: Receipt) {
         self.pages = receipt.pages;
+        self.journal = receipt.journal;
         self.next_record = receipt.next_record;
         self.base = receipt.base;
         self.chunks = receipt.chunks;

@@ -52,6 +52,11 @@ impl PreparedPart {
     pub(crate) fn def(&self) -> &Def {
         &self.def
     }
+
+    /// The documents that it tells as they are now, or as deleted.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
+        self.rows.iter().map(|prepared| &prepared.row.pk)
+    }
 }
 
 impl Memory {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::collection::Collection;
 use super::dirty::Dirty;
 use super::document::{Content, DocKey, Document, PageRef};
+use super::overlay::{Pin, Shown};
 use super::stamp::Stamp;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
@@ -25,7 +26,15 @@ pub struct Memory {
     pub(super) era: u32,
     pub(super) dirty: Dirty,
     pub(super) changed: HashSet<Def>,
-    gone: Vec<u32>,
+    pub(super) gone: Vec<u32>,
+    /// Documents that pending operations stand on.
+    pub(super) pins: HashMap<DocKey, Pin>,
+    /// Those whose data is still to be read, perhaps.
+    pub(super) unread: BTreeSet<DocKey>,
+    /// Those whose base or links changed since the last [`Memory::take_touched`].
+    pub(super) touched: BTreeSet<DocKey>,
+    /// What pending operations make of them.
+    pub(super) shown: HashMap<DocKey, Shown>,
 }
 
 impl Memory {
@@ -43,6 +52,10 @@ impl Memory {
             dirty: Dirty::default(),
             changed: HashSet::new(),
             gone: Vec::new(),
+            pins: HashMap::new(),
+            unread: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            shown: HashMap::new(),
         }
     }
 
@@ -69,7 +82,13 @@ impl Memory {
     /// The document that an id names, if that version is still the one held.
     pub fn by_id(&self, id: u32) -> Option<(&DocKey, &Document)> {
         let key = self.by_id.get(&id)?;
-        Some((key, self.documents.get(key)?))
+        Some((key, self.documents.get(key).filter(|document| document.id == id)?))
+    }
+
+    /// The document that an id names as pending operations leave it, if it does.
+    pub fn shown_by_id(&self, id: u32) -> Option<(&DocKey, &Shown)> {
+        let key = self.by_id.get(&id)?;
+        Some((key, self.shown.get(key).filter(|shown| shown.id == id)?))
     }
 
     /// The collection of a def, if it is subscribed to.
@@ -198,6 +217,7 @@ impl Memory {
 
     /// A document found damaged at rest: its data is asked for again (R14).
     pub fn lose(&mut self, key: &DocKey) {
+        self.touch_pin(key);
         if let Some(document) = self.documents.get_mut(key) {
             document.content = Content::Lost;
             self.changed.extend(document.defs.iter().cloned());
@@ -212,6 +232,11 @@ impl Memory {
     /// Gives back what could not be written.
     pub fn put_back_dirty(&mut self, dirty: Dirty) {
         self.dirty.merge(dirty);
+    }
+
+    /// The fields of the whole changed.
+    pub(crate) fn mark_head(&mut self) {
+        self.dirty.head = true;
     }
 
     /// Whether everything is at rest.
@@ -231,7 +256,10 @@ impl Memory {
             Some(document) => {
                 document.rest = Some(place);
                 if document.at == at && matches!(document.content, Content::Resident(_)) {
-                    document.content = Content::AtRest;
+                    let content = std::mem::replace(&mut document.content, Content::AtRest);
+                    if let (Some(pin), Content::Resident(data)) = (self.pins.get_mut(key), content) {
+                        pin.data = Some((at, data));
+                    }
                 }
             }
             None => self.dirty.freed.push(place),
@@ -244,14 +272,23 @@ impl Memory {
         if let Some(document) = held.filter(|d| d.at == at && matches!(d.content, Content::AtRest)) {
             document.content = Content::Resident(data);
             self.dirty.documents.insert(key.clone());
+            // What stands on it waited for just that.
+            self.touch_pin(key);
         }
+    }
+
+    /// A new name for a state of a document.
+    pub(super) fn take_id(&mut self, key: &DocKey) -> u32 {
+        let id = self.next_id;
+        self.next_id = self.next_id.checked_add(1).expect("four billion versions in one session");
+        self.by_id.insert(id, key.clone());
+        id
     }
 
     /// Replaces a document's data, or brings the document in (R1 is the caller's).
     pub(super) fn set_document(&mut self, key: &DocKey, at: Stamp, max_life: Option<u64>, content: Content) {
-        let id = self.next_id;
-        self.next_id = self.next_id.checked_add(1).expect("four billion versions in one session");
-        self.by_id.insert(id, key.clone());
+        let id = self.take_id(key);
+        self.touch_pin(key);
         self.dirty.documents.insert(key.clone());
         if let Some(minutes) = max_life {
             self.lives.insert((minutes, key.clone()));
@@ -275,11 +312,9 @@ impl Memory {
 
     /// Names a restored document, and watches the end of its life.
     pub(super) fn index_restored(&mut self, key: &DocKey) {
-        let id = self.next_id;
-        self.next_id += 1;
+        let id = self.take_id(key);
         if let Some(document) = self.documents.get_mut(key) {
             document.id = id;
-            self.by_id.insert(id, key.clone());
             if let Some(minutes) = document.max_life {
                 self.lives.insert((minutes, key.clone()));
             }
@@ -299,6 +334,7 @@ impl Memory {
         if let Err(place) = document.defs.binary_search(def) {
             document.defs.insert(place, def.clone());
             self.changed.insert(def.clone());
+            self.touch_pin(key);
         }
     }
 
@@ -327,8 +363,10 @@ impl Memory {
         let Some(document) = self.documents.get_mut(&key) else { return };
         let Ok(place) = document.defs.binary_search(def) else { return };
         document.defs.remove(place);
+        let is_unheld = document.defs.is_empty();
         self.changed.insert(def.clone());
-        if document.defs.is_empty() {
+        self.touch_pin(&key);
+        if is_unheld && !self.is_pinned(&key) {
             self.remove_document(&key);
         }
     }
@@ -336,6 +374,7 @@ impl Memory {
     /// Removes a document that no def holds.
     pub(super) fn remove_document(&mut self, key: &DocKey) {
         if let Some(document) = self.documents.remove(key) {
+            self.touch_pin(key);
             self.by_id.remove(&document.id);
             self.gone.push(document.id);
             if let Some(minutes) = document.max_life {
@@ -359,7 +398,8 @@ impl Memory {
             }
         }
         for ((class, pk), document) in &self.documents {
-            assert!(!document.defs.is_empty(), "R2: {pk} is held by no def");
+            let held = !document.defs.is_empty() || self.is_pinned(&(*class, pk.clone()));
+            assert!(held, "R2: {pk} is held by no def");
             for def in &document.defs {
                 assert_eq!(self.schema.position(def.class()), Some(usize::from(*class)));
                 let member = self.collections.get(def).and_then(|collection| collection.set.member(pk));
@@ -367,7 +407,8 @@ impl Memory {
             }
             assert_eq!(self.by_id.get(&document.id), Some(&(*class, pk.clone())));
         }
-        assert_eq!(self.by_id.len(), self.documents.len());
+        let shown = self.shown.values().filter(|shown| shown.data.is_some()).count();
+        assert_eq!(self.by_id.len(), self.documents.len() + shown);
     }
 }
 

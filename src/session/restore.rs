@@ -108,8 +108,10 @@ impl Memory {
             }
             self.restart(&def);
         }
+        // Those that pending operations stand on stay (R2).
+        let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.is_pinned(key);
         let unheld: Vec<DocKey> =
-            self.documents.iter().filter(|(_, d)| d.defs.is_empty()).map(|(key, _)| key.clone()).collect();
+            self.documents.iter().filter(|(key, d)| is_unheld(key, d)).map(|(key, _)| key.clone()).collect();
         for key in unheld {
             self.remove_document(&key);
         }

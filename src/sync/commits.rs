@@ -14,32 +14,53 @@ pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
 
 impl Machine {
     pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
-        let Some(rest) = &mut self.rest else {
-            // In incognito there is no device to be behind of.
+        if self.rest.is_none() {
+            // In incognito there is no device to be behind of: what is in memory is as saved as it will be.
             self.memory.take_dirty();
+            if let Some(journal) = self.journal_changes() {
+                self.journal_committed(journal);
+            }
             return Ok(());
-        };
+        }
         if self.committing.is_some() || now < self.commit_not_before_ms {
             return Ok(());
         }
-        if let Some((batch, receipt)) = rest.batch(&mut self.memory, &mut *self.random)? {
-            self.committing = Some(receipt);
-            self.effects.push(Effect::Commit(batch));
+        let journal = self.journal_changes();
+        let Some(rest) = &mut self.rest else { return Ok(()) };
+        let changes = journal.as_ref().map(|in_flight| &in_flight.changes);
+        match rest.batch(&mut self.memory, changes, &mut *self.random) {
+            Ok(Some((batch, receipt))) => {
+                self.committing = Some((receipt, journal));
+                self.effects.push(Effect::Commit(batch));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                if let Some(journal) = journal {
+                    self.journal_failed(journal);
+                }
+                Err(error)
+            }
         }
-        Ok(())
     }
 
     pub(super) fn committed(&mut self, result: Result<()>) {
-        let (Some(receipt), Some(rest)) = (self.committing.take(), &mut self.rest) else { return };
+        let (Some((receipt, journal)), Some(rest)) = (self.committing.take(), &mut self.rest) else { return };
         match result {
             Ok(()) => {
                 rest.committed(&mut self.memory, receipt);
+                if let Some(journal) = journal {
+                    self.journal_committed(journal);
+                }
                 self.commit_failures = 0;
                 self.storage = StorageState::Ok;
                 self.storage_error = None;
             }
             Err(error) => {
                 rest.failed(&mut self.memory, receipt);
+                if let Some(journal) = journal {
+                    self.journal_failed(journal);
+                }
                 let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
                 self.commit_failures += 1;
                 self.commit_not_before_ms = self.clock.mono_ms + delay;

@@ -1,8 +1,12 @@
 //! What happens to the machine, and what it wants done.
 
+use super::history::Swept;
+use super::writes::Write;
 use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
-use crate::model::{Def, Name, Pk};
+use crate::journal::{Action, OpId, Retention};
+use crate::model::{Def, Name, Pk, Value, Version};
+use crate::session::DocKey;
 use crate::session::query::Predicate;
 use crate::store::{Batch, RecordKey};
 
@@ -120,6 +124,42 @@ pub enum Event {
     Visible,
     /// The application changed the mode: `synced` and `avion` alternate.
     SetMode(Mode),
+    /// The application issues an operation, checked by `Machine::check_write`.
+    Write(Write),
+    /// The application issues a refused operation again, under a new id, with other arguments or the same.
+    Amend {
+        /// The refused one.
+        id: OpId,
+        /// The new one's id.
+        new: OpId,
+        /// Its arguments, where they change.
+        args: Option<Value>,
+    },
+    /// The application forgets a refused operation.
+    Discard(OpId),
+    /// The application wants a document's past states.
+    History {
+        /// Names the answer; even.
+        ticket: u64,
+        /// Which document.
+        key: DocKey,
+    },
+    /// The application sweeps the journal.
+    Sweep {
+        /// Names the answer; even.
+        ticket: u64,
+        /// The rule.
+        retention: Retention,
+        /// False only tells what would go.
+        apply: bool,
+    },
+    /// Journal records were read, in the order asked; `None` for one that is not there.
+    JournalRead {
+        /// The ticket that [`Effect::ReadJournal`] gave.
+        ticket: u64,
+        /// The sealed records.
+        records: Result<Vec<Option<Vec<u8>>>>,
+    },
     /// The moment of [`Effect::WakeAt`] has come.
     Woke,
 }
@@ -189,6 +229,53 @@ pub enum Effect {
         ticket: u64,
         /// The documents.
         ids: Result<Vec<u32>>,
+    },
+    /// Read journal records.
+    ReadJournal {
+        /// Names the answer.
+        ticket: u64,
+        /// Which.
+        keys: Vec<RecordKey>,
+    },
+    /// The answer to [`Event::History`]: operations' ids and actions, the oldest first.
+    Past {
+        /// The event's ticket.
+        ticket: u64,
+        /// The actions.
+        actions: Result<Vec<(OpId, Action)>>,
+    },
+    /// The answer to [`Event::Sweep`].
+    Swept {
+        /// The event's ticket.
+        ticket: u64,
+        /// What goes.
+        swept: Result<Swept>,
+    },
+    /// An operation is on the device; in incognito, in memory.
+    Saved {
+        /// Which.
+        id: OpId,
+    },
+    /// An operation is over: the version and the value that the server gave, or why it was given up.
+    Accepted {
+        /// Which.
+        id: OpId,
+        /// How.
+        result: Result<(Version, Option<Value>)>,
+    },
+    /// The server refused an operation for good: it is parked.
+    Refused {
+        /// Which.
+        id: OpId,
+        /// Why.
+        error: Error,
+    },
+    /// A conflict was settled: another operation stands in the place of this one.
+    Amended {
+        /// Which.
+        id: OpId,
+        /// By which.
+        by: OpId,
     },
     /// Tell the application what changed.
     Changed {

@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::application::{Application, NoApplication};
 use super::event::{Clock, Effect, Event, Mode, Refusal};
+use super::history::JournalInFlight;
 use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
 use super::status::StorageState;
 use super::token::Token;
+use super::writes::Writes;
 use crate::codec::{LiveRequest, Sub, SyncRequest};
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
-use crate::model::{Def, Name, Pk};
-use crate::rest::{Damage, Receipt, Rest};
+use crate::model::Def;
+use crate::rest::{Damage, JournalAtRest, JournalMark, Receipt, Rest};
 use crate::session::Memory;
 
 /// How the machine is set up, once.
@@ -42,7 +45,10 @@ pub struct Machine {
     pub(super) pull: Pull,
     pub(super) live: Live,
     pub(super) reads: Reads,
-    pub(super) committing: Option<Receipt>,
+    pub(super) writes: Writes,
+    pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
+    /// Operations may be lost: how many records of the journal are gone.
+    pub(super) records_lost: u64,
     pub(super) commit_not_before_ms: u64,
     pub(super) commit_failures: u32,
     pub(super) compact_not_before_ms: u64,
@@ -51,7 +57,7 @@ pub struct Machine {
     pub(super) storage_error: Option<Error>,
     /// The last `now` of the server, and when it came.
     pub(super) server_now: Option<(u64, u64)>,
-    hidden_until_ms: u64,
+    pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
     pub(super) network: bool,
     pub(super) lost_collections: BTreeSet<Def>,
@@ -94,7 +100,9 @@ impl Machine {
             pull: Pull::new(SUBS_MAX),
             live: Live::default(),
             reads: Reads::default(),
+            writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
             committing: None,
+            records_lost: damage.journal,
             commit_not_before_ms: 0,
             commit_failures: 0,
             compact_not_before_ms: 0,
@@ -109,6 +117,17 @@ impl Machine {
             last_wake: None,
             last_status: String::new(),
         }
+    }
+
+    /// The machine with the operations that rest on the device, and the application's own functions.
+    pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
+        let mark = self.rest.as_ref().map(Rest::journal_mark).unwrap_or_default();
+        self.writes = Writes::new(journal, mark, application);
+        self.restore_ops();
+        if let Err(error) = self.show_operations() {
+            self.error = Some(error);
+        }
+        self
     }
 
     /// Takes an event, and gives what to do.
@@ -131,6 +150,7 @@ impl Machine {
             }
             Event::Subscribe(def) => {
                 if self.memory.subscribe(&def)? {
+                    self.show_again(&def);
                     self.pull.needed.insert(def);
                 }
                 Ok(())
@@ -140,6 +160,8 @@ impl Machine {
                 self.faults.remove(&def);
                 self.lost_collections.remove(&def);
                 self.memory.unsubscribe(&def);
+                self.await_no_more(&def);
+                self.show_again(&def);
                 if self.has_nothing_to_do() {
                     // No request will ever tell that the server is back.
                     self.pull.failing = false;
@@ -182,6 +204,18 @@ impl Machine {
                 Ok(())
             }
             Event::SetMode(mode) => self.set_mode(mode),
+            Event::Write(write) => self.write(write),
+            Event::Amend { id, new, args } => self.amend(&id, new, args),
+            Event::Discard(id) => self.discard(&id),
+            Event::History { ticket, key } => {
+                self.history(ticket, key);
+                Ok(())
+            }
+            Event::Sweep { ticket, retention, apply } => {
+                self.sweep(ticket, retention, apply);
+                Ok(())
+            }
+            Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
             Event::Woke => {
                 self.last_wake = None;
                 Ok(())
@@ -227,6 +261,7 @@ impl Machine {
     fn try_at_once(&mut self) {
         self.pull.backoff.reset();
         self.live.backoff.reset();
+        self.writes.try_at_once(self.pull.retry_after_ms);
         self.pull.not_before_ms = self.pull.retry_after_ms;
         self.pull.end_retries(self.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
@@ -258,13 +293,16 @@ impl Machine {
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
-        self.memory.collections().next().is_none()
+        self.memory.collections().next().is_none() && self.writes.pending() == 0
     }
 
     /// What is due after an event: nothing here depends on which event it was.
     fn advance(&mut self) -> Result<()> {
         let now = self.clock.mono_ms;
         self.hide_expired();
+        self.advance_writes()?;
+        self.advance_sweep();
+        self.advance_commit(now)?;
         if self.is_connected() {
             self.advance_socket(now)?;
             if now >= self.pull.all_at_ms {
@@ -279,7 +317,6 @@ impl Machine {
             }
             self.advance_pull(now);
         }
-        self.advance_commit(now)?;
         self.advance_compaction();
         let (defs, gone) = self.memory.take_changes();
         if !defs.is_empty() || !gone.is_empty() {
@@ -301,8 +338,13 @@ impl Machine {
     fn advance_pull(&mut self, now: u64) {
         // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
         let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
-        let idle = self.pull.needed.is_empty() && self.pull.repairs.is_empty();
-        if self.pull.in_flight.is_some() || idle || now < self.pull.not_before_ms || device_is_behind {
+        if self.pull.in_flight.is_some() || now < self.pull.not_before_ms || device_is_behind {
+            return;
+        }
+        // Operations first, then the updates of what they touch, in the same round trip.
+        let (ops, touched) = self.ops_to_send(now);
+        self.pull.needed.extend(touched);
+        if ops.is_empty() && self.pull.needed.is_empty() && self.pull.repairs.is_empty() {
             return;
         }
         let era = self.memory.epoch().1;
@@ -324,11 +366,12 @@ impl Machine {
                 None => Sub { v: collection.v(era), def, cursor: None },
             });
         }
-        if subs.is_empty() {
+        if subs.is_empty() && ops.is_empty() {
             return;
         }
-        let number = self.pull.launch(&subs, repairs, self.token.number());
-        let request = SyncRequest { p: 1, session: self.session().to_owned(), ops: Vec::new(), subs };
+        let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
+        let number = self.pull.launch(&subs, repairs, ids, self.token.number());
+        let request = SyncRequest { p: 1, session: self.session().to_owned(), ops, subs };
         self.effects.push(Effect::Send { number, request, token: self.token.value() });
     }
 
@@ -366,20 +409,6 @@ impl Machine {
         Ok(())
     }
 
-    /// The time that ends documents' lives: the server's, or in avion the device's (docs/rules.md).
-    pub(super) fn life_now(&self) -> u64 {
-        match (self.mode, self.server_now) {
-            (Mode::Synced | Mode::Incognito, Some((now, at))) => now + self.clock.mono_ms.saturating_sub(at),
-            _ => self.clock.wall_ms,
-        }
-    }
-
-    fn hide_expired(&mut self) {
-        let now = self.life_now();
-        self.memory.touch_expired(self.hidden_until_ms, now);
-        self.hidden_until_ms = now;
-    }
-
     fn next_wake(&self) -> Option<u64> {
         let now = self.clock.mono_ms;
         let mut times = Vec::new();
@@ -389,6 +418,9 @@ impl Machine {
             if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
             {
                 times.push(self.pull.not_before_ms);
+            }
+            if self.pull.in_flight.is_none() && self.writes.pending() > 0 {
+                times.push(self.pull.not_before_ms.max(self.writes.not_before_ms));
             }
             if self.config.has_live && self.memory.collections().next().is_some() {
                 match self.live.state {
@@ -400,9 +432,11 @@ impl Machine {
                 }
             }
         }
-        if self.committing.is_none() && !self.memory.is_clean() && self.rest.is_some() {
+        let is_clean = self.memory.is_clean() && self.writes.journal.is_clean();
+        if self.committing.is_none() && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
+        times.extend(self.pins_due());
         let life = self.life_now();
         times.extend(self.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()
@@ -411,6 +445,13 @@ impl Machine {
     /// The store's random name (R11).
     pub fn session(&self) -> &str {
         self.rest.as_ref().map_or(&self.session, Rest::session)
+    }
+
+    pub(super) fn set_session(&mut self, name: String) {
+        match &mut self.rest {
+            Some(rest) => rest.rename(name),
+            None => self.session = name,
+        }
     }
 
     /// The session memory.
@@ -426,25 +467,5 @@ impl Machine {
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.committing.is_some()
-    }
-
-    /// The ids of a def's documents whose life has not ended, those that rest together side by side; whether it has
-    /// been loaded whole once; and its `v`.
-    pub fn list(&self, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
-        let collection = self.memory.collection(def)?;
-        let now = self.life_now();
-        let position = self.memory.schema().position(def.class())? as u16;
-        let documents = collection.set.keys().filter_map(|pk| self.memory.document(&(position, pk.clone())));
-        // Documents of one page side by side: whoever reads them by pieces reads each page once.
-        let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.rest, d.id)).collect();
-        placed.sort_unstable();
-        let ids = placed.into_iter().map(|(_, id)| id).collect();
-        Some((ids, collection.ready, collection.v(self.memory.epoch().1)))
-    }
-
-    /// The id of a held document whose life has not ended.
-    pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
-        let document = self.memory.document(&self.memory.doc_key(class, pk)?)?;
-        (!document.is_expired(self.life_now())).then_some(document.id)
     }
 }

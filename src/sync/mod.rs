@@ -1,18 +1,30 @@
 //! The sync machine: events and a clock in, effects out (ARCHITECTURE.md). It decides everything and does nothing: the
 //! browser's driver and the simulator carry its effects out.
 
+mod application;
 mod backoff;
 mod commits;
 mod event;
+mod history;
 mod live;
 mod machine;
+mod optimistic;
+mod outbox;
+mod pins;
 mod pull;
 mod reads;
+mod refused;
 mod replies;
 mod status;
 mod token;
+mod views;
+mod writes;
 
+pub use application::{Application, NoApplication, Reader};
 pub use backoff::Backoff;
 pub use event::{Clock, Effect, Event, Mode, ReadRow, Refusal};
+pub use history::Swept;
 pub use machine::{Config, Machine};
+pub use replies::error_of;
 pub use status::{Damaged, Phase, Progress, Status, StorageState};
+pub use writes::Write;

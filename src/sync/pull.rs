@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::backoff::Backoff;
-use crate::codec::Sub;
+use crate::codec::{OpResult, Sub};
 use crate::crypto::Random;
 use crate::error::Result;
+use crate::journal::OpId;
 use crate::model::{Def, Version};
 
 /// A request in flight.
@@ -15,6 +16,8 @@ pub(super) struct InFlight {
     /// What was asked for each def, and whether from a cursor. A def that is unsubscribed, or loaded anew, is taken
     /// out: its part of the reply is dropped.
     pub asked: HashMap<Def, Asked>,
+    /// The operations sent, in order, with their numbers.
+    pub ops: Vec<(OpId, u64)>,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
     /// Which token it carried.
@@ -29,10 +32,11 @@ impl InFlight {
         self.asked.contains_key(def) || self.repairs.contains(def)
     }
 
-    /// Whether a reply with these parts tells nothing, though all that was asked is still of interest: it would be
-    /// asked again at once, for ever.
-    pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>) -> bool {
-        !self.is_less && !parts.any(|def| self.asks(def))
+    /// Whether a reply with these parts and results tells nothing, though all that was asked is still of interest: it
+    /// would be asked again at once, for ever.
+    pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>, results: &[OpResult]) -> bool {
+        let answers = |result: &OpResult| self.ops.iter().any(|(id, _)| *id == result.id);
+        !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
     }
 
     /// What was told.
@@ -67,6 +71,9 @@ pub(super) struct Retry {
 pub(super) struct Pull {
     /// Defs that must be pulled.
     pub needed: BTreeSet<Def>,
+    /// Defs that were hinted at while their load was under way: what was committed late may lie behind its cursor, so
+    /// that they are asked for once more when it has ended.
+    hinted: BTreeSet<Def>,
     /// Damaged documents to ask for, as `Class@pk`.
     pub repairs: BTreeSet<Def>,
     /// Defs whose part was refused for a while.
@@ -94,14 +101,15 @@ impl Pull {
     }
 
     /// Numbers a request and puts it in flight.
-    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>, token: u64) -> u64 {
+    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>, ops: Vec<(OpId, u64)>, token: u64) -> u64 {
         self.last_number += 1;
         let asked = subs
             .iter()
             .filter(|sub| !repairs.contains(&sub.def))
             .map(|sub| (sub.def.clone(), Asked { since: sub.v, cursor: sub.cursor.is_some() }))
             .collect();
-        self.in_flight = Some(InFlight { number: self.last_number, asked, repairs, token, is_less: false });
+        let number = self.last_number;
+        self.in_flight = Some(InFlight { number, asked, ops, repairs, token, is_less: false });
         self.last_number
     }
 
@@ -113,6 +121,7 @@ impl Pull {
     /// A def is of no interest any more, or anew: what is in flight for it is dropped.
     pub fn drop_def(&mut self, def: &Def) {
         self.needed.remove(def);
+        self.hinted.remove(def);
         self.retries.remove(def);
         if let Some(request) = &mut self.in_flight {
             request.is_less |= request.asked.remove(def).is_some();
@@ -123,6 +132,21 @@ impl Pull {
     pub fn forget_earlier_epoch(&mut self) {
         if let Some(request) = &mut self.in_flight {
             request.forget_earlier_epoch();
+        }
+    }
+
+    /// The server has something of a def, whose load may be under way.
+    pub fn hint(&mut self, def: Def, is_loading: bool) {
+        if is_loading {
+            self.hinted.insert(def.clone());
+        }
+        self.needed.insert(def);
+    }
+
+    /// A def was told whole.
+    pub fn is_whole(&mut self, def: &Def) {
+        if self.hinted.remove(def) {
+            self.needed.insert(def.clone());
         }
     }
 

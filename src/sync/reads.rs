@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::commits::COMPACT_RETRY_MS;
 use super::event::{Effect, ReadRow};
+use super::history::JournalPurpose;
 use super::machine::Machine;
 use crate::codec::Data;
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub(super) enum Purpose {
     Answer { ticket: u64, ids: Vec<u32> },
     /// To go on with a query.
     Query { ticket: u64, predicates: Vec<Predicate>, rest: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
+    /// To have at hand what operations stand on.
+    Pins { ids: Vec<u32> },
     /// To write their documents anew.
     Compact,
 }
@@ -41,6 +44,7 @@ pub(super) struct Reading {
 #[derive(Default)]
 pub(super) struct Reads {
     readings: HashMap<u64, Reading>,
+    journals: HashMap<u64, (Vec<u64>, JournalPurpose)>,
     last_ticket: u64,
     cache: VecDeque<(u64, Page)>,
     /// Documents whose data was found damaged and is not fetched again yet.
@@ -56,6 +60,17 @@ impl Reads {
         let ticket = self.last_ticket * 2 + 1;
         self.readings.insert(ticket, reading);
         ticket
+    }
+
+    pub fn start_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) -> u64 {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket * 2 + 1;
+        self.journals.insert(ticket, (numbers, purpose));
+        ticket
+    }
+
+    pub fn end_journal(&mut self, ticket: u64) -> Option<(Vec<u64>, JournalPurpose)> {
+        self.journals.remove(&ticket)
     }
 
     pub fn is_compacting(&self) -> bool {
@@ -94,8 +109,10 @@ impl Machine {
         for &id in &ids {
             match self.locate(id, pages) {
                 Ok(Found::Here(data)) => {
-                    let (key, document) = self.memory.by_id(id).expect("located");
-                    rows.push(ReadRow { id, pk: key.1.clone(), v: document.at.v, data });
+                    let shown = self.memory.shown_by_id(id).map(|(key, shown)| (key, shown.v));
+                    let held = || self.memory.by_id(id).map(|(key, document)| (key, document.at.v));
+                    let (key, v) = shown.or_else(held).expect("located");
+                    rows.push(ReadRow { id, pk: key.1.clone(), v, data });
                 }
                 Ok(Found::OnPage(place)) => {
                     wanted.insert(place.page);
@@ -123,9 +140,11 @@ impl Machine {
         let now = self.life_now();
         let documents = self.memory.documents().filter(|((class, _), _)| usize::from(*class) == position);
         let mut ids: Vec<(Option<PageRef>, u32)> = documents
-            .filter(|(_, document)| !document.is_expired(now))
+            .filter(|(key, document)| !document.is_expired(now) && self.memory.shown(key).is_none())
             .map(|(_, d)| (d.rest.filter(|_| matches!(d.content, Content::AtRest)), d.id))
             .collect();
+        let shown = self.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
+        ids.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
         // Documents of one page side by side.
         ids.sort_unstable_by_key(|(place, id)| (place.map(|p| (p.page, p.slot)), *id));
         let rest = ids.into_iter().map(|(_, id)| id).collect();
@@ -190,6 +209,10 @@ impl Machine {
                     Purpose::Query { ticket, .. } => {
                         self.effects.push(Effect::Matched { ticket, ids: Err(error) });
                     }
+                    Purpose::Pins { .. } => {
+                        self.pins_failed();
+                        self.error = Some(error);
+                    }
                     Purpose::Compact => {
                         self.compact_not_before_ms = self.clock.mono_ms + COMPACT_RETRY_MS;
                         self.error = Some(error);
@@ -224,6 +247,18 @@ impl Machine {
                 }
                 self.go_on(ticket, predicates, rest, found);
             }
+            Purpose::Pins { ids } => {
+                let mut found = Vec::new();
+                for id in ids {
+                    match self.locate(id, &opened) {
+                        Ok(Found::Here(data)) => found.push((id, data)),
+                        // Moved meanwhile: read again.
+                        Ok(_) => {}
+                        Err(error) => self.error = Some(error),
+                    }
+                }
+                self.pins_read(found);
+            }
             Purpose::Compact => self.compact(&opened),
         }
         self.ask_for_lost();
@@ -233,6 +268,9 @@ impl Machine {
     /// The data of a version, if it is still held: here, on one of these pages, or on a page still to be read. A page
     /// that is not what was written there loses its document.
     fn locate(&mut self, id: u32, pages: &HashMap<u64, Option<Page>>) -> Result<Found> {
+        if let Some((_, shown)) = self.memory.shown_by_id(id) {
+            return Ok(shown.data.clone().map_or(Found::Nowhere, Found::Here));
+        }
         let Some((key, document)) = self.memory.by_id(id) else { return Ok(Found::Nowhere) };
         let place = match (&document.content, document.rest) {
             (Content::Resident(data), _) => return Ok(Found::Here(data.clone())),

@@ -9,7 +9,7 @@ use super::pull::InFlight;
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Epoch, Version};
-use crate::session::{EpochChange, PartContext, PartOutcome, PreparedPart};
+use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
@@ -56,7 +56,8 @@ impl Machine {
                 return self.refused(refusal);
             }
         };
-        match self.enter(&reply.epoch, reply.now) {
+        let change = self.enter(&reply.epoch, reply.now);
+        match change {
             EpochChange::Same => {}
             EpochChange::Earlier => {
                 self.pull.ask_again(request);
@@ -65,8 +66,7 @@ impl Machine {
             }
             EpochChange::Later => request.forget_earlier_epoch(),
         }
-        let settled = reply.now.saturating_sub(reply.delta);
-        if request.is_missed_by(parts.iter().map(ReadPart::def)) {
+        if request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results) {
             self.pull.ask_again(request);
             let error = Error::new(Code::Malformed, "a reply without any part of what was asked");
             return self.refused(error.into());
@@ -75,16 +75,27 @@ impl Machine {
         self.pull.failing = false;
         self.error = None;
         self.pull.answered = true;
+        self.take_results(&request.ops, reply.results, reply.seq)?;
+        let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
+        let mut whole: BTreeSet<Def> = BTreeSet::new();
+        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for part in parts {
             let def = part.def().clone();
             if request.asks(&def) && told.insert(def.clone()) {
-                self.apply_part(part, &request, &def, settled)?;
+                rows.extend(self.rows_of(&part));
+                if self.apply_part(part, &request, &def, settled)? {
+                    whole.insert(def);
+                }
             }
         }
         // The reply was full before these: they are asked for again.
         request.forget(&told);
         self.pull.ask_again(request);
+        self.effects_seen(reply.seq, &whole, &rows);
+        if change == EpochChange::Later {
+            self.enter_epoch_with(reply.seq);
+        }
         self.memory.remove_expired(reply.now);
         self.forget_found();
         Ok(())
@@ -105,22 +116,33 @@ impl Machine {
         parts.into_iter().map(read).collect()
     }
 
-    /// Applies one part of a reply to a pull.
-    fn apply_part(&mut self, part: ReadPart, request: &InFlight, def: &Def, settled: Version) -> Result<()> {
+    /// Applies one part of a reply to a pull. Gives whether nothing more of it is to come for now.
+    fn apply_part(
+        &mut self,
+        part: ReadPart,
+        request: &InFlight,
+        def: &Def,
+        settled: Version,
+    ) -> Result<bool> {
         let is_repair = request.repairs.contains(def);
         let era = self.memory.epoch().1;
         let part = match part {
             ReadPart::Prepared(part) => part,
-            ReadPart::Refused(_, fault) if is_repair => return self.repair_refused(def, &fault),
+            ReadPart::Refused(_, fault) if is_repair => {
+                self.repair_refused(def, &fault)?;
+                return Ok(false);
+            }
             ReadPart::Refused(_, fault) => {
-                return self.part_refused(def, &fault, request.asked.get(def).is_some_and(|a| a.cursor));
+                let had_cursor = request.asked.get(def).is_some_and(|asked| asked.cursor);
+                self.part_refused(def, &fault, had_cursor)?;
+                return Ok(!fault.kind.is_retryable());
             }
             // One document that cannot be read keeps no other def from its changes. Asked again with all others.
             ReadPart::Unreadable(_, error) => {
                 if self.memory.collection(def).is_some() {
                     self.faults.insert(def.clone(), error);
                 }
-                return Ok(());
+                return Ok(false);
             }
         };
         self.pull.retries.remove(def);
@@ -128,20 +150,28 @@ impl Machine {
             if !self.memory.apply_repair(part, era) {
                 self.pull.repairs.insert(def.clone());
             }
-            return Ok(());
+            return Ok(false);
         }
         self.faults.remove(def);
         let asked = request.asked.get(def).map(|asked| asked.since);
         match self.memory.apply(part, PartContext { era, settled, asked }) {
             PartOutcome::Whole => {
                 self.lost_collections.remove(def);
+                self.pull.is_whole(def);
+                Ok(true)
             }
             PartOutcome::Unfinished => {
                 self.pull.needed.insert(def.clone());
+                Ok(false)
             }
-            PartOutcome::Unknown => {}
+            PartOutcome::Unknown => Ok(false),
         }
-        Ok(())
+    }
+
+    /// The documents that a part tells.
+    fn rows_of(&self, part: &ReadPart) -> Vec<DocKey> {
+        let ReadPart::Prepared(part) = part else { return Vec::new() };
+        part.rows().filter_map(|pk| self.memory.doc_key(part.def().class(), pk)).collect()
     }
 
     /// Takes the epoch and the time of a reply.
@@ -197,8 +227,9 @@ impl Machine {
                 self.live.backoff.reset();
                 let registered: BTreeSet<Def> = live.into_iter().collect();
                 let before = self.live.registered.take().unwrap_or_default();
-                let new = registered.difference(&before).filter(|def| self.memory.collection(def).is_some());
-                self.pull.needed.extend(new.cloned());
+                for def in registered.difference(&before) {
+                    self.hinted(def);
+                }
                 self.live.registered = Some(registered);
                 for (def, fault) in refused {
                     if self.memory.collection(&def).is_some() {
@@ -207,20 +238,27 @@ impl Machine {
                 }
             }
             ServerFrame::Hints(hints) => {
-                let known =
-                    hints.into_iter().map(|(def, _)| def).filter(|d| self.memory.collection(d).is_some());
-                let known: Vec<Def> = known.collect();
-                self.pull.needed.extend(known);
+                for (def, _) in &hints {
+                    self.hinted(def);
+                }
             }
             ServerFrame::Parts(parts) => self.pushed(parts)?,
         }
         Ok(())
     }
 
+    fn hinted(&mut self, def: &Def) {
+        let era = self.memory.epoch().1;
+        if let Some(collection) = self.memory.collection(def) {
+            self.pull.hint(def.clone(), collection.is_loading(era));
+        }
+    }
+
     fn pushed(&mut self, pushed: ServerParts) -> Result<()> {
         pushed.check()?;
         let parts = self.prepare_parts(pushed.parts);
-        if self.enter(&pushed.epoch, pushed.now) == EpochChange::Earlier {
+        let change = self.enter(&pushed.epoch, pushed.now);
+        if change == EpochChange::Earlier {
             return Ok(());
         }
         let context = PartContext {
@@ -228,7 +266,9 @@ impl Machine {
             settled: pushed.now.saturating_sub(pushed.delta),
             asked: None,
         };
+        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for part in parts {
+            rows.extend(self.rows_of(&part));
             match part {
                 ReadPart::Prepared(part) => {
                     self.memory.apply(part, context);
@@ -236,6 +276,11 @@ impl Machine {
                 ReadPart::Unreadable(_, error) => self.error = Some(error),
                 ReadPart::Refused(..) => {}
             }
+        }
+        // A push tells of some documents; only a pull tells all that a def has to show.
+        self.effects_seen(pushed.seq, &BTreeSet::new(), &rows);
+        if change == EpochChange::Later {
+            self.enter_epoch_with(pushed.seq);
         }
         Ok(())
     }
@@ -262,7 +307,7 @@ impl Machine {
 }
 
 /// The error of a fault; a code that this version does not know keeps its kind.
-pub(super) fn error_of(fault: &Fault) -> Error {
+pub fn error_of(fault: &Fault) -> Error {
     let code = Code::parse(&fault.code).unwrap_or(match fault.kind {
         crate::error::Kind::N => Code::NotFound,
         crate::error::Kind::S => Code::Forbidden,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::event::Mode;
 use super::machine::Machine;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::model::Def;
 
 /// Where the session stands.
@@ -125,13 +125,19 @@ impl Machine {
             collections: self.lost_collections.len() as u64,
         };
         let storage = match self.storage {
-            StorageState::Ok if damaged != Damaged::default() => StorageState::Lost,
+            StorageState::Ok if damaged != Damaged::default() || self.records_lost > 0 => StorageState::Lost,
             other => other,
         };
         let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
-        let error = self.error.as_ref().or(self.storage_error.as_ref()).cloned();
-        let faults = self.faults.clone();
-        Status { mode: self.mode, phase, pending: 0, progress, storage, damaged, error, faults }
+        let lost = (self.records_lost > 0).then(|| {
+            let records = self.records_lost;
+            let detail =
+                format!("{records} records of the journal are gone, each may have held an operation");
+            Error::new(Code::LocalDataLost, detail)
+        });
+        let error = lost.or_else(|| self.error.as_ref().or(self.storage_error.as_ref()).cloned());
+        let (pending, faults) = (self.writes.pending(), self.faults.clone());
+        Status { mode: self.mode, phase, pending, progress, storage, damaged, error, faults }
     }
 
     fn phase(&self, is_loading: bool) -> Phase {

@@ -20,8 +20,11 @@ use super::server::Server;
 use super::signals::{Signal, Signals};
 use super::timers::Timer;
 use crate::error::{Code, Error, Result};
+use crate::journal::{Action, OpId, Retention};
+use crate::model::Value;
+use crate::session::DocKey;
 use crate::store::{Batch, Store};
-use crate::sync::{Clock, Effect, Event, Machine, ReadRow};
+use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept};
 
 /// Whom the driver tells.
 pub trait Host {
@@ -29,14 +32,60 @@ pub trait Host {
     fn changed(&self, defs: &[String], gone: &[u32]);
     /// The status changed.
     fn status(&self);
+    /// News of an operation.
+    fn operation(&self, news: &News<'_>);
     /// A token is wanted; `None` where the application has none.
     fn token(&self, refused: bool) -> Promise;
 }
 
-/// An answer awaited: rows of a read, or ids of a query.
+/// News of an operation.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// It is on the device; in incognito, in memory.
+    Saved {
+        /// Which.
+        id: &'a str,
+        /// Whether there is a device.
+        on_device: bool,
+    },
+    /// The server has executed it.
+    Accepted {
+        /// Which.
+        id: &'a str,
+        /// The version that it gave.
+        v: u64,
+        /// What it returned.
+        value: Option<&'a Value>,
+    },
+    /// It was given up.
+    Failed {
+        /// Which.
+        id: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+    /// The server refused it: it is parked.
+    Refused {
+        /// Which.
+        id: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+    /// Another one stands in its place.
+    Amended {
+        /// Which.
+        id: &'a str,
+        /// By which.
+        by: &'a str,
+    },
+}
+
+/// An answer awaited.
 enum Answer {
     Rows(Result<Vec<ReadRow>>),
     Ids(Result<Vec<u32>>),
+    Past(Result<Vec<(OpId, Action)>>),
+    Swept(Result<Swept>),
 }
 
 /// A session at work.
@@ -103,7 +152,10 @@ impl Driver {
 
     /// Reads the machine; `closed` once the session is.
     pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
-        let machine = self.machine.borrow();
+        // Taken only while the machine runs one of the application's own functions.
+        let machine = self.machine.try_borrow().map_err(|_| {
+            Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
+        })?;
         machine.as_ref().map(read).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
     }
 
@@ -140,7 +192,13 @@ impl Driver {
         // Once closing has begun, what is due is still written and answered, and nothing is begun.
         let ends = matches!(
             effect,
-            Effect::Commit(_) | Effect::CancelSend(_) | Effect::Answer { .. } | Effect::Matched { .. }
+            Effect::Commit(_)
+                | Effect::CancelSend(_)
+                | Effect::Answer { .. }
+                | Effect::Matched { .. }
+                | Effect::Past { .. }
+                | Effect::Swept { .. }
+                | Effect::Saved { .. }
         );
         if self.closed.borrow().is_some() && !ends {
             return;
@@ -169,6 +227,26 @@ impl Driver {
             }
             Effect::Answer { ticket, rows } => self.settle(ticket, Answer::Rows(rows)),
             Effect::Matched { ticket, ids } => self.settle(ticket, Answer::Ids(ids)),
+            Effect::ReadJournal { ticket, keys } => {
+                let Some(store) = self.store.clone() else { return };
+                self.spawn(async move {
+                    let records = store.get(crate::store::Table::Journal, &keys).await;
+                    Event::JournalRead { ticket, records }
+                });
+            }
+            Effect::Past { ticket, actions } => self.settle(ticket, Answer::Past(actions)),
+            Effect::Swept { ticket, swept } => self.settle(ticket, Answer::Swept(swept)),
+            Effect::Saved { id } => {
+                self.host.operation(&News::Saved { id: &id, on_device: self.store.is_some() });
+            }
+            Effect::Accepted { id, result: Ok((v, value)) } => {
+                self.host.operation(&News::Accepted { id: &id, v, value: value.as_ref() });
+            }
+            Effect::Accepted { id, result: Err(error) } => {
+                self.host.operation(&News::Failed { id: &id, error: &error });
+            }
+            Effect::Refused { id, error } => self.host.operation(&News::Refused { id: &id, error: &error }),
+            Effect::Amended { id, by } => self.host.operation(&News::Amended { id: &id, by: &by }),
             Effect::Changed { defs, gone } => {
                 let defs: Vec<String> = defs.iter().map(ToString::to_string).collect();
                 self.host.changed(&defs, &gone);
@@ -292,7 +370,23 @@ impl Driver {
     pub async fn read(self: &Rc<Self>, ids: Vec<u32>) -> Result<Vec<ReadRow>> {
         match self.answer(|ticket| Event::Read { ticket, ids }).await? {
             Answer::Rows(rows) => rows,
-            Answer::Ids(_) => Err(Error::new(Code::Internal, "an answer to another question")),
+            _ => mistaken(),
+        }
+    }
+
+    /// A document's past states, the oldest first.
+    pub async fn history(self: &Rc<Self>, key: DocKey) -> Result<Vec<(OpId, Action)>> {
+        match self.answer(|ticket| Event::History { ticket, key }).await? {
+            Answer::Past(past) => past,
+            _ => mistaken(),
+        }
+    }
+
+    /// Sweeps the journal, or tells what a sweep would remove.
+    pub async fn sweep(self: &Rc<Self>, retention: Retention, apply: bool) -> Result<Swept> {
+        match self.answer(|ticket| Event::Sweep { ticket, retention, apply }).await? {
+            Answer::Swept(swept) => swept,
+            _ => mistaken(),
         }
     }
 
@@ -304,7 +398,7 @@ impl Driver {
     ) -> Result<Vec<u32>> {
         match self.answer(|ticket| Event::Query { ticket, class, predicates }).await? {
             Answer::Ids(ids) => ids,
-            Answer::Rows(_) => Err(Error::new(Code::Internal, "an answer to another question")),
+            _ => mistaken(),
         }
     }
 
@@ -347,6 +441,10 @@ impl Driver {
             store.close().await;
         }
     }
+}
+
+fn mistaken<T>() -> Result<T> {
+    Err(Error::new(Code::Internal, "an answer to another question"))
 }
 
 fn post_to(driver: &Weak<Driver>, event: Event) {

@@ -17,6 +17,8 @@ export class FakeCore {
   /** Set by a test to hold reads back: each then waits for `release()`. */
   isHolding = false;
   #held = [];
+  /** Operations that are not over, by id. */
+  #operations = new Map();
   #nextId = 1;
   #defs = new Map();
   #rows = new Map();
@@ -114,6 +116,75 @@ export class FakeCore {
     const row = this.#rows.get(id);
     return row && { v: row.v, pending: false, deleted: false };
   }
+  write(name, args, options) {
+    if (this.writeError) throw this.writeError;
+    const id = this.#issue(name, JSON.parse(args), JSON.parse(options));
+    this.calls.push(["write", name, JSON.parse(args), JSON.parse(options)]);
+    if (this.isQuick) this.save(id);
+    return id;
+  }
+  amend(id, args) {
+    const old = this.#operations.get(id);
+    if (old?.state !== "refused") throw { code: "not_found", kind: "N", retryable: false, message: "none", cure: "" };
+    this.#operations.delete(id);
+    this.calls.push(["amend", id, args && JSON.parse(args)]);
+    return this.#issue(old.name, args === undefined ? old.args : JSON.parse(args), {});
+  }
+  discard(id) {
+    this.calls.push(["discard", id]);
+    this.#operations.delete(id);
+  }
+  operations() {
+    this.calls.push(["operations"]);
+    return JSON.stringify([...this.#operations.values()]);
+  }
+  lostByServer() {
+    return ["lost"];
+  }
+  async history(className, key) {
+    this.calls.push(["history", className, key]);
+    return JSON.stringify(this.past ?? []);
+  }
+  async sweep(options) {
+    this.calls.push(["sweep", JSON.parse(options)]);
+    return '{"removed":2,"rowids":[1,2]}';
+  }
+
+  /** What becomes of an operation. */
+  save(id, where = "device") {
+    this.#operations.get(id).state = "saved";
+    this.#news({ kind: "saved", id, where });
+  }
+  accept(id, v = 1, value = undefined) {
+    this.#operations.delete(id);
+    this.#news({ kind: "accepted", id, v, value });
+  }
+  refuse(id, error = fault("forbidden")) {
+    Object.assign(this.#operations.get(id), { state: "refused", error });
+    this.#news({ kind: "refused", id, error });
+  }
+  giveUp(id, error = fault("version_conflict")) {
+    this.#operations.delete(id);
+    this.#news({ kind: "failed", id, error });
+  }
+  /** A conflict is settled: gives the operation that takes the place of that one. */
+  replace(id) {
+    const { name, args } = this.#operations.get(id);
+    this.#operations.delete(id);
+    const by = this.#issue(name, args, {});
+    this.#news({ kind: "amended", id, by });
+    return by;
+  }
+
+  #issue(name, args) {
+    const id = `op${this.#nextId++}`;
+    this.#operations.set(id, { id, name, args, at: 5, state: "unsaved" });
+    return id;
+  }
+  #news(news) {
+    this.host.operation(JSON.stringify(news));
+  }
+
   async setMode(mode) {
     this.tell({ mode });
   }
@@ -144,6 +215,9 @@ export class FakeCore {
     return this.#defs.get(def);
   }
 }
+
+/** An error as the core tells it. */
+export const fault = (code) => ({ code, kind: "A", retryable: false, message: `${code}: x`, cure: "y" });
 
 /** Opens a session on a fake core; `openCore` may stand in for opening it. */
 export async function openFake(schema, options = {}, openCore = async (core) => core) {

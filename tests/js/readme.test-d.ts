@@ -33,8 +33,16 @@ show(viewers.docs.length);
 show(await session.get("Package", ["0ad"]));
 show(await session.query("Package").where("size", ">=", 10_000_000).docs());
 
+// Writes: shown at once, saved on the device, then accepted by the server exactly once; the network can come later.
+const edit = session.patch("Package", ["0ad"], { summary: "A game of ancient warfare" });
+await edit.saved; // in the sealed journal: it survives a crash from here on
+edit.accepted.then(({ v }) => show(v), (error) => show(error.cure)); // nobody needs to wait for this
+session.put("Package", { name: "1ad", section: "games" });
+session.delete("Package", ["0ad"], { ifVersion: edit });
+session.refused.subscribe((refused) => refused.forEach(({ error, discard }) => show(error.cure, discard)));
+
 // What the session does, and how the device fares.
-session.status.subscribe(({ phase, progress, storage, error }) => show(phase, progress, storage, error?.cure));
+session.status.subscribe(({ phase, pending, storage, error }) => show(phase, pending, storage, error?.cure));
 
 await session.setMode("avion"); // no network call from here on
 await session.setMode("synced"); // asks only for what changed

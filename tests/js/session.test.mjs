@@ -20,6 +20,7 @@ test("open hands the core what it needs", async () => {
     key: undefined,
     hasToken: true,
     format: "msgpack",
+    policies: "{}",
   });
 });
 

@@ -1,5 +1,16 @@
 // What TypeScript must accept and refuse; checked by `tsc`, never run.
-import { defineSchema, type Document, open, type Query, type Session, type Value, wipe } from "../../js/src/index.js";
+import {
+  type Accepted,
+  defineOperations,
+  defineSchema,
+  type Document,
+  open,
+  type Operation,
+  type Query,
+  type Session,
+  type Value,
+  wipe,
+} from "../../js/src/index.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function isTrue<T extends true>(): T | void {}
@@ -113,6 +124,109 @@ void open({ org: "demo", schema, mode: "avion", key: new Uint8Array(32), token: 
 void open({ org: "demo", schema, mode: "plane" });
 // @ts-expect-error an org is needed
 void open({ schema, server: "http://localhost:7700" });
+
+// Writes: a put needs the key, a patch anything; values are those of the schema.
+isTrue<Same<ReturnType<typeof session.put<"Package">>, Operation>>();
+isTrue<Same<Awaited<Operation["accepted"]>, Accepted>>();
+session.put("Package", { name: "0ad" });
+session.put("Package", { name: "0ad", section: "games", tags: ["x"], size: 5, summary: "any", more: [null, { a: 1 }] });
+session.put("Point", { x: "1", y: "2", photo: new Uint8Array() });
+session.patch("Package", ["0ad"], { summary: "x", section: undefined }, { unset: ["size", "anything"] });
+session.patch("Point", ["1", "2"], { label: undefined, marks: [1] }, { unset: ["photo"], ifVersion: 0 });
+session.delete("Package", ["0ad"], { ifVersion: session.put("Package", { name: "0ad" }), after: "an id" });
+session.delete("Package", ["0ad"], { ifVersion: { op: "an id" }, after: [session.delete("Package", ["x"]), "y"] });
+declare const several: readonly Package[];
+for (const doc of several) session.put("Package", { ...doc, section: "games" });
+// @ts-expect-error the key is needed
+session.put("Package", { section: "games" });
+// @ts-expect-error a size is a number
+session.put("Package", { name: "0ad", size: "5" });
+// @ts-expect-error a date is no value
+session.put("Package", { name: "0ad", since: new Date() });
+// @ts-expect-error `properties` names them all
+session.put("Point", { x: "1", y: "2", lable: "x" });
+// @ts-expect-error no such class
+session.patch("Pakage", ["0ad"], {});
+// @ts-expect-error both key properties are needed
+session.patch("Point", ["1"], {});
+// @ts-expect-error marks are numbers
+session.patch("Point", ["1", "2"], { marks: ["1"] });
+// @ts-expect-error a key property stays
+session.patch("Point", ["1", "2"], {}, { unset: ["x"] });
+// @ts-expect-error no such option
+session.delete("Package", ["0ad"], { unless: 5 });
+
+// Operations: names and arguments follow from the declaration; others are taken as they come.
+const operations = defineOperations(schema, {
+  "package.grow": {
+    optimistic(tx, { name, by }: { name: string; by: number }) {
+      const found = tx.get("Package", [name]);
+      isTrue<Same<typeof found, Package | undefined>>();
+      if (found) tx.patch("Package", [name], { size: found.size + by });
+      tx.put("Point", { x: "1", y: "2" });
+      // @ts-expect-error no such class
+      tx.delete("Pakage", [name]);
+    },
+  },
+  "package.check": {},
+});
+const working = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase: "x", operations });
+working.run("package.grow", { name: "0ad", by: 1 });
+working.run("package.check", { anything: [1, null] }, { touches: [["Package", ["0ad"]], ["Point", ["1", "2"]]] });
+working.run("another", { photo: new Uint8Array() });
+session.run("another", {});
+// @ts-expect-error by is a number
+working.run("package.grow", { name: "0ad", by: "1" });
+// @ts-expect-error by is needed
+working.run("package.grow", { name: "0ad" });
+// @ts-expect-error a date is no value
+session.run("another", { at: new Date() });
+// @ts-expect-error no such class
+session.run("another", {}, { touches: [["Pakage", ["0ad"]]] });
+working.batch((tx) => {
+  tx.put("Package", { name: "0ad", size: 1 });
+  tx.patch("Package", ["0ad"], { summary: "x" }, { unset: ["size"], ifVersion: 5 });
+  tx.run("package.grow", { name: "0ad", by: 1 });
+  // @ts-expect-error the order is the batch's own
+  tx.delete("Package", ["0ad"], { after: "x" });
+  // @ts-expect-error by is a number
+  tx.run("package.grow", { name: "0ad", by: "1" });
+});
+
+// Declared where the session is opened, they know the schema as well.
+void open({
+  org: "demo",
+  schema,
+  mode: "incognito",
+  server: "http://localhost:7700",
+  operations: {
+    "package.touch": {
+      optimistic: (tx, args: { name: string }) => tx.patch("Package", [args.name], { summary: "touched" }),
+    },
+  },
+  conflicts: {
+    Package: "merge",
+    Point: (base, mine, theirs) => {
+      isTrue<Same<typeof base, Point | undefined>>();
+      return mine && theirs ? { ...theirs, label: mine.label } : undefined;
+    },
+  },
+}).then((one) => {
+  one.run("package.touch", { name: "0ad" });
+  // @ts-expect-error a name is a string
+  one.run("package.touch", { name: 5 });
+});
+// @ts-expect-error no such policy
+void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts: { Package: "mine" } });
+// @ts-expect-error no such class
+void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts: { Pakage: "ask" } });
+
+// What was written.
+session.refused.subscribe(([first]) => first?.amend({ ...first.args, more: 1 }).accepted);
+session.pending()[0]?.state satisfies "unsaved" | "saved" | "held" | undefined;
+const [past] = await session.history("Package", ["0ad"]);
+isTrue<Same<NonNullable<typeof past>["doc"], Package | null>>();
+await session.journal.sweep({ days: 30, max: 5, apply: true });
 
 // Wiping: whose store it is, and nothing else.
 isTrue<Same<ReturnType<typeof wipe>, Promise<void>>>();

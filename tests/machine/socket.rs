@@ -1,7 +1,7 @@
 //! The socket: registrations, hints, pushed parts, silence, and what closes it.
 
 use escale::Code;
-use escale::codec::{Fault, ServerFrame, ServerParts};
+use escale::codec::{Fault, Part, ServerFrame, ServerParts};
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
 use escale::sync::{Config, Effect, Event, Mode, Phase};
 
@@ -222,4 +222,26 @@ fn a_mode_that_the_session_was_not_opened_for_is_refused() {
     let mut bench = Bench::new(config());
     bench.feed(Event::SetMode(Mode::Incognito));
     assert_eq!(bench.machine.status().mode, Mode::Synced);
+}
+
+#[test]
+fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
+    let doc = def("Doc");
+    let mut bench = Bench::new(live());
+    bench.subscribe(&doc);
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    let (number, _) = bench.request();
+    bench.frame(socket, ServerFrame::Live { live: vec![doc.clone()], refused: vec![] });
+    let first = Part { next: Some("there".into()), ..part(&doc, vec![row("b", 200)]) };
+    // Its commit was late: it will lie behind the cursor, and no page of this load brings it.
+    bench.frame(socket, ServerFrame::Hints(vec![(doc.clone(), 150)]));
+    bench.answer(number, crate::bench::reply(10_000, vec![first]));
+    let (number, request) = bench.request();
+    assert!(request.subs[0].cursor.is_some());
+    bench.answer(number, crate::bench::reply(10_001, vec![part(&doc, vec![row("c", 300)])]));
+    let (number, request) = bench.request();
+    assert_eq!((&request.subs[0].def, &request.subs[0].cursor), (&doc, &None), "asked once more");
+    bench.answer(number, crate::bench::reply(10_002, vec![part(&doc, vec![row("a", 150)])]));
+    assert!(bench.requests.is_empty(), "and once only");
 }

@@ -18,6 +18,7 @@ const PLAN: Plan = Plan {
     incognito: false,
     instances: 1,
     actions: 0,
+    watches_flicker: false,
     weights: &[(Kind::Wait, 1)],
 };
 

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use escale::codec::Data;
 use escale::crypto::{DerivedKey, Header, SeededRandom, StoreKeys, WrapKind, kdf_salt, store_name};
+use escale::journal::JournalRecord;
 use escale::model::schema::Schema;
 use escale::model::{Pk, Value};
 use escale::rest::decoders::{StateRecord, decode_page};
 use escale::rest::{AccountOptions, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Write};
 
 const ORG: &str = "demo";
 const ACCOUNT: &str = "ada";
@@ -114,7 +115,8 @@ fn write() -> Files {
     let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
     let source = Box::new(SeededRandom::new(2));
     let mut machine =
-        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source);
+        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
+            .with_writes(opened.journal, Box::new(NoApplication));
     let mut now = 1_000;
     let mut step = |event| {
         now += 300_000;
@@ -142,6 +144,10 @@ fn write() -> Files {
         let number = sent.take().or_else(|| step(Event::Woke)).expect("a request in flight");
         sent = step(Event::Replied { number, reply: Ok(reply(now, &parts)) });
     }
+    let data = Value::from([("name", "doom"), ("section", "games")].map(|(name, text)| (name, text.into())));
+    let args = Value::from([("class", "Package".into()), ("data", data)]);
+    let id = "0198f6f4-0000-7000-8000-000000000001".to_owned();
+    step(Event::Write(Write { id, name: "doc.put".into(), args, touches: Vec::new(), after: Vec::new() }));
     let mut files = Files::new();
     device.tamper_header(&store_name(ORG, ACCOUNT), |header| {
         files.insert("header.bin".into(), header.clone().expect("a header"));
@@ -229,6 +235,15 @@ fn format_1_opens_with_everything_in_it() {
         ("chess".to_owned(), (1_001, Some(29_000_000), data("chess", 1))),
     ]);
     assert_eq!(found, wanted);
+    let [record] = &opened.journal.records[..] else { panic!("one record: {:?}", opened.journal.records) };
+    let op = record.op.as_ref().expect("an operation that waits");
+    let doom = Pk::from_key(&["doom"]).expect("a pk");
+    assert_eq!((op.id.as_str(), op.name.as_str()), ("0198f6f4-0000-7000-8000-000000000001", "doc.put"));
+    assert_eq!(op.touches, [("Package".parse().expect("a name"), doom.clone())]);
+    assert_eq!((op.accepted, op.refused.is_some(), op.seen), (None, false, None));
+    let kinds: Vec<_> = record.actions.iter().map(|action| (action.kind.as_str(), action.commit)).collect();
+    assert_eq!(kinds, [("create", None), ("persist", None)]);
+    assert!(record.actions.iter().all(|action| action.pk == doom));
 }
 
 /// The parts of the format, one by one, as docs/format.md tells them.
@@ -242,7 +257,7 @@ fn format_1_part_by_part() {
     let header = Header::from_bytes(bytes).expect("a header");
     let key = header.unwrap(WrapKind::Passphrase, &DerivedKey::from_bytes(X)).expect("K");
     let keys = StoreKeys::derive(&key, header.store_id());
-    let mut numbers = BTreeSet::new();
+    let (mut numbers, mut operations) = (BTreeSet::new(), 0);
     for (name, sealed) in files.iter().filter(|(name, _)| *name != "header.bin") {
         let (table, key) = record_of(name).expect("a record");
         let plain = keys.open(table, key, sealed).expect("sealed for its place");
@@ -258,8 +273,13 @@ fn format_1_part_by_part() {
                 assert_eq!(plain[0], 1, "compressed");
                 assert!(!decode_page(&plain).expect("a page").is_empty());
             }
-            Table::Journal => panic!("nothing is written there yet"),
+            Table::Journal => {
+                let record = JournalRecord::decode(&plain).expect("a journal record");
+                assert_eq!(keys.record_key(table, record.number), key);
+                operations += 1;
+            }
         }
     }
     assert_eq!(numbers, (0..numbers.len() as u64).collect(), "contiguous");
+    assert_eq!(operations, 1);
 }

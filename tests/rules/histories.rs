@@ -14,7 +14,15 @@ macro_rules! weights {
     };
 }
 
-const PLAN: Plan = Plan { name: "", clients: 2, incognito: false, instances: 1, actions: 50, weights: QUIET };
+const PLAN: Plan = Plan {
+    name: "",
+    clients: 2,
+    incognito: false,
+    instances: 1,
+    actions: 50,
+    watches_flicker: false,
+    weights: QUIET,
+};
 const QUIET: &[(Kind, u16)] = weights![];
 
 #[test]
@@ -97,7 +105,10 @@ fn r9_convergence() {
         (Restore, 3),
         (Renew, 2)
     ];
-    property(&Plan { name: "r9", weights, clients: 3, incognito: true, instances: 3, actions: 80 }, 300);
+    property(
+        &Plan { name: "r9", weights, clients: 3, incognito: true, instances: 3, actions: 80, ..PLAN },
+        300,
+    );
 }
 
 #[test]

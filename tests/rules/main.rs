@@ -13,3 +13,4 @@ mod regressions;
 mod secrecy;
 mod store;
 mod versioned_set;
+mod writes;

@@ -19,6 +19,7 @@ const PLAN: Plan = Plan {
     incognito: false,
     instances: 1,
     actions: 0,
+    watches_flicker: false,
     weights: &[(Kind::Wait, 1)],
 };
 
@@ -63,7 +64,8 @@ fn refused(device: &MemoryDevice, x: u8, schema: &str, code: Code) {
 /// Writes what is due.
 fn flush(account: &mut Account<MemoryStore>, seed: u64) {
     let random = &mut SeededRandom::new(seed);
-    while let Some((batch, receipt)) = account.rest.batch(&mut account.memory, random).expect("a batch") {
+    while let Some((batch, receipt)) = account.rest.batch(&mut account.memory, None, random).expect("a batch")
+    {
         block_on(account.store.commit(batch)).expect("written");
         account.rest.committed(&mut account.memory, receipt);
     }

@@ -125,6 +125,33 @@ pub enum Action {
     BackUp,
     Restore,
     Renew,
+    /// The application of a client issues an operation.
+    Op {
+        client: u8,
+        what: u8,
+        doc: u8,
+        arg: u8,
+    },
+    /// It amends, or discards, its first refused operation.
+    Resolve {
+        client: u8,
+        amends: bool,
+    },
+    /// It sweeps the journal.
+    Sweep {
+        client: u8,
+        how: u8,
+        apply: bool,
+    },
+    /// It reads a document's history.
+    History {
+        client: u8,
+        doc: u8,
+    },
+    /// Of 255 operations so many meet contention from now on.
+    Contention {
+        of_255: u8,
+    },
 }
 
 /// The kinds of actions, and their weights in a plan.
@@ -157,6 +184,13 @@ pub enum Kind {
     BackUp,
     Restore,
     Renew,
+    Op,
+    /// Operations that add to counters, nothing else.
+    Add,
+    Resolve,
+    Sweep,
+    Past,
+    Contention,
 }
 
 /// What a property's histories are like.
@@ -168,6 +202,8 @@ pub struct Plan {
     pub incognito: bool,
     pub instances: usize,
     pub actions: usize,
+    /// Only the clients write, only to counters, and what they see must never go back.
+    pub watches_flicker: bool,
     pub weights: &'static [(Kind, u16)],
 }
 
@@ -221,5 +257,11 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::BackUp => Action::BackUp,
         Kind::Restore => Action::Restore,
         Kind::Renew => Action::Renew,
+        Kind::Op => Action::Op { client: a % 3, what: b, doc: c % 9, arg: d },
+        Kind::Add => Action::Op { client: a % 3, what: b % 5, doc: c % 3, arg: d },
+        Kind::Resolve => Action::Resolve { client: a % 3, amends: b & 1 == 0 },
+        Kind::Sweep => Action::Sweep { client: a % 3, how: b, apply: c & 1 == 0 },
+        Kind::Past => Action::History { client: a % 3, doc: b % 9 },
+        Kind::Contention => Action::Contention { of_255: if a < 128 { 0 } else { b } },
     }
 }

@@ -32,8 +32,18 @@ pub const PAGES: usize = 2;
 /// A text that no other part of a store can hold by chance: what `r13` looks for.
 pub const CANARY: &str = "canary-4af1c97e";
 
+thread_local! {
+    static PARSED: Schema = Schema::from_json(SCHEMA).expect("the schema of the tests");
+}
+
+/// Something of the schema, parsed once.
+pub fn with<T>(read: impl FnOnce(&Schema) -> T) -> T {
+    PARSED.with(read)
+}
+
+/// The schema.
 pub fn schema() -> Schema {
-    Schema::from_json(SCHEMA).expect("the schema of the tests")
+    PARSED.with(Schema::clone)
 }
 
 pub fn name(text: &str) -> Name {

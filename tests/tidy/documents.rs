@@ -7,10 +7,11 @@ use super::none;
 const FOLDERS: [&str; 9] = ["src", "js", "server", "www", "tests", "scripts", "docs", "data", ".ci"];
 
 /// Documents with an example, and the file where the compiler of TypeScript reads it.
-const EXAMPLES: [(&str, &str); 3] = [
+const EXAMPLES: [(&str, &str); 4] = [
     ("README.md", "tests/js/readme.test-d.ts"),
     ("js/README.md", "tests/js/readme.test-d.ts"),
     ("docs/schema.md", "tests/js/schema.test-d.ts"),
+    ("docs/writes.md", "tests/js/writes.test-d.ts"),
 ];
 
 #[test]

@@ -5,7 +5,7 @@ use super::none;
 
 /// Each layer of the core with those that it may name, besides itself. Whoever is not named on the right of a layer
 /// does not exist for it: nobody names `web`.
-const CORE: [(&str, &[&str]); 10] = [
+const CORE: [(&str, &[&str]); 11] = [
     ("error", &[]),
     ("limits", &[]),
     ("model", &["error", "limits"]),
@@ -13,13 +13,14 @@ const CORE: [(&str, &[&str]); 10] = [
     ("codec", &["error", "limits", "model"]),
     ("crypto", &["error", "limits", "model", "store"]),
     ("session", &["error", "limits", "model", "codec"]),
-    ("rest", &["error", "limits", "model", "codec", "crypto", "session", "store"]),
-    ("sync", &["error", "limits", "model", "codec", "crypto", "session", "store", "rest"]),
-    ("web", &["error", "limits", "model", "codec", "crypto", "session", "store", "rest", "sync"]),
+    ("journal", &["error", "limits", "model", "codec", "crypto", "session"]),
+    ("rest", &["error", "limits", "model", "codec", "crypto", "session", "journal", "store"]),
+    ("sync", &["error", "limits", "model", "codec", "crypto", "session", "journal", "store", "rest"]),
+    ("web", &["error", "limits", "model", "codec", "crypto", "session", "journal", "store", "rest", "sync"]),
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 9] = [
+const SERVER: [(&str, &[&str]); 11] = [
     ("clock", &[]),
     ("settings", &[]),
     ("mark", &[]),
@@ -27,12 +28,14 @@ const SERVER: [(&str, &[&str]); 9] = [
     ("seal", &["provider"]),
     ("engine", &["clock", "settings", "mark", "provider", "seal"]),
     ("import", &["engine"]),
+    ("sweep", &["engine", "provider"]),
+    ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["engine", "provider"]),
-    ("cli", &["clock", "settings", "mark", "provider", "seal", "engine", "import", "http"]),
+    ("cli", &["clock", "settings", "mark", "provider", "seal", "engine", "import", "http", "cli_sweep"]),
 ];
 
-/// What the server may use of the core: no keys, no session, nothing of the device.
-const SHARED_WITH_SERVER: [&str; 3] = ["codec", "limits", "model"];
+/// What the server may use of the core: no keys, no session, nothing of the device; of the journal, its sweeper's planner.
+const SHARED_WITH_SERVER: [&str; 4] = ["codec", "journal", "limits", "model"];
 
 /// What only the browser's side may name.
 const OF_BROWSERS: [&str; 4] = ["js_sys", "web_sys", "wasm_bindgen", "gloo_net"];

@@ -84,6 +84,7 @@ fn the_deepest_argument_of_an_operation_passes() {
             name: "n".into(),
             args: maps(VALUE_DEPTH_MAX),
             at: 1,
+            after: None,
         };
         let request = SyncRequest { p: 1, session: "s".into(), ops: vec![op], subs: vec![] };
         let bytes = encode(format, &request).expect("written");

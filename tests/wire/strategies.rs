@@ -137,13 +137,9 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 pub fn request() -> impl Strategy<Value = SyncRequest> {
-    let op = ("[0-9a-f-]{36}", v(), "[a-z.]{1,9}", value(), v()).prop_map(|(id, seq, name, args, at)| Op {
-        id,
-        seq,
-        name,
-        args,
-        at,
-    });
+    let after = prop::option::of("[0-9a-f-]{36}");
+    let op = ("[0-9a-f-]{36}", v(), "[a-z.]{1,9}", value(), v(), after)
+        .prop_map(|(id, seq, name, args, at, after)| Op { id, seq, name, args, at, after });
     let sub =
         (def(), v(), prop::option::of("[ -~]{1,20}")).prop_map(|(def, v, cursor)| Sub { def, v, cursor });
     ("[ -~]{1,30}", few(op), few(sub)).prop_map(|(session, ops, subs)| SyncRequest {

@@ -15,7 +15,7 @@ const PURGE_BATCH: usize = 500;
 
 impl Engine {
     /// Removes what the retention time no longer asks to keep, and moves the horizon there (R6). Returns how many
-    /// tombstones, expired documents and departures went.
+    /// tombstones, expired documents and departures went. Old results of operations go too.
     pub fn purge(&self) -> Result<u64> {
         let mut n = 0;
         loop {
@@ -34,7 +34,24 @@ impl Engine {
                 self.remember(&state);
             }
             if gone < PURGE_BATCH as u64 {
-                return Ok(n);
+                break;
+            }
+        }
+        self.purge_results()?;
+        Ok(n)
+    }
+
+    /// Forgets the results of old operations (R11): sessions keep their last number for ever.
+    fn purge_results(&self) -> Result<()> {
+        loop {
+            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let before = self.clock.now_ms().saturating_sub(self.settings.results_ms());
+            let gone = tx.purge_operations(before, PURGE_BATCH)?;
+            if gone > 0 {
+                tx.commit()?;
+            }
+            if gone < PURGE_BATCH as u64 {
+                return Ok(());
             }
         }
     }

@@ -1,14 +1,18 @@
 //! What the server decides, whatever carries it and wherever it is stored: versions, pulls, pages, refusals.
 
+mod built_in;
 mod cursor;
 mod maintain;
 mod now;
 mod open;
+mod operate;
+mod operation;
 mod pull;
 mod shown;
 mod write;
 
 pub use maintain::{epoch_of, renew_epoch_of};
 pub use open::{Engine, Opening, first_state};
+pub use operation::{Properties, Ran, Tx};
 pub use pull::Caller;
 pub use write::{Outcome, Writing, Written};

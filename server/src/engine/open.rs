@@ -9,7 +9,8 @@ use escale::model::Epoch;
 use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
-use super::shown;
+use super::operation::Operations;
+use super::{operate, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
 use crate::provider::{Place, Provider, SqliteProvider, State, Transaction};
@@ -49,6 +50,7 @@ pub struct Engine {
     pub(super) settings: Settings,
     pub(super) seal: Seal,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) operations: Operations,
     pub(super) committed: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -79,7 +81,29 @@ impl Engine {
 
     fn on(provider: Box<dyn Provider>, mark: Option<Mark>, opening: Opening) -> Self {
         let Opening { schema, settings, seal, clock } = opening;
-        Engine { provider, mark, schema, settings, seal, clock, committed: Mutex::new(None) }
+        let (operations, committed) = (Operations::default(), Mutex::new(None));
+        Engine { provider, mark, schema, settings, seal, clock, operations, committed }
+    }
+
+    /// Registers an operation of the application's own. It runs as one transaction, which its fault takes back
+    /// whole, and may run again from its start: what it does outside of `tx` is done as often. Errors: `bad_option`
+    /// for a name that is taken or cannot be sent.
+    ///
+    /// ```
+    /// use escale::model::Value;
+    /// use escale_server::engine::Engine;
+    ///
+    /// fn with_clock(engine: Engine) -> escale::Result<Engine> {
+    ///     engine.operation("clock.read", |tx, _args| Ok(Some(Value::from(tx.now() as i64))))
+    /// }
+    /// ```
+    pub fn operation(
+        mut self,
+        name: &str,
+        run: impl Fn(&mut super::Tx<'_>, &escale::model::Value) -> super::Ran + Send + Sync + 'static,
+    ) -> Result<Self> {
+        self.operations.register(name, Box::new(run))?;
+        Ok(self)
     }
 
     /// The schema.
@@ -207,12 +231,42 @@ fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Resul
                 }
                 Ok(())
             })?;
+            sealed += seal_operations(tx, seal)?;
             if sealed > 0 {
-                tracing::info!(documents = sealed, "data that was in clear is sealed with the site key");
+                tracing::info!(records = sealed, "data that was in clear is sealed with the site key");
             }
             Ok(sealed > 0)
         }
     }
+}
+
+/// Seals the journal and the results that were in clear.
+fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<u64> {
+    let sealed = std::cell::Cell::new(0);
+    let close = |at: Place, v, bytes: &[u8]| {
+        if !Seal::is_clear(bytes) {
+            return Ok(None);
+        }
+        sealed.set(sealed.get() + 1);
+        seal.close(at, v, &seal.open(at, v, bytes)?).map(Some)
+    };
+    let mut last = 0;
+    while let Some(number) =
+        tx.rewrite_actions((last, WALK), &|goblin, v, bytes| match write::place_of(goblin) {
+            Some(at) => close(at, v, bytes),
+            None => Err(Error::new(Code::StorageFailed, "the journal holds an actor that is no document")),
+        })?
+    {
+        last = number;
+    }
+    last = 0;
+    while let Some(number) = tx.rewrite_results((last, WALK), &|org, account, operation| {
+        let pk = operate::result_pk(account, &operation.id);
+        close(operate::result_place(org, &pk), operation.seq, operation.result.as_deref().unwrap_or_default())
+    })? {
+        last = number;
+    }
+    Ok(sealed.get())
 }
 
 /// A schema that follows the stored one takes its place. Where its collections or indexes differ, memberships are

@@ -1,6 +1,6 @@
 //! Replies: what changed in each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
 
-use escale::codec::{Data, Fault, OpResult, Part, Row, Sub, SyncReply, SyncRequest};
+use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::{Pk, Version};
 use escale::{Code, Error, Result};
 
@@ -14,12 +14,11 @@ const ROW_BYTES: usize = 48;
 /// What a pk of `present` weighs.
 const PRESENT_BYTES: usize = 25;
 
-/// The built-in operations, which this version does not execute yet.
-const BUILT_IN: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
-
 /// Who asks, and what they may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
+    /// The token's account; empty where there are no tokens.
+    pub account: String,
     /// Whether operations are allowed.
     pub may_write: bool,
     /// Whether a token names the org, so that it exists even while nothing was written for it.
@@ -41,7 +40,7 @@ impl Engine {
     /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
     /// snapshot, until the reply is full. Errors: `unknown_org`, and those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
-        let results = request.ops.iter().map(|op| refuse(&op.id, &op.name, caller)).collect();
+        let results = self.operate(org, caller, &request.session, &request.ops)?;
         // R4: read before the snapshot, which is opened after the operations.
         let now = self.tell_now()?;
         let snapshot = self.provider.read()?;
@@ -65,25 +64,17 @@ impl Engine {
             parts.push(part);
         }
         let epoch = answer.state.epoch;
-        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq: 0, results, parts })
+        // Of the session's own account only: another one learns nothing of it.
+        let session = snapshot.session(org, &request.session)?;
+        let seq =
+            session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
+        Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts })
     }
 
     /// Whether anything was ever written for this org.
     pub fn knows_org(&self, org: &str) -> Result<bool> {
         self.provider.read()?.knows_org(org)
     }
-}
-
-/// Operations come later: each is refused by name.
-fn refuse(id: &str, name: &str, caller: &Caller) -> OpResult {
-    let fault = if !caller.may_write {
-        Fault::new(Code::Forbidden, "the token's role does not allow operations")
-    } else if BUILT_IN.contains(&name) {
-        Fault::new(Code::NotSupported, "this server does not execute operations yet")
-    } else {
-        Fault::new(Code::UnknownOperation, "no operation of that name is registered")
-    };
-    OpResult { id: id.to_owned(), ok: None, fault: Some(fault) }
 }
 
 impl Answer<'_> {

@@ -2,21 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::codec::Data;
+use escale::codec::{Data, Row};
+use escale::journal::iso8601;
 use escale::model::schema::{Class, Schema};
-use escale::model::{Name, Value, Version};
+use escale::model::{Name, Pk, Value, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
 use super::open::{WRITE_WAIT, put_state, reached};
 use super::{Engine, shown};
 use crate::clock::Clock;
-use crate::provider::{ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction};
+use crate::provider::{
+    Action, ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction,
+};
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
 /// How often a write starts again with a later version before it is given up.
-const RESTARTS_MAX: usize = 16;
+pub(super) const RESTARTS_MAX: usize = 16;
 
 /// What a write gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,23 +52,10 @@ impl Engine {
         for _ in 0..RESTARTS_MAX {
             let mut tx = self.provider.write(WRITE_WAIT)?;
             let mut state = tx.state()?;
-            let mut writing = Writing {
-                org,
-                now: self.stamp(&state, at_least)?,
-                schema: &self.schema,
-                settings: &self.settings,
-                seal: &self.seal,
-                clock: self.clock.as_ref(),
-                started: self.clock.elapsed_ms(),
-                tx: tx.as_mut(),
-                own: BTreeSet::new(),
-                changed: false,
-                regressed: None,
-            };
+            let mut writing = self.writing(org, &state, at_least, tx.as_mut())?;
             let result = run(&mut writing);
-            let (now, changed, regressed) = (writing.now, writing.changed, writing.regressed);
-            let in_time = writing.check_time();
-            if let Some(v) = regressed {
+            let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
+            if let Some(v) = writing.regressed {
                 at_least = v + 1;
                 continue;
             }
@@ -82,6 +72,32 @@ impl Engine {
             return Ok(Written { v: Some(now), value });
         }
         Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
+    }
+
+    /// A write that begins in `tx`.
+    pub(super) fn writing<'t>(
+        &'t self,
+        org: &'t str,
+        state: &State,
+        at_least: Version,
+        tx: &'t mut dyn Transaction,
+    ) -> Result<Writing<'t>> {
+        let now = self.stamp(state, at_least)?;
+        Ok(Writing {
+            org,
+            now,
+            schema: &self.schema,
+            settings: &self.settings,
+            seal: &self.seal,
+            clock: self.clock.as_ref(),
+            started: self.clock.elapsed_ms(),
+            tx,
+            commit: format!("v{now}"),
+            is_operation: false,
+            own: BTreeSet::new(),
+            changed: false,
+            regressed: None,
+        })
     }
 
     /// Marks how far the database has come (R8).
@@ -110,13 +126,59 @@ pub struct Writing<'t> {
     clock: &'t dyn Clock,
     started: u64,
     tx: &'t mut dyn Transaction,
+    /// What the journal names as the cause.
+    commit: String,
+    /// A put of an operation writes also what is so already: each document that it puts has its version, which a
+    /// later `ifVersion: {op}` counts on.
+    is_operation: bool,
     /// Documents that this write has written: theirs is the version `now`, and that is no regression.
     own: BTreeSet<(SmolStr, SmolStr)>,
     changed: bool,
-    regressed: Option<Version>,
+    /// The highest version met that is not below the write's: it must start again above it.
+    pub(super) regressed: Option<Version>,
 }
 
-impl Writing<'_> {
+impl<'t> Writing<'t> {
+    /// The write of an operation: the journal names it.
+    pub(super) fn of_operation(self, id: &str) -> Self {
+        Writing { commit: id.to_owned(), is_operation: true, ..self }
+    }
+
+    /// The org.
+    pub fn org(&self) -> &'t str {
+        self.org
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &'t Schema {
+        self.schema
+    }
+
+    /// Whether anything was written.
+    pub(super) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The transaction that it writes in.
+    pub(super) fn transaction(&self) -> &dyn Transaction {
+        self.tx
+    }
+
+    /// The document of that class and pk as it stands; `deleted` at version 0 where there never was one.
+    pub(super) fn row(&mut self, class: &Class, pk: &Pk) -> Result<Row> {
+        let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
+        let nothing = Row { pk: pk.clone(), v: 0, deleted: true, max_life: None, data: None };
+        Ok(match self.read(at)? {
+            None => nothing,
+            Some(document) if document.deleted => Row { v: document.v, ..nothing },
+            Some(document) => {
+                let data = Data::from_bytes(&self.seal.open(at, document.v, &document.data)?)?;
+                let (v, max_life) = (document.v, document.max_life);
+                Row { v, deleted: false, max_life, data: Some(data), ..nothing }
+            }
+        })
+    }
+
     /// The version that this write gives.
     pub fn now(&self) -> Version {
         self.now
@@ -149,7 +211,7 @@ impl Writing<'_> {
         let living = before.as_ref().filter(|document| !document.deleted);
         if let Some(document) = living {
             let held = self.seal.open(at, document.v, &document.data)?;
-            if held == data.as_bytes() {
+            if held == data.as_bytes() && !self.is_operation {
                 return Ok(Outcome::Unchanged);
             }
             check_key_kept(class, &held, &map)?;
@@ -270,6 +332,7 @@ impl Writing<'_> {
             self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
         }
         self.tx.put_document(at, &after)?;
+        self.journal(at, (!after.deleted).then_some(after.data))?;
         self.note(class, at, old, &after.shown)
     }
 
@@ -283,7 +346,19 @@ impl Writing<'_> {
             self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
         }
         self.tx.remove_document(at)?;
+        self.journal(at, None)?;
         self.note(class, at, &before.shown, &Shown::default())
+    }
+
+    /// Appends the document's state to the journal; none where it was deleted.
+    fn journal(&mut self, at: Place, state: Option<Vec<u8>>) -> Result<()> {
+        self.tx.append_action(&Action {
+            goblin: goblin(at),
+            state,
+            v: self.now,
+            commit: self.commit.clone(),
+            timestamp: iso8601(self.now),
+        })
     }
 
     /// Remembers what was written, and tells the feed which defs saw it.
@@ -308,6 +383,18 @@ impl Writing<'_> {
             links,
         })
     }
+}
+
+/// The actor of a document in the journal.
+pub(super) fn goblin(at: Place) -> String {
+    format!("{}/{}@{}", at.org, at.class, at.pk)
+}
+
+/// The place of an actor of the journal.
+pub(super) fn place_of(goblin: &str) -> Option<Place<'_>> {
+    let (org, document) = goblin.split_once('/')?;
+    let (class, pk) = document.split_once('@')?;
+    Some(Place { org, class, pk })
 }
 
 /// Refuses technical names, and gives the document its release.

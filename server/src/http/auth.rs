@@ -79,7 +79,8 @@ impl Tokens {
     /// Lets the bearer of `token` into `org`, or not. Errors: `unauthorized`, `forbidden`.
     pub fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
         let Some(path) = &self.file else {
-            return Ok(Guest { account: None, caller: Caller { may_write: true, is_named: false } });
+            let caller = Caller { account: String::new(), may_write: true, is_named: false };
+            return Ok(Guest { account: None, caller });
         };
         let Some(token) = token else {
             return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
@@ -101,7 +102,11 @@ impl Tokens {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
             Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
                 account: Some(access.account.clone()),
-                caller: Caller { may_write: access.role != Role::Read, is_named: true },
+                caller: Caller {
+                    account: access.account.clone(),
+                    may_write: access.role != Role::Read,
+                    is_named: true,
+                },
             }),
             Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),
         }

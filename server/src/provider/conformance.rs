@@ -32,6 +32,7 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     the_revision_tells_of_commits(&fresh());
     a_purge_takes_what_is_old_and_nothing_else(&fresh());
     a_walk_meets_everything_once(&fresh());
+    super::conformance_operations::all(&mut fresh);
 }
 
 fn at(pk: &str) -> Place<'_> {
@@ -56,7 +57,7 @@ fn link(v: u64, state: ChangeState) -> Link<'static> {
     Link { collection: "c", hash: HASH, v, state, max_life: None }
 }
 
-fn write<P: Provider>(provider: &P, run: impl FnOnce(&mut dyn Transaction)) {
+pub(super) fn write<P: Provider>(provider: &P, run: impl FnOnce(&mut dyn Transaction)) {
     let mut tx = provider.write(WAIT).expect("a write");
     run(tx.as_mut());
     tx.commit().expect("a commit");

@@ -4,6 +4,7 @@
 //! matter, so that another database needs this trait alone. `conformance` is the suite that each one must pass.
 
 pub mod conformance;
+mod conformance_operations;
 mod record;
 mod sqlite;
 
@@ -12,7 +13,10 @@ use std::time::Duration;
 use escale::Result;
 use escale::model::{Def, Version};
 
-pub use record::{Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Place, Shown, State};
+pub use record::{
+    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, Session,
+    Shown, State,
+};
 pub use sqlite::{SqliteProvider, inspect};
 
 /// A database shared by every instance of the server, in this process and in others.
@@ -64,6 +68,15 @@ pub trait Snapshot {
     /// What was written after that number of the feed, in the order of the commits, at most `limit` rows; and
     /// the oldest number still kept.
     fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)>;
+
+    /// The session of that name.
+    fn session(&self, org: &str, session: &str) -> Result<Option<Session>>;
+
+    /// The operation of that id, with its result.
+    fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>>;
+
+    /// The id of the operation that the session used this number for, as long as it is kept.
+    fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>>;
 }
 
 /// A write, seen by nobody else until it is committed.
@@ -103,9 +116,40 @@ pub trait Transaction: Snapshot {
     /// to all of them.
     fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>>;
 
+    /// Stores a session in place of the one there.
+    fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()>;
+
+    /// Stores an operation: its id is new within the account where it has a result, its number within the session.
+    fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()>;
+
+    /// Appends to the journal.
+    fn append_action(&mut self, action: &Action) -> Result<()>;
+
+    /// Marks what was written up to here, for [`Transaction::undo`].
+    fn savepoint(&mut self) -> Result<()>;
+
+    /// Undoes what was written since the savepoint.
+    fn undo(&mut self) -> Result<()>;
+
+    /// Removes at most `limit` operations executed before that time. Returns how many went.
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64>;
+
+    /// Replaces the states of at most `limit` actions after that number, ascending, by what `change` makes of their
+    /// actor, version and bytes; none keeps them. Returns the last number seen.
+    fn rewrite_actions(&mut self, from: (i64, usize), change: &RewriteState) -> Result<Option<i64>>;
+
+    /// The same for results of operations, of an org and an account.
+    fn rewrite_results(&mut self, from: (i64, usize), change: &RewriteResult) -> Result<Option<i64>>;
+
     /// Makes it all visible at once, and durable.
     fn commit(self: Box<Self>) -> Result<()>;
 }
+
+/// What becomes of an action's state, from its actor, its version and its bytes; none keeps it.
+pub type RewriteState<'a> = dyn Fn(&str, Version, &[u8]) -> Result<Option<Vec<u8>>> + 'a;
+
+/// What becomes of an operation's result, from its org, its account and itself; none keeps it.
+pub type RewriteResult<'a> = dyn Fn(&str, &str, &Operation) -> Result<Option<Vec<u8>>> + 'a;
 
 /// A document met by [`Transaction::walk`].
 pub struct Walked {

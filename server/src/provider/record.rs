@@ -124,6 +124,50 @@ pub struct FeedRow {
     pub links: BTreeMap<SmolStr, Vec<SmolStr>>,
 }
 
+/// A session, as far as operations know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The account that it belongs to; empty where there are no tokens.
+    pub account: String,
+    /// Its last executed operation.
+    pub seq: u64,
+}
+
+/// An executed operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The session that sent it.
+    pub session: String,
+    /// Its number there.
+    pub seq: u64,
+    /// Its id.
+    pub id: String,
+    /// The hash of its name.
+    pub name: String,
+    /// The version that it gave; none where it was refused.
+    pub v: Option<Version>,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// What was answered, as it rests; none where the session used this number for an operation that was executed
+    /// under another one.
+    pub result: Option<Vec<u8>>,
+}
+
+/// A `persist` of the journal: a document's state after a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The actor: `org/Class@pk`.
+    pub goblin: String,
+    /// The document's data as it rests; none where it was deleted.
+    pub state: Option<Vec<u8>>,
+    /// The document's version.
+    pub v: Version,
+    /// The operation that wrote it.
+    pub commit: String,
+    /// ISO 8601 text.
+    pub timestamp: String,
+}
+
 /// What is known of the database as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {

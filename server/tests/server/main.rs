@@ -1,6 +1,6 @@
 //! What the server promises, rule by rule.
 //!
-//! `r4_`, `r6_` and `r8_` run random histories (proptest) on several instances with clocks of their own, and compare
+//! `r4_`, `r6_`, `r8_` and `r11_` run random histories (proptest) on several instances with clocks of their own, and compare
 //! what a session holds in the end with a `BTreeMap` that went through the same writes. `session` is a session as
 //! small as the rules allow, `device` the machine that browsers run. A failing history is printed with its seed, which
 //! `ESCALE_SEED` takes back. The other modules drive a real instance over HTTP and WebSocket. Nothing waits for time
@@ -15,9 +15,14 @@ mod cluster;
 mod device;
 mod hints;
 mod import;
+mod journal;
 mod limits;
+mod operating;
+mod operations;
 mod pages;
 mod provider;
+mod r11_once;
+mod r12_order;
 mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;
@@ -26,5 +31,6 @@ mod r8_epoch;
 mod seeds;
 mod session;
 mod site_key;
+mod sweep;
 mod world;
 mod writes;

@@ -21,7 +21,7 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap();

@@ -65,7 +65,7 @@ pub fn open(folder: &Path, clock: &Arc<ManualClock>, settings: Settings) -> Resu
 }
 
 pub fn caller() -> Caller {
-    Caller { may_write: true, is_named: false }
+    Caller { account: String::new(), may_write: true, is_named: false }
 }
 
 pub fn note(id: &str, shelf: &str) -> BTreeMap<String, Value> {

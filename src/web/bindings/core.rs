@@ -131,12 +131,14 @@ impl Core {
 
     /// `{ v, pending, deleted }` of a version, if it is still held.
     pub fn meta(&self, id: u32) -> Thrown<JsValue> {
-        let v =
-            self.inner.driver.with(|machine| machine.memory().by_id(id).map(|(_, document)| document.at.v));
-        let Some(v) = v.map_err(thrown)? else { return Ok(JsValue::UNDEFINED) };
+        let found = self.inner.driver.with(|machine| {
+            let shown = machine.memory().shown_by_id(id).map(|(_, shown)| (shown.v, true));
+            shown.or_else(|| machine.memory().by_id(id).map(|(_, document)| (document.at.v, false)))
+        });
+        let Some((v, pending)) = found.map_err(thrown)? else { return Ok(JsValue::UNDEFINED) };
         let object = Object::new();
         Reflect::set(&object, &"v".into(), &(v as f64).into())?;
-        Reflect::set(&object, &"pending".into(), &JsValue::FALSE)?;
+        Reflect::set(&object, &"pending".into(), &pending.into())?;
         Reflect::set(&object, &"deleted".into(), &JsValue::FALSE)?;
         Ok(object.into())
     }

@@ -6,9 +6,11 @@ use std::rc::{Rc, Weak};
 use js_sys::{Array, Function, Promise, Uint32Array};
 use wasm_bindgen::prelude::*;
 
+use super::error::ErrorJson;
 use super::status::status_json;
 use crate::error::{Code, Error, Result};
-use crate::web::driver::{Driver, Host};
+use crate::model::Value;
+use crate::web::driver::{Driver, Host, News};
 use crate::web::global::method;
 
 /// The host object of `open`.
@@ -17,6 +19,7 @@ pub(super) struct JsHost {
     changed: Function,
     status: Function,
     token: Function,
+    operation: Function,
     driver: Rc<RefCell<Weak<Driver>>>,
 }
 
@@ -28,7 +31,8 @@ impl JsHost {
                 .ok_or_else(|| Error::new(Code::BadOption, format!("the host lacks `{name}`")))
         };
         let (changed, status, token) = (get("changed")?, get("status")?, get("token")?);
-        Ok(JsHost { object, changed, status, token, driver })
+        let operation = get("operation")?;
+        Ok(JsHost { object, changed, status, token, operation, driver })
     }
 }
 
@@ -48,10 +52,58 @@ impl Host for JsHost {
         }
     }
 
+    fn operation(&self, news: &News<'_>) {
+        let json = serde_json::to_string(&NewsJson::from(news)).unwrap_or_default();
+        let _ = self.operation.call1(&self.object, &JsValue::from_str(&json));
+    }
+
     fn token(&self, refused: bool) -> Promise {
         match self.token.call1(&self.object, &JsValue::from_bool(refused)) {
             Ok(token) => Promise::resolve(&token),
             Err(exception) => Promise::reject(&exception),
+        }
+    }
+}
+
+/// News of an operation, as they cross.
+#[derive(serde::Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum NewsJson<'a> {
+    Saved {
+        id: &'a str,
+        #[serde(rename = "where")]
+        place: &'static str,
+    },
+    Accepted {
+        id: &'a str,
+        v: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<&'a Value>,
+    },
+    Failed {
+        id: &'a str,
+        error: ErrorJson,
+    },
+    Refused {
+        id: &'a str,
+        error: ErrorJson,
+    },
+    Amended {
+        id: &'a str,
+        by: &'a str,
+    },
+}
+
+impl<'a> From<&News<'a>> for NewsJson<'a> {
+    fn from(news: &News<'a>) -> Self {
+        match *news {
+            News::Saved { id, on_device } => {
+                NewsJson::Saved { id, place: if on_device { "device" } else { "memory" } }
+            }
+            News::Accepted { id, v, value } => NewsJson::Accepted { id, v, value },
+            News::Failed { id, error } => NewsJson::Failed { id, error: error.into() },
+            News::Refused { id, error } => NewsJson::Refused { id, error: error.into() },
+            News::Amended { id, by } => NewsJson::Amended { id, by },
         }
     }
 }

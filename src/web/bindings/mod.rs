@@ -1,5 +1,6 @@
 //! What JavaScript sees (js/src/core.ts): conversions only. Every method takes `&self` and plain values.
 
+mod application;
 mod core;
 mod error;
 mod host;
@@ -8,3 +9,4 @@ mod open;
 mod options;
 mod status;
 mod wipe;
+mod writes;

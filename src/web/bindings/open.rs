@@ -6,6 +6,7 @@ use std::rc::{Rc, Weak};
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
 
+use super::application::JsApplication;
 use super::core::{Core, DeviceSide};
 use super::error::thrown;
 use super::host::JsHost;
@@ -13,7 +14,7 @@ use super::options::{Options, Secret};
 use crate::crypto::{DerivedKey, Random, SystemRandom, WrapKind, kdf_salt};
 use crate::error::{Code, Result, fail};
 use crate::limits::KDF_ROUNDS;
-use crate::rest::{AccountOptions, Damage, open_account};
+use crate::rest::{AccountOptions, Damage, JournalAtRest, open_account};
 use crate::session::Memory;
 use crate::sync::{Config, Machine, Mode};
 use crate::web::adapter::Adapter;
@@ -30,10 +31,11 @@ pub async fn open(options: JsValue, host: JsValue) -> std::result::Result<Core, 
     open_session(&options, host).await.map_err(thrown)
 }
 
-async fn open_session(options: &JsValue, host: JsValue) -> Result<Core> {
-    let options = Options::read(options)?;
+async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
+    let options = Options::read(options_object)?;
     let server = options.server.as_ref().map(|server| server_of(server, &options)).transpose()?;
     let slot = Rc::new(RefCell::new(Weak::new()));
+    let application = Box::new(JsApplication::new(&host, options_object, options.schema.clone())?);
     let host = JsHost::new(host, slot.clone())?;
     let config = Config {
         mode: options.mode,
@@ -45,7 +47,8 @@ async fn open_session(options: &JsValue, host: JsValue) -> Result<Core> {
     let session = random.text()?;
     let (machine, device) = if options.mode == Mode::Incognito {
         let memory = Memory::new(options.schema);
-        (Machine::new(config, memory, None, Damage::default(), session, Box::new(SystemRandom)), None)
+        let machine = Machine::new(config, memory, None, Damage::default(), session, Box::new(SystemRandom));
+        (machine.with_writes(JournalAtRest::default(), application), None)
     } else {
         require_secure_context()?;
         let by = options.secret.kind();
@@ -67,7 +70,8 @@ async fn open_session(options: &JsValue, host: JsValue) -> Result<Core> {
             opened.damage,
             session,
             Box::new(SystemRandom),
-        );
+        )
+        .with_writes(opened.journal, application);
         let name = crate::crypto::store_name(&options.org, &options.account);
         (machine, Some(DeviceSide { store, name, salt, by, header: RefCell::new(opened.header) }))
     };

@@ -17,6 +17,7 @@ struct Silent;
 impl Host for Silent {
     fn changed(&self, _: &[String], _: &[u32]) {}
     fn status(&self) {}
+    fn operation(&self, _: &News<'_>) {}
     fn token(&self, _: bool) -> Promise {
         Promise::resolve(&JsValue::UNDEFINED)
     }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::model::{Def, Epoch, Pk};
 
 use super::Committed;
-use crate::support::schema::{Key, Map, defs_of, schema};
+use super::operations::Operations;
+use crate::support::schema::{Key, Map, defs_of, with};
 
 /// A write of a transaction.
 #[derive(Clone, Debug)]
@@ -53,6 +54,7 @@ pub struct Database {
     /// The highest `now` told.
     pub told: u64,
     pub history: Vec<Entry>,
+    pub operations: Operations,
 }
 
 impl Database {
@@ -65,6 +67,7 @@ impl Database {
             highest: 0,
             told: 0,
             history: Vec::new(),
+            operations: Operations::default(),
         }
     }
 
@@ -93,8 +96,7 @@ impl Database {
     }
 
     fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, v: u64, committed: &mut Committed) {
-        let schema = schema();
-        let defs = defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data);
+        let defs = with(|schema| defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data));
         let before = self.docs.get(key).map(|stored| stored.defs.clone()).unwrap_or_default();
         for def in before.difference(&defs) {
             self.departures.insert((def.clone(), key.1.clone()), v);

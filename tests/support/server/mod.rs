@@ -3,13 +3,16 @@
 
 mod clock;
 mod database;
+mod operations;
 mod reply;
 
 pub use clock::{Instance, Limits};
 pub use database::{Database, Entry, Stored, Write};
+pub use operations::{key_of, outcome};
 
 use std::collections::BTreeMap;
 
+use escale::codec::OpResult;
 use escale::model::{Def, Epoch};
 
 use super::schema::Key;
@@ -71,6 +74,8 @@ pub struct ModelServer {
     last_epoch_ms: u64,
     /// The histories of the epochs that ended, by epoch.
     past: BTreeMap<Epoch, Vec<Entry>>,
+    /// What was answered in the epochs that ended.
+    past_results: Vec<BTreeMap<(usize, String), OpResult>>,
     backups: Vec<Database>,
 }
 
@@ -88,6 +93,7 @@ impl ModelServer {
             last_transaction: 0,
             last_epoch_ms: now,
             past: BTreeMap::new(),
+            past_results: Vec::new(),
             backups: Vec::new(),
         }
     }
@@ -137,9 +143,22 @@ impl ModelServer {
         self.last_epoch_ms = now.max(self.last_epoch_ms + 1);
         database.epoch = Epoch::new(self.last_epoch_ms, "later").expect("an epoch");
         let ended = std::mem::replace(&mut self.db, database);
+        self.past_results.push(ended.operations.results);
         self.past.insert(ended.epoch, ended.history);
         self.open.clear();
         self.cursor_key += 1;
+    }
+
+    /// Whether another epoch has ended.
+    pub fn has_past(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    /// What was answered to an operation, in every epoch.
+    pub fn results(&self, account: usize, id: &str) -> impl Iterator<Item = &OpResult> {
+        let all = self.past_results.iter().chain([&self.db.operations.results]);
+        let key = (account, id.to_owned());
+        all.filter_map(move |results| results.get(&key))
     }
 
     /// Every write of every epoch.

@@ -1,7 +1,7 @@
 //! Replies, page by page (docs/protocol.md), and pushed parts.
 
 use escale::Code;
-use escale::codec::{Data, Fault, Part, Row, ServerParts, Sub, SyncReply, SyncRequest};
+use escale::codec::{Data, Fault, OpResult, Part, Row, ServerParts, Sub, SyncReply, SyncRequest};
 use escale::model::{Def, Pk};
 
 use super::{Database, Habits, ModelServer, Stored};
@@ -38,8 +38,7 @@ impl Cursor {
 
 impl ModelServer {
     /// The reply to a request, from the snapshot of this moment; `now` was read before (R4).
-    pub fn reply(&self, request: &SyncRequest, now: u64) -> SyncReply {
-        request.check().expect("a request that a server takes");
+    pub fn reply(&self, request: &SyncRequest, results: Vec<OpResult>, now: u64) -> SyncReply {
         let mut room = self.habits.page_rows;
         let mut parts = Vec::new();
         for sub in &request.subs {
@@ -53,8 +52,8 @@ impl ModelServer {
             epoch: self.db.epoch.clone(),
             now,
             delta: self.limits.delta_ms,
-            seq: 0,
-            results: Vec::new(),
+            seq: self.seq(&request.session),
+            results,
             parts,
         }
     }
@@ -110,7 +109,7 @@ impl ModelServer {
     }
 
     /// What a socket pushes to those registered for these defs: the documents as they are now.
-    pub fn push(&self, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
+    pub fn push(&self, session: &str, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
         let parts = defs.iter().map(|def| {
             let mut part = Part::empty(def.clone());
             for key in keys.iter().filter(|key| key.0 == *def.class()) {
@@ -130,7 +129,7 @@ impl ModelServer {
             epoch: self.db.epoch.clone(),
             now,
             delta: self.limits.delta_ms,
-            seq: 0,
+            seq: self.seq(session),
             parts: parts.collect(),
         }
     }

@@ -91,10 +91,19 @@ impl World {
             Action::BackUp => self.server.back_up(),
             Action::Restore => {
                 if self.server.restore(self.now) {
+                    self.was_restored = true;
                     self.note(format!("epoch {:?}", self.server.db.epoch));
                 }
             }
             Action::Renew => self.server.renew(self.now),
+            Action::Op { client, what, doc, arg } => {
+                let (name, args) = self.operation(what, doc, arg);
+                self.issue(of(client, self), name, args);
+            }
+            Action::Resolve { client, amends } => self.resolve(of(client, self), amends),
+            Action::Sweep { client, how, apply } => self.sweep(of(client, self), how, apply),
+            Action::History { client, doc } => self.history_of(of(client, self), doc),
+            Action::Contention { of_255 } => self.contention = of_255,
         }
     }
 

@@ -26,6 +26,7 @@ impl World {
         }
         client.seen = seen;
         self.check_not_ahead(number);
+        self.check_overlay(number);
     }
 
     /// For each collection that is loaded up to `v`, every document is as the last write before `v` left it, or a
@@ -101,6 +102,10 @@ impl World {
         let machine = self.clients[number].machine.as_ref().expect("an open client");
         let (epoch, _) = machine.memory().epoch();
         for row in rows {
+            // What operations make of documents is checked against them.
+            if self.clients[number].ledger.written.iter().any(|key| key.1 == row.pk) {
+                continue;
+            }
             let is_of = |entries: &[Entry]| {
                 entries.iter().any(|entry| {
                     entry.key.1 == row.pk

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::Format;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
+use escale::journal::Policy;
 use escale::model::Def;
-use escale::rest::{AccountOptions, Damage, Limits, open_account};
+use escale::rest::{AccountOptions, Damage, JournalAtRest, Limits, open_account};
 use escale::session::{DocKey, Memory, Stamp};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, MemoryStore};
-use escale::sync::{Clock, Config, Event, Machine, Mode};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
+use super::writes::{Counters, Ledger};
 use crate::support::schema::schema;
 
 /// How a client is made, for good.
@@ -24,6 +26,8 @@ pub struct Setup {
     /// Milliseconds that its own clock is ahead; as far behind where negative.
     pub ahead_ms: i64,
     pub limits: Limits,
+    /// How its application settles conflicts.
+    pub policy: Policy,
 }
 
 impl Setup {
@@ -38,6 +42,8 @@ impl Setup {
                 log_bytes_min: [300, 2_000, 256 << 10][(random >> 5) as usize % 3],
                 sparse_pages: [2, 6, 64][(random >> 9) as usize % 3],
             },
+            policy: [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom]
+                [(random >> 13) as usize % 5],
         }
     }
 }
@@ -83,6 +89,11 @@ pub struct Client {
     pub damage: Damage,
     pub commits: u64,
     pub sends: u64,
+    /// Readings of pages under way.
+    pub reading: u32,
+    /// The session that the server's side of the socket is registered for.
+    pub said_session: String,
+    pub ledger: Ledger,
 }
 
 pub const ORG: &str = "org";
@@ -113,6 +124,9 @@ impl Client {
             damage: Damage::default(),
             commits: 0,
             sends: 0,
+            reading: 0,
+            said_session: String::new(),
+            ledger: Ledger::default(),
         }
     }
 
@@ -161,15 +175,19 @@ impl World {
         };
         let source = Box::new(SeededRandom::new(random ^ 0xabcd));
         let mut damage = Damage::default();
+        let application = Box::new(Counters { policy: client.setup.policy });
         let machine = if client.setup.incognito {
             let session = format!("incognito{random}");
-            Machine::new(config, Memory::new(schema()), None, damage, session, source)
+            let machine = Machine::new(config, Memory::new(schema()), None, damage, session, source);
+            machine.with_writes(JournalAtRest::default(), application)
         } else {
             let mut opened = client.open_device(&client.device, random).expect("a device that opens");
             opened.rest.set_limits(client.setup.limits);
             client.store = Some(opened.store);
             damage = opened.damage;
-            Machine::new(config, opened.memory, Some(opened.rest), damage, String::new(), source)
+            let rest = Some(opened.rest);
+            let machine = Machine::new(config, opened.memory, rest, damage, String::new(), source);
+            machine.with_writes(opened.journal, application)
         };
         client.damage = damage;
         assert!(client.was_damaged || !damage.any(), "R7: {damage:?} in a store that nobody damaged");
@@ -177,7 +195,11 @@ impl World {
             let session = machine.session().to_owned();
             let before = client.session.replace(session.clone());
             let same = before.is_none_or(|before| before == session);
-            assert!(same || client.was_damaged, "R11: the store's name changed");
+            // A new life of the server's database, and a store rolled back behind the server, give another name (R8, R11).
+            assert!(
+                same || client.was_damaged || !client.ledger.ops.is_empty() || self.server.has_past(),
+                "R11: the store's name changed"
+            );
         }
         client.machine = Some(machine);
         client.life += 1;
@@ -189,8 +211,12 @@ impl World {
         client.crash_in = None;
         client.seen.clear();
         client.awaited.clear();
+        // Nothing has been read yet.
+        client.reading = 1;
+        client.ledger.counters.clear();
         self.note(format!("client {number} opens, {damage:?}"));
         self.check(number);
+        self.clients[number].reading = 0;
         self.feed(number, Event::Started);
     }
 
@@ -200,6 +226,7 @@ impl World {
         if client.machine.take().is_some() {
             client.store = None;
             client.socket = None;
+            client.ledger.crash(client.setup.incognito);
             client.life += 1;
             self.note(format!("client {number} crashes"));
         }
@@ -215,6 +242,8 @@ impl World {
         let text = super::wire::brief(&event);
         let effects = machine.handle(event, clock);
         let life = client.life;
+        client.reading +=
+            effects.iter().filter(|effect| matches!(effect, Effect::ReadPages { .. })).count() as u32;
         self.note(format!("client {number} < {text}"));
         self.check(number);
         for effect in effects {

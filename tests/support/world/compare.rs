@@ -14,13 +14,14 @@ use super::World;
 use super::client::Client;
 
 /// Long enough for a pull of everything and the longest delays.
-const HEALING_MS: u64 = 7 * 60_000;
+pub const HEALING_MS: u64 = 7 * 60_000;
 
 impl World {
     /// Faults end, everybody is back, and time passes.
     pub fn heal(&mut self) {
         self.note("healing");
         self.faults = super::Faults::default();
+        self.contention = 0;
         self.refusals = (0, 0);
         self.finish_transactions();
         self.server.set_back = 0;
@@ -141,6 +142,8 @@ impl World {
         let copy = client.device.snapshot();
         let opened = client.open_device(&copy, 99).expect("a device that opens");
         assert!(!opened.damage.any(), "R7: {:?}", opened.damage);
+        let left: Vec<_> = opened.journal.records.iter().filter(|record| record.op.is_some()).collect();
+        assert!(left.is_empty(), "R10: operations that are over rest: {left:?}");
         assert_eq!(
             state(&opened.memory),
             state(machine.memory()),

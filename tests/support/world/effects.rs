@@ -18,7 +18,10 @@ impl World {
         match effect {
             Effect::Send { number, request, .. } => {
                 assert_ne!(mode, Mode::Avion, "a request in avion");
-                self.note(format!("client {client} > request {number} {:?}", request.subs));
+                let ops: Vec<_> =
+                    request.ops.iter().map(|op| (op.seq, &op.name, &op.id, &op.after)).collect();
+                self.note(format!("client {client} > request {number} {ops:?} {:?}", request.subs));
+                self.check_sent(client, &request);
                 let format = self.clients[client].setup.format;
                 let bytes = encode(format, &request).expect("a request");
                 let state = &mut self.clients[client];
@@ -43,7 +46,7 @@ impl World {
             Effect::Say { socket, request } => {
                 assert_ne!(mode, Mode::Avion, "a word in avion");
                 let at = self.now + self.delay();
-                self.at(at, Job::Said { client, life, socket, subs: request.subs });
+                self.at(at, Job::Said { client, life, socket, session: request.session, subs: request.subs });
             }
             Effect::CloseSocket(socket) => {
                 self.clients[client].socket.take_if(|s| s.number == socket);
@@ -91,6 +94,17 @@ impl World {
                     self.at(at, Job::Wake { client, life });
                 }
             }
+            Effect::ReadJournal { ticket, keys } => {
+                assert_ne!(mode, Mode::Incognito, "a read in incognito");
+                let at = self.now + self.below(30);
+                self.at(at, Job::Journal { client, life, ticket, keys });
+            }
+            effect @ (Effect::Saved { .. }
+            | Effect::Accepted { .. }
+            | Effect::Refused { .. }
+            | Effect::Amended { .. }
+            | Effect::Past { .. }
+            | Effect::Swept { .. }) => self.told_of_op(client, effect),
             Effect::Changed { .. } | Effect::StatusChanged => {}
         }
     }

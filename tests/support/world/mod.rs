@@ -5,7 +5,9 @@ mod check;
 mod client;
 mod compare;
 mod effects;
+mod overlay;
 mod wire;
+pub mod writes;
 
 pub use client::Client;
 
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 use escale::crypto::SeededRandom;
 
 use super::plan::{Action, Plan};
-use super::server::{Habits, ModelServer};
+use super::server::{Habits, ModelServer, Write};
 use client::Setup;
 use wire::Job;
 
@@ -38,6 +40,11 @@ pub struct World {
     pub pushes: bool,
     /// Requests that the server is about to refuse, and how.
     pub refusals: (u8, u8),
+    /// Of 255 operations so many meet contention.
+    pub contention: u8,
+    /// The server was restored from a backup.
+    pub was_restored: bool,
+    watches_flicker: bool,
     pub log: Vec<String>,
     /// One source for each client and one for the server, so that leaving an action out disturbs the others little.
     sources: Vec<SeededRandom>,
@@ -61,6 +68,9 @@ impl World {
             faults: Faults::default(),
             pushes: false,
             refusals: (0, 0),
+            contention: 0,
+            was_restored: false,
+            watches_flicker: plan.watches_flicker,
             log: vec![format!("seed {seed}, {habits:?}")],
             sources,
             who: 0,
@@ -68,6 +78,11 @@ impl World {
             last_job: 0,
             editions: 0,
         };
+        for number in 0..if plan.watches_flicker { 3 } else { 0 } {
+            let data = super::schema::data(number, None, 0, 0);
+            let put = Write::Put { key: super::schema::key(number), data, max_life: None };
+            world.server.db.write(BEGINNING, &[put]);
+        }
         for number in 0..plan.clients {
             let incognito = plan.incognito && number + 1 == plan.clients;
             world.who = number + 1;
@@ -104,7 +119,12 @@ impl World {
             self.act(*action);
         }
         self.heal();
+        self.drain();
+        // What came of that reaches everybody.
+        self.run_for(compare::HEALING_MS);
+        self.run_until(self.now / 60_000 * 60_000 + 90_000);
         self.compare();
+        self.compare_operations();
     }
 
     fn at(&mut self, time: u64, job: Job) {

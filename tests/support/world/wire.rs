@@ -1,7 +1,7 @@
 //! What is on its way between clients, server and devices.
 
-use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
-use escale::model::Def;
+use escale::codec::{Format, OpResult, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::model::{Def, Epoch};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, RecordKey, Store, Table};
 use escale::sync::{Event, Refusal};
@@ -28,6 +28,8 @@ pub enum Job {
         life: u64,
         number: u64,
         request: SyncRequest,
+        results: Vec<OpResult>,
+        epoch: Epoch,
         told: u64,
     },
     Reply {
@@ -51,6 +53,7 @@ pub enum Job {
         client: usize,
         life: u64,
         socket: u64,
+        session: String,
         subs: Vec<Def>,
     },
     Frame {
@@ -88,6 +91,19 @@ pub enum Job {
         ticket: u64,
         pages: Vec<Option<Vec<u8>>>,
     },
+    /// Journal records are read.
+    Journal {
+        client: usize,
+        life: u64,
+        ticket: u64,
+        keys: Vec<RecordKey>,
+    },
+    JournalRead {
+        client: usize,
+        life: u64,
+        ticket: u64,
+        records: Vec<Option<Vec<u8>>>,
+    },
     Wake {
         client: usize,
         life: u64,
@@ -114,6 +130,8 @@ impl Job {
             | Job::Written { client, .. }
             | Job::Pages { client, .. }
             | Job::PagesRead { client, .. }
+            | Job::Journal { client, .. }
+            | Job::JournalRead { client, .. }
             | Job::Wake { client, .. } => Some(*client),
             Job::Commit { .. } => None,
         }
@@ -159,9 +177,12 @@ impl World {
     pub(super) fn carry(&mut self, job: Job) {
         match job {
             Job::Request { client, life, number, bytes } => self.request(client, life, number, &bytes),
-            Job::Answer { client, life, number, request, told } => {
-                let reply = self.server.reply(&request, told);
-                self.send_reply(client, life, number, &reply);
+            Job::Answer { client, life, number, request, results, epoch, told } => {
+                // A server that was restored meanwhile has forgotten who asked.
+                if request.ops.is_empty() || epoch == self.server.db.epoch {
+                    let reply = self.server.reply(&request, results, told);
+                    self.send_reply(client, life, number, &reply);
+                }
             }
             Job::Reply { client, life, number, bytes } => {
                 if self.is_current(client, life) {
@@ -183,7 +204,10 @@ impl World {
                     self.feed(client, Event::SocketClosed { socket, code: 1006 });
                 }
             }
-            Job::Said { client, life, socket, subs } => {
+            Job::Said { client, life, socket, session, subs } => {
+                if self.is_current(client, life) {
+                    self.clients[client].said_session = session;
+                }
                 if let Some(socket) = self.socket(client, life, socket) {
                     socket.registered = subs.iter().cloned().collect();
                     let number = socket.number;
@@ -226,7 +250,21 @@ impl World {
             }
             Job::PagesRead { client, life, ticket, pages } => {
                 if self.is_current(client, life) {
+                    self.clients[client].reading -= 1;
                     self.feed(client, Event::PagesRead { ticket, pages: Ok(pages) });
+                }
+            }
+            Job::Journal { client, life, ticket, keys } => {
+                if self.is_current(client, life) {
+                    let store = self.clients[client].store.as_ref().expect("an open store");
+                    let records = block_on(store.get(Table::Journal, &keys)).expect("an open store");
+                    let at = self.now + self.below(30);
+                    self.at(at, Job::JournalRead { client, life, ticket, records });
+                }
+            }
+            Job::JournalRead { client, life, ticket, records } => {
+                if self.is_current(client, life) {
+                    self.feed(client, Event::JournalRead { ticket, records: Ok(records) });
                 }
             }
             Job::Wake { client, life } => {
@@ -251,10 +289,13 @@ impl World {
             let at = self.now + self.delay();
             return self.at(at, Job::Reply { client, life, number, bytes: Err(refusal) });
         }
+        request.check().expect("a request that a server takes");
         let instance = self.below(8) as usize;
+        let results = self.execute(client, &request, instance);
         let told = self.server.tell_now(instance, self.now);
         let at = self.now + self.below(400);
-        self.at(at, Job::Answer { client, life, number, request, told });
+        let epoch = self.server.db.epoch.clone();
+        self.at(at, Job::Answer { client, life, number, request, results, epoch, told });
     }
 
     fn refusal(&mut self) -> Option<Refusal> {
@@ -298,7 +339,7 @@ impl World {
     }
 
     /// The server tells those concerned of a commit.
-    fn tell(&mut self, committed: &Committed) {
+    pub(super) fn tell(&mut self, committed: &Committed) {
         for client in 0..self.clients.len() {
             self.who = client + 1;
             let Some(socket) = self.clients[client].socket.as_ref().filter(|s| s.is_up) else { continue };
@@ -311,7 +352,8 @@ impl World {
             let frame = if self.pushes {
                 let instance = self.below(8) as usize;
                 let told = self.server.tell_now(instance, self.now);
-                ServerFrame::Parts(self.server.push(&committed.keys, &defs, told))
+                let session = self.clients[client].said_session.clone();
+                ServerFrame::Parts(self.server.push(&session, &committed.keys, &defs, told))
             } else {
                 ServerFrame::Hints(defs.into_iter().map(|def| (def, committed.v)).collect())
             };

@@ -1,6 +1,7 @@
 //! The provider on SQLite: one file, WAL, `synchronous=FULL`.
 
 mod open;
+mod operations;
 mod read;
 mod transaction;
 

@@ -12,12 +12,13 @@ use super::{SqliteProvider, Turn, failed, read};
 use crate::provider::State;
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
 /// `Escl`: tells this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
 
-const TABLES: &str = include_str!("tables.sql");
+/// What each format added to the one before it.
+const TABLES: [&str; FORMAT as usize] = [include_str!("tables.sql"), include_str!("operations.sql")];
 
 /// How long an ordinary statement waits for another process.
 const BUSY: Duration = Duration::from_secs(5);
@@ -57,7 +58,7 @@ pub fn inspect(path: &Path) -> Result<State> {
     let connection = Connection::open_with_flags(path, flags)
         .map_err(|_| Error::new(Code::NoStore, "no database here: import something first"))?;
     connection.busy_timeout(BUSY).map_err(failed)?;
-    if format_of(&connection)? != Some(FORMAT) {
+    if format_of(&connection)?.is_none() {
         return Err(Error::new(Code::NoStore, "no database here: import something first"));
     }
     read::state(&connection)
@@ -89,7 +90,7 @@ fn format_of(connection: &Connection) -> Result<Option<i64>> {
     let (id, format) = (pragma("application_id")?, pragma("user_version")?);
     match (id, format) {
         (0, 0) if pragma("schema_version")? == 0 => Ok(None),
-        (APPLICATION_ID, FORMAT) => Ok(Some(FORMAT)),
+        (APPLICATION_ID, format @ 1..=FORMAT) => Ok(Some(format)),
         (APPLICATION_ID, newer) => {
             Err(Error::new(Code::StoreTooNew, format!("the database is of format {newer}, {FORMAT} known")))
         }
@@ -99,9 +100,14 @@ fn format_of(connection: &Connection) -> Result<Option<i64>> {
 
 fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
     let tx = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-    if format_of(&tx)?.is_none() {
-        tx.execute_batch(TABLES).map_err(failed)?;
+    let format = format_of(&tx)?;
+    for tables in &TABLES[format.unwrap_or(0) as usize..] {
+        tx.execute_batch(tables).map_err(failed)?;
+    }
+    if format.is_none() {
         super::transaction::put_state(&tx, first)?;
+    }
+    if format != Some(FORMAT) {
         tx.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};"
         ))

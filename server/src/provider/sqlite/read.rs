@@ -7,8 +7,10 @@ use escale::model::{Def, DefKind, Version};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
-use super::{SqliteProvider, begin, damaged, failed};
-use crate::provider::{Change, ChangeState, Document, Entry, EntryValue, FeedRow, Place, Snapshot, State};
+use super::{SqliteProvider, begin, damaged, failed, operations};
+use crate::provider::{
+    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Operation, Place, Session, Snapshot, State,
+};
 
 /// A read transaction, ended when dropped.
 pub(super) struct SqliteSnapshot<'p> {
@@ -85,6 +87,15 @@ macro_rules! snapshot_through_connection {
             }
             fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
                 feed(self.connection(), after, limit)
+            }
+            fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
+                operations::session(self.connection(), org, session)
+            }
+            fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
+                operations::operation(self.connection(), org, account, id)
+            }
+            fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>> {
+                operations::operation_at(self.connection(), org, session, seq)
             }
         }
     };

@@ -10,9 +10,10 @@ use super::read::{
     all, changes, count, del_of, document, document_of, feed, is_held, members, one,
     snapshot_through_connection, state,
 };
-use super::{Writer, begin, damaged, failed, open};
+use super::{Writer, begin, damaged, failed, open, operations};
 use crate::provider::{
-    Change, Document, Entry, EntryValue, FeedRow, Link, Place, Snapshot, State, Transaction, Walked,
+    Action, Change, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, RewriteResult,
+    RewriteState, Session, Snapshot, State, Transaction, Walked,
 };
 
 /// Lines of the feed that are kept: more than any server lags behind in the time between two looks.
@@ -182,6 +183,38 @@ impl Transaction for SqliteTransaction<'_> {
             },
         )?;
         rows.into_iter().collect()
+    }
+
+    fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()> {
+        operations::put_session(&self.connection, org, session, to)
+    }
+
+    fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()> {
+        operations::append_operation(&self.connection, org, account, operation)
+    }
+
+    fn append_action(&mut self, action: &Action) -> Result<()> {
+        operations::append_action(&self.connection, action)
+    }
+
+    fn savepoint(&mut self) -> Result<()> {
+        self.run("SAVEPOINT operation", []).map(drop)
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        self.run("ROLLBACK TO operation", []).map(drop)
+    }
+
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+        operations::purge_operations(&self.connection, before, limit)
+    }
+
+    fn rewrite_actions(&mut self, from: (i64, usize), change: &RewriteState) -> Result<Option<i64>> {
+        operations::rewrite_actions(&self.connection, from, change)
+    }
+
+    fn rewrite_results(&mut self, from: (i64, usize), change: &RewriteResult) -> Result<Option<i64>> {
+        operations::rewrite_results(&self.connection, from, change)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

@@ -1,0 +1,93 @@
+import type { KnownDocument } from "./core.js";
+import { raise } from "./errors.js";
+import { documentOf } from "./migrate.js";
+import type { OperationDeclaration, Settle, Transaction } from "./operation-types.js";
+import { report } from "./report.js";
+import type { Schema } from "./schema.js";
+import type { ClassDeclaration, SchemaDeclaration } from "./schema-types.js";
+import { runOptimistic } from "./transaction.js";
+import { freezeDeep, isMap, reviveMap, type Raw } from "./values.js";
+import { classOf, encodeDocument } from "./writing.js";
+
+type AnyOperations = Readonly<Record<string, OperationDeclaration<SchemaDeclaration>>>;
+type AnyConflicts = Readonly<Record<string, string | Settle<ClassDeclaration> | undefined>>;
+
+/** The functions of an application that the core calls: optimistic parts, and its own ways to settle conflicts. */
+export class Application {
+  readonly #schema: Schema;
+  readonly #operations: AnyOperations;
+  readonly #conflicts: AnyConflicts;
+  /** Operations whose part has failed: told once, for it runs at each change. */
+  readonly #reported = new Set<string>();
+
+  constructor(schema: Schema, operations: AnyOperations = {}, conflicts: AnyConflicts = {}) {
+    this.#schema = schema;
+    this.#operations = operations;
+    this.#conflicts = conflicts;
+  }
+
+  /** What an operation does, as JSON; undefined where it does not say. */
+  optimistic(name: string, args: string, known: string): string | undefined {
+    const declared = Object.hasOwn(this.#operations, name) ? this.#operations[name] : undefined;
+    const part = declared?.optimistic;
+    if (!part) return undefined;
+    const given = freezeDeep(reviveMap(JSON.parse(args) as Raw));
+    const documents = JSON.parse(known) as KnownDocument[];
+    try {
+      return JSON.stringify(runOptimistic(this.#schema, documents, (tx) => this.#call(name, part, tx, given)));
+    } catch (error) {
+      if (!this.#reported.has(name)) {
+        this.#reported.add(name);
+        report(error);
+      }
+      throw error;
+    }
+  }
+
+  /** The document that a conflict is settled for, as JSON; undefined for the server's. */
+  settle(className: string, base: string, mine: string, theirs: string): string | undefined {
+    const settle = this.#conflicts[className];
+    if (typeof settle !== "function") return undefined;
+    try {
+      const read = (text: string): never => this.#read(className, text) as never;
+      const settled: unknown = settle(read(base), read(mine), read(theirs));
+      if (settled instanceof Promise) throw raise("bad_option", `conflicts: ${className}: must not be async`);
+      if (settled === undefined) return undefined;
+      return JSON.stringify(settled === null ? null : encodeDocument(this.#schema, className, settled));
+    } catch (error) {
+      report(error);
+      throw error;
+    }
+  }
+
+  #call(
+    name: string,
+    part: (tx: Transaction<SchemaDeclaration>, args: unknown) => unknown,
+    tx: Transaction<SchemaDeclaration>,
+    args: Raw,
+  ): void {
+    const result = part(tx, args);
+    if (result instanceof Promise) throw raise("bad_option", `operations: ${name}: optimistic must not be async`);
+  }
+
+  #read(className: string, text: string): Raw | undefined {
+    const state = JSON.parse(text) as unknown;
+    return isMap(state) ? documentOf(this.#schema, className, reviveMap(state)) : undefined;
+  }
+}
+
+/** The policies as the core takes them, as JSON. */
+export function policiesOf(schema: Schema, conflicts: unknown): string {
+  if (conflicts === undefined) return "{}";
+  if (!isMap(conflicts)) throw raise("bad_option", "conflicts: must be an object of policies by class");
+  const policies: Record<string, string> = {};
+  for (const [className, policy] of Object.entries(conflicts)) {
+    if (policy === undefined) continue;
+    classOf(schema, className);
+    if (typeof policy === "function") policies[className] = "custom";
+    else if (policy === "ask" || policy === "server" || policy === "client" || policy === "merge") {
+      policies[className] = policy;
+    } else throw raise("bad_option", `conflicts: ${className}: must be ask, server, client, merge or a function`);
+  }
+  return JSON.stringify(policies);
+}

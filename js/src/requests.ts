@@ -1,0 +1,131 @@
+import type { Core } from "./core.js";
+import type { Documents } from "./documents.js";
+import { encodeMap } from "./encode.js";
+import { raise } from "./errors.js";
+import type { OperationRef } from "./operation-types.js";
+import type { Schema } from "./schema.js";
+import { isMap, type Raw } from "./values.js";
+import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, patched } from "./writing.js";
+
+/** An operation as it is sent, by itself or within a batch. */
+export interface Request {
+  name: string;
+  args: Raw;
+}
+
+/** What a write may say, whoever calls. */
+export interface WriteRequest {
+  ifVersion?: unknown;
+  after?: unknown;
+  unset?: unknown;
+  touches?: unknown;
+}
+
+/** The names of the operations that every server has. */
+export const BUILT_IN: readonly string[] = ["doc.put", "doc.patch", "doc.delete", "batch"];
+/** Characters of an operation's name: the bound of `src/limits.rs`. */
+const NAME_CHARS_MAX = 64;
+
+/** Makes operations of what the application asks; what cannot be sent is refused before anything is written. */
+export class Requests {
+  readonly #core: Pick<Core, "find" | "meta">;
+  readonly #schema: Schema;
+  readonly #documents: Pick<Documents, "migrated">;
+  readonly #current: (id: string) => string;
+
+  /** `current` gives the operation that stands in the place of another one. */
+  constructor(
+    core: Pick<Core, "find" | "meta">,
+    schema: Schema,
+    documents: Pick<Documents, "migrated">,
+    current: (id: string) => string,
+  ) {
+    this.#core = core;
+    this.#schema = schema;
+    this.#documents = documents;
+    this.#current = current;
+  }
+
+  put(className: string, data: unknown, options: WriteRequest): Request {
+    const encoded = encodeDocument(this.#schema, className, data);
+    return { name: "doc.put", args: { class: className, data: encoded, ...this.#ifVersion(options) } };
+  }
+
+  patch(className: string, key: unknown, changes: unknown, options: WriteRequest): Request {
+    classOf(this.#schema, className);
+    const parts = checkKey(key);
+    const patch = encodeChanges(changes, options.unset);
+    const ifVersion = this.#ifVersion(options);
+    const id = this.#core.find(className, parts);
+    const migrated = id === 0 ? undefined : this.#documents.migrated(id);
+    if (migrated === undefined) {
+      const unset = patch.unset.length > 0 ? { unset: patch.unset } : {};
+      return { name: "doc.patch", args: { class: className, key: parts, set: patch.set, ...unset, ...ifVersion } };
+    }
+    // Patched as it rests, it would be of an older release in parts: it is written whole, on the version that was read.
+    const data = encodeDocument(this.#schema, className, patched(migrated as Raw, { ...patch, set: { ...(changes as Raw) } }));
+    const meta = this.#core.meta(id);
+    const read = meta && !meta.pending ? { ifVersion: meta.v } : {};
+    return { name: "doc.put", args: { class: className, data, ...read, ...ifVersion } };
+  }
+
+  delete(className: string, key: unknown, options: WriteRequest): Request {
+    classOf(this.#schema, className);
+    return { name: "doc.delete", args: { class: className, key: checkKey(key), ...this.#ifVersion(options) } };
+  }
+
+  run(name: unknown, args: unknown): Request {
+    if (typeof name !== "string" || name === "" || name.length > NAME_CHARS_MAX) {
+      throw raise("bad_option", `run: an operation's name has 1 to ${NAME_CHARS_MAX} characters`);
+    }
+    if (BUILT_IN.includes(name)) throw raise("bad_option", `run: ${name} has a method of its own`);
+    return { name, args: encodeArgs(args) };
+  }
+
+  /** What the core is told beside the arguments, as JSON. */
+  order({ after, touches }: WriteRequest): string {
+    return JSON.stringify({ ...this.#after(after), ...this.#touches(touches) });
+  }
+
+  #after(after: unknown): { after?: string[] } {
+    if (after === undefined) return {};
+    const refs = (Array.isArray(after) ? after : [after]) as unknown[];
+    return { after: refs.map((ref) => this.#current(idOf("after", ref))) };
+  }
+
+  #touches(touches: unknown): { touches?: [string, string[]][] } {
+    if (touches === undefined) return {};
+    if (!Array.isArray(touches)) throw raise("bad_option", "touches: must be a list of [class, key]");
+    return {
+      touches: (touches as unknown[]).map((touched) => {
+        if (!Array.isArray(touched)) throw raise("bad_option", "touches: must be a list of [class, key]");
+        const [className, key] = touched as [string, unknown];
+        classOf(this.#schema, className);
+        return [className, checkKey(key)];
+      }),
+    };
+  }
+
+  #ifVersion({ ifVersion }: WriteRequest): { ifVersion?: number | { op: string } } {
+    if (ifVersion === undefined) return {};
+    if (typeof ifVersion === "number") {
+      if (Number.isSafeInteger(ifVersion) && ifVersion >= 0) return { ifVersion };
+      throw raise("bad_option", "ifVersion: a version is a whole number from 0");
+    }
+    const named = isMap(ifVersion) && "op" in ifVersion ? ifVersion["op"] : ifVersion;
+    return { ifVersion: { op: this.#current(idOf("ifVersion", named)) } };
+  }
+}
+
+/** Arguments that take the place of those of a refused operation, as JSON. */
+export function amendment(args: unknown): string | undefined {
+  if (args === undefined) return undefined;
+  if (!isMap(args)) throw raise("bad_value", "args is no map");
+  return JSON.stringify(encodeMap(args, "args"));
+}
+
+function idOf(option: string, ref: unknown): string {
+  const id = typeof ref === "object" && ref !== null ? (ref as Exclude<OperationRef, string>).id : ref;
+  if (typeof id !== "string" || id === "") throw raise("bad_option", `${option}: must name an operation`);
+  return id;
+}

@@ -1,0 +1,102 @@
+import type { OperationNews } from "./core.js";
+import { Deferred } from "./deferred.js";
+import { EscaleError, raise } from "./errors.js";
+import type { Accepted, Operation } from "./operation-types.js";
+import { revive, type Value } from "./values.js";
+
+interface Tracked {
+  saved: Deferred<"device" | "memory">;
+  accepted: Deferred<Accepted>;
+}
+
+/** Follows the operations that this session issued, through those that take their places. */
+export class Tracker {
+  readonly #byId = new Map<string, Tracked[]>();
+  /** Operations in whose place others stand: the application may still name them. */
+  readonly #replaced = new Map<string, string>();
+  /** News that came while an operation was being issued, before its id was known. */
+  #early: OperationNews[] = [];
+  #issuing = 0;
+
+  /** Issues an operation by that call of the core, in the place of another one if `old` is given. */
+  issue(call: () => string, old?: string): Operation {
+    let id: string;
+    this.#issuing++;
+    try {
+      id = call();
+    } finally {
+      this.#issuing--;
+    }
+    const tracked: Tracked = { saved: new Deferred(), accepted: new Deferred() };
+    if (old !== undefined) this.#replace(old, id);
+    this.#byId.set(id, [...(this.#byId.get(id) ?? []), tracked]);
+    const early = this.#early;
+    this.#early = [];
+    for (const news of early) this.take(news);
+    return Object.freeze({ id, saved: tracked.saved.promise, accepted: tracked.accepted.promise });
+  }
+
+  /** The operation that stands in the place of that one now. */
+  current(id: string): string {
+    let current = id;
+    for (let next = this.#replaced.get(id); next !== undefined; next = this.#replaced.get(next)) current = next;
+    return current;
+  }
+
+  /** Takes what the core tells. */
+  take(news: OperationNews): void {
+    if (!this.#byId.has(news.id) && this.#issuing > 0) {
+      this.#early.push(news);
+      return;
+    }
+    switch (news.kind) {
+      case "saved":
+        for (const { saved } of this.#byId.get(news.id) ?? []) saved.resolve(news.where);
+        break;
+      case "accepted":
+        for (const { accepted } of this.#over(news.id)) accepted.resolve(acceptedOf(news));
+        break;
+      case "failed":
+        this.fail(news.id, new EscaleError(news.error));
+        break;
+      case "amended":
+        this.#replace(news.id, news.by);
+        break;
+      case "refused":
+        break;
+    }
+  }
+
+  /** An operation was given up. */
+  fail(id: string, error: EscaleError): void {
+    for (const { accepted } of this.#over(id)) accepted.reject(error);
+  }
+
+  /** The session is over: nothing more will be known. */
+  end(): void {
+    const error = raise("closed", "the session ended before the server had accepted the operation");
+    for (const { saved, accepted } of [...this.#byId.values()].flat()) {
+      saved.reject(error);
+      accepted.reject(error);
+    }
+    this.#byId.clear();
+    this.#replaced.clear();
+  }
+
+  #over(id: string): Tracked[] {
+    const tracked = this.#byId.get(id) ?? [];
+    this.#byId.delete(id);
+    return tracked;
+  }
+
+  #replace(old: string, by: string): void {
+    if (old === by || this.#replaced.get(old) === by) return;
+    this.#replaced.set(old, by);
+    const tracked = [...this.#over(old), ...(this.#byId.get(by) ?? [])];
+    if (tracked.length > 0) this.#byId.set(by, tracked);
+  }
+}
+
+function acceptedOf({ v, value }: { v: number; value?: unknown }): Accepted {
+  return Object.freeze(value === undefined ? { v } : { v, value: revive(value) as Value });
+}

@@ -1,0 +1,95 @@
+import type { KnownDocument, OptimisticOutcome } from "./core.js";
+import { documentOf, isOlder } from "./migrate.js";
+import type { Transaction } from "./operation-types.js";
+import type { Schema } from "./schema.js";
+import type { SchemaDeclaration } from "./schema-types.js";
+import { revive, reviveMap, type Raw } from "./values.js";
+import { checkKey, classOf, encodeChanges, encodeDocument, keyOf, patched } from "./writing.js";
+
+type Change = NonNullable<OptimisticOutcome["changes"]>[number];
+
+/** Thrown through an optimistic part that reads a document which is not known yet: it is run again once it is. */
+class Missing extends Error {}
+
+/** Runs an optimistic part over the documents that are known so far. */
+export function runOptimistic(
+  schema: Schema,
+  known: readonly KnownDocument[],
+  part: (tx: Transaction<SchemaDeclaration>) => unknown,
+): OptimisticOutcome {
+  const run = new OptimisticRun(schema, known);
+  try {
+    part(run.transaction());
+  } catch (error) {
+    // What followed may have failed for want of the document, and the part may catch what is thrown through it.
+    if (run.wants.length === 0) throw error;
+  }
+  return run.wants.length > 0 ? { wants: run.wants } : { changes: run.changes };
+}
+
+class OptimisticRun {
+  readonly changes: Change[] = [];
+  readonly wants: [className: string, key: string[]][] = [];
+  readonly #schema: Schema;
+  /** Data as it would rest, by class and key: as known, with the changes so far. */
+  readonly #states = new Map<string, Raw | null>();
+
+  constructor(schema: Schema, known: readonly KnownDocument[]) {
+    this.#schema = schema;
+    for (const { class: className, key, state } of known) this.#states.set(nameOf(className, key), state);
+  }
+
+  transaction(): Transaction<SchemaDeclaration> {
+    return Object.freeze({
+      get: (className: string, key: unknown) => this.#get(className, checkKey(key)) as never,
+      put: (className: string, data: unknown) => this.#put(className, encodeDocument(this.#schema, className, data)),
+      patch: (className: string, key: unknown, changes: unknown) => this.#patch(className, checkKey(key), changes),
+      delete: (className: string, key: unknown) => this.#delete(className, checkKey(key)),
+    });
+  }
+
+  #get(className: string, key: string[]): Raw | undefined {
+    const state = this.#state(className, key);
+    return state === null ? undefined : documentOf(this.#schema, className, reviveMap(state));
+  }
+
+  #put(className: string, put: Raw): void {
+    const key = keyOf(classOf(this.#schema, className), put);
+    this.#states.set(nameOf(className, key), put);
+    this.changes.push({ class: className, key, put });
+  }
+
+  #patch(className: string, key: string[], changes: unknown): void {
+    const state = this.#state(className, key);
+    const patch = encodeChanges(changes);
+    // The server refuses it; there is nothing to show.
+    if (state === null) return;
+    if (isOlder(this.#schema, className, state)) {
+      // Patched as it rests, it would be of an older release in parts.
+      const document = documentOf(this.#schema, className, reviveMap(state));
+      const set = revive(patch.set) as Raw;
+      this.#put(className, encodeDocument(this.#schema, className, patched(document, { ...patch, set })));
+      return;
+    }
+    this.#states.set(nameOf(className, key), patched(state, patch));
+    this.changes.push({ class: className, key, ...patch });
+  }
+
+  #delete(className: string, key: string[]): void {
+    classOf(this.#schema, className);
+    this.#states.set(nameOf(className, key), null);
+    this.changes.push({ class: className, key });
+  }
+
+  #state(className: string, key: string[]): Raw | null {
+    classOf(this.#schema, className);
+    const state = this.#states.get(nameOf(className, key));
+    if (state !== undefined) return state;
+    this.wants.push([className, key]);
+    throw new Missing("the document is not known yet");
+  }
+}
+
+function nameOf(className: string, key: string[]): string {
+  return JSON.stringify([className, key]);
+}

@@ -1,0 +1,118 @@
+import { BatchWriter, type Batch } from "./batch.js";
+import type { Core, CoreOperation, OperationNews } from "./core.js";
+import type { Documents } from "./documents.js";
+import { raise } from "./errors.js";
+import type { Operation, OperationArgs, PendingOperation, Refused } from "./operation-types.js";
+import { LiveRefused } from "./refused.js";
+import { amendment, Requests, type Request, type WriteRequest } from "./requests.js";
+import type { Schema } from "./schema.js";
+import type { SchemaDeclaration } from "./schema-types.js";
+import { Tracker } from "./tracker.js";
+import { freezeDeep, isMap, reviveMap } from "./values.js";
+
+/** What the writes need of the core. */
+type WritingCore = Pick<Core, "write" | "amend" | "discard" | "operations" | "find" | "meta">;
+
+/** The operations of a session: issues them, and follows them to their end. */
+export class Writes {
+  readonly #core: WritingCore;
+  readonly #guard: <T>(call: () => T) => T;
+  readonly #requests: Requests;
+  readonly #tracker = new Tracker();
+  readonly #refused: LiveRefused;
+
+  /** `guard` calls the core on behalf of the session, which may be over. */
+  constructor(core: WritingCore, schema: Schema, documents: Documents, guard: <T>(call: () => T) => T) {
+    this.#core = core;
+    this.#guard = guard;
+    this.#requests = new Requests(core, schema, documents, (id) => this.#tracker.current(id));
+    this.#refused = new LiveRefused(() => guard(() => this.#operations()), schema, {
+      amend: (id, args) => this.#amend(id, args),
+      discard: (id, error) => {
+        guard(() => this.#core.discard(id));
+        this.#tracker.fail(id, error);
+        this.#refused.changed();
+      },
+    });
+  }
+
+  get refused(): Refused {
+    return this.#refused;
+  }
+
+  put(className: string, data: unknown, options: WriteRequest = {}): Operation {
+    return this.#issue(options, () => this.#requests.put(className, data, checked(options)));
+  }
+
+  patch(className: string, key: unknown, changes: unknown, options: WriteRequest = {}): Operation {
+    return this.#issue(options, () => this.#requests.patch(className, key, changes, checked(options)));
+  }
+
+  delete(className: string, key: unknown, options: WriteRequest = {}): Operation {
+    return this.#issue(options, () => this.#requests.delete(className, key, checked(options)));
+  }
+
+  run(name: unknown, args: unknown, options: WriteRequest = {}): Operation {
+    return this.#issue(options, () => this.#requests.run(name, args));
+  }
+
+  batch(write: (tx: Batch<SchemaDeclaration, object>) => unknown, { after }: WriteRequest = {}): Operation {
+    if (typeof write !== "function") throw raise("bad_option", "batch takes a function");
+    // The function is the application's: what it throws is its own, and not an error of this package.
+    const { request, touches } = new BatchWriter(this.#requests, this.#guard).collect(write);
+    return this.#issue({ after, touches }, () => request);
+  }
+
+  /** The operations that wait for the server, in order. */
+  pending(): PendingOperation[] {
+    const waiting = this.#operations().filter(({ state }) => state !== "accepted" && state !== "refused");
+    return waiting.map(({ id, name, args, at, state }) =>
+      Object.freeze({
+        id,
+        name,
+        args: freezeDeep(reviveMap(args)) as OperationArgs,
+        at,
+        state: state as PendingOperation["state"],
+      }),
+    );
+  }
+
+  /** Takes what the core tells. */
+  take(news: OperationNews): void {
+    this.#tracker.take(news);
+    if (news.kind === "refused" || (news.kind !== "saved" && this.#refused.has(news.id))) this.#refused.changed();
+  }
+
+  /** The session is over. */
+  end(): void {
+    this.#tracker.end();
+    this.#refused.end();
+  }
+
+  #issue(options: WriteRequest, make: () => Request): Operation {
+    return this.#guard(() => {
+      const order = this.#requests.order(checked(options));
+      const { name, args } = make();
+      const text = JSON.stringify(args);
+      return this.#tracker.issue(() => this.#core.write(name, text, order));
+    });
+  }
+
+  #amend(id: string, args: OperationArgs | undefined): Operation {
+    return this.#guard(() => {
+      const text = amendment(args);
+      const operation = this.#tracker.issue(() => this.#core.amend(id, text), id);
+      this.#refused.changed();
+      return operation;
+    });
+  }
+
+  #operations(): CoreOperation[] {
+    return JSON.parse(this.#core.operations()) as CoreOperation[];
+  }
+}
+
+function checked(options: unknown): WriteRequest {
+  if (!isMap(options)) throw raise("bad_option", "the options of a write must be an object");
+  return options;
+}

@@ -1,0 +1,158 @@
+//! The built-in operations: `doc.put`, `doc.patch`, `doc.delete`, `batch` (docs/protocol.md).
+// A fault is as large as what it tells the session; refusals are rare.
+#![allow(clippy::result_large_err)]
+
+use escale::codec::Fault;
+use escale::limits::OPS_MAX;
+use escale::model::schema::Class;
+use escale::model::{Pk, Value, Version};
+use escale::{Code, Error, Result};
+
+use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
+
+/// Their names.
+pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
+
+/// The version that a document must have.
+enum IfVersion<'a> {
+    /// That one; 0 where there must be no living document.
+    At(Version),
+    /// The one that this earlier operation gave it.
+    Of(&'a str),
+}
+
+/// Runs one that concerns one document.
+pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+    let class = tx.writing.schema().class(text(args, "class").map_err(working)?).map_err(working)?;
+    let wanted = if_version(args).map_err(working)?;
+    match name {
+        "doc.put" => {
+            let data = map(args, "data").map_err(working)?;
+            let pk = class.columns(data).map_err(working)?.pk;
+            check_version(tx, class, &pk, wanted)?;
+            tx.put(class.name().as_str(), data.clone())?;
+        }
+        "doc.patch" => {
+            let (pk, key) = key(class, args).map_err(working)?;
+            let (set, unset) = (map(args, "set").map_err(working)?, names(args, "unset").map_err(working)?);
+            check_key_kept(&key, set, &unset).map_err(working)?;
+            check_version(tx, class, &pk, wanted)?;
+            let found = tx.writing.get(class.name().as_str(), pk.as_str()).map_err(working)?;
+            let (_, mut document) = found.ok_or_else(|| not_found(class))?;
+            document.retain(|name, _| !unset.contains(&name.as_str()));
+            document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+            tx.put(class.name().as_str(), document)?;
+        }
+        _ => {
+            let (pk, key) = key(class, args).map_err(working)?;
+            check_version(tx, class, &pk, wanted)?;
+            tx.writing.delete(class.name().as_str(), &key).map_err(working)?;
+        }
+    }
+    Ok(None)
+}
+
+/// Runs a list of operations, all or none.
+pub(super) fn batch(operations: &Operations, tx: &mut Tx<'_>, args: &Value) -> Ran {
+    let bad = |what: &str| working(Error::new(Code::BadValue, what));
+    let ops = field(args, "ops").map_err(working)?;
+    let ops = ops.as_array().ok_or_else(|| bad("`ops` must be a list of operations"))?;
+    if ops.len() > OPS_MAX {
+        let detail = format!("{} operations in a batch, {OPS_MAX} at most", ops.len());
+        return Err(working(Error::new(Code::TooLarge, detail)));
+    }
+    for (index, op) in ops.iter().enumerate() {
+        let ran = text(op, "name").and_then(|name| Ok((name, field(op, "args")?))).map_err(working);
+        let ran = ran.and_then(|(name, args)| match name {
+            "batch" => Err(bad("a batch in a batch")),
+            _ => operations.run(tx, name, args),
+        });
+        ran.map_err(|fault| {
+            let message = format!("operation {index} of the batch: {}", fault.message);
+            Fault { message, ..fault }
+        })?;
+    }
+    Ok(None)
+}
+
+/// Refuses where the document is of another version than the one wanted, and shows the current one.
+fn check_version(
+    tx: &mut Tx<'_>,
+    class: &Class,
+    pk: &Pk,
+    wanted: Option<IfVersion>,
+) -> std::result::Result<(), Fault> {
+    let wanted = match wanted {
+        None => return Ok(()),
+        Some(IfVersion::At(v)) => v,
+        Some(IfVersion::Of(id)) => {
+            let known =
+                tx.writing.transaction().operation(tx.writing.org(), tx.account, id).map_err(working)?;
+            let held = "the operation that `ifVersion` names was refused, or is not known";
+            known.and_then(|known| known.v).ok_or_else(|| Fault::new(Code::OrderHeld, held))?
+        }
+    };
+    let row = tx.writing.row(class, pk).map_err(working)?;
+    if row.v == wanted || (wanted == 0 && row.deleted) {
+        return Ok(());
+    }
+    let what = format!("the document of class {} is of another version", class.name());
+    Err(Fault { phase: WORKING, doc: Some(row), ..Fault::new(Code::VersionConflict, what) })
+}
+
+fn check_key_kept(key: &Properties, set: &Properties, unset: &[&str]) -> Result<()> {
+    for (name, part) in key {
+        if set.get(name).is_some_and(|value| value != part) || unset.contains(&name.as_str()) {
+            return Err(Error::new(Code::KeyMismatch, format!("key property {name} cannot change")));
+        }
+    }
+    Ok(())
+}
+
+fn not_found(class: &Class) -> Fault {
+    working(Error::new(Code::NotFound, format!("no such document of class {}", class.name())))
+}
+
+fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {
+    let found = args.as_map().and_then(|map| map.get(name));
+    found.ok_or_else(|| Error::new(Code::BadValue, format!("argument `{name}` is missing")))
+}
+
+fn text<'a>(args: &'a Value, name: &str) -> Result<&'a str> {
+    field(args, name)?
+        .as_str()
+        .ok_or_else(|| Error::new(Code::BadValue, format!("`{name}` must be a string")))
+}
+
+fn map<'a>(args: &'a Value, name: &str) -> Result<&'a Properties> {
+    field(args, name)?.as_map().ok_or_else(|| Error::new(Code::BadValue, format!("`{name}` must be a map")))
+}
+
+fn names<'a>(args: &'a Value, name: &str) -> Result<Vec<&'a str>> {
+    match args.as_map().and_then(|map| map.get(name)) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(value) => {
+            let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+            texts.ok_or_else(|| Error::new(Code::BadValue, format!("`{name}` must be a list of names")))
+        }
+    }
+}
+
+fn key(class: &Class, args: &Value) -> Result<(Pk, Properties)> {
+    let parts = field(args, "key")?.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+    let parts: Vec<&str> = parts
+        .ok_or_else(|| Error::new(Code::BadKey, "`key` is a list of strings, one for each key property"))?;
+    key_map(class, &parts)
+}
+
+fn if_version(args: &Value) -> Result<Option<IfVersion<'_>>> {
+    let wrong = || Error::new(Code::BadValue, "`ifVersion` is a version or { op: id }");
+    match args.as_map().and_then(|map| map.get("ifVersion")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value @ Value::Map(_)) => {
+            let id = field(value, "op").ok().and_then(Value::as_str).ok_or_else(wrong)?;
+            Ok(Some(IfVersion::Of(id)))
+        }
+        Some(value) => value.as_u64().map(|v| Some(IfVersion::At(v))).ok_or_else(wrong),
+    }
+}

@@ -1,0 +1,321 @@
+//! Operations: each executed once, in the order of its session, as one transaction that holds its result (R11, R12).
+// A fault is as large as what it tells the session; refusals are rare.
+#![allow(clippy::result_large_err)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use escale::codec::{Fault, Format, Op, OpOk, OpResult, decode, encode};
+use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
+use escale::model::{Value, Version, sha_s};
+use escale::{Code, Error, Result};
+
+use super::open::WRITE_WAIT;
+use super::operation::{Ran, Tx, WORKING, fault_of};
+use super::write::RESTARTS_MAX;
+use super::{Caller, Engine};
+use crate::provider::{Operation, Place, Session, Transaction};
+
+/// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
+/// session sends the rest again.
+const OPERATE_MS_MAX: u64 = 20_000;
+
+/// The phase of a fault that arose while the result was committed.
+const COMMITTING: u8 = 2;
+
+/// Who asks, and where.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    org: &'a str,
+    caller: &'a Caller,
+    session: &'a str,
+}
+
+/// What was known of an operation before it runs.
+enum Before {
+    /// It was executed: this was the result, and the number is the session's next one, or not.
+    Known { operation: Operation, is_next: bool },
+    /// It was executed, so long ago that its result is gone.
+    Forgotten,
+    /// It is not executed, and leaves nothing.
+    Refused(Fault),
+    /// It is the session's next.
+    Next,
+}
+
+/// What came of an operation.
+enum Done {
+    /// Its result: what follows goes on.
+    Result(OpResult),
+    /// It was not executed: the request's results end here.
+    Not(Fault),
+    /// It met a document of this version: it starts again above it.
+    Regressed(Version),
+}
+
+impl Engine {
+    /// Executes operations in order, up to the first that is not executed; those behind it that were executed before are
+    /// answered as they were, so that no session has to guess what became of them.
+    pub(super) fn operate(
+        &self,
+        org: &str,
+        caller: &Caller,
+        session: &str,
+        ops: &[Op],
+    ) -> Result<Vec<OpResult>> {
+        check(ops)?;
+        let asking = Asking { org, caller, session };
+        let started = self.clock.elapsed_ms();
+        let mut results = Vec::new();
+        let mut room = self.settings.page_bytes;
+        let mut rest = ops.iter();
+        for op in &mut rest {
+            let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
+            if !results.is_empty() && (is_late || room == 0) {
+                break;
+            }
+            match self.operate_one(asking, op) {
+                Ok(result) => {
+                    room = room.saturating_sub(weight(&result));
+                    results.push(result);
+                }
+                Err(fault) => {
+                    results.push(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) });
+                    self.answer_known(asking, rest.as_slice(), room, &mut results)?;
+                    break;
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    /// The results of those operations that were executed before, as far as the reply has room.
+    fn answer_known(
+        &self,
+        asking: Asking,
+        ops: &[Op],
+        mut room: usize,
+        results: &mut Vec<OpResult>,
+    ) -> Result<()> {
+        if ops.is_empty() {
+            return Ok(());
+        }
+        let tx = self.provider.write(WRITE_WAIT)?;
+        for op in ops {
+            if room == 0 {
+                break;
+            }
+            let known = tx.operation(asking.org, &asking.caller.account, &op.id)?;
+            if let Some(operation) = known.filter(|operation| operation.name == sha_s(&op.name)) {
+                let result = self.known_result(asking, &operation)?;
+                room = room.saturating_sub(weight(&result));
+                results.push(result);
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of an operation, or why it was not executed.
+    fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
+        let mut at_least = 0;
+        for _ in 0..RESTARTS_MAX {
+            match self.try_operate(asking, op, at_least).map_err(|error| fault_of(&error, COMMITTING))? {
+                Done::Result(result) => return Ok(result),
+                Done::Not(fault) => return Err(fault),
+                Done::Regressed(v) => at_least = v + 1,
+            }
+        }
+        let what = "the documents read kept a version above the operation's";
+        Err(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) })
+    }
+
+    fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> Result<Done> {
+        let mut tx = self.provider.write(WRITE_WAIT)?;
+        match before(tx.as_ref(), asking, op)? {
+            Before::Refused(fault) => Ok(Done::Not(fault)),
+            Before::Forgotten => {
+                let fault = Fault::new(Code::Forgotten, "the operation's result is no longer kept");
+                Ok(Done::Result(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) }))
+            }
+            Before::Known { operation, is_next } => {
+                let result = self.known_result(asking, &operation)?;
+                if is_next {
+                    // The session took a new name, or lost its count: this number of it is used now.
+                    let alias = Operation { result: None, ..record(asking, op, operation.v, operation.at) };
+                    keep(tx.as_mut(), asking, &alias)?;
+                    tx.commit()?;
+                }
+                Ok(Done::Result(result))
+            }
+            Before::Next => self.execute(tx, asking, op, at_least),
+        }
+    }
+
+    /// Runs an operation, and commits its effect with its result; of a refused one, the result alone.
+    fn execute(
+        &self,
+        mut tx: Box<dyn Transaction + '_>,
+        asking: Asking,
+        op: &Op,
+        at_least: Version,
+    ) -> Result<Done> {
+        let mut state = tx.state()?;
+        tx.savepoint()?;
+        let writing = self.writing(asking.org, &state, at_least, tx.as_mut())?.of_operation(&op.id);
+        let mut run = Tx { writing, account: &asking.caller.account };
+        let ran = if asking.caller.may_write {
+            catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
+                .unwrap_or_else(|_| Err(panicked(&op.name)))
+                .and_then(check_value)
+        } else {
+            Err(Fault::new(Code::Forbidden, "the token's role does not allow operations"))
+        };
+        let Tx { writing, .. } = run;
+        let (now, changed, in_time) = (writing.now(), writing.has_changed(), writing.check_time());
+        if let Some(v) = writing.regressed {
+            return Ok(Done::Regressed(v));
+        }
+        let (v, result) = match ran {
+            Ok(value) => {
+                in_time?;
+                let v = if changed { now } else { 0 };
+                (Some(v), OpResult { id: op.id.clone(), ok: Some(OpOk { v, value }), fault: None })
+            }
+            Err(fault) if fault.kind.is_retryable() => return Ok(Done::Not(fault)),
+            Err(fault) => {
+                tx.undo()?;
+                (None, OpResult { id: op.id.clone(), ok: None, fault: Some(fault) })
+            }
+        };
+        let changed = changed && v.is_some();
+        let operation = record(asking, op, v, now);
+        let bytes = encode(Format::Msgpack, &result)?;
+        let pk = result_pk(&asking.caller.account, &op.id);
+        let rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
+        keep(tx.as_mut(), asking, &Operation { result: Some(rests), ..operation })?;
+        tx.add_org(asking.org)?;
+        if changed {
+            state.highest = state.highest.max(now);
+            tx.put_state(&state)?;
+        }
+        tx.commit()?;
+        if changed {
+            self.after_commit(&state);
+        }
+        Ok(Done::Result(result))
+    }
+
+    fn known_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
+        let pk = result_pk(&asking.caller.account, &operation.id);
+        let rests = operation.result.as_deref().unwrap_or_default();
+        let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, rests)?;
+        decode(Format::Msgpack, &bytes, usize::MAX)
+            .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
+    }
+}
+
+/// Where a result rests, for its seal; no document's place has an empty class.
+pub(super) fn result_place<'a>(org: &'a str, pk: &'a str) -> Place<'a> {
+    Place { org, class: "", pk }
+}
+
+/// The pk of that place.
+pub(super) fn result_pk(account: &str, id: &str) -> String {
+    format!("{account}/{id}")
+}
+
+/// Refuses a request whose operations no session could have numbered so.
+fn check(ops: &[Op]) -> Result<()> {
+    for op in ops {
+        if op.seq == 0 || op.seq > VERSION_MAX {
+            return Err(Error::new(Code::Malformed, "`seq` counts from 1"));
+        }
+        if op.after.as_ref().is_some_and(|id| id.is_empty() || id.len() > TEXT_CHARS_MAX) {
+            return Err(Error::new(
+                Code::Malformed,
+                format!("`after` must have 1 to {TEXT_CHARS_MAX} characters"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The rules of the order (R11): the next one of the session is executed, an earlier one answered as it was.
+fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
+    let Asking { org, caller, session } = asking;
+    let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
+    let last = match tx.session(org, session)? {
+        // Not `forbidden`: whoever uses a name first must not shut its owner out. It takes a new one.
+        Some(held) if held.account != caller.account => {
+            return refused(Code::SessionReused, "the session's name belongs to another account");
+        }
+        Some(held) => held.seq,
+        None => 0,
+    };
+    let is_next = op.seq == last + 1;
+    if let Some(operation) = tx.operation(org, &caller.account, &op.id)? {
+        if operation.name != sha_s(&op.name) {
+            return refused(Code::BadValue, "the id is that of an operation of another name");
+        }
+        return Ok(Before::Known { operation, is_next });
+    }
+    if op.seq > last + 1 {
+        let what = format!("operation {} after {last}", op.seq);
+        return refused(Code::OrderGap, &what);
+    }
+    if !is_next {
+        return if is_reused(tx, asking, op)? {
+            refused(Code::SessionReused, "the session used this number for another operation")
+        } else {
+            Ok(Before::Forgotten)
+        };
+    }
+    if let Some(after) = &op.after
+        && caller.may_write
+        && tx.operation(org, &caller.account, after)?.is_none_or(|earlier| earlier.v.is_none())
+    {
+        return refused(Code::OrderHeld, "the operation that `after` names was refused, or is not known");
+    }
+    Ok(Before::Next)
+}
+
+fn is_reused(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<bool> {
+    Ok(tx.operation_at(asking.org, asking.session, op.seq)?.is_some_and(|id| id != op.id))
+}
+
+fn record(asking: Asking, op: &Op, v: Option<Version>, at: u64) -> Operation {
+    let session = asking.session.to_owned();
+    Operation { session, seq: op.seq, id: op.id.clone(), name: sha_s(&op.name), v, at, result: None }
+}
+
+/// Remembers an operation, and that its session has come this far.
+fn keep(tx: &mut dyn Transaction, asking: Asking, operation: &Operation) -> Result<()> {
+    let account = asking.caller.account.clone();
+    tx.append_operation(asking.org, &account, operation)?;
+    tx.put_session(asking.org, asking.session, &Session { account, seq: operation.seq })
+}
+
+/// An operation that panics is refused for good: tried again, it would stop its session for ever.
+fn panicked(name: &str) -> Fault {
+    tracing::error!(name, "an operation panicked; it is refused");
+    Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed; the server's log says more") }
+}
+
+fn check_value(value: Option<Value>) -> Ran {
+    if let Some(value) = &value {
+        let refused = |code, what: &str| Err(Fault { phase: WORKING, ..Fault::new(code, what) });
+        match encode(Format::Msgpack, value) {
+            Ok(bytes) if bytes.len() <= DOCUMENT_BYTES_MAX => {}
+            Ok(_) => return refused(Code::TooLarge, "what the operation returned is too large"),
+            Err(_) => return refused(Code::Internal, "what the operation returned cannot be sent"),
+        }
+    }
+    Ok(value)
+}
+
+/// What a result weighs in the reply, as far as it can be large.
+fn weight(result: &OpResult) -> usize {
+    let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
+    let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
+    value.map_or(0, |value| encode(Format::Msgpack, value).map_or(0, |bytes| bytes.len()))
+        + data.map_or(0, |data| data.as_bytes().len())
+}

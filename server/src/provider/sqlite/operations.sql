@@ -1,0 +1,26 @@
+-- Format 2: operations and the journal.
+
+-- Sessions: whose they are, and the last operation executed, kept for ever.
+CREATE TABLE sessions (
+    org TEXT NOT NULL, session TEXT NOT NULL, account TEXT NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY (org, session)
+) WITHOUT ROWID, STRICT;
+
+-- Operations executed, as long as their results are kept. `name` is the hash of the operation's name, `v` the version
+-- that it gave (null: it was refused), `at` when, `result` what was answered, sealed as documents are. A line without
+-- `result` says that the session used this `seq` for an operation whose result stands elsewhere.
+CREATE TABLE ops (
+    org TEXT NOT NULL, account TEXT NOT NULL, session TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL,
+    name TEXT NOT NULL, v INTEGER, at INTEGER NOT NULL, result BLOB
+) STRICT;
+CREATE UNIQUE INDEX ops_id ON ops (org, account, id) WHERE result IS NOT NULL;
+CREATE UNIQUE INDEX ops_seq ON ops (org, session, seq);
+CREATE INDEX ops_at ON ops (at);
+
+-- The journal. `goblin` is org/Class@pk; `action` the document after it, as it rests (null: deleted); `version` its v.
+CREATE TABLE actions (
+    rowid INTEGER PRIMARY KEY,
+    goblin TEXT NOT NULL, action BLOB, version INTEGER NOT NULL, type TEXT NOT NULL,
+    commitId TEXT, timestamp TEXT NOT NULL
+) STRICT;
+CREATE INDEX actions_goblin ON actions (goblin);

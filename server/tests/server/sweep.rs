@@ -1,0 +1,290 @@
+//! `sweep`: against the queries that define it, and the dry run against the real one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use escale::Code;
+use escale::journal::{Retention, iso8601};
+use escale_server::engine::Engine;
+use escale_server::sweep::{Sweep, VACUUM_ROWS};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rusqlite::{Connection, params};
+
+use super::operating::*;
+use super::world::*;
+
+const TABLE: &str =
+    "CREATE TABLE actions (goblin TEXT, action TEXT, version TEXT, type TEXT, commitId TEXT, timestamp TEXT)";
+
+/// An action: its actor, its type, whether it is accepted, the day of its time.
+type Row = (u8, u8, bool, u64);
+
+const KINDS: [&str; 4] = ["persist", "update", "create", "other"];
+
+fn fill(connection: &Connection, rows: &[Row]) {
+    connection.execute_batch(TABLE).unwrap();
+    let sql = "INSERT INTO actions VALUES (?1, '{}', '1', ?2, ?3, ?4)";
+    for (actor, kind, accepted, day) in rows {
+        let commit = accepted.then_some("c");
+        let time = iso8601(NOON + day * DAY);
+        connection.execute(sql, params![format!("a{actor}"), KINDS[*kind as usize], commit, time]).unwrap();
+    }
+}
+
+fn journal(folder: &Path, name: &str, rows: &[Row]) -> PathBuf {
+    let path = folder.join(name);
+    fill(&Connection::open(&path).unwrap(), rows);
+    path
+}
+
+/// The query of the rule, as it was first written down: by count with 100 nulls and `<`, by date with two and `<=`.
+fn query(limit: u32, before: Option<&str>, is_synchronised: bool) -> String {
+    let nulls = vec!["(0)"; if before.is_some() { 2 } else { 100 }].join(",");
+    let (older, compare) = match before {
+        Some(date) => (format!("AND timestamp < '{date}'"), "<="),
+        None => (String::new(), "<"),
+    };
+    let text = format!(
+        "SELECT actions.rowid FROM actions LEFT JOIN (
+           SELECT max(rowid) AS max, goblinId FROM (
+             SELECT rowid, goblin AS goblinId FROM actions
+             WHERE rowid BETWEEN (
+                 SELECT rowid FROM actions
+                 WHERE goblin = goblinId AND type = 'persist' AND commitId IS NOT NULL {older}
+                 ORDER BY rowid ASC LIMIT 1
+               ) AND (
+                 SELECT rowid FROM (
+                   SELECT rowid FROM actions
+                   WHERE goblin = goblinId AND type = 'persist' AND commitId IS NOT NULL {older}
+                   UNION ALL SELECT NULL AS rowid FROM (VALUES {nulls})
+                   ORDER BY rowid DESC LIMIT {limit}
+                 ) ORDER BY rowid ASC LIMIT 1
+               )
+               AND type = 'persist' AND commitId IS NOT NULL
+             ORDER BY goblin, rowid ASC
+           ) GROUP BY goblinId
+         ) AS removeList
+         WHERE actions.goblin = removeList.goblinId AND actions.rowid {compare} removeList.max"
+    );
+    if is_synchronised { text } else { text.replace("AND commitId IS NOT NULL", "") }
+}
+
+/// Removes by the queries, but for what is never removed; returns what went.
+fn by_queries(connection: &Connection, retention: &Retention, is_synchronised: bool) -> BTreeSet<i64> {
+    let queries = match retention {
+        Retention::Count(count) => vec![query(*count, None, is_synchronised)],
+        Retention::Before(date) => vec![query(2, Some(date), is_synchronised)],
+        Retention::Days { max, before } => {
+            vec![query(*max, None, is_synchronised), query(2, Some(before), is_synchronised)]
+        }
+    };
+    let kept = if is_synchronised { "AND NOT (type = 'persist' AND commitId IS NULL)" } else { "" };
+    let mut gone = BTreeSet::new();
+    for query in queries {
+        let sql = format!("DELETE FROM actions WHERE rowid IN ({query}) {kept} RETURNING rowid");
+        let mut statement = connection.prepare(&sql).unwrap();
+        gone.extend(statement.query_map([], |row| row.get::<_, i64>(0)).unwrap().map(Result::unwrap));
+    }
+    gone
+}
+
+fn rowids(path: &Path) -> BTreeSet<i64> {
+    let connection = Connection::open(path).unwrap();
+    let mut statement = connection.prepare("SELECT rowid FROM actions").unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    // Times mostly ascend with the rows, as clocks do, and sometimes not.
+    let row = (0..4_u8, prop_oneof![3 => Just(0_u8), 4 => 0..4_u8], prop::bool::weighted(0.8), 0..4_u64);
+    prop::collection::vec(row, 0..60).prop_map(|rows| {
+        rows.into_iter().enumerate().map(|(at, (a, k, c, day))| (a, k, c, at as u64 / 2 + day)).collect()
+    })
+}
+
+fn retention() -> impl Strategy<Value = Retention> {
+    let date = || (0..34_u64).prop_map(|day| iso8601(NOON + day * DAY));
+    prop_oneof![
+        (1..8_u32).prop_map(Retention::Count),
+        date().prop_map(Retention::Before),
+        (1..8_u32, date()).prop_map(|(max, before)| Retention::Days { max, before }),
+    ]
+}
+
+#[test]
+fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j.db");
+    let mut runner = TestRunner::new(cases(1_000));
+    let result = runner.run(&(rows(), retention(), any::<bool>()), |(rows, retention, is_synchronised)| {
+        let reference = Connection::open_in_memory().unwrap();
+        fill(&reference, &rows);
+        let expected = by_queries(&reference, &retention, is_synchronised);
+        // Without waiting for the disk: 1,000 files.
+        let made = Connection::open(&path).unwrap();
+        made.execute_batch("PRAGMA synchronous = OFF; BEGIN").unwrap();
+        fill(&made, &rows);
+        made.execute_batch("COMMIT").unwrap();
+        drop(made);
+        let sweep = Sweep { retention, is_synchronised, apply: false };
+        let before = std::fs::read(&path).unwrap();
+        let dry = sweep.run(std::slice::from_ref(&path)).unwrap().remove(0).unwrap();
+        prop_assert_eq!(std::fs::read(&path).unwrap(), before, "a dry run writes nothing");
+        let told: Vec<i64> = dry.gone.iter().map(|gone| gone.rowid).collect();
+        prop_assert_eq!(told.iter().copied().collect::<BTreeSet<i64>>(), expected.clone());
+        prop_assert_eq!(told.len(), expected.len(), "each row once");
+        let real = Sweep { apply: true, ..sweep.clone() }
+            .run(std::slice::from_ref(&path))
+            .unwrap()
+            .remove(0)
+            .unwrap();
+        prop_assert_eq!(&real, &dry);
+        let left: BTreeSet<i64> = (1..=rows.len() as i64).filter(|rowid| !expected.contains(rowid)).collect();
+        prop_assert_eq!(rowids(&path), left);
+        std::fs::remove_file(&path).unwrap();
+        Ok(())
+    });
+    result.unwrap();
+}
+
+#[test]
+fn a_rule_that_is_none_is_refused_before_anything_is_opened() {
+    let nowhere = [PathBuf::from("/nowhere/journal.db")];
+    for retention in [Retention::Count(0), Retention::Count(101), Retention::Before("soon".into())] {
+        let sweep = Sweep { retention, is_synchronised: true, apply: true };
+        assert_eq!(sweep.run(&nowhere).unwrap_err().code(), Code::BadOption);
+    }
+}
+
+#[test]
+fn a_large_sweep_compacts_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(TABLE).unwrap();
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+               INSERT INTO actions SELECT 'a', 'x', '1', 'persist', 'c', '2026-01-01T00:00:00.000Z' FROM n";
+    connection.execute(sql, [VACUUM_ROWS + 2]).unwrap();
+    drop(connection);
+    let size = || std::fs::metadata(&path).unwrap().len();
+    let before = size();
+    let sweep = Sweep { retention: Retention::Count(1), is_synchronised: true, apply: true };
+    let swept = sweep.run(std::slice::from_ref(&path)).unwrap().remove(0).unwrap();
+    assert_eq!((swept.gone.len() as u64, swept.compacted), (VACUUM_ROWS + 1, Some(Ok(()))));
+    assert!(size() < before / 10, "{} of {before}", size());
+    let statistics: u64 = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM sqlite_master WHERE name = 'sqlite_stat1'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(statistics, 1);
+}
+
+fn command(folder: &Path, args: &[&str]) -> (Option<i32>, Vec<String>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
+    let Output { status, stdout, stderr } =
+        command.arg("sweep").args(args).current_dir(folder).output().unwrap();
+    let lines = String::from_utf8(stdout).unwrap().lines().map(str::to_owned).collect();
+    (status.code(), lines, String::from_utf8(stderr).unwrap())
+}
+
+fn six_persists() -> Vec<Row> {
+    (0..6).map(|day| (0, 0, true, day)).collect()
+}
+
+#[test]
+fn the_command_tells_without_apply_what_it_removes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = journal(folder.path(), "j.db", &six_persists());
+    for (args, removed) in [
+        (&["--count", "--list"][..], 2),
+        (&["--count", "3", "--list"], 1),
+        (&["--before", "2027-01-20", "--list", "--no-sync"], 1),
+        (&["--days", "--max", "1", "--list"], 1),
+    ] {
+        let all = [&["--db", "j.db"], args].concat();
+        let (code, dry, err) = command(folder.path(), &all);
+        assert_eq!(code, Some(0), "{err}");
+        let before = rowids(&path);
+        let (code, real, err) = command(folder.path(), &[&all[..], &["--apply"]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        assert!(
+            dry[0].contains(&format!("{removed} of {} actions to remove (persist {removed})", before.len())),
+            "{dry:?}"
+        );
+        assert_eq!(real[0], dry[0].replace("to remove", "removed"));
+        assert!(dry.last().unwrap().starts_with("dry run"));
+        assert_eq!(dry[1..dry.len() - 1], real[1..]);
+        let listed: BTreeSet<i64> =
+            real[1..].iter().map(|line| line.trim().split(' ').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(listed, before.difference(&rowids(&path)).copied().collect());
+        assert_eq!(listed.len(), removed);
+    }
+}
+
+#[test]
+fn each_database_s_failure_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    journal(folder.path(), "a.db", &six_persists());
+    journal(folder.path(), "b.db", &six_persists());
+    Connection::open(folder.path().join("other.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    std::fs::write(folder.path().join("text.db"), "no database").unwrap();
+    let databases =
+        ["--db", "a.db", "--db", "none.db", "--db", "other.db", "--db", "text.db", "--db", "b.db"];
+    let (code, lines, err) = command(folder.path(), &[&databases[..], &["--count", "1", "--apply"]].concat());
+    assert_eq!(code, Some(1));
+    assert!(err.contains("3 of 5 databases failed"), "{err}");
+    assert!(
+        lines[0].starts_with("a.db: 5 of 6 actions removed") && lines[4].starts_with("b.db: 5 of 6"),
+        "{lines:?}"
+    );
+    for (line, name) in lines[1..4].iter().zip(["none.db", "other.db", "text.db"]) {
+        assert_eq!(*line, format!("{name}: failed, bad_option"));
+    }
+    assert!(!folder.path().join("none.db").exists(), "nothing is made");
+}
+
+#[test]
+fn bad_input_is_named_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = journal(folder.path(), "j.db", &six_persists());
+    let before = std::fs::read(&path).unwrap();
+    for args in [
+        &["--count", "0"][..],
+        &["--count", "101"],
+        &["--before", "yesterday"],
+        &["--before", "2026-02-30T99:00Z"],
+        &["--days", "3", "--max", "0"],
+    ] {
+        let (code, lines, err) = command(folder.path(), &[&["--db", "j.db", "--apply"], args].concat());
+        assert!(code == Some(1) && lines.is_empty() && err.contains("bad_option"), "{args:?} {err}");
+    }
+    for args in
+        [&["--count", "1", "--before", "2026-01-01"][..], &["--count", "1", "--max", "3"], &["--count", "x"]]
+    {
+        assert_eq!(
+            command(folder.path(), &[&["--db", "j.db", "--apply"], args].concat()).0,
+            Some(2),
+            "{args:?}"
+        );
+    }
+    assert_eq!(command(folder.path(), &[]).0, Some(2), "a database must be named");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_server_s_own_journal_is_swept_under_it() {
+    let world = operating();
+    for seq in 1..=6 {
+        send(&world.engine, vec![op(&seq.to_string(), seq, "counter.add", add_args("c", 1))]);
+    }
+    let path = Engine::database_in(world.folder.path());
+    let args = ["--db", path.to_str().unwrap(), "--count", "2"];
+    let (code, dry, err) = command(world.folder.path(), &args);
+    assert!(code == Some(0) && dry[0].contains("4 of 6 actions to remove"), "{dry:?} {err}");
+    assert_eq!(command(world.folder.path(), &[&args[..], &["--apply"]].concat()).0, Some(0));
+    assert_eq!(rowids(&path), [5, 6].into());
+    send(&world.engine, vec![op("7", 7, "counter.add", add_args("c", 1))]);
+    assert_eq!((counted(&world.engine, "c"), rowids(&path).len()), (7, 3));
+}

@@ -1,0 +1,88 @@
+//! Actions: what happened to one document, in the order of their numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::Data;
+use crate::model::{Name, Pk};
+
+/// What an action tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ActionType {
+    /// The document began.
+    #[serde(rename = "create")]
+    Create,
+    /// Something of it changed.
+    #[serde(rename = "update")]
+    Update,
+    /// Its whole state after that.
+    #[serde(rename = "persist")]
+    Persist,
+}
+
+impl ActionType {
+    /// The name in a journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ActionType::Create => "create",
+            ActionType::Update => "update",
+            ActionType::Persist => "persist",
+        }
+    }
+
+    /// The type of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [ActionType::Create, ActionType::Update, ActionType::Persist]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+}
+
+/// One action on the device. Its document is its actor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// Its number in the journal.
+    pub rowid: i64,
+    /// The document's class.
+    pub class: Name,
+    /// The document's pk.
+    pub pk: Pk,
+    /// What it tells.
+    pub kind: ActionType,
+    /// Milliseconds since 1970 by the device's clock.
+    pub at: u64,
+    /// The version that the server gave, once it has accepted.
+    pub commit: Option<u64>,
+    /// For `persist`, the whole state; absent where it is deleted.
+    pub data: Option<Data>,
+}
+
+/// ISO 8601 text in UTC, with milliseconds: what compares as text like the time itself.
+pub fn iso8601(ms: u64) -> String {
+    let (days, in_day) = ((ms / 86_400_000) as i64, ms % 86_400_000);
+    // Days to a date of the Gregorian calendar, in eras of 400 years that begin on 1 March.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (seconds, ms) = (in_day / 1_000, in_day % 1_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{ms:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_browsers_write_them() {
+        assert_eq!(iso8601(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso8601(951_782_399_999), "2000-02-28T23:59:59.999Z");
+        assert_eq!(iso8601(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(iso8601(1_795_219_200_123), "2026-11-21T00:00:00.123Z");
+    }
+}

@@ -1,0 +1,176 @@
+//! What an operation does to documents, as far as the session can tell: the optimistic part of the built-in ones.
+
+use std::collections::BTreeMap;
+
+use crate::codec::Data;
+use crate::error::{Code, Error, Result, fail};
+use crate::model::schema::{Class, Schema};
+use crate::model::{Name, Pk, Value};
+use crate::session::DocKey;
+
+/// What is done to one document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Which.
+    pub key: DocKey,
+    /// What.
+    pub kind: ChangeKind,
+    /// Under which condition.
+    pub if_version: Option<IfVersion>,
+}
+
+/// What is done to a document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangeKind {
+    /// It becomes this, key properties included.
+    Put(BTreeMap<String, Value>),
+    /// These properties are set, those are taken away.
+    Patch {
+        /// To set.
+        set: BTreeMap<String, Value>,
+        /// To take away.
+        unset: Vec<String>,
+    },
+    /// It is deleted.
+    Delete,
+}
+
+/// The version that a document must have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IfVersion {
+    /// That one; 0 where there must be none.
+    At(u64),
+    /// The one that this earlier operation of the session gave it.
+    Of(String),
+}
+
+impl ChangeKind {
+    /// The state after it; `None` where the document is not, or no more. A patch of nothing stays nothing: the server
+    /// refuses it.
+    pub fn apply(&self, state: Option<BTreeMap<String, Value>>) -> Option<BTreeMap<String, Value>> {
+        match self {
+            ChangeKind::Put(map) => Some(map.clone()),
+            ChangeKind::Patch { set, unset } => state.map(|mut map| {
+                map.retain(|name, _| !unset.contains(name));
+                map.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+                map
+            }),
+            ChangeKind::Delete => None,
+        }
+    }
+}
+
+/// What a built-in operation does; `None` for an operation of the application's own. Refuses arguments that no
+/// server would take: `unknown_class`, `bad_key`, `bad_value`, `key_mismatch`, `too_large`.
+pub fn changes_of(schema: &Schema, name: &str, args: &Value) -> Result<Option<Vec<Change>>> {
+    let change = match name {
+        "doc.put" => put(schema, args)?,
+        "doc.patch" => patch(schema, args)?,
+        "doc.delete" => {
+            let (_, key) = class_and_key(schema, args)?;
+            Change { key, kind: ChangeKind::Delete, if_version: if_version(args)? }
+        }
+        "batch" => return batch(schema, args).map(Some),
+        _ => return Ok(None),
+    };
+    Ok(Some(vec![change]))
+}
+
+fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {
+    let found = args.as_map().and_then(|map| map.get(name));
+    found.ok_or_else(|| Error::new(Code::BadValue, format!("argument `{name}` is missing")))
+}
+
+fn class_of<'s>(schema: &'s Schema, args: &Value) -> Result<(u16, &'s Class)> {
+    let name = field(args, "class")?.as_str().unwrap_or_default();
+    let class = schema.class(name)?;
+    let position = schema.position(class.name()).expect("a class of the schema");
+    Ok((position as u16, class))
+}
+
+fn class_and_key<'s>(schema: &'s Schema, args: &Value) -> Result<(&'s Class, DocKey)> {
+    let (position, class) = class_of(schema, args)?;
+    Ok((class, (position, class.pk_of(&key_parts(args)?)?)))
+}
+
+fn key_parts(args: &Value) -> Result<Vec<&str>> {
+    let parts = field(args, "key")?.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+    parts.ok_or_else(|| Error::new(Code::BadKey, "`key` is a list of strings, one for each key property"))
+}
+
+fn put(schema: &Schema, args: &Value) -> Result<Change> {
+    let (position, class) = class_of(schema, args)?;
+    let Value::Map(map) = field(args, "data")? else {
+        return fail(Code::BadValue, "`data` must be a map");
+    };
+    let pk: Pk = class.columns(map)?.pk;
+    check_names(map.keys())?;
+    Data::from_map(map)?;
+    Ok(Change { key: (position, pk), kind: ChangeKind::Put(map.clone()), if_version: if_version(args)? })
+}
+
+fn patch(schema: &Schema, args: &Value) -> Result<Change> {
+    let (class, key) = class_and_key(schema, args)?;
+    let Value::Map(set) = field(args, "set")? else {
+        return fail(Code::BadValue, "`set` must be a map");
+    };
+    let unset: Vec<String> = match args.as_map().and_then(|map| map.get("unset")) {
+        None => Vec::new(),
+        Some(value) => {
+            let names = value
+                .as_array()
+                .and_then(|items| items.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+            let names = names.ok_or_else(|| Error::new(Code::BadValue, "`unset` must be a list of names"))?;
+            names.into_iter().map(str::to_owned).collect()
+        }
+    };
+    check_names(set.keys().chain(&unset))?;
+    for (name, part) in class.key().iter().zip(key_parts(args)?) {
+        let kept = set.get(name.as_str()).is_none_or(|value| value.as_str() == Some(part));
+        if !kept || unset.iter().any(|unset| unset == name.as_str()) {
+            return fail(Code::KeyMismatch, format!("key property {name} cannot change"));
+        }
+    }
+    Data::from_map(set)?;
+    let kind = ChangeKind::Patch { set: set.clone(), unset };
+    Ok(Change { key, kind, if_version: if_version(args)? })
+}
+
+fn batch(schema: &Schema, args: &Value) -> Result<Vec<Change>> {
+    let ops = field(args, "ops")?.as_array();
+    let ops = ops.ok_or_else(|| Error::new(Code::BadValue, "`ops` must be a list of operations"))?;
+    let mut changes = Vec::new();
+    for (index, op) in ops.iter().enumerate() {
+        let at = |error: Error| error.at(&format!("operation {index} of the batch"));
+        let name = field(op, "name").map_err(at)?.as_str().unwrap_or_default();
+        if name == "batch" {
+            return fail(Code::BadValue, "a batch in a batch");
+        }
+        changes.extend(
+            changes_of(schema, name, field(op, "args").map_err(at)?).map_err(at)?.unwrap_or_default(),
+        );
+    }
+    Ok(changes)
+}
+
+/// Names that begin with `_` are technical and never come from the application.
+fn check_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    for name in names {
+        Name::new(name).map_err(|_| {
+            Error::new(Code::BadValue, "a property's name is a letter, then letters and digits")
+        })?;
+    }
+    Ok(())
+}
+
+fn if_version(args: &Value) -> Result<Option<IfVersion>> {
+    let wrong = || Error::new(Code::BadValue, "`ifVersion` is a version or { op: id }");
+    match args.as_map().and_then(|map| map.get("ifVersion")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Map(map)) => {
+            let id = map.get("op").and_then(Value::as_str).ok_or_else(wrong)?;
+            Ok(Some(IfVersion::Of(id.to_owned())))
+        }
+        Some(value) => value.as_u64().map(|v| Some(IfVersion::At(v))).ok_or_else(wrong),
+    }
+}

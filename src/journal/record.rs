@@ -1,0 +1,36 @@
+//! Journal records at rest: an operation with the actions that it caused.
+
+use serde::{Deserialize, Serialize};
+
+use super::action::Action;
+use super::op::OpState;
+use crate::error::{Code, Error, Result};
+
+/// One record. It is written anew, under another number, when the operation's state changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JournalRecord {
+    /// Its own number.
+    pub number: u64,
+    /// The operation that caused the actions.
+    pub op_id: String,
+    /// The operation, until it is over.
+    pub op: Option<OpState>,
+    /// Its place in the session's order on the server, once it has accepted.
+    pub seq: Option<u64>,
+    /// Under which of the session's names: how many it had before.
+    pub name: u64,
+    /// The actions, until they are swept.
+    pub actions: Vec<Action>,
+}
+
+impl JournalRecord {
+    /// The plain bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        rmp_serde::to_vec_named(self).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    /// Reads a record; `record_damaged` where the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        rmp_serde::from_slice(bytes).map_err(|_| Error::new(Code::RecordDamaged, "not a journal record"))
+    }
+}

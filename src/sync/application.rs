@@ -1,0 +1,100 @@
+//! What the application gives to the machine beside events: the optimistic parts of its operations, and its own way
+//! to settle conflicts. Both are called at once and must give the same for the same.
+
+use crate::error::Result;
+use crate::journal::{Change, Policy, Settlement, State, changes_of};
+use crate::model::schema::Schema;
+use crate::model::{Name, Value};
+use crate::session::DocKey;
+
+/// Reads a document as it is before the operation.
+pub type Reader<'a> = dyn FnMut(&DocKey) -> Option<State> + 'a;
+
+/// The application's functions.
+pub trait Application {
+    /// What an operation of the application's own does; `None` where it has no optimistic part.
+    fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>>;
+
+    /// How a class settles its conflicts.
+    fn policy(&self, class: &Name) -> Policy;
+
+    /// Settles a conflict of a class whose policy is [`Policy::Custom`].
+    fn settle(
+        &self,
+        class: &Name,
+        base: Option<&State>,
+        mine: Option<&State>,
+        theirs: Option<&State>,
+    ) -> Result<Settlement>;
+}
+
+/// Whether an operation, or one of those within a batch, is of the application's own: only running it tells what it does.
+pub(super) fn is_own(name: &str, args: &Value) -> bool {
+    match name {
+        "doc.put" | "doc.patch" | "doc.delete" => false,
+        "batch" => batched(args).any(|(name, args)| is_own(name, args)),
+        _ => true,
+    }
+}
+
+/// What an operation of the application's own does; in a batch each one is run on what those before it have made.
+pub(super) fn run(
+    application: &dyn Application,
+    schema: &Schema,
+    (name, args): (&str, &Value),
+    read: &mut Reader<'_>,
+) -> Option<Result<Vec<Change>>> {
+    if name != "batch" {
+        return application.optimistic(name, args, read);
+    }
+    let mut made: Vec<Change> = Vec::new();
+    for (name, args) in batched(args) {
+        let changes = changes_of(schema, name, args).transpose().or_else(|| {
+            let mut read_within = |key: &DocKey| {
+                let before = read(key);
+                made.iter()
+                    .filter(|change| change.key == *key)
+                    .fold(before, |state, change| change.kind.apply(state))
+            };
+            application.optimistic(name, args, &mut read_within)
+        });
+        match changes {
+            Some(Ok(changes)) => made.extend(changes),
+            Some(Err(error)) => return Some(Err(error)),
+            None => {}
+        }
+    }
+    Some(Ok(made))
+}
+
+/// The operations within a batch, each with its arguments.
+fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let ops = args.as_map().and_then(|args| args.get("ops")).and_then(Value::as_array);
+    ops.into_iter().flatten().filter_map(|op| {
+        let op = op.as_map()?;
+        Some((op.get("name")?.as_str()?, op.get("args")?))
+    })
+}
+
+/// An application with no functions of its own.
+pub struct NoApplication;
+
+impl Application for NoApplication {
+    fn optimistic(&self, _: &str, _: &Value, _: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        None
+    }
+
+    fn policy(&self, _: &Name) -> Policy {
+        Policy::Ask
+    }
+
+    fn settle(
+        &self,
+        _: &Name,
+        _: Option<&State>,
+        _: Option<&State>,
+        _: Option<&State>,
+    ) -> Result<Settlement> {
+        Ok(Settlement::Theirs)
+    }
+}

@@ -1,0 +1,393 @@
+//! The journal as the machine keeps it: which records to write, each document's history, and the sweeper.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::writes::Writes;
+use crate::error::{Code, Error, Result};
+use crate::journal::{
+    Action, ActionMeta, ActionType, JournalRecord, OpId, PendingOp, Protect, Retention, iso8601, plan,
+};
+use crate::model::{Name, Pk};
+use crate::rest::{JournalAtRest, JournalChanges};
+use crate::session::DocKey;
+use crate::store::RecordKey;
+
+/// What is known of an action without reading its record.
+#[derive(Clone, Debug)]
+struct ActionIndex {
+    rowid: i64,
+    class: Name,
+    pk: Pk,
+    kind: ActionType,
+    at: u64,
+    accepted: bool,
+}
+
+/// A record at rest.
+#[derive(Clone, Debug, Default)]
+struct RecordIndex {
+    /// Whether its operation is not over.
+    pending: bool,
+    actions: Vec<ActionIndex>,
+}
+
+/// The journal's records and what is due to them.
+#[derive(Default)]
+pub(super) struct Journal {
+    records: BTreeMap<u64, RecordIndex>,
+    /// Operations whose record must be written, by order.
+    dirty: BTreeSet<u64>,
+    /// Records of operations that are over, to be written.
+    ended: Vec<(Option<u64>, JournalRecord)>,
+    /// Records to delete.
+    dropped: BTreeSet<u64>,
+    /// Sweeps are done one after the other, each on what the last one left at rest.
+    sweeps: VecDeque<(u64, Retention, bool)>,
+    is_sweeping: bool,
+    strays: Vec<RecordKey>,
+    /// The records themselves, where there is no device.
+    in_memory: BTreeMap<u64, JournalRecord>,
+}
+
+/// What a batch does to the journal, to be confirmed.
+pub(super) struct JournalInFlight {
+    pub changes: JournalChanges,
+    /// Operations written: their orders, their ids, and the numbers of their records.
+    written: Vec<(u64, OpId, u64)>,
+    ended: Vec<(Option<u64>, JournalRecord)>,
+}
+
+/// What a sweep removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The numbers of the actions.
+    pub rowids: Vec<i64>,
+}
+
+/// Journal records being read.
+pub(super) enum JournalPurpose {
+    History { ticket: u64, key: DocKey },
+    Sweep { ticket: u64, swept: Swept },
+}
+
+impl Journal {
+    /// Whether everything is at rest.
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
+    }
+
+    /// Whether the records of what is over, and what was swept, are as they are to stay.
+    fn is_removed(&self) -> bool {
+        self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
+    }
+
+    /// An operation's record must be written anew.
+    pub fn rewrite(&mut self, order: u64) {
+        self.dirty.insert(order);
+    }
+
+    /// An operation never happened: nothing is left of it.
+    pub fn forget(&mut self, order: u64, record: Option<u64>) {
+        self.dirty.remove(&order);
+        self.dropped.extend(record);
+    }
+
+    fn index(&mut self, record: &JournalRecord) {
+        let actions = record.actions.iter().map(|action| ActionIndex {
+            rowid: action.rowid,
+            class: action.class.clone(),
+            pk: action.pk.clone(),
+            kind: action.kind,
+            at: action.at,
+            accepted: action.commit.is_some(),
+        });
+        let index = RecordIndex { pending: record.op.is_some(), actions: actions.collect() };
+        self.records.insert(record.number, index);
+    }
+}
+
+impl Writes {
+    /// An operation is over: its actions stay.
+    pub fn end(&mut self, op: PendingOp) {
+        self.journal.dirty.remove(&op.state.order);
+        let (seq, op_id, name) = (op.state.seq, op.state.id, self.mark.name);
+        let record = JournalRecord { number: 0, op_id, op: None, seq, name, actions: op.actions };
+        self.journal.ended.push((op.record, record));
+    }
+
+    /// Takes the journal in as it rests.
+    pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
+        self.journal.strays = at_rest.strays;
+        for record in at_rest.records {
+            let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
+            self.last_rowid = self.last_rowid.max(last);
+            self.mark.next_record = self.mark.next_record.max(record.number + 1);
+            self.journal.index(&record);
+            if let Some(seq) = record.seq.filter(|seq| *seq > 0 && record.name == self.mark.name) {
+                self.accepted.insert((seq, record.op_id.clone()));
+            }
+            let Some(state) = record.op else { continue };
+            let mut op = PendingOp::new(state, Vec::new());
+            op.actions = record.actions;
+            op.saved = true;
+            op.prepared = true;
+            op.record = Some(record.number);
+            self.insert(op);
+        }
+    }
+}
+
+impl Machine {
+    /// The restored operations stand on their documents again, which `open` has pinned.
+    pub(super) fn restore_ops(&mut self) {
+        let orders: Vec<u64> = self.writes.ops.keys().copied().collect();
+        for order in orders {
+            let Some(mut op) = self.writes.remove(order) else { continue };
+            op.keys =
+                op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+            op.changes = crate::journal::changes_of(self.memory.schema(), &op.state.name, &op.state.args)
+                .unwrap_or(None);
+            let seen_on = op.state.seen_on.iter();
+            op.seen_on = seen_on
+                .filter_map(|(class, pk, era)| Some((self.memory.doc_key(class, pk)?, *era)))
+                .collect();
+            if op.state.accepted.is_some() {
+                op.awaits = Some(op.keys.iter().flat_map(|key| self.memory.defs_of(key)).collect());
+            }
+            self.writes.insert(op);
+        }
+    }
+
+    /// What is due to the journal, as one part of the next batch.
+    pub(super) fn journal_changes(&mut self) -> Option<JournalInFlight> {
+        let journal = &mut self.writes.journal;
+        if journal.is_clean() {
+            return None;
+        }
+        let mut changes =
+            JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
+        let mut deletes = std::mem::take(&mut journal.dropped);
+        let mut next = self.writes.mark.next_record;
+        let mut written = Vec::new();
+        for order in std::mem::take(&mut journal.dirty) {
+            let Some(op) = self.writes.ops.get(&order) else { continue };
+            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.writes.mark.name);
+            written.push((order, op_id.clone(), next));
+            let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
+            let record = JournalRecord { number: next, op_id, op: op_state, seq, name, actions };
+            deletes.extend(op.record);
+            changes.records.push(record);
+            next += 1;
+        }
+        let mut ended = std::mem::take(&mut journal.ended);
+        for (old, record) in &mut ended {
+            record.number = next;
+            deletes.extend(*old);
+            changes.records.push(record.clone());
+            next += 1;
+        }
+        self.writes.mark.next_record = next;
+        let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
+        self.writes.mark.records = (journal.records.len() + changes.records.len() - replaced) as u64;
+        self.writes.mark.pending = self.writes.ops.len() as u64;
+        changes.mark = self.writes.mark;
+        changes.deletes = deletes.into_iter().collect();
+        Some(JournalInFlight { changes, written, ended })
+    }
+
+    /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
+    pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
+        let JournalInFlight { changes, written, .. } = in_flight;
+        for number in &changes.deletes {
+            self.writes.journal.records.remove(number);
+            self.writes.journal.in_memory.remove(number);
+        }
+        for record in changes.records {
+            self.writes.journal.index(&record);
+            if self.rest.is_none() {
+                self.writes.journal.in_memory.insert(record.number, record);
+            }
+        }
+        for (order, id, number) in written {
+            let Some(op) = self.writes.ops.get_mut(&order).filter(|op| op.state.id == id) else {
+                // It was over, or given up, while its record was on its way.
+                self.writes.journal.dropped.insert(number);
+                continue;
+            };
+            op.record = Some(number);
+            if !std::mem::replace(&mut op.saved, true) {
+                self.effects.push(Effect::Saved { id: op.state.id.clone() });
+            }
+        }
+    }
+
+    /// Nothing of it was written: it is due again.
+    pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
+        let JournalInFlight { changes, written, ended } = in_flight;
+        let journal = &mut self.writes.journal;
+        journal.strays = changes.strays;
+        // Records replaced by those of operations are named again by whoever writes these again.
+        let mut again: BTreeSet<u64> = ended.iter().filter_map(|(old, _)| *old).collect();
+        for (order, id, _) in &written {
+            if let Some(op) = self.writes.ops.get(order).filter(|op| op.state.id == *id) {
+                journal.dirty.insert(*order);
+                again.extend(op.record);
+            }
+        }
+        journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
+        journal.ended.extend(ended);
+    }
+
+    /// Past states of a document, the newest last: those not over from memory, the others from the device.
+    pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
+        let name = self.memory.class_name(&key);
+        let of_it = |record: &&RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
+        let numbers: Vec<u64> =
+            self.writes.journal.records.iter().filter(|(_, record)| of_it(record)).map(|(n, _)| *n).collect();
+        self.read_journal(numbers, JournalPurpose::History { ticket, key });
+    }
+
+    fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
+        match &self.rest {
+            Some(rest) if !numbers.is_empty() => {
+                let keys = numbers.iter().map(|number| rest.journal_key(*number)).collect();
+                let ticket = self.reads.start_journal(numbers, purpose);
+                self.effects.push(Effect::ReadJournal { ticket, keys });
+            }
+            _ => {
+                let records =
+                    numbers.iter().filter_map(|n| self.writes.journal.in_memory.get(n).cloned()).collect();
+                self.journal_answer(purpose, records);
+            }
+        }
+    }
+
+    pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+        let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
+        let Some(rest) = &self.rest else { return Ok(()) };
+        let sealed = match records {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                self.effects.push(match purpose {
+                    JournalPurpose::History { ticket, .. } => Effect::Past { ticket, actions: Err(error) },
+                    JournalPurpose::Sweep { ticket, .. } => {
+                        self.writes.journal.is_sweeping = false;
+                        Effect::Swept { ticket, swept: Err(error) }
+                    }
+                });
+                return Ok(());
+            }
+        };
+        let mut found = Vec::new();
+        let mut is_late = false;
+        for (number, sealed) in numbers.into_iter().zip(sealed) {
+            match sealed.map(|sealed| rest.open_journal(number, &sealed)) {
+                Some(Ok(record)) => found.push(record),
+                // Damaged, or, where it is no longer expected, rewritten meanwhile.
+                _ if self.writes.journal.records.contains_key(&number) => {
+                    self.error = Some(Error::new(Code::LocalDataLost, "a journal record could not be read"));
+                }
+                _ => is_late = true,
+            }
+        }
+        if let (JournalPurpose::History { ticket, key }, true) = (&purpose, is_late) {
+            self.history(*ticket, key.clone());
+            return Ok(());
+        }
+        self.journal_answer(purpose, found);
+        Ok(())
+    }
+
+    fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
+        match purpose {
+            JournalPurpose::History { ticket, key } => {
+                let class = self.memory.class_name(&key);
+                let mut actions: BTreeMap<i64, (OpId, Action)> = BTreeMap::new();
+                let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
+                let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
+                for (id, of_op) in at_rest.chain(pending) {
+                    for action in of_op.into_iter().filter(|a| a.class == class && a.pk == key.1) {
+                        actions.insert(action.rowid, (id.clone(), action));
+                    }
+                }
+                self.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
+            }
+            JournalPurpose::Sweep { ticket, swept } => {
+                let removed: BTreeSet<i64> = swept.rowids.iter().copied().collect();
+                for mut record in records {
+                    record.actions.retain(|action| !removed.contains(&action.rowid));
+                    let number = record.number;
+                    self.writes.journal.ended.push((Some(number), record));
+                }
+                self.writes.journal.is_sweeping = false;
+                self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+            }
+        }
+    }
+
+    /// Sweeps the device's journal: tells what goes, and lets it go where `apply` is set. What the server has not
+    /// accepted stays, whatever its type.
+    pub(super) fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
+        match retention.check() {
+            Ok(()) => self.writes.journal.sweeps.push_back((ticket, retention, apply)),
+            Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+        }
+    }
+
+    /// The next sweep, once what the last one removed is gone from the device.
+    pub(super) fn advance_sweep(&mut self) {
+        let is_busy = self.committing.as_ref().is_some_and(|(_, journal)| journal.is_some());
+        let journal = &mut self.writes.journal;
+        if is_busy || journal.is_sweeping || !journal.is_removed() {
+            return;
+        }
+        if let Some((ticket, retention, apply)) = journal.sweeps.pop_front() {
+            self.sweep_now(ticket, &retention, apply);
+        }
+    }
+
+    fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+        let records = self.writes.journal.records.values();
+        let rows: Vec<ActionMeta> = records
+            .flat_map(|record| record.actions.iter().map(|action| (record.pending, action)))
+            .map(|(pending, action)| ActionMeta {
+                rowid: action.rowid,
+                goblin: format!("{}@{}", action.class, action.pk),
+                kind: Some(action.kind),
+                // Until its operation is over, an action is part of the outbox.
+                accepted: action.accepted && !pending,
+                timestamp: iso8601(action.at),
+            })
+            .collect();
+        let rowids = match plan(&rows, retention, Protect::Unaccepted) {
+            Ok(rowids) => rowids,
+            Err(error) => {
+                self.effects.push(Effect::Swept { ticket, swept: Err(error) });
+                return;
+            }
+        };
+        let swept = Swept { rowids };
+        if !apply {
+            self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+            return;
+        }
+        let removed: BTreeSet<i64> = swept.rowids.iter().copied().collect();
+        let mut partly = Vec::new();
+        for (number, record) in &self.writes.journal.records {
+            let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();
+            if record.pending || (gone == 0 && !record.actions.is_empty()) {
+                continue;
+            }
+            // Those without actions only tell that their operations were accepted.
+            if gone == record.actions.len() {
+                self.writes.journal.dropped.insert(*number);
+            } else {
+                partly.push(*number);
+            }
+        }
+        self.writes.journal.is_sweeping = true;
+        self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+    }
+}

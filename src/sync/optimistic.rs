@@ -1,0 +1,318 @@
+//! What pending operations make of documents: their optimistic parts run again in order, on whatever the server has told
+//! meanwhile, and what they make is laid over it (docs/rules.md).
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::application;
+use super::machine::Machine;
+use crate::error::Result;
+use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State};
+use crate::session::{Base, DocKey};
+
+/// Times that operations are gone through in a row, where optimistic parts prove to touch more documents.
+const OPTIMISTIC_ROUNDS: usize = 8;
+
+impl Machine {
+    /// What is due for operations after an event: their optimistic parts, their actions, and the overlay.
+    pub(super) fn advance_writes(&mut self) -> Result<()> {
+        let touched = self.memory.take_touched();
+        self.writes.stale.extend(touched);
+        self.show_operations()?;
+        self.read_pins();
+        Ok(())
+    }
+
+    /// Brings the overlay in step with the base and the operations.
+    pub(super) fn show_operations(&mut self) -> Result<()> {
+        // Again where an optimistic part proved to touch more documents; one that never ends waits for the next event.
+        for _ in 0..OPTIMISTIC_ROUNDS {
+            if self.writes.stale.is_empty() && self.writes.fresh.is_empty() {
+                break;
+            }
+            self.go_through()?;
+        }
+        Ok(())
+    }
+
+    /// The subscriptions of a class have changed: what is shown may be in other defs.
+    pub(super) fn show_again(&mut self, def: &crate::model::Def) {
+        let Some(position) = self.memory.schema().position(def.class()) else { return };
+        let shown = self.writes.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
+        self.writes.stale.extend(shown.cloned());
+    }
+
+    /// Goes through the operations on stale documents in order, once, and lays what they make of them over; those just
+    /// issued go on from what the others made.
+    fn go_through(&mut self) -> Result<()> {
+        let stale = self.with_neighbours();
+        let fresh = std::mem::take(&mut self.writes.fresh);
+        let mut orders: BTreeSet<u64> = fresh.clone();
+        orders.extend(stale.iter().filter_map(|key| self.writes.by_key.get(key)).flatten());
+        let mut states: HashMap<DocKey, Known> = HashMap::new();
+        for key in stale
+            .iter()
+            .chain(fresh.iter().filter_map(|order| self.writes.ops.get(order)).flat_map(|op| &op.keys))
+        {
+            if states.contains_key(key) {
+                continue;
+            }
+            let first = self.writes.by_key.get(key).and_then(BTreeSet::first);
+            let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
+            let state = match (is_whole, self.writes.tops.get(key)) {
+                (true, _) => self.base_state(key),
+                (false, Some(state)) => Known::State(state.clone()),
+                (false, None) => Known::NotYet,
+            };
+            states.insert(key.clone(), state);
+        }
+        let mut covered: HashSet<DocKey> = HashSet::new();
+        for order in orders {
+            self.run_optimistic_part(order, &mut states);
+            self.prepare_op(order, &states)?;
+            self.apply_op(order, &mut states, &mut covered);
+        }
+        for (key, state) in states {
+            let is_covered =
+                covered.contains(&key) || (!stale.contains(&key) && self.memory.shown(&key).is_some());
+            if !is_covered {
+                self.memory.unshow(&key);
+            }
+            let Known::State(state) = state else {
+                // Computed when its data has been read.
+                self.writes.tops.remove(&key);
+                continue;
+            };
+            if is_covered {
+                self.memory.show(&key, state.as_ref())?;
+            }
+            if self.writes.by_key.contains_key(&key) {
+                self.writes.tops.insert(key, state);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stale documents, with those that share an operation with them.
+    fn with_neighbours(&mut self) -> BTreeSet<DocKey> {
+        let mut stale = std::mem::take(&mut self.writes.stale);
+        let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
+        while let Some(key) = queue.pop() {
+            for op in self.writes.on(&key).filter(|op| op.keys.len() > 1) {
+                for other in &op.keys {
+                    if stale.insert(other.clone()) {
+                        queue.push(other.clone());
+                    }
+                }
+            }
+        }
+        stale
+    }
+
+    /// Whether an operation's effect is laid over a document.
+    fn is_shown_on(&self, op: &PendingOp, key: &DocKey) -> bool {
+        op.is_shown_on(key, self.memory.document(key).map(|document| document.at), self.memory.epoch().1)
+    }
+
+    /// A document as the server has told it.
+    fn base_state(&self, key: &DocKey) -> Known {
+        match self.memory.base(key) {
+            Base::Known(state) => Known::State(Some(state)),
+            Base::Absent | Base::Lost => Known::State(None),
+            Base::AtRest => Known::NotYet,
+        }
+    }
+
+    /// Runs the application's optimistic part on what the operations before it have made.
+    fn run_optimistic_part(&mut self, order: u64, states: &mut HashMap<DocKey, Known>) {
+        let op = &self.writes.ops[&order];
+        if op.state.refused.is_some() || !application::is_own(&op.state.name, &op.state.args) {
+            return;
+        }
+        let mut touched: Vec<DocKey> = Vec::new();
+        // Documents that no operation after it stands on: it goes on from what those before have made.
+        let mut joined: Vec<(DocKey, Known)> = Vec::new();
+        let mut is_complete = true;
+        let mut read = |key: &DocKey| {
+            let known =
+                states.get(key).or_else(|| joined.iter().find(|(joined, _)| joined == key).map(|(_, s)| s));
+            let elsewhere;
+            let state = if let Some(state) = known {
+                state
+            } else {
+                let top = self.top(key, order);
+                joined.extend(top.iter().map(|state| (key.clone(), state.clone())));
+                elsewhere = top.unwrap_or_else(|| self.state_before(key, order));
+                &elsewhere
+            };
+            touched.push(key.clone());
+            match state {
+                Known::State(state) => state.clone(),
+                Known::NotYet => {
+                    is_complete = false;
+                    None
+                }
+            }
+        };
+        let issued = (op.state.name.as_str(), &op.state.args);
+        let result = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
+        let changes = match result {
+            None => Vec::new(),
+            Some(Ok(changes)) => changes,
+            // What the application throws concerns its own screen: the operation itself goes on.
+            Some(Err(error)) => {
+                self.error = Some(error);
+                Vec::new()
+            }
+        };
+        for (key, state) in joined {
+            self.stand_on(order, &key);
+            states.insert(key, state);
+        }
+        touched.extend(changes.iter().map(|change| change.key.clone()));
+        self.touch(order, touched);
+        if is_complete {
+            self.writes.ops.get_mut(&order).expect("listed").changes = Some(changes);
+        }
+    }
+
+    /// Makes of the documents what an operation does to them, where their base does not contain it already.
+    fn apply_op(&self, order: u64, states: &mut HashMap<DocKey, Known>, covered: &mut HashSet<DocKey>) {
+        let op = &self.writes.ops[&order];
+        for change in op.changes.iter().flatten() {
+            if !self.is_shown_on(op, &change.key) {
+                continue;
+            }
+            if !covered.contains(&change.key) {
+                covered.insert(change.key.clone());
+            }
+            if let Some(Known::State(state)) = states.get_mut(&change.key) {
+                *state = change.kind.apply(state.take());
+            }
+        }
+    }
+
+    /// An operation stands on these documents too.
+    fn touch(&mut self, order: u64, keys: Vec<DocKey>) {
+        for key in keys {
+            if self.stand_on(order, &key) {
+                self.writes.stale.insert(key);
+            }
+        }
+    }
+
+    /// An operation stands on this document. Gives whether that is new.
+    fn stand_on(&mut self, order: u64, key: &DocKey) -> bool {
+        let touched = (self.memory.class_name(key), key.1.clone());
+        let Some(op) = self.writes.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
+            return false;
+        };
+        op.keys.push(key.clone());
+        op.state.touches.push(touched);
+        if op.prepared {
+            self.writes.journal.rewrite(order);
+        }
+        self.memory.pin(key);
+        self.writes.by_key.entry(key.clone()).or_default().insert(order);
+        true
+    }
+
+    /// What all operations on a document make of it, where that order comes after them all.
+    fn top(&self, key: &DocKey, order: u64) -> Option<Known> {
+        if self.writes.stale.contains(key) {
+            return None;
+        }
+        match self.writes.by_key.get(key).and_then(BTreeSet::last) {
+            None => Some(self.base_state(key)),
+            Some(last) if *last < order => self.writes.tops.get(key).cloned().map(Known::State),
+            Some(_) => None,
+        }
+    }
+
+    /// A document as it is before the operation of that order.
+    pub(super) fn state_before(&self, key: &DocKey, order: u64) -> Known {
+        let Known::State(mut state) = self.base_state(key) else { return Known::NotYet };
+        for op in self.writes.on_before(key, order).filter(|op| self.is_shown_on(op, key)) {
+            for change in op.changes.iter().flatten().filter(|change| change.key == *key) {
+                state = change.kind.apply(state);
+            }
+        }
+        Known::State(state)
+    }
+
+    /// Completes an operation once the documents it stands on are known: the version it expects, and its actions.
+    fn prepare_op(&mut self, order: u64, states: &HashMap<DocKey, Known>) -> Result<()> {
+        let op = &self.writes.ops[&order];
+        if op.prepared {
+            return Ok(());
+        }
+        let Some(changes) = op.changes.clone() else { return Ok(()) };
+        let is_known = |key: &DocKey| matches!(states.get(key), Some(Known::State(_)));
+        if !op.keys.iter().all(is_known) {
+            return Ok(());
+        }
+        if let ([change], true) = (&changes[..], op.state.name.starts_with("doc.")) {
+            let before = match &states[&change.key] {
+                Known::State(before) => before.as_ref().map(crate::codec::Data::from_map).transpose()?,
+                Known::NotYet => None,
+            };
+            self.expect_version(order, change, before);
+        }
+        let at = self.clock.wall_ms;
+        let mut actions: Vec<Action> = Vec::new();
+        let mut seen: BTreeSet<DocKey> = BTreeSet::new();
+        for change in changes {
+            let Known::State(before) = &states[&change.key] else { continue };
+            if !seen.insert(change.key.clone()) {
+                continue;
+            }
+            let mut after = before.clone();
+            let op = &self.writes.ops[&order];
+            for change in op.changes.iter().flatten().filter(|other| other.key == change.key) {
+                after = change.kind.apply(after);
+            }
+            let begins = before.is_none() && after.is_some();
+            let data = after.as_ref().map(crate::codec::Data::from_map).transpose()?;
+            for (kind, data) in [
+                (if begins { ActionType::Create } else { ActionType::Update }, None),
+                (ActionType::Persist, data),
+            ] {
+                self.writes.last_rowid += 1;
+                let (rowid, class, pk) =
+                    (self.writes.last_rowid, self.memory.class_name(&change.key), change.key.1.clone());
+                actions.push(Action { rowid, class, pk, kind, at, commit: None, data });
+            }
+        }
+        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        op.actions = actions;
+        op.prepared = true;
+        self.writes.journal.rewrite(order);
+        Ok(())
+    }
+
+    /// A class that settles its conflicts lets its operations expect the version that they were made on, and keeps what
+    /// the document was then, earlier operations included.
+    fn expect_version(&mut self, order: u64, change: &Change, before: Option<crate::codec::Data>) {
+        let class = self.memory.class_name(&change.key);
+        if self.writes.application.policy(&class) == Policy::Ask {
+            return;
+        }
+        let earlier = self.writes.on_before(&change.key, order).rfind(|op| self.is_shown_on(op, &change.key));
+        let expected = match (&change.if_version, earlier) {
+            (Some(expected), _) => expected.clone(),
+            (None, Some(op)) => IfVersion::Of(op.state.id.clone()),
+            (None, None) => {
+                IfVersion::At(self.memory.document(&change.key).map_or(0, |document| document.at.v))
+            }
+        };
+        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        op.state.base = op.state.base.take().or(before);
+        self.writes.expect(order, Some(expected));
+    }
+}
+
+/// A state, unless its base is still to be read.
+#[derive(Clone)]
+pub(super) enum Known {
+    State(Option<State>),
+    NotYet,
+}

@@ -1,0 +1,350 @@
+//! Sending operations and taking their results (R10 to R12).
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::optimistic::Known;
+use crate::codec::{Fault, Op, OpResult};
+use crate::error::{Code, Result};
+use crate::journal::{IfVersion, OpId, PendingOp};
+use crate::limits::OPS_MAX;
+use crate::model::Def;
+use crate::session::DocKey;
+
+/// Bytes of operations in one request: with its subscriptions it stays below what a server accepts.
+const OPS_BYTES_MAX: usize = 1 << 20;
+
+impl Machine {
+    /// The operations to send now, numbered, and the defs whose pull must show their effect.
+    pub(super) fn ops_to_send(&mut self, now: u64) -> (Vec<Op>, BTreeSet<Def>) {
+        let mut defs = BTreeSet::new();
+        if now < self.writes.not_before_ms || self.writes.waiting.is_empty() {
+            return (Vec::new(), defs);
+        }
+        let orders = self.orders_to_send();
+        if orders.is_empty() {
+            return (Vec::new(), defs);
+        }
+        let sent: HashSet<u64> = orders.iter().copied().collect();
+        // What is left out now has no number any more: others have it.
+        for order in &self.writes.waiting {
+            self.writes.ops.get_mut(order).expect("listed").seq.take_if(|_| !sent.contains(order));
+        }
+        let mut seq = self.writes.mark.last_seq;
+        let mut ops = Vec::with_capacity(orders.len());
+        for order in orders {
+            seq += 1;
+            let after = self.dependency(order);
+            let keys = self.writes.ops[&order].keys.clone();
+            let mut awaits: BTreeSet<Def> = keys.iter().flat_map(|key| self.memory.defs_of(key)).collect();
+            awaits.retain(|def| self.memory.collection(def).is_some());
+            defs.extend(awaits.iter().cloned());
+            let op = self.writes.ops.get_mut(&order).expect("listed");
+            op.seq = Some(seq);
+            op.awaits = Some(awaits);
+            let state = &op.state;
+            let (id, name, args) = (state.id.clone(), state.name.clone(), state.args.clone());
+            ops.push(Op { id, seq, name, args, at: state.at, after });
+        }
+        (ops, defs)
+    }
+
+    /// The operations of the next request: first those that the server may have executed already, in the order that they
+    /// were numbered in, then the others; none before it is saved (R10), nor what follows it (R12).
+    fn orders_to_send(&self) -> Vec<u64> {
+        let waiting = || self.writes.waiting.iter().map(|order| (*order, &self.writes.ops[order]));
+        let mut numbered: Vec<(u64, u64)> =
+            waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
+        numbered.sort_unstable();
+        let unnumbered = waiting().filter(|(_, op)| op.seq.is_none()).map(|(order, _)| order);
+        let held = self.writes.held();
+        let (mut orders, mut bytes) = (Vec::new(), 0);
+        let mut chain: HashMap<u64, u64> = HashMap::new();
+        for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
+            let op = &self.writes.ops[&order];
+            if !op.saved || !op.prepared || orders.len() == OPS_MAX {
+                break;
+            }
+            if held.contains(&op.state.id) {
+                continue;
+            }
+            let dependencies = self.dependencies(order);
+            if !is_chain(&dependencies, &chain) {
+                break;
+            }
+            chain.extend(dependencies.last().map(|last| (order, *last)));
+            bytes +=
+                crate::codec::encode(crate::codec::Format::Msgpack, &op.state.args).map_or(0, |b| b.len());
+            if bytes > OPS_BYTES_MAX && !orders.is_empty() {
+                break;
+            }
+            orders.push(order);
+        }
+        orders
+    }
+
+    /// The earlier operations that this one depends on and that the server has not accepted: of each document the latest,
+    /// and those that the application named. In ascending order.
+    fn dependencies(&self, order: u64) -> Vec<u64> {
+        let op = &self.writes.ops[&order];
+        let on = |key| self.writes.on_before(key, order).rfind(|other| other.is_waiting());
+        let by_documents = op.keys.iter().filter_map(on);
+        let by_word = op.state.after.iter().filter_map(|id| self.writes.get(id));
+        let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
+        let orders: BTreeSet<u64> = by_documents.chain(by_word).map(|other| other.state.order).collect();
+        orders.into_iter().collect()
+    }
+
+    /// The latest of them: the server holds this operation where it refuses that one.
+    fn dependency(&self, order: u64) -> Option<OpId> {
+        self.dependencies(order).last().map(|order| self.writes.ops[order].state.id.clone())
+    }
+
+    /// Takes the results of a request; those that have none were not executed.
+    pub(super) fn take_results(
+        &mut self,
+        sent: &[(OpId, u64)],
+        results: Vec<OpResult>,
+        last_seq: u64,
+    ) -> Result<()> {
+        // As they were numbered when they were sent, whatever was met meanwhile.
+        for (id, seq) in sent {
+            if let Some(op) = self.writes.get_mut(id) {
+                op.seq = Some(*seq);
+            }
+        }
+        let name = self.writes.mark.name;
+        let mut is_none_executed = !sent.is_empty();
+        let numbers: HashMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
+        for result in results {
+            let Some(number) = numbers.get(&result.id) else { continue };
+            let Some(order) = self.writes.by_id.get(&result.id).copied() else { continue };
+            let is_executed = result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
+            is_none_executed &= !is_executed;
+            let is_renamed = self.writes.mark.name != name;
+            if let Some(op) = self.writes.ops.get_mut(&order).filter(|_| is_executed) {
+                // Executed under an earlier number, where that was forgotten; under a name that is left, any pull shows it.
+                op.seq = Some(if is_renamed { 0 } else { last_seq.min(*number) });
+            }
+            match (result.ok, result.fault) {
+                (Some(ok), _) => {
+                    self.accept(order, ok.v);
+                    self.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
+                }
+                (None, Some(fault)) => self.take_fault(order, fault)?,
+                (None, None) => {}
+            }
+        }
+        if is_none_executed {
+            self.writes.not_before_ms =
+                self.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.random)?;
+        } else if !sent.is_empty() {
+            self.writes.backoff.reset();
+        }
+        if self.writes.mark.name == name {
+            // The server tells how far it has come; what it has not executed is numbered from there.
+            self.writes.mark.last_seq = last_seq;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, order: u64, v: u64) {
+        let Some(op) = self.writes.ops.get_mut(&order) else { return };
+        let seq = op.seq.unwrap_or(0);
+        op.state.accepted = Some(v);
+        op.state.seq = Some(seq);
+        for action in &mut op.actions {
+            action.commit = Some(v);
+        }
+        if seq > 0 {
+            self.writes.accepted.insert((seq, op.state.id.clone()));
+        }
+        let id = op.state.id.clone();
+        self.writes.sort(order);
+        self.writes.journal.rewrite(order);
+        self.expect_given(&id, v);
+    }
+
+    /// What expects the version that an operation gave expects that number from now on: a server that is restored may not
+    /// know the operation any more, and then this is a conflict like any other.
+    fn expect_given(&mut self, id: &str, v: u64) {
+        if v == 0 {
+            return;
+        }
+        for order in self.writes.take_expecting(id) {
+            self.writes.expect(order, Some(IfVersion::At(v)));
+            self.writes.journal.rewrite(order);
+        }
+    }
+
+    /// Whether an operation expects the version given by one that this session does not have (any more).
+    fn expects_unknown(&self, order: u64) -> bool {
+        let expected = self.writes.ops[&order].expected();
+        matches!(expected, Some(IfVersion::Of(id)) if !self.writes.by_id.contains_key(id))
+    }
+
+    /// Takes a fault. Where it is not the operation's result, its number stays: the same request may still be on its way
+    /// to the server once more.
+    fn take_fault(&mut self, order: u64, fault: Fault) -> Result<()> {
+        let error = super::replies::error_of(&fault);
+        let code = error.code();
+        match code {
+            Code::OrderHeld if !self.expects_unknown(order) => {
+                self.release_numbers(order);
+                return Ok(());
+            }
+            Code::OrderHeld => {}
+            // After a restart this session may have come further than it remembers: the reply tells how far. Twice, and
+            // another store has the same name.
+            Code::SessionReused if !std::mem::replace(&mut self.writes.is_renumbered, true) => {
+                self.release_numbers(order);
+                return Ok(());
+            }
+            Code::SessionReused => {
+                self.rename_session()?;
+                return Ok(());
+            }
+            _ if fault.kind.is_retryable() => {
+                self.error = Some(error);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let id = self.writes.ops[&order].state.id.clone();
+        if code == Code::Forgotten {
+            // It was executed, so long ago that its result is no longer known.
+            self.accept(order, 0);
+            self.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
+            return Ok(());
+        }
+        // What the application's own function throws leaves the decision to whoever reads `refused`.
+        let is_settled = code == Code::VersionConflict
+            && self.settle_conflict(order, &fault).unwrap_or_else(|error| {
+                self.error = Some(error);
+                false
+            });
+        if !is_settled {
+            self.park(order, fault);
+            self.effects.push(Effect::Refused { id, error });
+        }
+        Ok(())
+    }
+
+    /// The server holds an operation behind one that it refused: neither it nor those numbered after it can be executed
+    /// under their numbers, which go to what takes the place of the refused one.
+    fn release_numbers(&mut self, order: u64) {
+        let Some(held) = self.writes.ops[&order].seq else { return };
+        for order in &self.writes.waiting {
+            let op = self.writes.ops.get_mut(order).expect("listed");
+            op.seq.take_if(|seq| *seq >= held);
+        }
+    }
+
+    /// A message is as of the session's operation `seq`. The documents in `rows` contain the effects of operations up to
+    /// it, whose overlays are dropped there; where every def that shows an effect has been `told` whole, it is dropped
+    /// everywhere (R12).
+    pub(super) fn effects_seen(&mut self, seq: u64, told: &BTreeSet<Def>, rows: &BTreeSet<DocKey>) {
+        let era = self.memory.epoch().1;
+        for (order, op) in &mut self.writes.ops {
+            if op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
+                continue;
+            }
+            let Some(awaits) = &mut op.awaits else { continue };
+            awaits.retain(|def| !told.contains(def));
+            for key in op.keys.iter().filter(|key| rows.contains(*key)) {
+                if op.seen_on.insert(key.clone(), era) != Some(era) {
+                    // With the base that contains it, or it would be shown twice after a restart.
+                    op.state.seen_on.push((self.memory.class_name(key), key.1.clone(), era));
+                    self.writes.journal.rewrite(*order);
+                    self.writes.stale.insert(key.clone());
+                }
+            }
+            if awaits.is_empty() && op.state.seen != Some(era) && op.state.refused.is_none() {
+                op.state.seen = Some(era);
+                self.writes.journal.rewrite(*order);
+                self.writes.stale.extend(op.keys.iter().cloned());
+            }
+        }
+        self.end_seen();
+    }
+
+    /// Operations that the server has accepted, and that nothing is awaited for any more, are over.
+    pub(super) fn end_seen(&mut self) {
+        let is_over = |op: &PendingOp| {
+            op.state.accepted.is_some() && op.awaits.as_ref().is_some_and(BTreeSet::is_empty)
+        };
+        let over: Vec<u64> =
+            self.writes.ops.iter().filter(|(_, op)| is_over(op)).map(|(order, _)| *order).collect();
+        for order in over {
+            let Some(op) = self.writes.remove(order) else { continue };
+            self.unpin(&op);
+            self.writes.end(op);
+        }
+    }
+
+    /// A def is not subscribed to any more: no pull of it will show anything.
+    pub(super) fn await_no_more(&mut self, def: &Def) {
+        for op in self.writes.ops.values_mut() {
+            if let Some(awaits) = &mut op.awaits {
+                awaits.remove(def);
+            }
+        }
+        self.end_seen();
+    }
+
+    /// The server knows this session's numbers otherwise, or not at all: another name, numbers from 1, the same ids.
+    pub(super) fn rename_session(&mut self) -> Result<()> {
+        let name = self.random.text()?;
+        self.set_session(name);
+        // The socket tells how far the other name has come.
+        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.writes.mark.last_seq = 0;
+        self.writes.mark.name += 1;
+        self.writes.accepted.clear();
+        self.memory.mark_head();
+        for op in self.writes.ops.values_mut() {
+            op.seq = None;
+            if op.state.accepted.is_some() {
+                // Any later pull shows it.
+                op.state.seq = Some(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// A later epoch knows operations up to `seq` only: those accepted beyond it are lost there (R8); what is pending is
+    /// sent again, numbered from there on.
+    pub(super) fn enter_epoch_with(&mut self, seq: u64) {
+        let lost = self.writes.accepted.split_off(&(seq + 1, OpId::new()));
+        for (_, id) in lost {
+            if let Some(order) = self.writes.by_id.get(&id).copied() {
+                let op = self.writes.remove(order).expect("listed by its id");
+                self.unpin(&op);
+                self.writes.end(op);
+            }
+            self.writes.lost_by_server.push(id);
+        }
+        self.writes.mark.last_seq = seq;
+        // What is on its way keeps its number until it is sent again: it may be executed under it there too.
+        for order in &self.writes.waiting {
+            self.writes.stale.extend(self.writes.ops[order].keys.iter().cloned());
+        }
+    }
+
+    /// A document as the application sees it now.
+    pub fn visible(&self, key: &DocKey) -> Option<crate::journal::State> {
+        match self.state_before(key, u64::MAX) {
+            Known::State(state) => state,
+            Known::NotYet => None,
+        }
+    }
+}
+
+/// Whether each of the dependencies holds the next: a request names one for an operation. Where they are independent of
+/// each other, the operation waits for the next request.
+fn is_chain(dependencies: &[u64], chain: &HashMap<u64, u64>) -> bool {
+    let Some((last, others)) = dependencies.split_last() else { return true };
+    let held: HashSet<u64> = std::iter::successors(Some(*last), |order| chain.get(order).copied()).collect();
+    others.iter().all(|order| held.contains(order))
+}

@@ -1,0 +1,178 @@
+//! What becomes of an operation that the server refused: settled by its class's policy, or parked until the application
+//! amends or discards it (R12).
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::writes::Write;
+use crate::codec::Fault;
+use crate::error::{Code, Error, Result, fail};
+use crate::journal::{IfVersion, OpId, PendingOp, Policy, Settlement, settle};
+use crate::model::Value;
+
+impl Machine {
+    /// The server refused it for good: it waits for the application, its overlay dropped.
+    pub(super) fn park(&mut self, order: u64, fault: Fault) {
+        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        op.state.refused = Some(fault);
+        op.seq = None;
+        let keys = op.keys.clone();
+        self.writes.stale.extend(keys);
+        self.writes.sort(order);
+        self.writes.journal.rewrite(order);
+    }
+
+    /// Settles a conflict by the class's policy: an amended operation takes the place of this one, or none does.
+    /// Gives false where the application must decide.
+    pub(super) fn settle_conflict(&mut self, order: u64, fault: &Fault) -> Result<bool> {
+        let op = &self.writes.ops[&order];
+        let Some([change]) = op.changes.as_deref() else { return Ok(false) };
+        let (key, class) = (change.key.clone(), self.memory.class_name(&change.key));
+        let policy = self.writes.application.policy(&class);
+        let Some(row) = &fault.doc else { return Ok(false) };
+        if policy == Policy::Ask {
+            return Ok(false);
+        }
+        let theirs = match &row.data {
+            Some(data) if !row.deleted => Some(data.to_map()?),
+            _ => None,
+        };
+        let base = op.state.base.as_ref().map(crate::codec::Data::to_map).transpose()?;
+        let mine = change.kind.apply(base.clone());
+        let settled = if policy == Policy::Custom {
+            self.writes.application.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
+        } else {
+            settle(policy, base.as_ref(), mine.as_ref(), theirs.as_ref())
+        };
+        let old = op.state.id.clone();
+        let theirs_data = row.data.clone().filter(|_| !row.deleted);
+        let if_version = ("ifVersion", Value::from(row.v as i64));
+        let class_arg = ("class", Value::from(class.as_str()));
+        let (name, args) = match settled {
+            Settlement::Theirs => {
+                self.give_up(order);
+                let error =
+                    Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
+                self.effects.push(Effect::Accepted { id: old, result: Err(error) });
+                return Ok(true);
+            }
+            Settlement::Put(state) => {
+                ("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version]))
+            }
+            Settlement::Delete if theirs.is_none() => {
+                // Both sides have deleted it.
+                self.give_up(order);
+                self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
+                return Ok(true);
+            }
+            Settlement::Delete => {
+                let data = theirs.as_ref().expect("checked above");
+                let parts =
+                    self.memory.class(key.0).key().iter().map(|name| data.get(name.as_str()).cloned());
+                let key = Value::Array(parts.flatten().collect());
+                ("doc.delete", Value::from([class_arg, ("key", key), if_version]))
+            }
+        };
+        let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
+        let after = op.state.after.clone();
+        let replaced = self.replace(order);
+        let write = Write { id: id.clone(), name: name.to_owned(), args, touches: Vec::new(), after };
+        self.issue(write, order)?;
+        if let Some(op) = self.writes.get_mut(&id) {
+            op.state.base = theirs_data;
+        }
+        if let Some(op) = &replaced {
+            self.unpin(op);
+        }
+        self.follow(&old, Some(&id), None);
+        self.effects.push(Effect::Amended { id: old, by: id });
+        Ok(true)
+    }
+
+    /// What waited for an operation waits for the one in its place; where there is none, what expected the version that it
+    /// would have given expects the one that it expected itself.
+    fn follow(&mut self, old: &str, new: Option<&OpId>, expected: Option<&IfVersion>) {
+        let (mut changed, mut expecting) = (Vec::new(), Vec::new());
+        for (order, op) in &mut self.writes.ops {
+            let mut touched = op.state.after.iter().any(|id| id == old);
+            match new {
+                Some(new) => {
+                    op.state.after.iter_mut().filter(|id| *id == old).for_each(|id| id.clone_from(new));
+                }
+                None => op.state.after.retain(|id| id != old),
+            }
+            if op.expected().is_some_and(|own| matches!(own, IfVersion::Of(id) if id == old)) {
+                expecting.push(*order);
+                touched = true;
+            }
+            if touched {
+                changed.push(*order);
+            }
+        }
+        for order in expecting {
+            let expected = new.map(|new| IfVersion::Of(new.clone())).or_else(|| expected.cloned());
+            self.writes.expect(order, expected);
+        }
+        for order in changed {
+            self.writes.journal.rewrite(order);
+        }
+    }
+
+    /// Takes an operation out, with what is at rest of it, for another one to stand in its place. Its documents stay
+    /// pinned until then: their data is at hand.
+    pub(super) fn replace(&mut self, order: u64) -> Option<PendingOp> {
+        let op = self.writes.remove(order)?;
+        self.writes.journal.forget(order, op.record);
+        Some(op)
+    }
+
+    pub(super) fn unpin(&mut self, op: &PendingOp) {
+        for key in &op.keys {
+            self.memory.unpin(key);
+        }
+    }
+
+    /// Takes an operation out for good; it never happened.
+    pub(super) fn give_up(&mut self, order: u64) {
+        if let Some(op) = self.replace(order) {
+            self.unpin(&op);
+            self.follow(&op.state.id, None, op.expected());
+        }
+    }
+
+    /// Issues a refused operation again, with other arguments or the same: a new operation, in the place of the old one
+    /// and before what it held. Errors: `not_found`, and those of [`Machine::check_write`].
+    pub(super) fn amend(&mut self, id: &str, new: OpId, args: Option<Value>) -> Result<()> {
+        let op = self.refused_op(id)?;
+        let (order, name, after) = (op.state.order, op.state.name.clone(), op.state.after.clone());
+        let args = args.unwrap_or_else(|| op.state.args.clone());
+        let touches = op.keys.clone();
+        let old = op.state.id.clone();
+        // Refused before the refused one is touched.
+        crate::journal::changes_of(self.memory.schema(), &name, &args)?;
+        let replaced = self.replace(order);
+        let write = Write { id: new.clone(), name, args, touches, after };
+        let issued = self.issue(write, order);
+        if let Some(op) = &replaced {
+            self.unpin(op);
+        }
+        issued?;
+        self.follow(&old, Some(&new), None);
+        Ok(())
+    }
+
+    /// Forgets a refused operation; what it held goes on.
+    pub(super) fn discard(&mut self, id: &str) -> Result<()> {
+        let order = self.refused_op(id)?.state.order;
+        self.give_up(order);
+        Ok(())
+    }
+
+    /// The refused operation of that id.
+    pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
+        match self.writes.get(id) {
+            Some(op) if op.state.refused.is_some() => Ok(op),
+            Some(_) => fail(Code::BadOption, "the operation was not refused"),
+            None => fail(Code::NotFound, "there is no such operation"),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Pending operations in memory: issuing them, what they make of documents, and who depends on whom (R12).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::application::Application;
+use super::backoff::Backoff;
+use super::machine::Machine;
+use super::pins::PinReading;
+use crate::error::{Code, Error, Result};
+use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of};
+use crate::model::Value;
+use crate::rest::{JournalAtRest, JournalMark};
+use crate::session::DocKey;
+
+/// What an application issues.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Its id, a UUID v7 that the driver has made.
+    pub id: OpId,
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub args: Value,
+    /// The documents that it touches, where it has no optimistic part.
+    pub touches: Vec<DocKey>,
+    /// Operations that it waits for.
+    pub after: Vec<OpId>,
+}
+
+/// Every operation that is not over.
+pub(super) struct Writes {
+    /// By their order.
+    pub ops: BTreeMap<u64, PendingOp>,
+    pub by_id: HashMap<OpId, u64>,
+    /// Those that may expect the version which an operation gives: what they expect may have changed since.
+    expecting: HashMap<OpId, Vec<u64>>,
+    pub by_key: HashMap<DocKey, BTreeSet<u64>>,
+    /// Those that wait for the server's answer, and those that it refused.
+    pub waiting: BTreeSet<u64>,
+    parked: BTreeSet<u64>,
+    last_order: u64,
+    pub last_rowid: i64,
+    pub mark: JournalMark,
+    pub journal: super::history::Journal,
+    pub application: Box<dyn Application>,
+    /// Documents whose operations must be gone through anew.
+    pub stale: BTreeSet<DocKey>,
+    /// Operations just issued, after every other on their documents.
+    pub fresh: BTreeSet<u64>,
+    /// What all operations together make of each document.
+    pub tops: HashMap<DocKey, Option<State>>,
+    pub pins: PinReading,
+    /// The delays of operations that failed for a while, and the time before which none is sent again.
+    pub backoff: Backoff,
+    pub not_before_ms: u64,
+    /// The server had other operations under this session's numbers once: they were taken from what it told.
+    pub is_renumbered: bool,
+    /// Operations accepted under the session's present name, by their places in its order.
+    pub accepted: BTreeSet<(u64, OpId)>,
+    /// Ids of accepted operations that a later epoch of the server does not hold (R8).
+    pub lost_by_server: Vec<OpId>,
+}
+
+impl Writes {
+    /// The operations as they rest.
+    pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
+        let mut writes = Writes {
+            ops: BTreeMap::new(),
+            by_id: HashMap::new(),
+            expecting: HashMap::new(),
+            by_key: HashMap::new(),
+            waiting: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            last_order: 0,
+            last_rowid: 0,
+            mark,
+            journal: super::history::Journal::default(),
+            application,
+            stale: BTreeSet::new(),
+            fresh: BTreeSet::new(),
+            tops: HashMap::new(),
+            pins: PinReading::default(),
+            backoff: Backoff::default(),
+            not_before_ms: 0,
+            is_renumbered: false,
+            accepted: BTreeSet::new(),
+            lost_by_server: Vec::new(),
+        };
+        writes.restore(at_rest);
+        writes
+    }
+
+    pub fn get(&self, id: &str) -> Option<&PendingOp> {
+        self.ops.get(self.by_id.get(id)?)
+    }
+
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut PendingOp> {
+        self.ops.get_mut(self.by_id.get(id)?)
+    }
+
+    /// Takes an operation in at its order.
+    pub fn insert(&mut self, op: PendingOp) {
+        let order = op.state.order;
+        let is_last = order > self.last_order;
+        self.last_order = self.last_order.max(order);
+        self.by_id.insert(op.state.id.clone(), order);
+        for key in &op.keys {
+            self.by_key.entry(key.clone()).or_default().insert(order);
+            if !is_last {
+                self.stale.insert(key.clone());
+            }
+        }
+        if let Some(IfVersion::Of(id)) = op.expected() {
+            self.expecting.entry(id.clone()).or_default().push(order);
+        }
+        self.fresh.insert(order);
+        self.ops.insert(order, op);
+        self.sort(order);
+    }
+
+    /// An operation expects its document to be of that version, or of any.
+    pub fn expect(&mut self, order: u64, expected: Option<IfVersion>) {
+        if let Some(IfVersion::Of(id)) = &expected {
+            self.expecting.entry(id.clone()).or_default().push(order);
+        }
+        if let Some(op) = self.ops.get_mut(&order) {
+            op.expect(expected);
+        }
+    }
+
+    /// The operations that expect the version which that one gives. They are asked for once: it has given it.
+    pub fn take_expecting(&mut self, id: &str) -> BTreeSet<u64> {
+        let mut orders: BTreeSet<u64> = self.expecting.remove(id).into_iter().flatten().collect();
+        let expects = |op: &PendingOp| matches!(op.expected(), Some(IfVersion::Of(of)) if of == id);
+        orders.retain(|order| self.ops.get(order).is_some_and(expects));
+        orders
+    }
+
+    /// An operation's state has changed: whom it waits for has.
+    pub fn sort(&mut self, order: u64) {
+        let op = self.ops.get(&order);
+        for (set, is_in) in [
+            (&mut self.waiting, op.is_some_and(PendingOp::is_waiting)),
+            (&mut self.parked, op.is_some_and(|op| op.state.refused.is_some())),
+        ] {
+            if is_in {
+                set.insert(order);
+            } else {
+                set.remove(&order);
+            }
+        }
+    }
+
+    /// Takes an operation out.
+    pub fn remove(&mut self, order: u64) -> Option<PendingOp> {
+        let op = self.ops.remove(&order)?;
+        self.by_id.remove(&op.state.id);
+        // Where there are no others, nobody expects anything.
+        if self.ops.is_empty() {
+            self.expecting.clear();
+        }
+        for key in &op.keys {
+            if let Some(orders) = self.by_key.get_mut(key) {
+                orders.remove(&order);
+                if orders.is_empty() {
+                    self.by_key.remove(key);
+                    self.tops.remove(key);
+                }
+            }
+            self.stale.insert(key.clone());
+        }
+        self.fresh.remove(&order);
+        self.sort(order);
+        Some(op)
+    }
+
+    pub fn next_order(&self) -> u64 {
+        self.last_order + 1
+    }
+
+    /// The operations that stand on a document, in order.
+    pub fn on(&self, key: &DocKey) -> impl DoubleEndedIterator<Item = &PendingOp> {
+        self.by_key.get(key).into_iter().flatten().filter_map(|order| self.ops.get(order))
+    }
+
+    /// Those before that place in the order.
+    pub fn on_before(&self, key: &DocKey, order: u64) -> impl DoubleEndedIterator<Item = &PendingOp> {
+        let orders = self.by_key.get(key).into_iter().flat_map(move |orders| orders.range(..order));
+        orders.filter_map(|order| self.ops.get(order))
+    }
+
+    /// Operations that wait behind a refused one (R12).
+    pub fn held(&self) -> HashSet<OpId> {
+        let mut held: HashSet<OpId> = HashSet::new();
+        let Some(first) = self.parked.first() else { return held };
+        let mut blocked: HashSet<&DocKey> = HashSet::new();
+        let mut stopped: HashSet<&str> = HashSet::new();
+        for (_, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
+            let depends = op.keys.iter().any(|key| blocked.contains(key))
+                || op.state.after.iter().any(|id| stopped.contains(id.as_str()));
+            if op.state.refused.is_some() || depends {
+                blocked.extend(op.keys.iter());
+                stopped.insert(&op.state.id);
+                if op.state.refused.is_none() {
+                    held.insert(op.state.id.clone());
+                }
+            }
+        }
+        held
+    }
+
+    /// There is a reason to hope: delays end, but for what the server asked.
+    pub fn try_at_once(&mut self, not_before_ms: u64) {
+        self.backoff.reset();
+        self.not_before_ms = not_before_ms;
+    }
+
+    /// How many wait for the server's answer.
+    pub fn pending(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+}
+
+impl Machine {
+    /// Whether an operation could be issued: named errors before anything is written.
+    pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
+        if name.is_empty() || name.len() > crate::limits::NAME_CHARS_MAX {
+            return Err(Error::new(Code::BadOption, "an operation's name has 1 to 64 characters"));
+        }
+        let changes = changes_of(self.memory.schema(), name, args)?.unwrap_or_default();
+        let bytes = crate::codec::encode(crate::codec::Format::Msgpack, args)?.len();
+        if bytes > crate::limits::OPERATION_BYTES_MAX {
+            let most = crate::limits::OPERATION_BYTES_MAX;
+            return Err(Error::new(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most")));
+        }
+        for change in &changes {
+            let gone = self.memory.shown(&change.key).is_some_and(|shown| shown.data.is_none());
+            if gone && !matches!(change.kind, crate::journal::ChangeKind::Put(_)) {
+                return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, write: Write) -> Result<()> {
+        let order = self.writes.next_order();
+        self.issue(write, order)
+    }
+
+    /// Takes an operation in at that place in the order.
+    pub(super) fn issue(&mut self, write: Write, order: u64) -> Result<()> {
+        let changes = changes_of(self.memory.schema(), &write.name, &write.args)?;
+        let mut keys = write.touches;
+        keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
+        keys.sort_unstable();
+        keys.dedup();
+        let state = OpState {
+            order,
+            id: write.id,
+            name: write.name,
+            args: write.args,
+            at: self.clock.wall_ms,
+            touches: keys.iter().map(|key| (self.memory.class_name(key), key.1.clone())).collect(),
+            after: write.after,
+            base: None,
+            accepted: None,
+            seq: None,
+            refused: None,
+            seen: None,
+            seen_on: Vec::new(),
+        };
+        for key in &keys {
+            self.memory.pin(key);
+        }
+        let mut op = PendingOp::new(state, keys);
+        op.changes = changes;
+        self.writes.insert(op);
+        Ok(())
+    }
+
+    /// The key of a document by its class and key properties.
+    pub fn key_of(&self, class: &str, parts: &[&str]) -> Result<DocKey> {
+        let class = self.memory.schema().class(class)?;
+        let position = self.memory.schema().position(class.name()).expect("a class of the schema");
+        Ok((position as u16, class.pk_of(parts)?))
+    }
+
+    /// Operations that are not over, in order, each with whether it is held behind a refused one.
+    pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
+        let held = self.writes.held();
+        self.writes.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
+    }
+
+    /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
+    pub fn lost_by_server(&self) -> &[OpId] {
+        &self.writes.lost_by_server
+    }
+}

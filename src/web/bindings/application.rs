@@ -1,0 +1,166 @@
+//! The application's functions, called at once: optimistic parts, and its own way to settle conflicts.
+//!
+//! JavaScript gets what it may read as values, and names what it misses; so no function of ours is ever alive in its
+//! hands while the machine is at work.
+
+use std::collections::{BTreeMap, HashMap};
+
+use js_sys::Function;
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+
+use crate::error::{Code, Error, Result, fail};
+use crate::journal::{Change, ChangeKind, Policy, Settlement, State};
+use crate::model::schema::Schema;
+use crate::model::{Name, Value};
+use crate::session::DocKey;
+use crate::sync::{Application, Reader};
+use crate::web::global::{exception_name, method, property};
+
+/// Documents that one optimistic part may read.
+const READS_MAX: usize = 1_000;
+
+/// The functions of the host object.
+pub(super) struct JsApplication {
+    object: JsValue,
+    optimistic: Option<Function>,
+    settle: Option<Function>,
+    policies: HashMap<String, Policy>,
+    schema: Schema,
+}
+
+/// What JavaScript answers: the changes, or the documents that it must know first.
+#[derive(Deserialize)]
+struct Outcome {
+    #[serde(default)]
+    changes: Vec<ChangeJson>,
+    #[serde(default)]
+    wants: Vec<(String, Vec<String>)>,
+}
+
+#[derive(Deserialize)]
+struct ChangeJson {
+    class: String,
+    key: Vec<String>,
+    #[serde(default)]
+    put: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    set: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    unset: Vec<String>,
+}
+
+/// A document that JavaScript may read; `null` where there is none.
+#[derive(Serialize)]
+struct KnownJson<'a> {
+    class: &'a str,
+    key: &'a [String],
+    state: &'a Option<State>,
+}
+
+impl JsApplication {
+    /// The application behind a host; `policies` is JSON, the policy of each class that has one.
+    pub(super) fn new(object: &JsValue, options: &JsValue, schema: Schema) -> Result<Self> {
+        let text =
+            property(options, "policies").and_then(|value| value.as_string()).unwrap_or_else(|| "{}".into());
+        let wrong =
+            || Error::new(Code::BadOption, "a conflict policy is ask, server, client, merge or custom");
+        let named: HashMap<String, String> = serde_json::from_str(&text).map_err(|_| wrong())?;
+        let mut policies = HashMap::new();
+        for (class, policy) in named {
+            schema.class(&class)?;
+            policies.insert(class, Policy::parse(&policy).ok_or_else(wrong)?);
+        }
+        let (optimistic, settle) = (method(object, "optimistic"), method(object, "settle"));
+        Ok(JsApplication { object: object.clone(), optimistic, settle, policies, schema })
+    }
+
+    fn key_of(&self, class: &str, parts: &[String]) -> Result<DocKey> {
+        let class = self.schema.class(class)?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let position = self.schema.position(class.name()).expect("a class of the schema");
+        Ok((position as u16, class.pk_of(&parts)?))
+    }
+
+    fn run(&self, function: &Function, name: &str, args: &str, read: &mut Reader<'_>) -> Result<Vec<Change>> {
+        let mut known: Vec<(String, Vec<String>, Option<State>)> = Vec::new();
+        loop {
+            let states: Vec<KnownJson> =
+                known.iter().map(|(class, key, state)| KnownJson { class, key, state }).collect();
+            let answer = function
+                .call3(&self.object, &name.into(), &args.into(), &json(&states)?.into())
+                .map_err(|e| {
+                    Error::new(
+                        Code::BadValue,
+                        format!("an optimistic part failed with {}", exception_name(&e)),
+                    )
+                })?;
+            let Some(answer) = answer.as_string() else { return Ok(Vec::new()) };
+            let outcome: Outcome = serde_json::from_str(&answer).map_err(|e| {
+                Error::new(Code::BadValue, format!("an optimistic part gave no changes: {e}"))
+            })?;
+            if outcome.wants.is_empty() {
+                return outcome.changes.into_iter().map(|change| self.change(change)).collect();
+            }
+            for (class, key) in outcome.wants {
+                if known.len() == READS_MAX {
+                    return fail(
+                        Code::TooLarge,
+                        format!("an optimistic part reads more than {READS_MAX} documents"),
+                    );
+                }
+                let state = read(&self.key_of(&class, &key)?);
+                known.push((class, key, state));
+            }
+        }
+    }
+
+    fn change(&self, json: ChangeJson) -> Result<Change> {
+        let key = self.key_of(&json.class, &json.key)?;
+        let kind = match (json.put, json.set) {
+            (Some(state), None) => ChangeKind::Put(state),
+            (None, Some(set)) => ChangeKind::Patch { set, unset: json.unset },
+            (None, None) => ChangeKind::Delete,
+            (Some(_), Some(_)) => return fail(Code::BadValue, "a change puts, patches or deletes"),
+        };
+        Ok(Change { key, kind, if_version: None })
+    }
+}
+
+impl Application for JsApplication {
+    fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        let function = self.optimistic.as_ref()?;
+        Some(json(args).and_then(|args| self.run(function, name, &args, read)))
+    }
+
+    fn policy(&self, class: &Name) -> Policy {
+        self.policies.get(class.as_str()).copied().unwrap_or_default()
+    }
+
+    fn settle(
+        &self,
+        class: &Name,
+        base: Option<&State>,
+        mine: Option<&State>,
+        theirs: Option<&State>,
+    ) -> Result<Settlement> {
+        let Some(function) = &self.settle else { return Ok(Settlement::Theirs) };
+        let arguments = js_sys::Array::of4(
+            &class.as_str().into(),
+            &json(&base)?.into(),
+            &json(&mine)?.into(),
+            &json(&theirs)?.into(),
+        );
+        let answer = function.apply(&self.object, &arguments).map_err(|e| {
+            Error::new(Code::BadValue, format!("settling a conflict failed with {}", exception_name(&e)))
+        })?;
+        let Some(answer) = answer.as_string() else { return Ok(Settlement::Theirs) };
+        let state: Option<State> = serde_json::from_str(&answer)
+            .map_err(|e| Error::new(Code::BadValue, format!("settling a conflict gave no document: {e}")))?;
+        Ok(state.map_or(Settlement::Delete, Settlement::Put))
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::new(Code::BadValue, e.to_string()))
+}

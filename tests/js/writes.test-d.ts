@@ -1,0 +1,72 @@
+// The example of docs/writes.md, checked by `tsc`, never run. The page holds the lines below `README:` word for word;
+// the tests of `tests/tidy` compare them.
+declare const passphrase: string;
+declare function show(...what: unknown[]): void;
+
+// README:
+import { defineOperations, defineSchema, open } from "escale";
+
+const schema = defineSchema({
+  Note: {
+    key: ["id"],
+    collections: { box: { key: ["box"], mutable: true } },
+    properties: { id: "string", box: "string", text: "string" },
+  },
+  Counter: { key: ["id"], properties: { id: "string", n: "number" } },
+});
+
+// Operations of your own: the server executes them, the optimistic part shows what they do until it has answered.
+const operations = defineOperations(schema, {
+  "counter.add": {
+    optimistic(tx, { key, by }: { key: [string]; by: number }) {
+      const [id] = key;
+      tx.put("Counter", { id, n: (tx.get("Counter", key)?.n ?? 0) + by });
+    },
+  },
+});
+
+const session = await open({
+  org: "demo",
+  schema,
+  operations,
+  conflicts: {
+    Note: "merge",
+    Counter: (base, mine, theirs) => mine && theirs && { ...theirs, n: (mine.n ?? 0) + (theirs.n ?? 0) - (base?.n ?? 0) },
+  },
+  server: "http://localhost:7700",
+  passphrase,
+});
+
+// Saved and accepted.
+const put = session.put("Note", { id: "n1", box: "in", text: "Buy bread" });
+show(await put.saved); // "device": it survives a crash from here on; "memory" in an incognito session
+show((await put.accepted).v); // the server has executed it; nobody needs to wait for this
+
+// The other writes.
+session.patch("Note", ["n1"], { text: "Buy two loaves", box: undefined }); // undefined takes a property away
+session.delete("Note", ["n1"], { ifVersion: put }); // refused if somebody wrote in between
+const added = session.run("counter.add", { key: ["visits"], by: 1 });
+show((await added.accepted).value); // what the operation returned
+session.batch((tx) => {
+  tx.put("Note", { id: "n2", box: "out", text: "All of this, or nothing" });
+  tx.run("counter.add", { key: ["visits"], by: 1 });
+});
+
+// What waits, and what was refused.
+session.status.subscribe(({ pending }) => show(`${pending} waiting`));
+for (const { name, at, state } of session.pending()) show(name, at, state);
+session.refused.subscribe((refused) => {
+  for (const entry of refused) {
+    show(entry.error.message, entry.error.cure, entry.theirs?.doc);
+    if (entry.error.code === "not_unique") entry.amend({ ...entry.args, data: { id: "n1", box: "in" } });
+    else if (entry.error.retryable) entry.retry();
+    else entry.discard();
+  }
+});
+
+// The history of a document, and forgetting it.
+for (const past of await session.history("Note", ["n1"])) {
+  if (past.type === "persist") show(past.at, past.doc, past.commit === null ? "waiting" : "accepted");
+}
+const would = await session.journal.sweep({ days: 30, max: 10 }); // tells, and changes nothing
+if (would.removed > 0) await session.journal.sweep({ days: 30, max: 10, apply: true });

@@ -1,0 +1,344 @@
+// What the writes send, what they refuse, and how an operation is followed to its end.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { defineSchema } from "../../js/dist/schema.js";
+import { fault, openFake, recorder, settled } from "./fake-core.mjs";
+
+const schema = defineSchema({ Package: { key: ["name"] }, Point: { key: ["x", "y"], release: 2 } });
+const written = (core) => core.calls.filter(([name]) => name === "write").map(([, ...rest]) => rest);
+const state = async (promise) => {
+  await settled();
+  return Promise.race([promise.then((value) => ({ value })), { error: "still waits" }]).catch((error) => ({ error }));
+};
+
+test("each write says what it is sent as, and gives its id at once", async () => {
+  const { session, core } = await openFake(schema);
+  const { id } = session.put("Package", { name: "a", size: 1, gone: undefined });
+  assert.equal(id, "op1");
+  session.patch("Package", ["a"], { summary: "x", size: undefined }, { unset: ["tags"], ifVersion: 5 });
+  session.delete("Package", ["a"], { ifVersion: { op: id }, after: id });
+  session.run("count.add", { by: 1 }, { touches: [["Package", ["a"]]], after: [{ id }, "op9"] });
+  assert.deepEqual(written(core), [
+    ["doc.put", { class: "Package", data: { name: "a", size: 1, release: 1 } }, {}],
+    ["doc.patch", { class: "Package", key: ["a"], set: { summary: "x" }, unset: ["tags", "size"], ifVersion: 5 }, {}],
+    ["doc.delete", { class: "Package", key: ["a"], ifVersion: { op: id } }, { after: [id] }],
+    ["count.add", { by: 1 }, { touches: [["Package", ["a"]]], after: [id, "op9"] }],
+  ]);
+});
+
+test("a batch is one operation", async () => {
+  const { session, core } = await openFake(schema);
+  const first = session.put("Package", { name: "a" });
+  session.batch(
+    (tx) => {
+      tx.put("Point", { x: "1", y: "2" });
+      tx.delete("Package", ["a"], { ifVersion: first });
+      tx.run("count.add", {}, { touches: [["Package", ["b"]]] });
+    },
+    { after: first },
+  );
+  assert.deepEqual(written(core)[1], [
+    "batch",
+    {
+      ops: [
+        { name: "doc.put", args: { class: "Point", data: { x: "1", y: "2", release: 2 } } },
+        { name: "doc.delete", args: { class: "Package", key: ["a"], ifVersion: { op: first.id } } },
+        { name: "count.add", args: {} },
+      ],
+    },
+    { after: [first.id], touches: [["Package", ["b"]]] },
+  ]);
+});
+
+test("a batch that fails, waits, writes nothing or too late writes nothing", async () => {
+  const { session, core } = await openFake(schema);
+  let kept;
+  const put = (tx) => tx.put("Package", { name: "a" });
+  assert.throws(() => session.batch((tx) => (put(tx), assert.fail("by the application"))), { code: "ERR_ASSERTION" });
+  assert.throws(() => session.batch(async (tx) => put(tx)), { code: "bad_option", message: /async/ });
+  assert.throws(() => session.batch(() => {}), { code: "bad_option", message: /nothing/ });
+  assert.throws(() => session.batch([]), { code: "bad_option", message: /function/ });
+  assert.throws(() => session.batch((tx) => (put(tx), tx.put("Pakage", {}))), { code: "unknown_class" });
+  assert.equal(written(core).length, 0);
+  session.batch((tx) => put((kept = tx)));
+  assert.throws(() => put(kept), { code: "bad_option", message: /ended/ });
+});
+
+test("bytes cross as text, and keys that look like bytes are escaped", async () => {
+  const { session, core } = await openFake(schema);
+  const deep = { $bytes: "x", $$bytes: [Uint8Array.of()], ["__proto__"]: 1 };
+  session.put("Package", { name: "a", photo: Uint8Array.of(0, 255, 254, 128), deep });
+  const [[, { data }]] = written(core);
+  assert.deepEqual(data.photo, { $bytes: "AP_-gA" });
+  assert.equal(JSON.stringify(data.deep), '{"$$bytes":"x","$$$bytes":[{"$bytes":""}],"__proto__":1}');
+  const long = new Uint8Array(100_000).map((_, i) => i % 251);
+  const operation = session.run("echo", { long });
+  assert.deepEqual(session.pending()[1].args.long, long);
+  core.accept(operation.id, 7, { $bytes: "AP_-gA" });
+  assert.deepEqual(await operation.accepted, { v: 7, value: Uint8Array.of(0, 255, 254, 128) });
+});
+
+const cycle = {};
+cycle.self = cycle;
+for (const [what, data, expected] of [
+  ["a number that is not finite", { size: NaN }, { code: "bad_value", message: /data\.size/ }],
+  ["a function", { size: () => {} }, { code: "bad_value", message: /data\.size .* function/ }],
+  ["a bigint", { deep: [{ er: 1n }] }, { code: "bad_value", message: /data\.deep .* bigint/ }],
+  ["nothing in a list", { list: [undefined] }, { code: "bad_value", message: /data\.list/ }],
+  ["a date", { date: new Date() }, { code: "bad_value", message: /data\.date .* plain/ }],
+  ["a Map", { map: new Map() }, { code: "bad_value", message: /plain/ }],
+  ["floats", { floats: new Float32Array(1) }, { code: "bad_value", message: /plain/ }],
+  ["a cycle", { cycle }, { code: "too_deep", message: /data\.cycle/ }],
+  ["half a character", { list: ["\ud83d"] }, { code: "bad_value", message: /data\.list .* Unicode/ }],
+  ["a technical name", { _v: 1 }, { code: "bad_value", message: /_v/ }],
+  ["its own release", { release: 1 }, { code: "bad_value", message: /release/ }],
+]) {
+  test(`a document that holds ${what} is refused before anything is written`, async () => {
+    const { session, core } = await openFake(schema);
+    assert.throws(() => session.put("Package", { name: "a", ...data }), expected);
+    assert.equal(core.count("write"), 0);
+  });
+}
+
+test("what cannot be a write is refused by its name", async () => {
+  const { session, core } = await openFake(schema);
+  assert.throws(() => session.put("Pakage", {}), { code: "unknown_class" });
+  assert.throws(() => session.put("toString", {}), { code: "unknown_class" });
+  assert.throws(() => session.put("Package", null), { code: "bad_value" });
+  assert.throws(() => session.patch("Package", "a", {}), { code: "bad_key" });
+  assert.throws(() => session.patch("Package", ["a"], []), { code: "bad_value" });
+  assert.throws(() => session.patch("Package", ["a"], { _x: 1 }), { code: "bad_value" });
+  assert.throws(() => session.patch("Package", ["a"], { x: 1 }, { unset: ["x"] }), { code: "bad_option", message: /unset/ });
+  assert.throws(() => session.patch("Package", ["a"], {}, { unset: "x" }), { code: "bad_option", message: /unset/ });
+  assert.throws(() => session.delete("Package", [1]), { code: "bad_key" });
+  assert.throws(() => session.delete("Package", ["a"], { ifVersion: -1 }), { code: "bad_option", message: /ifVersion/ });
+  assert.throws(() => session.delete("Package", ["a"], { ifVersion: { op: 5 } }), { code: "bad_option" });
+  assert.throws(() => session.delete("Package", ["a"], { after: {} }), { code: "bad_option", message: /after/ });
+  assert.throws(() => session.delete("Package", ["a"], 5), { code: "bad_option", message: /options/ });
+  assert.throws(() => session.run("", {}), { code: "bad_option" });
+  assert.throws(() => session.run("doc.put", {}), { code: "bad_option", message: /method/ });
+  assert.throws(() => session.run("x", []), { code: "bad_value" });
+  assert.throws(() => session.run("x", {}, { touches: [["Pakage", ["a"]]] }), { code: "unknown_class" });
+  assert.throws(() => session.run("x", {}, { touches: ["Package"] }), { code: "bad_option", message: /touches/ });
+  assert.equal(core.count("write"), 0);
+  core.writeError = fault("not_found");
+  assert.throws(() => session.patch("Package", ["a"], { x: 1 }), { name: "EscaleError", code: "not_found" });
+});
+
+test("saved and accepted resolve in their time", async () => {
+  const { session, core } = await openFake(schema);
+  const operation = session.put("Package", { name: "a" });
+  assert.deepEqual(await state(operation.saved), { error: "still waits" });
+  core.save(operation.id, "memory");
+  assert.equal(await operation.saved, "memory");
+  assert.deepEqual(await state(operation.accepted), { error: "still waits" });
+  core.accept(operation.id, 12);
+  assert.deepEqual(await operation.accepted, { v: 12 });
+});
+
+test("news that come before the core has given the id are not lost", async () => {
+  const { session, core } = await openFake(schema);
+  core.isQuick = true;
+  assert.equal(await session.put("Package", { name: "a" }).saved, "device");
+});
+
+test("an operation is followed through those that take its place", async () => {
+  const { session, core } = await openFake(schema);
+  const first = session.put("Package", { name: "a" });
+  const by = core.replace(first.id);
+  session.delete("Package", ["a"], { ifVersion: first, after: first });
+  assert.deepEqual(written(core)[1].slice(1), [
+    { class: "Package", key: ["a"], ifVersion: { op: by } },
+    { after: [by] },
+  ]);
+  core.save(by);
+  core.accept(by, 4);
+  assert.deepEqual([await first.saved, await first.accepted], ["device", { v: 4 }]);
+});
+
+test("an operation that is given up fails, and nobody needs to catch it", async (t) => {
+  const unhandled = t.mock.fn();
+  process.on("unhandledRejection", unhandled);
+  t.after(() => process.off("unhandledRejection", unhandled));
+  const { session, core } = await openFake(schema);
+  const operation = session.put("Package", { name: "a" });
+  const ignored = session.put("Package", { name: "b" });
+  core.giveUp(operation.id);
+  core.giveUp(ignored.id);
+  await assert.rejects(operation.accepted, { name: "EscaleError", code: "version_conflict" });
+  await settled();
+  assert.equal(unhandled.mock.callCount(), 0);
+});
+
+test("a refused operation waits, and shows in refused", async () => {
+  const { session, core } = await openFake(schema);
+  const { callback, calls, seen } = recorder();
+  session.refused.subscribe(callback);
+  assert.deepEqual(seen, [[[]]]);
+  const operation = session.put("Package", { name: "a", photo: Uint8Array.of(1) });
+  core.refuse(operation.id);
+  const [[entry]] = await calls(2);
+  assert.equal(session.refused.value[0], entry);
+  assert.deepEqual([entry.id, entry.name, entry.at], [operation.id, "doc.put", 5]);
+  assert.deepEqual(entry.args, { class: "Package", data: { name: "a", photo: Uint8Array.of(1), release: 1 } });
+  assert.equal(entry.error.code, "forbidden");
+  assert.ok(Object.isFrozen(entry) && Object.isFrozen(entry.args.data));
+  assert.deepEqual(await state(operation.accepted), { error: "still waits" });
+  assert.deepEqual(session.pending(), []);
+});
+
+test("a refused operation is amended or retried: the new one stands for the old one", async () => {
+  const { session, core } = await openFake(schema);
+  const { callback, calls } = recorder();
+  const first = session.put("Package", { name: "a" });
+  core.save(first.id);
+  core.refuse(first.id);
+  session.refused.subscribe(callback);
+  const [entry] = session.refused.value;
+  const second = entry.amend({ ...entry.args, data: { name: "b", photo: Uint8Array.of(255) } });
+  assert.deepEqual(core.calls.findLast(([name]) => name === "amend").slice(1), [
+    first.id,
+    { class: "Package", data: { name: "b", photo: { $bytes: "_w" } } },
+  ]);
+  await calls(2);
+  assert.deepEqual(session.refused.value, []);
+  core.refuse(second.id);
+  const third = session.refused.value[0].retry();
+  core.save(third.id);
+  core.accept(third.id, 9);
+  for (const { accepted } of [first, second, third]) assert.deepEqual(await accepted, { v: 9 });
+  assert.throws(() => entry.retry(), { code: "not_found" });
+  assert.throws(() => entry.amend(5), { code: "bad_value" });
+});
+
+test("a discarded operation fails with what it was refused for", async () => {
+  const { session, core } = await openFake(schema);
+  const operation = session.put("Package", { name: "a" });
+  core.refuse(operation.id);
+  session.refused.value[0].discard();
+  await assert.rejects(operation.accepted, { code: "forbidden" });
+  await settled();
+  assert.deepEqual(session.refused.value, []);
+});
+
+test("refused is read once for many changes, and tells nothing that has not changed", async () => {
+  const { session, core } = await openFake(schema);
+  const { callback, seen } = recorder();
+  const stop = session.refused.subscribe(callback);
+  const ids = [1, 2, 3].map((n) => session.put("Package", { name: `p${n}` }).id);
+  const before = core.count("operations");
+  for (const id of ids) core.refuse(id);
+  await settled();
+  assert.deepEqual([core.count("operations") - before, seen.length, seen[1][0].length], [1, 2, 3]);
+  assert.equal(session.refused.value, seen[1][0]);
+  stop();
+  session.refused.value[0].discard();
+  await settled();
+  assert.equal(seen.length, 2);
+  assert.throws(() => session.refused.subscribe(), { code: "bad_option" });
+});
+
+test("pending lists what waits, in order", async () => {
+  const { session, core } = await openFake(schema);
+  const ids = ["a", "b"].map((name) => session.put("Package", { name }).id);
+  core.save(ids[0]);
+  assert.deepEqual(
+    session.pending().map(({ id, name, state: how, at }) => [id, name, how, at]),
+    [
+      [ids[0], "doc.put", "saved", 5],
+      [ids[1], "doc.put", "unsaved", 5],
+    ],
+  );
+  assert.deepEqual(session.lostByServer(), ["lost"]);
+});
+
+test("a patch of a document of an older release writes it whole, on the version that was read", async () => {
+  const migrating = defineSchema(
+    { Package: { key: ["name"], release: 2 } },
+    { migrate: { Package: { 2: (data) => ({ ...data, kilobytes: data.bytes / 1000, bytes: undefined }) } } },
+  );
+  const { session, core } = await openFake(migrating);
+  core.put("Package", { name: "a", bytes: 5000 });
+  await session.get("Package", ["a"]);
+  session.patch("Package", ["a"], { summary: "x" });
+  core.put("Package", { name: "a", kilobytes: 5, release: 2 });
+  await session.get("Package", ["a"]);
+  session.patch("Package", ["a"], { summary: "y" });
+  assert.deepEqual(written(core), [
+    ["doc.put", { class: "Package", data: { name: "a", kilobytes: 5, summary: "x", release: 2 }, ifVersion: 1001 }, {}],
+    ["doc.patch", { class: "Package", key: ["a"], set: { summary: "y" } }, {}],
+  ]);
+});
+
+test("history gives past states as documents", async () => {
+  const { session, core } = await openFake(schema);
+  core.past = [
+    { op: "op1", type: "create", at: 1, commit: 3, data: null },
+    { op: "op1", type: "persist", at: 1, commit: 3, data: { name: "a", release: 1, photo: { $bytes: "AQ" } } },
+    { op: "op2", type: "persist", at: 2, commit: null, data: null },
+  ];
+  const past = await session.history("Package", ["a"]);
+  assert.deepEqual(past.map(({ doc }) => doc && { ...doc }), [null, { name: "a", photo: Uint8Array.of(1) }, null]);
+  assert.deepEqual({ ...past[2], doc: 0 }, { op: "op2", type: "persist", at: 2, commit: null, doc: 0 });
+  assert.ok(Object.isFrozen(past[1].doc));
+  await assert.rejects(session.history("Package", "a"), { code: "bad_key" });
+  await assert.rejects(session.history("Pakage", ["a"]), { code: "unknown_class" });
+});
+
+test("the journal is swept by one rule, checked first", async () => {
+  const { session, core } = await openFake(schema);
+  assert.deepEqual(await session.journal.sweep({ count: 4 }), { removed: 2, rowids: [1, 2] });
+  await session.journal.sweep({ before: new Date(0), apply: true });
+  await session.journal.sweep({ days: 30, max: 5 });
+  assert.deepEqual(core.calls.filter(([name]) => name === "sweep").map(([, rule]) => rule), [
+    { count: 4, apply: false },
+    { before: "1970-01-01T00:00:00.000Z", apply: true },
+    { days: 30, max: 5, apply: false },
+  ]);
+  const refused = [null, { cuont: 1 }, { count: "4" }, { count: 1.5 }, { count: 1, days: 2 }, { before: new Date(NaN) }, { count: 1, max: 2 }];
+  for (const rule of refused) await assert.rejects(session.journal.sweep(rule), { code: "bad_option", message: /sweep/ });
+});
+
+for (const how of ["close", "lock", "wipe"]) {
+  test(`${how} ends what waits: nothing more will be known of it`, async () => {
+    const { session, core } = await openFake(schema);
+    const operation = session.put("Package", { name: "a" });
+    core.refuse(session.put("Package", { name: "b" }).id);
+    const [entry] = session.refused.value;
+    await session[how]();
+    await assert.rejects(operation.saved, { code: "closed" });
+    await assert.rejects(operation.accepted, { code: "closed" });
+    assert.deepEqual(session.refused.value, []);
+    for (const call of [
+      () => session.put("Package", { name: "a" }),
+      () => session.batch((tx) => tx.put("Package", { name: "a" })),
+      () => session.pending(),
+      () => session.lostByServer(),
+      () => entry.retry(),
+      () => entry.discard(),
+    ]) {
+      assert.throws(call, { code: "closed" });
+    }
+    await assert.rejects(session.history("Package", ["a"]), { code: "closed" });
+    await assert.rejects(session.journal.sweep(), { code: "closed" });
+  });
+}
+
+test("what is saved while the session closes is told", async () => {
+  const { session, core } = await openFake(schema);
+  const operation = session.put("Package", { name: "a" });
+  core.close = async () => core.save(operation.id);
+  await session.close();
+  assert.equal(await operation.saved, "device");
+  await assert.rejects(operation.accepted, { code: "closed" });
+});
+
+test("a core that closes by itself ends what waits", async () => {
+  const { session, core } = await openFake(schema);
+  const operation = session.put("Package", { name: "a" });
+  core.tell({ phase: "closed" });
+  core.save(operation.id);
+  assert.equal(await operation.saved, "device");
+  await assert.rejects(operation.accepted, { code: "closed" });
+});

@@ -1,0 +1,79 @@
+//! Bad input is refused by name before anything is written.
+
+use escale::Code;
+use escale::journal::{Policy, Retention};
+use escale::model::Value;
+use escale::sync::Mode;
+
+use super::driver::{Driver, id, server};
+
+fn map(pairs: &[(&str, Value)]) -> Value {
+    Value::Map(pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+#[test]
+fn operations_that_cannot_be_are_refused_by_name() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let doc = ("class", Value::from("Doc"));
+    let empty = || map(&[]);
+    let large = Value::String("x".repeat(2 << 20));
+    let cases: Vec<(&str, Value, Code)> = vec![
+        ("doc.put", map(&[("class", "Nothing".into()), ("data", empty())]), Code::UnknownClass),
+        ("doc.put", map(&[doc.clone(), ("data", empty())]), Code::BadKey),
+        ("doc.put", map(std::slice::from_ref(&doc)), Code::BadValue),
+        (
+            "doc.put",
+            map(&[doc.clone(), ("data", map(&[("id", "a".into()), ("x", large.clone())]))]),
+            Code::TooLarge,
+        ),
+        (
+            "doc.put",
+            map(&[doc.clone(), ("data", map(&[("id", "a".into()), ("_x", Value::from(1_i64))]))]),
+            Code::BadValue,
+        ),
+        ("doc.patch", map(&[doc.clone(), ("set", empty())]), Code::BadValue),
+        ("doc.patch", map(&[doc.clone(), ("key", Value::Array(vec![])), ("set", empty())]), Code::BadKey),
+        (
+            "doc.patch",
+            map(&[doc.clone(), ("key", id(0)), ("set", map(&[("id", "b".into())]))]),
+            Code::KeyMismatch,
+        ),
+        (
+            "doc.patch",
+            map(&[doc.clone(), ("key", id(0)), ("set", map(&[("x", large.clone())]))]),
+            Code::TooLarge,
+        ),
+        ("doc.delete", map(&[doc.clone(), ("key", id(0)), ("ifVersion", "x".into())]), Code::BadValue),
+        ("batch", map(&[("ops", Value::from(1_i64))]), Code::BadValue),
+        ("run", map(&[("x", Value::Array(vec![large.clone(), large]))]), Code::TooLarge),
+        ("", Value::Null, Code::BadOption),
+    ];
+    for (name, args, code) in cases {
+        let error = driver.machine.check_write(name, &args).expect_err(name);
+        assert_eq!(error.code(), code, "{name}: {error}");
+    }
+    driver.write("doc.delete", map(&[doc.clone(), ("key", id(0))]));
+    let patch = map(&[doc.clone(), ("key", id(0)), ("set", map(&[("x", Value::from(1_i64))]))]);
+    assert_eq!(
+        driver.machine.check_write("doc.patch", &patch).expect_err("a tombstone").code(),
+        Code::NotFound
+    );
+    let put = map(&[doc, ("data", map(&[("id", "id0".into())]))]);
+    assert!(driver.machine.check_write("doc.put", &put).is_ok(), "a put restores it");
+}
+
+#[test]
+fn sweeps_that_cannot_be_are_refused_by_name() {
+    let mut driver = Driver::new(0, Mode::Avion, Policy::Ask);
+    for retention in [
+        Retention::Count(0),
+        Retention::Count(101),
+        Retention::Before("soon".into()),
+        Retention::Days { max: 0, before: "2026-01-01".into() },
+    ] {
+        let error = driver.sweep(retention.clone(), true).expect_err("no rule");
+        assert_eq!(error.code(), Code::BadOption, "{retention:?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Conflicts: each policy, and chains of offline edits.
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::Value;
+use escale::sync::{Effect, Event, Mode};
+
+use super::driver::{Driver, put, server, stored};
+use crate::support::schema::data;
+use crate::support::server::ModelServer;
+
+/// Somebody else writes `theirs` while this client, offline, writes twice to the same document.
+fn conflict(policy: Policy) -> (Driver, ModelServer) {
+    let mut server = server(1);
+    let mut base = data(0, None, 0, 0);
+    base.extend([("a".to_owned(), Value::from(1_i64)), ("b".to_owned(), Value::from(1_i64))]);
+    put(&mut server, 0, base.clone());
+    let mut driver = Driver::new(0, Mode::Synced, policy);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("a", 2)]);
+    driver.patch(0, &[("b", 2)]);
+    base.insert("theirs".to_owned(), Value::from(9_i64));
+    base.insert("a".to_owned(), Value::from(7_i64));
+    put(&mut server, 0, base);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    (driver, server)
+}
+
+fn values(server: &ModelServer) -> [Option<i64>; 3] {
+    ["a", "b", "theirs"].map(|property| stored(server, 0, property))
+}
+
+#[test]
+fn without_a_policy_operations_are_applied_to_what_is_there() {
+    let (driver, server) = conflict(Policy::Ask);
+    assert_eq!(values(&server), [Some(2), Some(2), Some(9)]);
+    assert!(driver.machine.operations().is_empty());
+}
+
+#[test]
+fn the_server_wins() {
+    let (mut driver, server) = conflict(Policy::Server);
+    assert_eq!(values(&server), [Some(7), Some(1), Some(9)]);
+    assert_eq!([driver.seen(0, "a"), driver.seen(0, "b")], [Some(7), Some(1)]);
+    let given_up = driver.told.iter().filter(
+        |effect| matches!(effect, Effect::Accepted { result: Err(error), .. } if error.code() == Code::VersionConflict),
+    );
+    assert_eq!(given_up.count(), 2, "what stood on what was given up is given up");
+}
+
+#[test]
+fn the_client_wins() {
+    let (driver, server) = conflict(Policy::Client);
+    assert_eq!(values(&server), [Some(2), Some(2), None]);
+    assert!(driver.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
+}
+
+#[test]
+fn properties_are_merged() {
+    let (mut driver, server) = conflict(Policy::Merge);
+    assert_eq!(values(&server), [Some(2), Some(2), Some(9)]);
+    assert_eq!(
+        [driver.seen(0, "a"), driver.seen(0, "b"), driver.seen(0, "theirs")],
+        [Some(2), Some(2), Some(9)]
+    );
+}
+
+#[test]
+fn the_application_settles() {
+    let (_, server) = conflict(Policy::Custom);
+    assert_eq!(values(&server), [Some(2), Some(2), Some(9)]);
+}
+
+/// Two offline edits of one document do not conflict with each other.
+#[test]
+fn a_chain_does_not_conflict_with_itself() {
+    for policy in [Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
+        let mut server = server(1);
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        driver.feed(Event::Network(false));
+        for n in 0..5 {
+            driver.patch(0, &[("a", n), ("b", -n)]);
+        }
+        let mut driver = driver.reopen(Mode::Synced, policy);
+        driver.settle(&mut server);
+        assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(4), Some(-4)), "{policy:?}");
+        assert!(!driver.told.iter().any(|e| matches!(e, Effect::Amended { .. } | Effect::Refused { .. })));
+    }
+}
+
+/// R12: what depends on a refused operation waits for it, what does not goes on, and an amended one goes first.
+#[test]
+fn r12_a_refused_operation_holds_what_depends_on_it_only() {
+    let mut server = server(3);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let poisoned = driver.patch(0, &[("n", 1), ("poison", 1)]);
+    let behind = driver.patch(0, &[("n", 2)]);
+    let beside = driver.patch(1, &[("n", 3)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let ids = |driver: &Driver| -> Vec<(String, bool)> {
+        driver.machine.operations().into_iter().map(|(op, held)| (op.state.id.clone(), held)).collect()
+    };
+    assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
+    assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(3)));
+    // Nothing of that is lost with the process.
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
+    let mut args = driver.machine.refused_op(&poisoned).expect("refused").state.args.clone();
+    let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(|set| set.as_map_mut());
+    set.expect("a patch").remove("poison");
+    driver.feed(Event::Amend { id: poisoned, new: "amended".into(), args: Some(args) });
+    driver.settle(&mut server);
+    assert!(ids(&driver).is_empty());
+    assert_eq!(stored(&server, 0, "n"), Some(2));
+    let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(executed, [beside.as_str(), "amended", behind.as_str()]);
+}
+
+/// Arguments that cannot be leave the refused operation as it was.
+#[test]
+fn an_amendment_that_cannot_be_changes_nothing() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let id = driver.patch(0, &[("poison", 1)]);
+    driver.settle(&mut server);
+    driver.feed(Event::Amend { id: id.clone(), new: "new".into(), args: Some(escale::model::Value::Null) });
+    assert!(driver.machine.refused_op(&id).is_ok());
+    driver.feed(Event::Discard(id));
+    assert!(driver.machine.operations().is_empty());
+}

@@ -1,0 +1,245 @@
+//! A session on a device in memory, driven by hand: nothing is sent or answered until the test says so.
+
+use std::collections::VecDeque;
+
+use escale::codec::{SyncReply, SyncRequest};
+use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
+use escale::journal::{Policy, Retention, make_id};
+use escale::model::{Def, Value};
+use escale::rest::{AccountOptions, Damage, JournalAtRest, open_account};
+use escale::session::{DocKey, Memory};
+use escale::store::conformance::block_on;
+use escale::store::{MemoryDevice, MemoryStore, Store, Table};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
+
+use crate::support::schema::{Key, Map, SCHEMA, data, key, name};
+use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
+use crate::support::world::writes::Counters;
+
+pub const NOW: u64 = 1_700_000_000_000;
+
+pub struct Driver {
+    pub machine: Machine,
+    pub device: MemoryDevice,
+    pub store: Option<MemoryStore>,
+    pub now: u64,
+    pub account: usize,
+    /// The request that waits for its answer.
+    pub sent: Option<(u64, SyncRequest)>,
+    pub requests: u64,
+    /// What the machine told of operations.
+    pub told: Vec<Effect>,
+    pub random: SeededRandom,
+}
+
+/// A server with as many counters.
+pub fn server(counters: usize) -> ModelServer {
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    for number in 0..counters {
+        put(&mut server, number, data(number, None, 0, 0));
+    }
+    server
+}
+
+/// Another client's write.
+pub fn put(server: &mut ModelServer, number: usize, data: Map) {
+    let v = server.db.highest.max(NOW) + 1;
+    server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
+}
+
+fn config(mode: Mode) -> Config {
+    Config { mode, has_live: false, watches_silence: false, has_token: false }
+}
+
+impl Driver {
+    pub fn new(account: usize, mode: Mode, policy: Policy) -> Self {
+        Driver::open(account, mode, policy, MemoryDevice::new(), NOW)
+    }
+
+    pub fn open(account: usize, mode: Mode, policy: Policy, device: MemoryDevice, now: u64) -> Self {
+        let schema = escale::model::schema::Schema::from_json(SCHEMA).expect("a schema");
+        let source = Box::new(SeededRandom::new(now ^ account as u64));
+        let application = Box::new(Counters { policy });
+        let (machine, store) = if mode == Mode::Incognito {
+            let session = format!("incognito{account}");
+            let machine =
+                Machine::new(config(mode), Memory::new(schema), None, Damage::default(), session, source);
+            (machine.with_writes(JournalAtRest::default(), application), None)
+        } else {
+            let account = format!("account{account}");
+            let options =
+                AccountOptions { org: "org", account: &account, by: WrapKind::Key, rounds: 0, create: true };
+            let derive = async |_| Ok(DerivedKey::from_bytes([9; 32]));
+            let mut random = SeededRandom::new(now);
+            let opened =
+                block_on(open_account(&device, &options, schema, derive, &mut random)).expect("a store");
+            let rest = Some(opened.rest);
+            let machine =
+                Machine::new(config(mode), opened.memory, rest, opened.damage, String::new(), source);
+            (machine.with_writes(opened.journal, application), Some(opened.store))
+        };
+        let mut driver = Driver {
+            machine,
+            device,
+            store,
+            now,
+            account,
+            sent: None,
+            requests: 0,
+            told: Vec::new(),
+            random: SeededRandom::new(now ^ 7),
+        };
+        driver.feed(Event::Started);
+        driver
+    }
+
+    /// The process ends here, and another begins.
+    pub fn reopen(self, mode: Mode, policy: Policy) -> Self {
+        let Driver { machine, device, store, now, account, .. } = self;
+        drop((machine, store));
+        Driver::open(account, mode, policy, device, now)
+    }
+
+    pub fn store_name(&self) -> String {
+        store_name("org", &format!("account{}", self.account))
+    }
+
+    pub fn feed(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let clock = Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 };
+            for effect in self.machine.handle(event, clock) {
+                match effect {
+                    Effect::Commit(batch) => {
+                        let result = block_on(self.store.as_ref().expect("a device").commit(batch));
+                        events.push_back(Event::Committed(result));
+                    }
+                    Effect::ReadPages { ticket, keys } => {
+                        let pages = block_on(self.store.as_ref().expect("a device").get(Table::Pages, &keys));
+                        events.push_back(Event::PagesRead { ticket, pages });
+                    }
+                    Effect::ReadJournal { ticket, keys } => {
+                        let records =
+                            block_on(self.store.as_ref().expect("a device").get(Table::Journal, &keys));
+                        events.push_back(Event::JournalRead { ticket, records });
+                    }
+                    Effect::Send { number, request, .. } => {
+                        self.requests += 1;
+                        self.sent = Some((number, request));
+                    }
+                    Effect::CancelSend(_) => self.sent = None,
+                    Effect::WakeAt(_) | Effect::Changed { .. } | Effect::StatusChanged => {}
+                    effect => self.told.push(effect),
+                }
+            }
+        }
+    }
+
+    pub fn wait(&mut self, ms: u64) {
+        self.now += ms;
+        self.feed(Event::Woke);
+    }
+
+    /// The server's answer to a request.
+    pub fn answer(&self, server: &mut ModelServer, request: &SyncRequest) -> SyncReply {
+        let (results, _) =
+            server.execute(self.account, &request.session, &request.ops, (0, self.now), &mut || false);
+        let told = server.tell_now(0, self.now);
+        server.reply(request, results, told)
+    }
+
+    /// Lets everything that is sent be answered, until nothing more is.
+    pub fn settle(&mut self, server: &mut ModelServer) {
+        for _ in 0..10_000 {
+            let Some((number, request)) = self.sent.take() else {
+                if self.machine.status().pending == 0 || self.is_stuck() {
+                    return;
+                }
+                self.wait(1_000);
+                continue;
+            };
+            self.now += 5;
+            let reply = self.answer(server, &request);
+            self.feed(Event::Replied { number, reply: Ok(reply) });
+        }
+        panic!("a session that never settles");
+    }
+
+    /// Whether all that waits is held behind what was refused.
+    fn is_stuck(&self) -> bool {
+        self.machine.operations().iter().all(|(op, held)| *held || !op.is_waiting())
+    }
+
+    pub fn subscribe(&mut self, server: &mut ModelServer) {
+        self.feed(Event::Subscribe(Def::class_of(&name("Doc"))));
+        self.settle(server);
+    }
+
+    pub fn write(&mut self, name: &str, args: Value) -> String {
+        self.machine.check_write(name, &args).expect("an operation that can be issued");
+        let id = make_id(self.now, &mut self.random).expect("an id");
+        let write =
+            Write { id: id.clone(), name: name.to_owned(), args, touches: Vec::new(), after: Vec::new() };
+        self.feed(Event::Write(write));
+        id
+    }
+
+    pub fn patch(&mut self, number: usize, set: &[(&str, i64)]) -> String {
+        let set = set.iter().map(|(name, n)| ((*name).to_owned(), Value::from(*n))).collect();
+        let class = ("class", Value::from("Doc"));
+        self.write("doc.patch", Value::from([class, ("key", id(number)), ("set", Value::Map(set))]))
+    }
+
+    pub fn add(&mut self, number: usize, by: i64) -> String {
+        let args = [("key", id(number)), ("property", "n".into()), ("by", Value::from(by))];
+        let mut args = Value::from(args);
+        args.as_map_mut().expect("a map").insert("class".to_owned(), "Doc".into());
+        self.write("add", args)
+    }
+
+    /// A document's property, as the application sees it.
+    pub fn seen(&mut self, number: usize, property: &str) -> Option<i64> {
+        let key = key(number);
+        let id = self.machine.find(&key.0, &key.1)?;
+        self.feed(Event::Read { ticket: 6, ids: vec![id] });
+        match self.told.pop() {
+            Some(Effect::Answer { rows, .. }) => {
+                let data = rows.expect("a device that reads").pop().expect("a document").data;
+                data.to_map().expect("a map").get(property)?.as_f64().map(|n| n as i64)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn sweep(&mut self, retention: Retention, apply: bool) -> escale::Result<Vec<i64>> {
+        self.feed(Event::Sweep { ticket: 2, retention, apply });
+        let told = self.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }));
+        match self.told.remove(told.expect("an answer")) {
+            Effect::Swept { swept, .. } => swept.map(|swept| swept.rowids),
+            _ => unreachable!(),
+        }
+    }
+
+    pub fn history(&mut self, number: usize) -> Vec<(String, escale::journal::Action)> {
+        self.feed(Event::History { ticket: 4, key: doc_key(number) });
+        match self.told.pop() {
+            Some(Effect::Past { actions, .. }) => actions.expect("a device that reads"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn id(number: usize) -> Value {
+    Value::Array(vec![Value::String(format!("id{number}"))])
+}
+
+pub fn doc_key(number: usize) -> DocKey {
+    (0, key(number).1)
+}
+
+/// A property of a document on the server.
+pub fn stored(server: &ModelServer, number: usize, property: &str) -> Option<i64> {
+    let key: Key = key(number);
+    let stored = server.db.docs.get(&key).filter(|stored| !stored.deleted)?;
+    stored.data.get(property)?.as_f64().map(|n| n as i64)
+}

@@ -1,0 +1,18 @@
+//! Operations against the model of the server: exactly once, conflicts, the journal and its sweeper, bad input, and how
+//! long queues fare.
+
+#![cfg(not(target_family = "wasm"))] // needs a machine
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports)] // Its world is for tests/rules.
+mod support;
+
+mod bad_input;
+mod conflicts;
+mod drain;
+mod driver;
+mod journal;
+mod once;
+mod order;
+mod own;

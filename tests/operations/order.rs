@@ -1,0 +1,134 @@
+//! R12 and what it leans on: what holds an operation, and what a session makes of an answer that it did not expect.
+
+use escale::codec::{Fault, Op, OpResult};
+use escale::journal::Policy;
+use escale::model::Value;
+use escale::sync::{Effect, Event, Mode, Refusal};
+use escale::{Code, Error};
+
+use super::driver::{Driver, put, server, stored};
+use crate::support::schema::data;
+
+fn lost(driver: &mut Driver) {
+    let (number, _) = driver.sent.take().expect("a request");
+    let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
+    driver.feed(Event::Replied { number, reply: Err(refusal) });
+    driver.wait(40_000);
+}
+
+fn ids(request: &escale::codec::SyncRequest) -> Vec<&str> {
+    request.ops.iter().map(|op: &Op| op.id.as_str()).collect()
+}
+
+/// A request names one operation that another depends on: where there are two that nothing binds together, the second
+/// waits for the first one's answer.
+#[test]
+fn r12_an_operation_on_two_documents_waits_for_both() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let poisoned = driver.patch(0, &[("n", 1), ("poison", 1)]);
+    let fine = driver.patch(1, &[("n", 2)]);
+    let patch = |number: i64| {
+        let args = Value::from([
+            ("class", "Doc".into()),
+            ("key", Value::Array(vec![format!("id{number}").as_str().into()])),
+            ("set", Value::from([("n", Value::from(7_i64))])),
+        ]);
+        Value::from([("name", "doc.patch".into()), ("args", args)])
+    };
+    let both = driver.write("batch", Value::from([("ops", Value::Array(vec![patch(0), patch(1)]))]));
+    driver.feed(Event::Network(true));
+    let (_, request) = driver.sent.clone().expect("a request");
+    assert_eq!(ids(&request), [&poisoned, &fine], "the batch depends on both");
+    driver.settle(&mut server);
+    let held: Vec<_> =
+        driver.machine.operations().into_iter().map(|(op, held)| (&op.state.id, held)).collect();
+    assert_eq!(held, [(&poisoned, false), (&both, true)], "one was refused: the batch waits behind it");
+    assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(2)));
+}
+
+/// An answer was lost, and an operation before it was refused since: the session hears what became of it all the same.
+#[test]
+fn r11_what_was_executed_is_answered_behind_what_is_held() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("n", 1), ("poison", 1)]);
+    let held = driver.patch(0, &[("n", 2)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let beside = driver.patch(1, &[("n", 3)]);
+    let (_, request) = driver.sent.clone().expect("a request");
+    assert_eq!(ids(&request), [&beside]);
+    driver.answer(&mut server, &request);
+    lost(&mut driver);
+    // The process ends: which numbers were sent is forgotten, and the refusal is asked for once more with the rest.
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    let left: Vec<_> =
+        driver.machine.operations().into_iter().map(|(op, held)| (op.state.id.clone(), held)).collect();
+    assert!(left.contains(&(held, true)) && !left.iter().any(|(id, _)| *id == beside), "{left:?}");
+    let accepted =
+        |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
+    assert!(driver.told.iter().any(accepted));
+}
+
+/// A server that keeps saying "held" is asked with growing delays, not at once again and again.
+#[test]
+fn what_is_held_for_no_known_reason_is_tried_with_growing_delays() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.add(0, 1);
+    let (from, before) = (driver.now, driver.requests);
+    while driver.now < from + 600_000 {
+        match driver.sent.take() {
+            Some((number, request)) => {
+                driver.now += 5;
+                let mut reply = driver.answer(&mut super::driver::server(1), &request);
+                reply.results = request
+                    .ops
+                    .iter()
+                    .map(|op| OpResult {
+                        id: op.id.clone(),
+                        ok: None,
+                        fault: Some(Fault::new(Code::OrderHeld, "by the test")),
+                    })
+                    .collect();
+                reply.seq = 0;
+                driver.feed(Event::Replied { number, reply: Ok(reply) });
+            }
+            None => driver.wait(100),
+        }
+    }
+    let requests = driver.requests - before;
+    assert!((10..200).contains(&requests), "{requests} requests in ten minutes");
+    assert_eq!(driver.machine.status().pending, 1, "nothing is given up");
+}
+
+/// A version expected of an accepted operation becomes a number: a restored server, which does not know the operation,
+/// would hold what expects it for ever.
+#[test]
+fn r8_what_expects_a_lost_operation_is_a_conflict() {
+    let mut server = server(1);
+    put(&mut server, 0, data(0, None, 0, 0));
+    server.back_up();
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Client);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("a", 1)]);
+    driver.patch(0, &[("a", 2)]);
+    driver.feed(Event::Network(true));
+    let (number, mut request) = driver.sent.take().expect("a request");
+    request.ops.truncate(1);
+    driver.now += 5;
+    let reply = driver.answer(&mut server, &request);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    server.restore(driver.now);
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "a"), Some(2), "the class's policy has settled it");
+    assert!(driver.machine.operations().is_empty());
+}

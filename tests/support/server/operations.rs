@@ -1,0 +1,244 @@
+//! Operations (R11, R12), written from the protocol alone: executed in order, each in one transaction with its result.
+#![allow(clippy::result_large_err)] // a fault is as large as what it tells the session
+
+use std::collections::BTreeMap;
+
+use escale::Code;
+use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row};
+use escale::model::{Pk, Value, Version};
+
+use super::{Committed, Database, ModelServer, Write};
+use crate::support::schema::{Key, Map, name, schema};
+
+/// A session as the server knows it.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// The last operation executed.
+    pub last: u64,
+    ids: BTreeMap<u64, String>,
+}
+
+/// What the server keeps of operations, restored and backed up with the documents.
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    pub sessions: BTreeMap<String, Session>,
+    /// By account and id.
+    pub results: BTreeMap<(usize, String), OpResult>,
+    /// Everything that was executed, in order; more often than once would be a broken R11.
+    pub executed: Vec<(usize, String)>,
+}
+
+/// A transaction under way: what it makes of documents.
+struct Draft<'a> {
+    db: &'a Database,
+    account: usize,
+    states: BTreeMap<Key, Option<Map>>,
+    value: Option<Value>,
+}
+
+impl ModelServer {
+    /// Executes the operations of a request; `is_contended` tells whether the next one meets contention.
+    pub fn execute(
+        &mut self,
+        account: usize,
+        session: &str,
+        ops: &[Op],
+        (instance, now): (usize, u64),
+        is_contended: &mut dyn FnMut() -> bool,
+    ) -> (Vec<OpResult>, Vec<Committed>) {
+        let (mut results, mut commits) = (Vec::new(), Vec::new());
+        let mut rest = ops.iter();
+        for op in &mut rest {
+            let contended = is_contended();
+            let result = self.execute_one(account, session, op, (instance, now), contended, &mut commits);
+            let ends = result.fault.as_ref().is_some_and(|fault| fault.kind.is_retryable());
+            results.push(result);
+            if ends {
+                break;
+            }
+        }
+        let known = |op: &Op| self.db.operations.results.get(&(account, op.id.clone())).cloned();
+        results.extend(rest.filter_map(known));
+        (results, commits)
+    }
+
+    fn execute_one(
+        &mut self,
+        account: usize,
+        session: &str,
+        op: &Op,
+        (instance, now): (usize, u64),
+        contended: bool,
+        commits: &mut Vec<Committed>,
+    ) -> OpResult {
+        let not_executed = |code: Code| failed(op, Fault::new(code, "the model"));
+        let known = self.db.operations.results.get(&(account, op.id.clone())).cloned();
+        let of = self.db.operations.sessions.entry(session.to_owned()).or_default();
+        if let Some(known) = known {
+            if op.seq == of.last + 1 {
+                self.keep(session, op, None);
+            }
+            return known;
+        }
+        if op.seq <= of.last {
+            return match of.ids.get(&op.seq) {
+                Some(id) if *id != op.id => not_executed(Code::SessionReused),
+                _ => not_executed(Code::Forgotten),
+            };
+        }
+        if op.seq > of.last + 1 {
+            return not_executed(Code::OrderGap);
+        }
+        if contended {
+            return not_executed(Code::Contention);
+        }
+        let is_ok = |id: &String| {
+            let result = self.db.operations.results.get(&(account, id.clone()));
+            result.is_some_and(|result| result.ok.is_some())
+        };
+        if op.after.as_ref().is_some_and(|id| !is_ok(id)) {
+            return not_executed(Code::OrderHeld);
+        }
+        let v = self.stamp(instance, now);
+        let mut draft = Draft { db: &self.db, account, states: BTreeMap::new(), value: None };
+        let result = match draft.run(&op.name, &op.args) {
+            Err(fault) if fault.kind.is_retryable() => return failed(op, fault),
+            Err(fault) => failed(op, fault),
+            Ok(()) => {
+                let (states, value) = (draft.states, draft.value);
+                let writes: Vec<Write> = states
+                    .into_iter()
+                    .map(|(key, state)| match state {
+                        Some(data) => {
+                            let max_life = self.db.docs.get(&key).and_then(|stored| stored.max_life);
+                            Write::Put { key, data, max_life }
+                        }
+                        None => Write::Delete(key),
+                    })
+                    .collect();
+                let committed = self.db.write(v, &writes);
+                let ok = OpOk { v: committed.v, value };
+                commits.push(committed);
+                self.db.operations.executed.push((account, op.id.clone()));
+                OpResult { id: op.id.clone(), ok: Some(ok), fault: None }
+            }
+        };
+        self.keep(session, op, Some((account, result.clone())));
+        result
+    }
+
+    fn keep(&mut self, session: &str, op: &Op, result: Option<(usize, OpResult)>) {
+        let of = self.db.operations.sessions.get_mut(session).expect("a session");
+        of.last = op.seq;
+        of.ids.insert(op.seq, op.id.clone());
+        if let Some((account, result)) = result {
+            self.db.operations.results.insert((account, op.id.clone()), result);
+        }
+    }
+
+    /// The last operation of a session.
+    pub fn seq(&self, session: &str) -> u64 {
+        self.db.operations.sessions.get(session).map_or(0, |session| session.last)
+    }
+}
+
+fn failed(op: &Op, fault: Fault) -> OpResult {
+    OpResult { id: op.id.clone(), ok: None, fault: Some(fault) }
+}
+
+fn text<'a>(args: &'a Value, name: &str) -> &'a str {
+    args.as_map().and_then(|map| map.get(name)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The document that arguments name by its key.
+pub fn key_of(args: &Value) -> Key {
+    let class = name(text(args, "class"));
+    let parts: Vec<&str> = match args.as_map().expect("arguments").get("key") {
+        Some(key) => key.as_array().expect("a key").iter().map(|part| part.as_str().expect("text")).collect(),
+        None => {
+            let data = args.as_map().expect("arguments")["data"].as_map().expect("data");
+            let schema = schema();
+            let class = schema.class(class.as_str()).expect("a class");
+            return (class.name().clone(), class.columns(data).expect("a key").pk);
+        }
+    };
+    (class, Pk::from_key(&parts).expect("a key"))
+}
+
+/// What an operation makes of a document, as far as this schema's operations go; `Err` where it cannot.
+pub fn outcome(op: &str, args: &Value, before: Option<Map>) -> Result<Option<Map>, Code> {
+    let map = args.as_map().expect("arguments");
+    match op {
+        "doc.put" => Ok(Some(map["data"].as_map().expect("data").clone())),
+        "doc.delete" => before.ok_or(Code::NotFound).map(|_| None),
+        "doc.patch" => {
+            let mut state = before.ok_or(Code::NotFound)?;
+            for name in map.get("unset").and_then(Value::as_array).into_iter().flatten() {
+                state.remove(name.as_str().expect("a name"));
+            }
+            state.extend(map["set"].as_map().expect("set").clone());
+            Ok(Some(state))
+        }
+        "add" | "blind" => {
+            let mut state = before.ok_or(Code::NotFound)?;
+            let property = text(args, "property").to_owned();
+            let now = state.get(&property).and_then(Value::as_f64).unwrap_or(0.0) as i64;
+            state.insert(property, Value::from(now + map["by"].as_f64().expect("a number") as i64));
+            Ok(Some(state))
+        }
+        _ => Err(Code::UnknownOperation),
+    }
+}
+
+impl Draft<'_> {
+    fn run(&mut self, op: &str, args: &Value) -> Result<(), Fault> {
+        if op == "batch" {
+            for op in args.as_map().expect("arguments")["ops"].as_array().expect("operations") {
+                let map = op.as_map().expect("an operation");
+                self.run(map["name"].as_str().expect("a name"), &map["args"])?;
+            }
+            return Ok(());
+        }
+        let key = key_of(args);
+        self.expect(&key, args.as_map().and_then(|map| map.get("ifVersion")))?;
+        let before = match self.states.get(&key) {
+            Some(state) => state.clone(),
+            None => self.db.docs.get(&key).filter(|stored| !stored.deleted).map(|stored| stored.data.clone()),
+        };
+        let after = outcome(op, args, before).map_err(|code| Fault::new(code, "the model"))?;
+        if after.as_ref().is_some_and(|state| state.contains_key("poison")) {
+            return Err(Fault::new(Code::NotUnique, "poisoned"));
+        }
+        if op == "add" {
+            self.value = after.as_ref().and_then(|state| state.get(text(args, "property")).cloned());
+        }
+        self.states.insert(key, after);
+        Ok(())
+    }
+
+    fn expect(&self, key: &Key, expected: Option<&Value>) -> Result<(), Fault> {
+        let stored = self.db.docs.get(key);
+        let current: Version = stored.map_or(0, |stored| stored.v);
+        let is_gone = stored.is_none_or(|stored| stored.deleted);
+        let wanted = match expected {
+            None => return Ok(()),
+            Some(Value::Map(map)) => {
+                let id = map["op"].as_str().expect("an id").to_owned();
+                let result = self.db.operations.results.get(&(self.account, id));
+                match result.and_then(|result| result.ok.as_ref()) {
+                    Some(ok) => ok.v,
+                    None => return Err(Fault::new(Code::OrderHeld, "the model")),
+                }
+            }
+            Some(v) => v.as_u64().expect("a version"),
+        };
+        if wanted == current || (wanted == 0 && is_gone) {
+            return Ok(());
+        }
+        let data = stored.filter(|_| !is_gone).map(|stored| Data::from_map(&stored.data).expect("data"));
+        let (pk, deleted) = (key.1.clone(), is_gone);
+        let mut fault = Fault::new(Code::VersionConflict, "the model");
+        fault.doc = Some(Row { pk, v: current, deleted, max_life: None, data });
+        Err(fault)
+    }
+}

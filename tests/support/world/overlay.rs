@@ -1,0 +1,293 @@
+//! What the application sees: at every moment the base with the pending operations that it does not contain, in order;
+//! and, at the end, nothing that was saved lost or done twice (R10 to R12).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::codec::Data;
+use escale::journal::PendingOp;
+use escale::model::{Def, DefKind, Value};
+use escale::session::Content;
+use escale::sync::Machine;
+
+use super::World;
+use super::writes::{End, collect_keys};
+use crate::support::schema::{Key, Map, schema};
+use crate::support::server::outcome;
+
+impl World {
+    /// After every event.
+    pub(super) fn check_overlay(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let Some(machine) = &client.machine else { return };
+        client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
+        let Some(machine) = &self.clients[number].machine else { return };
+        if self.was_restored && machine.memory().epoch().0 != Some(&self.server.db.epoch) {
+            return; // It shows what the server had executed; nothing has told it yet that this is undone (R8).
+        }
+        let ops = machine.operations();
+        let mut keys = BTreeSet::new();
+        for (op, _) in &ops {
+            collect_keys(&op.state.name, &op.state.args, &mut keys);
+        }
+        for key in &keys {
+            self.check_key(number, machine, &ops, key);
+        }
+        if self.watches_flicker {
+            self.check_counters(number);
+        }
+    }
+
+    /// The version at which the server executed an operation, in this life of its database.
+    fn executed(&self, number: usize, id: &str) -> Option<u64> {
+        let result = self.server.db.operations.results.get(&(number, id.to_owned()))?;
+        result.ok.as_ref().map(|ok| ok.v)
+    }
+
+    fn check_key(&self, number: usize, machine: &Machine, ops: &[(&PendingOp, bool)], key: &Key) {
+        let memory = machine.memory();
+        let (epoch, era) = memory.epoch();
+        let doc_key = memory.doc_key(&key.0, &key.1).expect("a class");
+        let document = memory.document(&doc_key);
+        let on_it: Vec<&PendingOp> =
+            ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key)).collect();
+        // What the server has executed in this life of it, and the machine may have seen.
+        let executed: BTreeMap<&str, u64> = on_it
+            .iter()
+            .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id)?)))
+            .collect();
+        // Executed, and held again: the device forgot that the refused one before it was discarded or amended.
+        let is_forgotten =
+            |(op, held): &(&PendingOp, bool)| *held && executed.contains_key(op.state.id.as_str());
+        if ops.iter().any(is_forgotten) {
+            return;
+        }
+        let (mut state, base_v): (Option<Map>, u64) = match document {
+            None if executed.is_empty() => (None, 0),
+            None => return,
+            Some(document) => {
+                if epoch != Some(&self.server.db.epoch) || document.at.era != era || document.defs.is_empty()
+                {
+                    return;
+                }
+                if matches!(document.content, Content::AtRest) && self.clients[number].reading > 0 {
+                    return;
+                }
+                if matches!(document.content, Content::Lost) || document.max_life.is_some() {
+                    return;
+                }
+                let written = self.server.db.history.iter().rev();
+                let entry = written.into_iter().find(|entry| entry.key == *key && entry.v == document.at.v);
+                let Some(entry) = entry else { panic!("a base that nobody wrote") };
+                (Some(entry.data.clone()), document.at.v)
+            }
+        };
+        let base = state.clone();
+        for op in on_it.iter().filter(|op| op.state.refused.is_none()) {
+            if executed.get(op.state.id.as_str()).is_some_and(|v| base_v >= *v) {
+                continue;
+            }
+            // Refused by the server, and the machine may have heard how far it has come: it stands for nothing.
+            let results = &self.server.db.operations.results;
+            let is_refused =
+                results.get(&(number, op.state.id.clone())).is_some_and(|result| result.fault.is_some());
+            if is_refused && (op.state.seen.is_some() || op.seen_on.contains_key(&doc_key)) {
+                continue;
+            }
+            if op.changes.is_none() {
+                return; // Not run yet: its documents are being read.
+            }
+            state = apply(&op.state.name, &op.state.args, key, state);
+        }
+        let id = machine.find(&key.0, &key.1);
+        let seen = match (id, id.and_then(|id| memory.shown_by_id(id))) {
+            (None, _) => None,
+            (Some(_), Some((_, shown))) => shown.data.clone().map(|data| data.to_map().expect("a map")),
+            (Some(_), None) => base.clone(),
+        };
+        let place = || {
+            format!(
+                "client {number}, {key:?}, content {:?} era {:?} {era}, base at {base_v}, executed {executed:?}, operations {on_it:#?}",
+                document.map(|d| &d.content),
+                document.map(|d| d.at)
+            )
+        };
+        assert_eq!(seen, state, "overlay: {}", place());
+        self.check_membership(machine, key, (base.as_ref(), state.as_ref()), id, &place);
+    }
+
+    /// Membership follows the overlay: by the data where it differs from the base's, by the server's word elsewhere.
+    fn check_membership(
+        &self,
+        machine: &Machine,
+        key: &Key,
+        (base, state): (Option<&Map>, Option<&Map>),
+        id: Option<u32>,
+        place: &dyn Fn() -> String,
+    ) {
+        let memory = machine.memory();
+        let schema = schema();
+        let class = schema.class(key.0.as_str()).expect("a class");
+        let linked =
+            memory.document(&memory.doc_key(&key.0, &key.1).expect("a class")).map(|d| d.defs.clone());
+        for (def, _) in memory.collections().filter(|(def, _)| *def.class() == key.0) {
+            let (ids, _, _) = machine.list(def).expect("subscribed");
+            let is_in = id.is_some_and(|id| ids.contains(&id));
+            let wanted = match (def.kind(), state) {
+                (_, None) => false,
+                (DefKind::Class, Some(_)) if state != base => true,
+                (DefKind::Document(pk), Some(_)) if state != base => *pk == key.1,
+                (DefKind::Collection(name, _), Some(state)) if Some(state) != base => {
+                    let collection =
+                        class.collections().iter().find(|c| c.name() == name).expect("a collection");
+                    let hashes = |map: &Map| collection.memberships(map).ok().flatten().unwrap_or_default();
+                    let before = base.map(hashes);
+                    let now = hashes(state);
+                    if before.as_ref() == Some(&now) {
+                        continue; // By the server's word, which the other checks are about.
+                    }
+                    now.iter().any(|hash| Def::collection_hashed(class.name(), name, hash) == *def)
+                }
+                _ => linked.as_ref().is_some_and(|defs| defs.contains(def)),
+            };
+            assert_eq!(is_in, wanted, "membership of {def}: {}", place());
+        }
+    }
+
+    /// Only this client writes, and only adds: what it sees never goes back.
+    fn check_counters(&mut self, number: usize) {
+        let now: BTreeMap<Key, i64> = (0..3)
+            .filter_map(|n| {
+                let key = crate::support::schema::key(n);
+                Some((key.clone(), self.counter(number, &key)?))
+            })
+            .collect();
+        for (key, before) in &self.clients[number].ledger.counters {
+            if let Some(after) = now.get(key) {
+                assert!(after >= before, "flicker: {key:?} went from {before} back to {after}");
+            } else {
+                panic!("flicker: {key:?} is gone");
+            }
+        }
+        self.clients[number].ledger.counters = now;
+    }
+
+    fn counter(&self, number: usize, key: &Key) -> Option<i64> {
+        let machine = self.clients[number].machine.as_ref()?;
+        let id = machine.find(&key.0, &key.1)?;
+        let data: Data = match machine.memory().shown_by_id(id) {
+            Some((_, shown)) => shown.data.clone()?,
+            None => {
+                let v = machine.memory().by_id(id)?.1.at.v;
+                let entry = self.server.db.history.iter().find(|entry| entry.key == *key && entry.v == v)?;
+                Data::from_map(&entry.data).expect("data")
+            }
+        };
+        Some(data.to_map().expect("a map").get("n").and_then(Value::as_f64).unwrap_or(0.0) as i64)
+    }
+
+    /// Everything is over: refused operations are settled by the application, until nothing is left.
+    pub fn drain(&mut self) {
+        for round in 0..400 {
+            let mut is_over = true;
+            for number in 0..self.clients.len() {
+                let machine = self.clients[number].machine.as_ref().expect("an open client");
+                let operations = machine.operations();
+                is_over &= operations.is_empty();
+                if operations.iter().any(|(op, _)| op.state.refused.is_some()) {
+                    self.resolve(number, round % 3 == 0);
+                }
+            }
+            if is_over {
+                return;
+            }
+            self.run_for(500);
+        }
+        let machines = self.clients.iter().filter_map(|client| client.machine.as_ref());
+        let left: Vec<_> = machines.flat_map(|machine| machine.operations()).collect();
+        panic!("operations are never over: {left:#?}");
+    }
+
+    /// Every operation that was saved has come to the end that it was told, and none was executed twice (R10, R11).
+    pub fn compare_operations(&self) {
+        let operations = &self.server.db.operations;
+        let mut seen = BTreeSet::new();
+        for executed in &operations.executed {
+            assert!(seen.insert(executed), "R11: executed twice: {executed:?}");
+        }
+        if !self.was_restored {
+            // What was lost may have come back by a request that was late.
+            self.compare_order();
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            for (id, issued) in client.ledger.ops.iter().filter(|(_, issued)| issued.saved) {
+                if client.ledger.lost_by_server.contains(id) {
+                    continue;
+                }
+                let result = operations.results.get(&(number, id.clone()));
+                let is_ok = result.is_some_and(|result| result.ok.is_some());
+                match &issued.end {
+                    Some(End::Accepted(v)) => {
+                        // Both sides deleted it: accepted without a transaction of its own.
+                        let both = result.is_some_and(|result| result.fault.is_some())
+                            || (self.was_restored && *v == 0);
+                        // Without a subscription nothing has told this client that the server was restored (R8).
+                        let machine = client.machine.as_ref().expect("an open client");
+                        let is_told = machine.memory().epoch().0 == Some(&self.server.db.epoch);
+                        assert!(
+                            is_ok || both || !is_told,
+                            "R11: client {number}, {id} was accepted, and is not there"
+                        );
+                    }
+                    Some(_) => {
+                        assert!(!is_ok, "R11: client {number}, {id} {:?}, and was executed", issued.end)
+                    }
+                    // Told by a life that ended, or in a life that nobody listened to.
+                    None => assert!(
+                        result.is_some() || self.was_restored,
+                        "R10: client {number}, {id} was saved, and never sent"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl World {
+    /// R12: the operations on one document were executed in the order issued, amended ones in the place of the refused.
+    fn compare_order(&self) {
+        for (number, client) in self.clients.iter().enumerate() {
+            let mut last: BTreeMap<&Key, usize> = BTreeMap::new();
+            let executed =
+                self.server.db.operations.executed.iter().filter(|(account, _)| *account == number);
+            for issued in
+                executed.filter_map(|(_, id)| client.ledger.ops.get(id)).filter(|issued| issued.place > 0)
+            {
+                for key in &issued.keys {
+                    let before = last.insert(key, issued.place).unwrap_or(0);
+                    assert!(
+                        before < issued.place,
+                        "R12: client {number}, {key:?}: {} after {before}",
+                        issued.place
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What an operation makes of one document.
+fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map> {
+    if name == "blind" {
+        return state;
+    }
+    if name != "batch" {
+        let is_it = crate::support::server::key_of(args) == *key;
+        // What cannot be is as nothing for the overlay: the server will refuse it.
+        return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
+    }
+    let ops = args.as_map().expect("arguments")["ops"].as_array().expect("operations");
+    ops.iter().fold(state, |state, op| {
+        let map = op.as_map().expect("an operation");
+        apply(map["name"].as_str().expect("a name"), &map["args"], key, state)
+    })
+}

@@ -1,0 +1,361 @@
+//! The application's writes: issuing them, answering refusals, sweeping, and what is remembered of each (R10 to R12).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::codec::{OpResult, SyncRequest};
+use escale::journal::{Change, ChangeKind, Policy, Retention, Settlement, State, make_id};
+use escale::model::{Name, Value};
+use escale::session::DocKey;
+use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
+use escale::{Code, Error, Result};
+
+use super::World;
+use crate::support::schema::{IDS, Key, PAGES, data, key};
+use crate::support::server::{key_of, outcome};
+
+/// How an operation ended, for the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Accepted(u64),
+    /// The server's document stayed, by the class's policy.
+    GivenUp,
+    Refused,
+    AmendedBy(String),
+    Discarded,
+}
+
+/// What the application remembers of an operation.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// Its place among the application's operations; an amended one takes that of the refused one.
+    pub place: usize,
+    /// The documents that it is about.
+    pub keys: BTreeSet<Key>,
+    pub saved: bool,
+    pub end: Option<End>,
+}
+
+/// What a client's applications remember, whatever crashed.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    places: usize,
+    pub ops: BTreeMap<String, Issued>,
+    /// Documents that operations were issued on.
+    pub written: BTreeSet<Key>,
+    pub lost_by_server: BTreeSet<String>,
+    /// The counters last seen, for flicker.
+    pub counters: BTreeMap<Key, i64>,
+}
+
+impl Ledger {
+    fn issue(&mut self, id: String, keys: BTreeSet<Key>) {
+        self.places += 1;
+        self.written.extend(keys.clone());
+        self.ops.insert(id, Issued { place: self.places, keys, saved: false, end: None });
+    }
+
+    /// Another operation takes the place of one.
+    fn replace(&mut self, id: &str, by: String) {
+        let (place, keys) =
+            self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
+        self.ops.insert(by, Issued { place, keys, saved: false, end: None });
+    }
+
+    /// The application ends: what it was not told is saved may be lost; in incognito all of it.
+    pub fn crash(&mut self, incognito: bool) {
+        self.counters.clear();
+        self.ops.retain(|_, issued| issued.saved && !(incognito && issued.end.is_none()));
+    }
+}
+
+/// The application's own operations: `add` with an optimistic part, `blind` without.
+pub struct Counters {
+    pub policy: Policy,
+}
+
+fn doc_key(key: &Key) -> DocKey {
+    let place = crate::support::schema::with(|schema| {
+        schema.classes().iter().position(|class| *class.name() == key.0)
+    });
+    (place.expect("a class") as u16, key.1.clone())
+}
+
+impl Application for Counters {
+    fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        if name != "add" {
+            return None;
+        }
+        let key = doc_key(&key_of(args));
+        let property = args.as_map()?.get("property")?.as_str()?;
+        let Some(after) = outcome(name, args, read(&key)).ok().flatten() else { return Some(Ok(Vec::new())) };
+        let set = BTreeMap::from([(property.to_owned(), after[property].clone())]);
+        let kind = ChangeKind::Patch { set, unset: Vec::new() };
+        Some(Ok(vec![Change { key, kind, if_version: None }]))
+    }
+
+    fn policy(&self, _: &Name) -> Policy {
+        self.policy
+    }
+
+    fn settle(
+        &self,
+        _: &Name,
+        base: Option<&State>,
+        mine: Option<&State>,
+        theirs: Option<&State>,
+    ) -> Result<Settlement> {
+        match (base, mine, theirs) {
+            (None, None, _) => Err(Error::new(Code::Internal, "the application throws")),
+            (_, Some(mine), Some(theirs)) => {
+                let mut both = theirs.clone();
+                both.extend(mine.clone());
+                Ok(Settlement::Put(both))
+            }
+            (_, Some(mine), None) => Ok(Settlement::Put(mine.clone())),
+            (_, None, _) => Ok(Settlement::Theirs),
+        }
+    }
+}
+
+/// The key properties of a document of the tests.
+fn parts(number: usize) -> Value {
+    let number = number % (IDS + PAGES);
+    Value::Array(match number {
+        n if n < IDS => vec![Value::String(format!("id{n}"))],
+        n => vec!["book".into(), Value::String(format!("page/{n}"))],
+    })
+}
+
+impl World {
+    /// The operation of those numbers: its name and arguments.
+    pub(super) fn operation(&mut self, what: u8, doc: u8, arg: u8) -> (&'static str, Value) {
+        self.editions += 1;
+        let number = usize::from(doc) % (IDS + PAGES);
+        let class = Value::from(key(number).0.as_str());
+        let edition = Value::from(self.editions as i64);
+        match what % 16 {
+            0..=4 => ("add", counter(class, parts(number), i64::from(arg % 5) + 1)),
+            5 => ("blind", counter(class, parts(number), 1)),
+            6..=9 => {
+                let mut set =
+                    BTreeMap::from([(["text", "size", "color"][usize::from(arg % 3)].to_owned(), edition)]);
+                if number < IDS && arg & 8 != 0 {
+                    set.insert(
+                        "section".into(),
+                        crate::support::schema::SECTIONS[usize::from(arg) % 3].into(),
+                    );
+                }
+                if arg > 235 {
+                    set.insert("poison".into(), true.into());
+                }
+                let mut args = vec![("class", class), ("key", parts(number)), ("set", Value::Map(set))];
+                if arg & 48 == 48 {
+                    args.push(("unset", Value::Array(vec!["color".into()])));
+                }
+                let args = args.into_iter().map(|(name, value)| (name.to_owned(), value));
+                ("doc.patch", Value::Map(args.collect()))
+            }
+            10..=12 => {
+                let mut data =
+                    data(number, Some(usize::from(arg % 4)).filter(|s| *s < 3), arg % 8, self.editions);
+                if arg > 240 {
+                    data.insert("poison".into(), true.into());
+                }
+                ("doc.put", Value::from([("class", class), ("data", Value::Map(data))]))
+            }
+            13 => ("doc.delete", Value::from([("class", class), ("key", parts(number))])),
+            _ => {
+                let ops: Vec<Value> = [(what / 16, doc), (what / 8, doc.wrapping_add(1))]
+                    .into_iter()
+                    .map(|(what, doc)| self.operation(what % 14, doc, arg & 127))
+                    .filter(|(name, _)| name.starts_with("doc."))
+                    .map(|(name, args)| Value::from([("name", name.into()), ("args", args)]))
+                    .collect();
+                ("batch", Value::from([("ops", Value::Array(ops))]))
+            }
+        }
+    }
+
+    /// The application issues an operation. Gives its id, where nothing spoke against it.
+    pub fn issue(&mut self, client: usize, name: &str, args: Value) -> Option<String> {
+        self.who = client + 1;
+        let at = self.clients[client].clock(self.now).wall_ms;
+        let id = make_id(at, &mut self.sources[client + 1]).expect("an id");
+        let machine = self.clients[client].machine.as_ref()?;
+        if let Err(error) = machine.check_write(name, &args) {
+            assert_eq!(error.code(), Code::NotFound, "{name} {args:?}: {error}");
+            return None;
+        }
+        let mut touched = BTreeSet::new();
+        collect_keys(name, &args, &mut touched);
+        let touches = if name == "blind" { touched.iter().map(doc_key).collect() } else { Vec::new() };
+        self.clients[client].ledger.issue(id.clone(), touched);
+        let write = Write { id: id.clone(), name: name.to_owned(), args, touches, after: Vec::new() };
+        self.feed(client, Event::Write(write));
+        Some(id)
+    }
+
+    /// The application amends or discards the first refused operation.
+    pub fn resolve(&mut self, client: usize, amends: bool) {
+        self.who = client + 1;
+        let Some(machine) = &self.clients[client].machine else { return };
+        let refused =
+            machine.operations().into_iter().map(|(op, _)| &op.state).find(|op| op.refused.is_some());
+        let Some((id, name, mut args)) = refused.map(|op| (op.id.clone(), op.name.clone(), op.args.clone()))
+        else {
+            return;
+        };
+        if !amends || !matches!(name.as_str(), "doc.patch" | "doc.put") {
+            if let Some(issued) = self.clients[client].ledger.ops.get_mut(&id) {
+                issued.end = Some(End::Discarded);
+            }
+            return self.feed(client, Event::Discard(id));
+        }
+        let map = args.as_map_mut().expect("arguments");
+        for inner in ["set", "data"] {
+            map.get_mut(inner).and_then(Value::as_map_mut).map(|inner| inner.remove("poison"));
+        }
+        map.remove("ifVersion");
+        let at = self.clients[client].clock(self.now).wall_ms;
+        let new = make_id(at, &mut self.sources[client + 1]).expect("an id");
+        let ledger = &mut self.clients[client].ledger;
+        ledger.replace(&id, new.clone());
+        if let Some(issued) = ledger.ops.get_mut(&id) {
+            issued.end = Some(End::AmendedBy(new.clone()));
+        }
+        self.feed(client, Event::Amend { id, new, args: Some(args) });
+    }
+
+    pub fn sweep(&mut self, client: usize, how: u8, apply: bool) {
+        let before =
+            || escale::journal::iso8601(self.clients[client].clock(self.now).wall_ms - u64::from(how) * 500);
+        let retention = match how % 3 {
+            0 => Retention::Count(u32::from(how) / 3 % 4 + 1),
+            1 => Retention::Before(before()),
+            _ => Retention::Days { max: u32::from(how) / 3 % 4 + 1, before: before() },
+        };
+        let ticket = self.ticket(client);
+        self.feed(client, Event::Sweep { ticket, retention, apply });
+    }
+
+    pub fn history_of(&mut self, client: usize, doc: u8) {
+        let ticket = self.ticket(client);
+        self.feed(client, Event::History { ticket, key: doc_key(&key(usize::from(doc))) });
+    }
+
+    fn ticket(&mut self, client: usize) -> u64 {
+        let state = &mut self.clients[client];
+        state.last_ticket += 2;
+        if state.machine.is_some() {
+            state.awaited.insert(state.last_ticket);
+        }
+        state.last_ticket
+    }
+
+    /// The server executes a request's operations, and tells whom they concern.
+    pub(super) fn execute(&mut self, client: usize, request: &SyncRequest, instance: usize) -> Vec<OpResult> {
+        if request.ops.is_empty() {
+            return Vec::new();
+        }
+        let source = &mut self.sources[0];
+        let contention = self.contention;
+        let mut is_contended = || contention > 0 && source.next_u64() % 255 < u64::from(contention);
+        let (results, commits) = self.server.execute(
+            client,
+            &request.session,
+            &request.ops,
+            (instance, self.now),
+            &mut is_contended,
+        );
+        self.note(format!("server executes for client {client}: {results:?}"));
+        for committed in &commits {
+            self.tell(committed);
+        }
+        self.who = client + 1;
+        results
+    }
+
+    /// What the machine tells of operations.
+    pub(super) fn told_of_op(&mut self, client: usize, effect: Effect) {
+        self.note(format!("client {client} > {effect:?}"));
+        let server = &self.server;
+        let ledger = &mut self.clients[client].ledger;
+        let mut ended = |id: &String, end: End| {
+            let unknown = Issued { place: 0, keys: BTreeSet::new(), saved: true, end: None };
+            let issued = ledger.ops.entry(id.clone()).or_insert(unknown);
+            issued.saved = true;
+            issued.end = Some(end);
+        };
+        match effect {
+            Effect::Saved { id } => {
+                let unknown = Issued { place: 0, keys: BTreeSet::new(), saved: false, end: None };
+                let issued = ledger.ops.entry(id).or_insert(unknown);
+                assert!(!std::mem::replace(&mut issued.saved, true), "saved twice");
+            }
+            Effect::Accepted { id, result: Ok((v, _)) } => {
+                let found =
+                    server.results(client, &id).any(|result| result.ok.as_ref().is_some_and(|ok| ok.v == v));
+                assert!(
+                    found || v == 0 || server.results(client, &id).all(|r| r.ok.is_none()),
+                    "R11: {id} at {v}, of no server"
+                );
+                ended(&id, End::Accepted(v));
+            }
+            Effect::Accepted { id, result: Err(error) } => {
+                assert_eq!(error.code(), Code::VersionConflict);
+                ended(&id, End::GivenUp);
+            }
+            Effect::Refused { id, .. } => ended(&id, End::Refused),
+            Effect::Amended { id, by } => {
+                ended(&id, End::AmendedBy(by.clone()));
+                ledger.replace(&id, by);
+            }
+            Effect::Past { ticket, actions } => {
+                assert!(self.clients[client].awaited.remove(&ticket), "a history that nobody awaits");
+                let rowids: Vec<i64> =
+                    actions.expect("a device that reads").iter().map(|(_, a)| a.rowid).collect();
+                assert!(rowids.is_sorted(), "the oldest first: {rowids:?}");
+            }
+            Effect::Swept { ticket, swept } => {
+                assert!(self.clients[client].awaited.remove(&ticket), "a sweep that nobody awaits");
+                swept.expect("a device that reads");
+            }
+            _ => unreachable!(),
+        }
+    }
+
+    /// R10: nothing of an operation reaches the wire before the batch that holds it was written.
+    pub(super) fn check_sent(&self, client: usize, request: &SyncRequest) {
+        let client = &self.clients[client];
+        if client.mode == Mode::Incognito || request.ops.is_empty() {
+            return;
+        }
+        let opened = client.open_device(&client.device.snapshot(), 7).expect("a device that opens");
+        let at_rest: BTreeSet<&str> = opened
+            .journal
+            .records
+            .iter()
+            .filter_map(|record| record.op.as_ref())
+            .map(|op| op.id.as_str())
+            .collect();
+        for op in &request.ops {
+            assert!(at_rest.contains(op.id.as_str()), "R10: {} {} is sent, and not at rest", op.name, op.id);
+        }
+    }
+}
+
+fn counter(class: Value, key: Value, by: i64) -> Value {
+    Value::from([("class", class), ("key", key), ("property", "n".into()), ("by", Value::from(by))])
+}
+
+/// The documents that an operation is about.
+pub fn collect_keys(name: &str, args: &Value, keys: &mut BTreeSet<Key>) {
+    if name != "batch" {
+        keys.insert(key_of(args));
+        return;
+    }
+    for op in args.as_map().expect("arguments")["ops"].as_array().expect("operations") {
+        let map = op.as_map().expect("an operation");
+        collect_keys(map["name"].as_str().expect("a name"), &map["args"], keys);
+    }
+}
