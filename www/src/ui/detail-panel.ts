@@ -1,12 +1,16 @@
-/** One package, whole: what it is, where it comes from, and which version of the document this is. */
+/** One package, whole: what it is, where it comes from, what was written to it, and which version this is. */
 
 import { fill, h } from "../dom";
 import { bytes, count, date } from "../format";
-import { icon } from "../icons";
+import { icon, type IconName } from "../icons";
 import type { Library } from "../library";
 import type { Package } from "../schema";
 import type { Session } from "../session";
 import type { Topic } from "../topics";
+import { describe, type Writes } from "../writes";
+import { editForm } from "./edit-form";
+import { HistoryList } from "./history-list";
+import { toast } from "./toast";
 
 /** The panel. */
 export class DetailPanel {
@@ -19,10 +23,14 @@ export class DetailPanel {
     testid: "detail",
   });
   private shown: Package | undefined;
+  /** Whether the form is open: what arrives meanwhile does not draw it away. */
+  private editing = false;
+  private history: HistoryList | undefined;
 
   constructor(
     private readonly session: Session,
     private readonly library: Library,
+    private readonly writes: Writes,
     private readonly options: { close: () => void; show: (name: string) => void },
   ) {}
 
@@ -37,11 +45,20 @@ export class DetailPanel {
     const changed = doc !== undefined && this.shown?.name === doc.name;
     this.shown = doc;
     this.element.hidden = doc === undefined;
+    if (changed && this.editing) return;
+    this.editing = false;
     if (!doc) return fill(this.element);
-    const scroll = this.element.scrollTop;
-    fill(this.element, this.head(doc), this.body(doc));
-    this.element.scrollTop = changed ? scroll : 0;
-    this.element.classList.toggle("changed", changed);
+    if (!changed) this.history = new HistoryList(this.session, doc.name, (past) => this.restore(past));
+    this.draw(doc, this.body(doc), changed);
+  }
+
+  /** Something was written, or answered. */
+  written(): void {
+    const { shown } = this;
+    if (!shown || this.editing) return;
+    const now = this.library.find(shown.name);
+    if (now === shown) this.draw(shown, this.body(shown), true, false);
+    else void this.history?.update();
   }
 
   /** Shows the newest version of the same package, or says that it is followed no more. */
@@ -49,7 +66,102 @@ export class DetailPanel {
     if (!this.shown) return;
     const now = this.library.find(this.shown.name);
     if (now) this.show(now);
+    else if (this.writes.takenAway(this.shown.name)) this.showTaken(this.shown);
     else this.options.close();
+  }
+
+  private draw(doc: Package, body: HTMLElement, stays: boolean, flash = stays): void {
+    const scroll = this.element.scrollTop;
+    fill(this.element, this.head(doc), body);
+    this.element.scrollTop = stays ? scroll : 0;
+    this.element.classList.toggle("changed", flash);
+    void this.history?.update();
+  }
+
+  /** A write of this page took the package out of sight: it says so, and offers the way back. */
+  private showTaken(doc: Package): void {
+    const taken = this.writes.takenAway(doc.name);
+    if (!taken) return;
+    this.editing = false;
+    const { section } = taken;
+    const back = h("button", { class: "button primary", type: "button", testid: "restore" }, icon("restore"), section === undefined ? "Restore it" : "Move it back");
+    back.addEventListener("click", () => this.restore(doc));
+    const follow = h("button", { class: "button", type: "button" }, icon("plus"), `Follow ${section ?? ""}`);
+    follow.addEventListener("click", () => this.library.follow({ kind: "section", name: section ?? "" }));
+    const body = h(
+      "div",
+      { class: "detail-body" },
+      h(
+        "div",
+        { class: "taken", testid: "taken" },
+        h("h3", {}, section === undefined ? "You deleted this package" : `You moved this package to ${section}`),
+        h(
+          "p",
+          {},
+          section === undefined
+            ? "It left every list at once, here; the server is told in its turn."
+            : "You do not follow that section, so that the package leaves this device.",
+        ),
+        h("div", { class: "edit-actions" }, back, section === undefined ? null : follow),
+      ),
+      this.historyBlock(),
+    );
+    this.draw(doc, body, true, false);
+  }
+
+  private restore(doc: Package): void {
+    this.attempt(() => this.writes.restore(doc));
+  }
+
+  private edit(doc: Package): void {
+    const basis = this.writes.basis(doc);
+    const form = editForm(this.writes, basis, () => {
+      this.editing = false;
+      const now = this.library.find(doc.name);
+      if (now) this.draw(now, this.body(now), true, false);
+      this.shown = now ?? doc;
+      this.element.focus({ preventScroll: true });
+    });
+    this.editing = true;
+    fill(this.element, this.head(doc), h("div", { class: "detail-body" }, form, this.historyBlock()));
+    this.element.scrollTop = 0;
+    form.querySelector("textarea")?.focus();
+  }
+
+  private remove(doc: Package): void {
+    this.attempt(() => this.writes.remove(doc));
+  }
+
+  private attempt(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      toast(error instanceof Error ? error.message : "It could not be written.", { icon: "alert" });
+    }
+  }
+
+  private actions(doc: Package): HTMLElement {
+    const button = (name: IconName, label: string, testid: string, run: () => void): HTMLElement =>
+      h("button", { class: "button small", type: "button", testid, on: { click: run } }, icon(name), label);
+    return h(
+      "div",
+      { class: "detail-actions" },
+      button("edit", "Edit or move", "edit", () => this.edit(doc)),
+      button("trash", "Delete", "delete", () => this.remove(doc)),
+    );
+  }
+
+  private historyBlock(): HTMLElement | null {
+    return this.history ? block("Written on this device", this.history.element) : null;
+  }
+
+  /** What became of the writes on this package, where they are not over. */
+  private pill(doc: Package): HTMLElement | null {
+    if (this.session.refused.value.some(({ name, args }) => describe(name, args).package === doc.name)) {
+      return h("p", { class: "pill", "data-state": "refused", testid: "detail-pill" }, icon("alert"), "A write was refused");
+    }
+    if (!this.session.meta(doc)?.pending) return null;
+    return h("p", { class: "pill", testid: "detail-pill" }, icon("pending"), "Waiting for the server");
   }
 
   private head(doc: Package): HTMLElement {
@@ -61,6 +173,7 @@ export class DetailPanel {
         { class: "detail-title" },
         h("h2", { testid: "detail-name" }, doc.name),
         h("p", { class: "detail-version" }, doc.version),
+        this.pill(doc),
       ),
       h(
         "button",
@@ -76,6 +189,7 @@ export class DetailPanel {
       "div",
       { class: "detail-body" },
       h("p", { class: "detail-summary", testid: "detail-summary" }, doc.summary),
+      this.actions(doc),
       h(
         "div",
         { class: "figures" },
@@ -101,6 +215,7 @@ export class DetailPanel {
             h("p", { class: "hint" }, "Filled ones are held on this device: choose one to see it."),
           )
         : null,
+      this.historyBlock(),
       block(
         "This document",
         h(

@@ -7,6 +7,7 @@ import type { Library } from "../library";
 import type { Package } from "../schema";
 import type { Session } from "../session";
 import { problemOf } from "../problems";
+import { Writes } from "../writes";
 import { DetailPanel } from "./detail-panel";
 import { confirmDialog, passphraseDialog } from "./dialogs";
 import { FollowPanel } from "./follow-panel";
@@ -15,6 +16,7 @@ import { PackagesPanel } from "./packages-panel";
 import { SessionBar } from "./session-bar";
 import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";
+import { WritesDrawer } from "./writes-drawer";
 
 /** How the session ended. */
 export type Ending = "locked" | "wiped" | "closed";
@@ -44,6 +46,8 @@ export class MainScreen {
   private readonly detail: DetailPanel;
   private readonly status: StatusBar;
   private readonly inspector: Inspector;
+  private readonly writes: Writes;
+  private readonly drawer: WritesDrawer;
   private readonly tabs = new Map<Sheet | "packages", HTMLButtonElement>();
   private first: Package | undefined;
   private open: Sheet | undefined;
@@ -51,7 +55,14 @@ export class MainScreen {
 
   constructor(private readonly options: MainScreenOptions) {
     const { session, library } = options;
+    this.writes = new Writes(session);
+    this.drawer = new WritesDrawer(session, this.writes);
+    const openWrites = (): void => {
+      if (this.open) this.sheet(undefined);
+      this.drawer.open();
+    };
     this.bar = new SessionBar({
+      openWrites,
       setMode: (mode) => this.attempt(() => session.setMode(mode)),
       openInspector: () => {
         this.sheet(undefined);
@@ -63,14 +74,15 @@ export class MainScreen {
     });
     this.follow = new FollowPanel(library, () => this.sheet(undefined));
     this.packages = new PackagesPanel(library, {
+      isPending: (doc) => session.meta(doc)?.pending ?? false,
       chosen: (doc, open) => this.choose(doc, open),
       openFollow: () => this.sheet("follow"),
     });
-    this.detail = new DetailPanel(session, library, {
+    this.detail = new DetailPanel(session, library, this.writes, {
       close: () => this.closeDetail(),
       show: (name) => this.showNamed(name),
     });
-    this.status = new StatusBar(session);
+    this.status = new StatusBar(session, openWrites);
     this.inspector = new Inspector({ session, library, sample: () => this.detail.current ?? this.first });
     this.element = h(
       "div",
@@ -104,6 +116,16 @@ export class MainScreen {
       this.bar.update(status);
       this.packages.setStatus(status);
       this.status.update(status);
+      this.drawer.update();
+    });
+    session.refused.subscribe((refused) => {
+      this.status.updateWrites(session.status.pending, refused.length);
+      this.drawer.update();
+      this.detail.written();
+    });
+    this.writes.onChange(() => {
+      this.drawer.update();
+      this.detail.written();
     });
   }
 
@@ -207,6 +229,7 @@ export class MainScreen {
     this.status.stop();
     await this.attempt(finish);
     this.inspector.remove();
+    this.drawer.remove();
     this.options.ended(how);
   }
 

@@ -36,14 +36,18 @@ export class PackagesPanel {
 
   constructor(
     private readonly library: Library,
-    options: { chosen: (doc: Package, open: boolean) => void; openFollow: () => void },
+    options: {
+      chosen: (doc: Package, open: boolean) => void;
+      openFollow: () => void;
+      isPending: (doc: Package) => boolean;
+    },
   ) {
     this.list = new VirtualList<Package>({
       label: "Packages",
       rowHeight: ROW_HEIGHT,
       id: (doc) => doc.name,
       create: createRow,
-      bind: (row, doc) => bindRow(row, doc, library.filterText),
+      bind: (row, doc) => bindRow(row, doc, library.filterText, options.isPending(doc)),
       chosen: options.chosen,
     });
     this.filter = h("input", {
@@ -280,19 +284,21 @@ function createRow(): HTMLElement {
     "div",
     { class: "row" },
     h("span", { class: "row-name" }),
-    h("span", { class: "row-version" }),
+    h("span", { class: "row-version" }, h("span", { class: "row-pending", title: "Waits for the server", hidden: true }, icon("pending")), h("span")),
     h("span", { class: "row-size" }),
     h("span", { class: "row-summary" }),
     h("span", { class: "row-section" }),
   );
 }
 
-function bindRow(row: HTMLElement, doc: Package, filter: string): void {
+function bindRow(row: HTMLElement, doc: Package, filter: string, pending: boolean): void {
   const [name, version, size, summary, section] = row.children as unknown as HTMLElement[];
   if (!name || !version || !size || !summary || !section) return;
   row.dataset.name = doc.name;
   mark(name, doc.name, filter);
-  setText(version, doc.version);
+  const [waits, text] = version.children as unknown as HTMLElement[];
+  if (waits) show(waits, pending);
+  if (text) setText(text, doc.version);
   setText(size, bytes(doc.installedSize * 1024));
   mark(summary, doc.summary, filter);
   setText(section, doc.section);

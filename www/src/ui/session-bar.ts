@@ -7,6 +7,7 @@ import type { Mode, StatusValue } from "../session";
 /** What the buttons do. */
 export interface SessionActions {
   setMode(mode: Mode): Promise<void>;
+  openWrites(): void;
   openInspector(): void;
   changePassphrase(): void;
   wipe(): void;
@@ -42,6 +43,7 @@ export class SessionBar {
     this.actions = h(
       "div",
       { class: "session-actions", id: "session-actions" },
+      action("outbox", "Writes", "writes", () => on.openWrites()),
       action("inspector", "Inspector", "inspector", () => on.openInspector()),
       this.passphrase,
       this.wipe,

@@ -34,7 +34,7 @@ export class StatusBar {
   private readonly bar = h("div", { class: "bar-fill" });
   private readonly progressText = h("span", { class: "progress-text" });
   private readonly progress: HTMLElement;
-  private readonly pending = h("span", { class: "status-item", testid: "pending" });
+  private readonly pending = h("button", { class: "status-writes", type: "button", testid: "pending", hidden: true });
   private readonly storage = h("span", { class: "status-item", testid: "storage" });
   private readonly synced = h("span", { class: "status-item status-synced", testid: "last-sync" });
   private readonly faults = h("button", { class: "status-faults", type: "button", testid: "faults", hidden: true });
@@ -43,7 +43,11 @@ export class StatusBar {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly every = setInterval(() => void this.updateSynced(), REFRESH_MS);
 
-  constructor(private readonly session: Session) {
+  constructor(
+    private readonly session: Session,
+    openWrites: () => void,
+  ) {
+    this.pending.addEventListener("click", openWrites);
     this.progress = h(
       "div",
       { class: "progress", role: "progressbar", "aria-label": "Loading", testid: "progress", hidden: true },
@@ -65,13 +69,22 @@ export class StatusBar {
     this.status = status;
     this.updatePhase(status.phase);
     this.updateProgress(status.progress);
-    setText(this.pending, status.pending > 0 ? `${plural(status.pending, "write")} waiting` : "");
+    this.updateWrites(status.pending, this.session.refused.value.length);
     fill(this.storage, icon(status.mode === "incognito" ? "incognito" : "device"), STORAGE[status.storage] ?? status.storage);
     this.storage.dataset.storage = status.storage;
     const problems = this.problems();
     show(this.faults, problems.length > 0);
     if (problems.length > 0) fill(this.faults, icon("alert"), plural(problems.length, "problem"));
     if (status.phase !== "loading") this.scheduleSynced();
+  }
+
+  /** Shows how many writes wait for the server, and how many it refused. */
+  updateWrites(waiting: number, refused: number): void {
+    show(this.pending, waiting + refused > 0);
+    this.pending.toggleAttribute("data-refused", refused > 0);
+    const parts = [refused > 0 ? `${count(refused)} refused` : "", waiting > 0 ? `${plural(waiting, "write")} waiting` : ""];
+    const text = parts.filter((part) => part !== "").join(", ");
+    if (this.pending.textContent !== text) fill(this.pending, icon(refused > 0 ? "alert" : "pending"), text);
   }
 
   /** Whether anything is followed: what being in step means depends on it. */

@@ -1,0 +1,58 @@
+/** The history of a package on this device: the states that were written here, the newest first. */
+
+import type { PastState } from "escale";
+import { fill, h } from "../dom";
+import { moment } from "../format";
+import { icon } from "../icons";
+import type { Package } from "../schema";
+import type { Session } from "../session";
+
+/** A list that reads itself again when it is told to. */
+export class HistoryList {
+  readonly element = h("ol", { class: "history", testid: "history" });
+  private reading = 0;
+
+  constructor(
+    private readonly session: Session,
+    private readonly name: string,
+    private readonly restore: (doc: Package) => void,
+  ) {}
+
+  /** Reads the journal. */
+  async update(): Promise<void> {
+    const reading = (this.reading += 1);
+    const past = await this.session.history("Package", [this.name]).catch(() => []);
+    // A later reading is under way, and knows more.
+    if (reading !== this.reading) return;
+    const states = past.filter(({ type }) => type === "persist");
+    if (states.length === 0) fill(this.element, h("li", { class: "hint" }, "Nothing was written to it on this device."));
+    else fill(this.element, states.map((state, i) => this.state(state, states[i - 1], i === states.length - 1)).reverse());
+  }
+
+  private state(state: PastState<Package>, before: PastState<Package> | undefined, newest: boolean): HTMLElement {
+    const { doc, commit } = state;
+    const accepted = commit !== null;
+    return h(
+      "li",
+      { class: "past", "data-state": accepted ? "accepted" : "waiting" },
+      h("span", { class: "past-mark" }, icon(accepted ? "check" : "pending")),
+      h(
+        "div",
+        {},
+        h("p", { class: "past-what" }, doc ? h("span", {}, whatChanged(doc, before?.doc)) : h("em", {}, "Deleted")),
+        h("p", { class: "hint" }, `${moment(state.at)}, ${accepted ? "accepted" : "waiting for the server"}`),
+      ),
+      doc && !newest
+        ? h("button", { class: "button small", type: "button", on: { click: () => this.restore(doc) } }, "Bring back")
+        : null,
+    );
+  }
+}
+
+function whatChanged(doc: Package, before: Package | null | undefined): string {
+  if (before === null) return "Put back";
+  if (before && before.section !== doc.section) {
+    return before.summary === doc.summary ? `Moved to ${doc.section}` : `In ${doc.section}: ${doc.summary}`;
+  }
+  return doc.summary;
+}

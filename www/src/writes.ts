@@ -1,0 +1,136 @@
+/** What this page writes: edits, moves, deletions and restorations of packages, and what became of them. */
+
+import type { Operation, OperationArgs } from "escale";
+import type { Package } from "./schema";
+import type { Session } from "./session";
+
+/** What an edit changes. */
+export interface Changes {
+  summary?: string;
+  section?: string;
+}
+
+/** A package at the moment when its editing began: what an edit is based on. */
+export interface Basis {
+  doc: Package;
+  v: number | undefined;
+  pending: boolean;
+}
+
+/** A write in a visitor's words. */
+export interface Described {
+  package: string;
+  verb: string;
+  detail: string;
+}
+
+/** A write that the server has answered. */
+export interface Answered extends Described {
+  id: string;
+  at: number;
+  /** The version that the server gave; `undefined` where the write came to nothing. */
+  v: number | undefined;
+}
+
+const ANSWERED_MAX = 20;
+const DETAIL_CHARS = 90;
+
+/** The writes of a session. */
+export class Writes {
+  /** The last answers, the newest first. */
+  readonly answered: Answered[] = [];
+  /** The last write on each package: the next one expects the version that it gives. */
+  private readonly last = new Map<string, Operation>();
+  /** Packages that a write took out of sight, as they were. */
+  private readonly taken = new Map<string, { doc: Package; section: string | undefined }>();
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(private readonly session: Session) {}
+
+  /** Calls back whenever something became of a write of this page. */
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** What an edit that begins now is based on. */
+  basis(doc: Package): Basis {
+    const meta = this.session.meta(doc);
+    return { doc, v: meta?.v, pending: meta?.pending ?? false };
+  }
+
+  /** Sends what differs; gives false where nothing does. */
+  edit(basis: Basis, wanted: Changes): boolean {
+    const { doc } = basis;
+    const changes: Changes = {};
+    if (wanted.summary !== undefined && wanted.summary !== doc.summary) changes.summary = wanted.summary;
+    if (wanted.section !== undefined && wanted.section !== doc.section) changes.section = wanted.section;
+    if (Object.keys(changes).length === 0) return false;
+    if (changes.section !== undefined) this.taken.set(doc.name, { doc: { ...doc, ...changes }, section: changes.section });
+    this.follow(doc.name, describe("doc.patch", { key: [doc.name], set: { ...changes } }), () =>
+      this.session.patch("Package", [doc.name], changes, this.expecting(basis)),
+    );
+    return true;
+  }
+
+  /** Deletes a package. */
+  remove(doc: Package): void {
+    this.follow(doc.name, describe("doc.delete", { key: [doc.name] }), () =>
+      this.session.delete("Package", [doc.name], this.expecting(this.basis(doc))),
+    );
+    this.taken.set(doc.name, { doc, section: undefined });
+  }
+
+  /** Puts a package back as it was, deleted or not. */
+  restore(doc: Package): void {
+    this.follow(doc.name, describe("doc.put", { data: { name: doc.name, summary: doc.summary } }), () =>
+      this.session.put("Package", doc),
+    );
+    this.taken.delete(doc.name);
+  }
+
+  /** The package that a write of this page took out of sight; `section` where it was moved there. */
+  takenAway(name: string): { doc: Package; section: string | undefined } | undefined {
+    return this.taken.get(name);
+  }
+
+  /** Another tab, or another person, may have changed the package meanwhile: the server then refuses the write. */
+  private expecting({ doc, v, pending }: Basis): { ifVersion?: number | Operation } {
+    const before = this.last.get(doc.name);
+    if (pending) return before ? { ifVersion: before } : {};
+    return v === undefined ? {} : { ifVersion: v };
+  }
+
+  private follow(name: string, described: Described, issue: () => Operation): void {
+    const operation = issue();
+    this.last.set(name, operation);
+    const done = (v: number | undefined): void => {
+      this.answered.unshift({ ...described, id: operation.id, at: Date.now(), v });
+      this.answered.length = Math.min(this.answered.length, ANSWERED_MAX);
+      this.tell();
+    };
+    operation.saved.then(() => this.tell(), () => undefined);
+    operation.accepted.then(({ v }) => done(v), () => this.session.status.phase !== "closed" && done(undefined));
+    this.tell();
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** A write in a visitor's words, from what is sent. */
+export function describe(name: string, args: OperationArgs): Described {
+  const key = args["key"] as readonly string[] | undefined;
+  const data = args["data"] as { name?: string } | undefined;
+  const named = key?.[0] ?? data?.name ?? name;
+  if (name === "doc.delete") return { package: named, verb: "Delete", detail: "" };
+  if (name === "doc.put") return { package: named, verb: "Put back", detail: "the whole package" };
+  const { summary, section } = (args["set"] ?? {}) as Changes;
+  const parts = [section === undefined ? "" : `to ${section}`, summary === undefined ? "" : `"${shorten(summary)}"`];
+  const verb = summary === undefined && section !== undefined ? "Move" : "Edit";
+  return { package: named, verb, detail: parts.filter((part) => part !== "").join(", ") };
+}
+
+function shorten(text: string): string {
+  return text.length > DETAIL_CHARS ? `${text.slice(0, DETAIL_CHARS)}...` : text;
+}

@@ -1,0 +1,84 @@
+// Goal: each write expects the version that its editor saw, is told in a visitor's words, and can be taken back.
+// Method: the page's writes on a session that only notes what it is asked.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { loader } from "./load.mjs";
+
+const load = await loader(after);
+const { Writes, describe } = await load("/src/writes.ts");
+
+const DOC = { name: "0ad", section: "games", summary: "A game" };
+
+/** A session whose operations are answered by hand. */
+function sessionOf(meta) {
+  const calls = [];
+  const answers = [];
+  const issue = (...call) => {
+    calls.push(call);
+    const accepted = new Promise((accept, refuse) => answers.push({ accept, refuse }));
+    return { id: `op${calls.length}`, saved: Promise.resolve("device"), accepted };
+  };
+  const session = {
+    status: { phase: "live" },
+    meta: () => meta,
+    patch: (...args) => issue("patch", ...args.slice(1)),
+    delete: (...args) => issue("delete", ...args.slice(1)),
+    put: (...args) => issue("put", ...args.slice(1)),
+  };
+  return { session, calls, answers, meta };
+}
+
+test("an edit sends what differs, on the version that its editor saw", () => {
+  const { session, calls, meta } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  const basis = writes.basis(DOC);
+  Object.assign(meta, { v: 6 });
+  assert.equal(writes.edit(basis, { summary: "A game", section: "games" }), false);
+  assert.equal(writes.edit(basis, { summary: "Another", section: "games" }), true);
+  assert.deepEqual(calls, [["patch", ["0ad"], { summary: "Another" }, { ifVersion: 5 }]]);
+});
+
+test("a write on a pending document expects what the one before it gives", () => {
+  const { session, calls, meta } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.edit(writes.basis(DOC), { summary: "One" });
+  Object.assign(meta, { pending: true });
+  writes.remove(DOC);
+  assert.equal(calls[1][2].ifVersion.id, "op1");
+  const later = new Writes(session);
+  later.remove(DOC);
+  assert.deepEqual(calls[2][2], {}, "written at an earlier opening: nothing is known of it");
+});
+
+test("what left the lists by a write of this page can be brought back", () => {
+  const { session, calls } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.edit(writes.basis(DOC), { section: "editors" });
+  assert.equal(writes.takenAway("0ad").section, "editors");
+  writes.remove(DOC);
+  assert.deepEqual(writes.takenAway("0ad"), { doc: DOC, section: undefined });
+  writes.restore(DOC);
+  assert.equal(writes.takenAway("0ad"), undefined);
+  assert.deepEqual(calls.at(-1), ["put", DOC]);
+});
+
+test("answers are listed, the newest first", async () => {
+  const { session, answers } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.edit(writes.basis(DOC), { summary: "One" });
+  writes.remove(DOC);
+  const told = new Promise((resolve) => writes.onChange(() => writes.answered.length === 2 && resolve()));
+  answers[0].accept({ v: 9 });
+  answers[1].refuse(new Error("discarded"));
+  await told;
+  assert.deepEqual(writes.answered.map(({ id, verb, v }) => [id, verb, v]), [["op2", "Delete", undefined], ["op1", "Edit", 9]]);
+});
+
+test("writes are told in a visitor's words", () => {
+  const told = (name, args) => Object.values(describe(name, args)).join(" | ");
+  assert.equal(told("doc.patch", { key: ["0ad"], set: { summary: "x" } }), '0ad | Edit | "x"');
+  assert.equal(told("doc.patch", { key: ["0ad"], set: { section: "editors" } }), "0ad | Move | to editors");
+  assert.equal(told("doc.patch", { key: ["0ad"], set: { section: "e", summary: "x" } }), '0ad | Edit | to e, "x"');
+  assert.equal(told("doc.delete", { key: ["0ad"] }), "0ad | Delete | ");
+  assert.equal(told("doc.put", { data: { name: "0ad" } }), "0ad | Put back | the whole package");
+});
