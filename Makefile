@@ -1,11 +1,12 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | package | lint | clean
+make demo | test | kill | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
+  make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make package   leave the finished npm package in pkg/
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -16,9 +17,10 @@ API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LI
   $(shell find js -name '*.ts') js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
+export KILLS
 
 .NOTPARALLEL:
-.PHONY: help demo test package lint clean compiler rust npm browsers server
+.PHONY: help demo test kill package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -26,8 +28,11 @@ help:
 demo: package server www/dist/index.html
 	@scripts/demo
 
-test: package server www/dist/index.html browsers
+test: package server counter www/dist/index.html browsers
 	@scripts/test $(PARTS)
+
+kill: package counter browsers
+	@scripts/test kill
 
 package: pkg/escale_bg.wasm pkg/package.json
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
@@ -64,3 +69,7 @@ www/dist/index.html: $(PAGE) pkg/escale_bg.wasm pkg/package.json | npm
 # cargo knows what changed.
 server: rust
 	cargo build --locked --release --package escale-server
+
+# The server of the tests of writes: it has an operation of its own.
+counter: rust
+	cargo build --locked --release --package escale-server --example counter

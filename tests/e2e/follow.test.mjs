@@ -24,6 +24,8 @@ const held = (page) =>
 
 test("what is subscribed to follows live, is there in avion, and only changes come afterwards", { timeout: 120_000 }, async (t) => {
   const server = await packagesServer(t);
+  // Or the tail of the import would come again with what changes.
+  await server.whenSettled("demo");
   const [proxy, site, browser] = [await startProxy(t, server), await startSite(t), await openBrowser(t)];
   const options = { org: "demo", schema, server: proxy.url, passphrase: PASSPHRASE };
   const page = await browser.page(site.url);

@@ -5,7 +5,7 @@ import { chromium } from "playwright-core";
 
 import { CHROME, folderFor } from "./paths.mjs";
 
-const ARGS = [
+export const ARGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",

@@ -158,3 +158,50 @@ function hexOf(value) {
   const bytes = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+/** Opens a session that shows what `counter.add` does, and settles the conflicts of each class in another way. */
+export function openWriting(name, options) {
+  const operations = {
+    "counter.add": {
+      optimistic(tx, { key, by }) {
+        tx.put("Counter", { id: key[0], n: (tx.get("Counter", key)?.n ?? 0) + by });
+      },
+    },
+  };
+  const settle = (base, mine, theirs) => mine && theirs && { ...theirs, a: mine.a + theirs.a - (base?.a ?? 0) };
+  const conflicts = { Kept: "server", Mine: "client", Merged: "merge", Settled: settle };
+  const key = options.mode === "incognito" || options.passphrase ? undefined : new Uint8Array(32);
+  return start(name, { key, ...options, operations, conflicts });
+}
+
+/** Resolves with the refused operations once they satisfy `wanted`. */
+export function whenRefused(name, wanted) {
+  const { session } = sessions[name];
+  const plain = ({ error, amend: _a, retry: _r, discard: _d, ...rest }) => ({ ...rest, error: plainError(error) });
+  return when(
+    name,
+    `the refused operations: ${wanted}`,
+    (check) => session.refused.subscribe((refused) => check(wanted(refused), () => refused.map(plain))),
+  );
+}
+
+/** What a promise came to: its value, or the error as `{ failed }`. */
+export const outcome = (promise) => promise.catch((error) => ({ failed: plainError(error).code }));
+
+/** Writes without end: each operation adds to a counter of its own and to a shared one. Tells each step by `tell`. */
+export async function streamWrites(name, round) {
+  const { session } = sessions[name];
+  for (let n = 0; ; n++) {
+    const own = `${round}-${n}`;
+    // Told before, so that nothing is done that was not told to be issued.
+    await window.tell("issued", own);
+    const { saved, accepted } = session.batch((tx) => {
+      tx.run("counter.add", { key: [own], by: 1 });
+      tx.run("counter.add", { key: ["shared"], by: 1 });
+    });
+    saved.then(() => window.tell("saved", own));
+    accepted.then(() => window.tell("accepted", own));
+    // A few at a time, so that some wait to be saved, some to be sent, some to be answered.
+    if (n % 7 === 6) await saved;
+  }
+}

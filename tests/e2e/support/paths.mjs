@@ -1,13 +1,15 @@
 // Where things are, and folders that go away with their test.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const PACKAGES = join(ROOT, "data/packages.jsonl.gz");
 export const PACKAGES_SCHEMA = join(ROOT, "server/examples/packages.schema.json");
 export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");
+/** The example server that has an operation of its own. */
+export const COUNTER_SERVER = join(dirname(SERVER), "examples/counter");
 export const CHROME = process.env.CHROME || "/usr/bin/chromium";
 
 /** A new folder; it goes away when the test `t` has ended. */

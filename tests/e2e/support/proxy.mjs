@@ -10,12 +10,14 @@ import { decode } from "@msgpack/msgpack";
 export async function startProxy(t, server) {
   const sockets = new Set();
   const proxy = {
-    /** Every sync request in order: `{ at, subs, up, down, status, reply, ended }`. */
+    /** Every sync request in order: `{ at, ops, subs, up, down, status, reply, ended }`. */
     requests: [],
     /** Called with each request before it is passed on; a true result cuts the connection instead. */
     cuts: () => false,
     /** Called with each request; gives `{ status, headers, body }` to answer in the server's place. */
     answers: () => undefined,
+    /** Called with each answered request, its reply included; a true result loses the answer on its way back. */
+    loses: () => false,
     /** Called with each reply of the server, decoded; gives the bytes to send instead. */
     rewrites: () => undefined,
     url: "",
@@ -64,9 +66,10 @@ export async function startProxy(t, server) {
 async function pass(proxy, server, request, response) {
   const body = await buffer(request);
   const isSync = request.method === "POST" && request.url.endsWith("/sync");
-  const entry = { at: Date.now(), subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
+  const entry = { at: Date.now(), ops: [], subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
   if (isSync) {
-    entry.subs = decode(body).subs;
+    const { ops, subs } = decode(body);
+    Object.assign(entry, { ops, subs });
     proxy.requests.push(entry);
     if (await proxy.cuts(entry, proxy.requests.length)) return request.socket.destroy();
     const answer = proxy.answers(entry);
@@ -79,6 +82,7 @@ async function pass(proxy, server, request, response) {
         const bytes = await buffer(reply);
         Object.assign(entry, { down: bytes.length, status: reply.statusCode });
         if (isSync && reply.statusCode === 200) entry.reply = decode(bytes);
+        if (isSync && (await proxy.loses(entry))) return request.socket.destroy();
         const instead = entry.reply && proxy.rewrites(entry.reply, bytes);
         if (instead) return respond(request, response, { body: instead });
         response.writeHead(reply.statusCode, reply.headers).end(bytes);

@@ -16,7 +16,8 @@ export class ServerProcess {
   #imports = 0;
   #copies = 0;
 
-  constructor(folder, schemaFile, options) {
+  constructor(folder, schemaFile, options, program = SERVER) {
+    this.program = program;
     this.folder = folder;
     this.schemaFile = schemaFile;
     this.options = options;
@@ -33,7 +34,7 @@ export class ServerProcess {
   /** Starts it, and waits until it listens. */
   async start() {
     const args = ["serve", "--schema", this.schemaFile, "--data", join(this.folder, "data"), ...this.options];
-    const { child, port } = await startListening(SERVER, [...args, "--listen", `127.0.0.1:${this.#port}`]);
+    const { child, port } = await startListening(this.program, [...args, "--listen", `127.0.0.1:${this.#port}`]);
     this.#child = child;
     this.#port = port;
     return this;
@@ -92,14 +93,14 @@ export class ServerProcess {
 }
 
 /** A server for the test `t`, not started yet. `schema` is an object, or the path of a file. */
-export async function makeServer(t, { schema = PACKAGES_SCHEMA, options = [] } = {}) {
+export async function makeServer(t, { schema = PACKAGES_SCHEMA, options = [], program } = {}) {
   const folder = await folderFor(t);
   let schemaFile = schema;
   if (typeof schema !== "string") {
     schemaFile = join(folder, "schema.json");
     await writeFile(schemaFile, JSON.stringify(schema));
   }
-  const server = new ServerProcess(folder, schemaFile, options);
+  const server = new ServerProcess(folder, schemaFile, options, program);
   t.after(() => server.stop("SIGKILL"));
   return server;
 }

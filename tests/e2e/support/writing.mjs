@@ -1,0 +1,69 @@
+// What the tests of writes share: a server with an operation of its own, a schema for each way to write, and a page.
+import { openBrowser, visit } from "./browser.mjs";
+import { COUNTER_SERVER } from "./paths.mjs";
+import { startProxy } from "./proxy.mjs";
+import { makeServer } from "./server.mjs";
+import { startSite } from "./site.mjs";
+
+const versioned = { key: ["id"], properties: { a: "number", b: "number" } };
+
+export const writingSchema = {
+  Counter: { key: ["id"], properties: { n: "number" } },
+  Note: {
+    key: ["id"],
+    collections: { box: { key: ["box"], mutable: true } },
+    indexes: { size: "int", code: { type: "hash", unique: true } },
+    properties: { box: "string", text: "string", size: "number", code: "string" },
+  },
+  Asked: versioned,
+  Kept: versioned,
+  Mine: versioned,
+  Merged: versioned,
+  Settled: versioned,
+  First: { key: ["id"] },
+};
+
+/** A started server, whose org is known: something was written for it. */
+export async function writingServer(t) {
+  const server = await makeServer(t, { schema: writingSchema, program: COUNTER_SERVER });
+  await server.import("demo", "First", [{ id: "first" }]);
+  return server.start();
+}
+
+/** A server, a proxy before it, a site and a page of a browser; `restart` ends the page's sessions as a reload does. */
+export async function writingWorld(t) {
+  const server = await writingServer(t);
+  const [proxy, site, browser] = [await startProxy(t, server), await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  const session = { org: "demo", schema: writingSchema, server: proxy.url };
+  return { server, proxy, site, browser, page, session, restart: () => visit(page, site.url) };
+}
+
+/** Opens a session of the page, and waits until all of these classes are there; offline, what rests of them. */
+export async function openWriter(page, session, { name = "main", classes = ["Counter", "Note"], offline = false } = {}) {
+  await page.evaluate(
+    async ([options, called, subscribed, isOffline]) => {
+      const { openWriting, loaded, sessions, whenStatus } = window.page;
+      await openWriting(called, options);
+      for (const one of subscribed) sessions[called].session.live(one, {}, () => {});
+      if (isOffline) return;
+      await Promise.all(subscribed.map((one) => loaded(called, one, {})));
+      await whenStatus(called, ({ phase }) => phase === "live");
+    },
+    [session, name, classes, offline],
+  );
+}
+
+/** What the server holds of a class, read by a session that has nothing to do with the others. */
+export function onServer(page, session, className) {
+  return page.evaluate(
+    async ([options, one]) => {
+      const { open, defineSchema } = window.page;
+      const reader = await open({ ...options, schema: defineSchema(options.schema), mode: "incognito" });
+      const docs = await reader.collection(one, {}).ready;
+      await reader.close();
+      return docs;
+    },
+    [{ ...session, passphrase: undefined, key: undefined }, className],
+  );
+}
