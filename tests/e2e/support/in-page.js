@@ -177,7 +177,7 @@ export function openWriting(name, options) {
 /** Resolves with the refused operations once they satisfy `wanted`. */
 export function whenRefused(name, wanted) {
   const { session } = sessions[name];
-  const plain = ({ error, amend: _a, retry: _r, discard: _d, ...rest }) => ({ ...rest, error: plainError(error) });
+  const plain = ({ id, name: called, args, at, error, theirs }) => ({ id, name: called, args, at, error: plainError(error), theirs });
   return when(
     name,
     `the refused operations: ${wanted}`,
