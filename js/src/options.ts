@@ -122,7 +122,10 @@ function checkNames(method: string, options: unknown, known: object): void {
 }
 
 function checkOwner({ org, account }: WipeOptions): { org: string; account: string } {
-  return { org: checkText("org", org, 1), account: checkText("account", account ?? "", 0) };
+  const name = checkText("org", org, 1);
+  // A store is named after both, with a slash between them: two accounts must not share one.
+  if (name.includes("/")) throw bad("org: has no slash in it");
+  return { org: name, account: checkText("account", account ?? "", 0) };
 }
 
 function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {

@@ -16,6 +16,7 @@ const REFUSED = {
   "no org": [{ ...good, org: undefined }, /org/],
   "an empty org": [{ ...good, org: "" }, /org/],
   "a long org": [{ ...good, org: "x".repeat(1_025) }, /org/],
+  "an org with a slash": [{ ...good, org: "a/b" }, /slash/],
   "an account that is no string": [{ ...good, account: 1 }, /account/],
   "a schema not from defineSchema": [{ ...good, schema: { Package: { key: ["name"] } } }, /defineSchema/],
   "another mode": [{ ...good, mode: "plane" }, /mode/],
