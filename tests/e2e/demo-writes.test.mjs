@@ -66,6 +66,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.look("a package that waits");
     await closes(visitor);
     await badge(visitor, "1 write waiting");
+    await visitor.page.locator(`[data-testid="row"][data-name="${edited.name}"]:not([hidden]) .row-pending`).waitFor();
     await opens(visitor, deleted);
     await visitor.on("delete").click();
     await visitor.on("taken").filter({ hasText: "You deleted this package" }).waitFor();
