@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::writes::Write;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{IfVersion, OpId, PendingOp, Policy, Settlement, settle};
+use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, settle};
 use crate::model::Value;
 
 impl Machine {
@@ -38,6 +38,10 @@ impl Machine {
         };
         let base = op.state.base.as_ref().map(crate::codec::Data::to_map).transpose()?;
         let mine = change.kind.apply(base.clone());
+        if mine.is_none() && !matches!(change.kind, ChangeKind::Delete) && policy != Policy::Server {
+            // Patched unseen: what it was meant to come to is not known here, and is not that it be deleted.
+            return Ok(false);
+        }
         let settled = if policy == Policy::Custom {
             self.writes.application.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
         } else {
