@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::application;
 use super::machine::Machine;
 use crate::error::Result;
-use crate::journal::{Action, ActionType, Change, ChangeKind, IfVersion, PendingOp, Policy, State};
+use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State};
 use crate::session::{Base, DocKey};
 
 /// Times that operations are gone through in a row, where optimistic parts prove to touch more documents.
@@ -293,9 +293,7 @@ impl Machine {
     /// the document was then, earlier operations included.
     fn expect_version(&mut self, order: u64, change: &Change, before: Option<crate::codec::Data>) {
         let class = self.memory.class_name(&change.key);
-        // A patch of what is not held here is about whatever the server has.
-        let is_unseen = before.is_none() && matches!(change.kind, ChangeKind::Patch { .. });
-        if self.writes.application.policy(&class) == Policy::Ask || is_unseen {
+        if self.writes.application.policy(&class) == Policy::Ask {
             return;
         }
         let earlier = self.writes.on_before(&change.key, order).rfind(|op| self.is_shown_on(op, &change.key));
