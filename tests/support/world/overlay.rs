@@ -20,6 +20,11 @@ impl World {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
         client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
+        let executed = &self.server.db.operations.results;
+        let held =
+            machine.operations().into_iter().filter(|(_, held)| *held).map(|(op, _)| op.state.id.clone());
+        let forgotten = held.filter(|id| executed.contains_key(&(number, id.clone())));
+        client.ledger.forgotten.extend(forgotten);
         let Some(machine) = &self.clients[number].machine else { return };
         if self.was_restored && machine.memory().epoch().0 != Some(&self.server.db.epoch) {
             return; // It shows what the server had executed; nothing has told it yet that this is undone (R8).
@@ -56,9 +61,7 @@ impl World {
             .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id)?)))
             .collect();
         // Executed, and held again: the device forgot that the refused one before it was discarded or amended.
-        let is_forgotten =
-            |(op, held): &(&PendingOp, bool)| *held && executed.contains_key(op.state.id.as_str());
-        if ops.iter().any(is_forgotten) {
+        if on_it.iter().any(|op| self.clients[number].ledger.forgotten.contains(&op.state.id)) {
             return;
         }
         let (mut state, base_v): (Option<Map>, u64) = match document {

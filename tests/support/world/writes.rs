@@ -43,6 +43,8 @@ pub struct Ledger {
     /// Documents that operations were issued on.
     pub written: BTreeSet<Key>,
     pub lost_by_server: BTreeSet<String>,
+    /// Operations that were executed, and are held behind one whose end the device has forgotten.
+    pub forgotten: BTreeSet<String>,
     /// The counters last seen, for flicker.
     pub counters: BTreeMap<Key, i64>,
 }
