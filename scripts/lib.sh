@@ -20,6 +20,23 @@ locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p;q}" Cargo
 
 target_dir() { printf '%s' "${CARGO_TARGET_DIR:-target}"; }
 
+# Keeps this machine's folders out of what is built to be given away: without it, every message of a panic names the
+# home of whoever built it. What RUSTFLAGS says already goes on to hold; encoded, since a path may have spaces.
+hide_paths() {
+  local flags=() flag separator=$'\x1f'
+  if [ -n "${CARGO_ENCODED_RUSTFLAGS-}" ]; then
+    IFS=$separator read -ra flags <<<"$CARGO_ENCODED_RUSTFLAGS"
+  else
+    read -ra flags <<<"${RUSTFLAGS-}"
+  fi
+  # The last one that fits counts: the homes may lie in the repository, as on a machine of a build.
+  flags+=("--remap-path-prefix=$PWD=escale" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
+    "--remap-path-prefix=${RUSTUP_HOME:-$HOME/.rustup}=rustup")
+  CARGO_ENCODED_RUSTFLAGS=""
+  for flag in "${flags[@]}"; do CARGO_ENCODED_RUSTFLAGS+="${CARGO_ENCODED_RUSTFLAGS:+$separator}$flag"; done
+  export CARGO_ENCODED_RUSTFLAGS
+}
+
 # Installs Debian packages where one may; elsewhere asks for them by name.
 apt_install() {
   if ! have apt-get; then die "install by your system's means: $*"; fi
