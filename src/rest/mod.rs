@@ -2,8 +2,9 @@
 //!
 //! Documents' data rests in *pages*, many rows sealed as one record, since the number of records is what costs.
 //! What is needed to open (documents' versions and places, collections, links, marks) rests in *state records*: a
-//! checkpoint, then a log of changes. Every record is written once, under a number that is never used again, so that
-//! what was altered, swapped or put back from an earlier time is found out (R14).
+//! checkpoint, then a log of changes. A record that was committed is never overwritten and its number never used again,
+//! so that what was altered, swapped or put back from an earlier time is found out (R14). A page's number is spent even
+//! where its batch fails; a state record's is taken by the next batch.
 
 mod account;
 mod checkpoint;

@@ -43,7 +43,7 @@ impl Predicate {
             ">" => Operator::Greater,
             ">=" => Operator::GreaterOrEqual,
             "contains" => Operator::Contains,
-            _ => return fail(Code::BadOption, "an operator is one of = < <= > >= contains"),
+            _ => return fail(Code::BadOption, "an operator is one of == < <= > >= contains"),
         };
         let answers = match index.kind() {
             IndexType::Hash => operator == Operator::Equal,

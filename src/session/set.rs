@@ -1,8 +1,10 @@
-//! A versioned set with a horizon (R6), written once: the members of a collection, and the items of a document.
+//! A versioned set with a horizon (R6): the members of a collection.
 //!
-//! A copy remembers which keys are in, since when, and which ones left lately (*marks*). It can be brought up to
-//! date by an [`Upgrade`], and can make one for a copy that lags further behind. Departures older than the horizon
-//! are forgotten; a copy that asks from before it is told every member besides, changed or not, and drops the others.
+//! A copy remembers which keys are in, since when, and which ones left lately (*marks*): this is what the session runs.
+//! The rest is the rule's reference model, which only its properties run (`tests/rules/versioned_set.rs`): a copy can be
+//! brought up to date by an [`Upgrade`], and can make one for a copy that lags further behind. Departures older than
+//! the horizon are forgotten; a copy that asks from before it is told every member besides, changed or not, and drops
+//! the others.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! The twin in memory: the store of `incognito`, of the tests and of the simulator.
+//! The twin in memory: the store of the tests and of the simulator (`incognito` has none).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

@@ -166,7 +166,7 @@ fn r13_the_search_finds_what_is_there() {
     assert!(!find(&all, &words).is_empty(), "in the middle of base64");
 }
 
-/// The same history in two stores has no byte in common beyond chance, and no record key.
+/// Two stores of the same account, opened with the same key, have no record key in common.
 #[test]
 fn r15_equal_things_rest_differently_in_two_stores() {
     let keys = |seed| {
