@@ -14,7 +14,7 @@ endef
 
 CORE := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
-  $(shell find js -name '*.ts') js/README.md
+  $(shell find js/src -name '*.ts') js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
 export KILLS
