@@ -198,7 +198,4 @@ export interface Glue {
   open(options: CoreOptions, host: Host): Promise<Core>;
   /** Deletes the store of an org and account, if there is one; `store_in_use` where somebody has it open. */
   wipe(org: string, account: string): Promise<void>;
-  /** Names and texts of every error code, as JSON: `[{code, kind, retryable, cure}]`. */
-  error_codes(): string;
-  version(): string;
 }

@@ -4,5 +4,3 @@ import type { Core, CoreOptions, Host } from "./core.js";
 export default function init(input: { module_or_path: unknown }): Promise<unknown>;
 export function open(options: CoreOptions, host: Host): Promise<Core>;
 export function wipe(org: string, account: string): Promise<void>;
-export function error_codes(): string;
-export function version(): string;

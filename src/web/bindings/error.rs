@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use crate::error::{Code, Error};
+use crate::error::Error;
 
 /// An error in the shape of `CoreError`.
 #[derive(Serialize)]
@@ -31,29 +31,4 @@ impl From<&Error> for ErrorJson {
 /// What is thrown.
 pub(super) fn thrown(error: Error) -> JsValue {
     serde_wasm_bindgen::to_value(&ErrorJson::from(&error)).unwrap_or(JsValue::NULL)
-}
-
-/// Every code with its kind and cure, as JSON.
-#[wasm_bindgen]
-pub fn error_codes() -> String {
-    #[derive(Serialize)]
-    struct CodeJson {
-        code: &'static str,
-        kind: crate::error::Kind,
-        retryable: bool,
-        cure: &'static str,
-    }
-    let json = |code: &Code| CodeJson {
-        code: code.as_str(),
-        kind: code.kind(),
-        retryable: code.is_retryable(),
-        cure: code.cure(),
-    };
-    serde_json::to_string(&Code::ALL.iter().map(json).collect::<Vec<_>>()).unwrap_or_default()
-}
-
-/// The package's version.
-#[wasm_bindgen]
-pub fn version() -> String {
-    env!("CARGO_PKG_VERSION").to_owned()
 }
