@@ -27,7 +27,7 @@ export class EscaleError extends Error {
 export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: unknown): EscaleError {
   const { kind, cure } = RAISED_HERE[code];
   const retryable = kind === "X";
-  return new EscaleError({ code, kind, retryable, message: `${code}: ${detail}`, cure }, cause);
+  return new EscaleError({ code, kind, retryable, message: detail, cure }, cause);
 }
 
 /** Whatever was thrown, as an {@link EscaleError}. */

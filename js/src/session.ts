@@ -21,11 +21,11 @@ import type {
 } from "./operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import { byKey } from "./order.js";
-import { Query } from "./query.js";
+import { checkMatch, Query } from "./query.js";
 import type { Schema } from "./schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "./schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
-import { isMap, reviveMap } from "./values.js";
+import { reviveMap } from "./values.js";
 import type { LiveCallback, Stop } from "./view.js";
 import type { Collection, Views } from "./views.js";
 import { Writes } from "./writes.js";
@@ -265,8 +265,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   #def(className: string, match: unknown): string {
-    if (!isMap(match)) throw raise("bad_option", "match: must be {}, { key: [..] } or the properties of a collection");
-    return this.#core.def(this.#known(className), JSON.stringify(match));
+    return this.#core.def(this.#known(className), JSON.stringify(checkMatch(match)));
   }
 
   #known(className: string): string {

@@ -111,6 +111,50 @@ test("what is subscribed to follows live, is there in avion, and only changes co
   await page.evaluate(() => window.page.sessions.main.session.close());
 });
 
+test("a collection is matched by its properties, whatever its name", { timeout: 60_000 }, async (t) => {
+  const places = { place: { key: ["country", "city"] }, byWriter: { key: ["writers"], list: true } };
+  const written = { Letter: { key: ["id"], collections: places } };
+  const server = await makeServer(t, { schema: written });
+  const letters = [
+    { id: "1", country: "France", city: "Lyon", writers: ["Ada", "Grace"] },
+    { id: "2", country: "France", city: "Paris", writers: ["Grace"] },
+    { id: "3", country: "Lyon", city: "France", writers: ["Ada"] },
+    { id: "4", country: "France", city: "Lyon", writers: [] },
+  ];
+  await server.import("demo", "Letter", letters);
+  await server.start();
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  const result = await page.evaluate(async (options) => {
+    const session = await window.page.start("main", { ...options, key: new Uint8Array(32) });
+    const ids = async (match) => (await window.page.loaded("main", "Letter", match)).map(({ id }) => id);
+    const found = [
+      await ids({ country: "France", city: "Lyon" }),
+      await ids({ city: "Lyon", country: "France" }),
+      await ids({ writers: "Ada" }),
+    ];
+    const count = session.subscriptions().length;
+    session.unsubscribe("Letter", { city: "Lyon", country: "France" });
+    const wrong = [{ byWriter: "Ada" }, { country: "France" }, { country: "France", city: "Lyon", writers: "Ada" }];
+    const errors = wrong.map((match) => {
+      try {
+        return session.collection("Letter", match);
+      } catch (error) {
+        return window.page.plainError(error);
+      }
+    });
+    return { found, count, left: session.subscriptions(), errors };
+  }, { org: "demo", schema: written, server: server.url });
+  assert.deepEqual(result.found, [["1", "4"], ["1", "4"], ["1", "3"]]);
+  assert.equal(result.count, 2, "the order of the properties makes no other subscription");
+  assert.equal(result.left.length, 1);
+  assert.match(result.left[0], /^Letter\/byWriter@/);
+  for (const { code, message } of result.errors) {
+    assert.equal(code, "unknown_def");
+    assert.match(message, /class Letter .*byWriter \{writers\}, place \{country, city\}$/);
+  }
+});
+
 for (const format of ["msgpack", "json"]) {
   test(`in ${format}, a document is one object for as long as its version is`, { timeout: 60_000 }, async (t) => {
     const server = await makeServer(t);

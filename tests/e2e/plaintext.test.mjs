@@ -85,8 +85,8 @@ async function use(page, server) {
   await page.evaluate(async (passphrases) => {
     const { session } = window.page.sessions.main;
     await window.page.loaded("main", "Quittungsmappe", {});
-    await window.page.loaded("main", "Quittungsmappe", { sammelstelle: "sammelstelle-nordwesten" });
-    await window.page.loaded("main", "Quittungsmappe", { stichworte: "stichwort-3-eintrag" });
+    await window.page.loaded("main", "Quittungsmappe", { sammelstellenname: "sammelstelle-nordwesten" });
+    await window.page.loaded("main", "Quittungsmappe", { stichwortliste: "stichwort-3-eintrag" });
     await window.page.loaded("main", "Package", { section: "games" });
     await window.page.loaded("main", "Package", {});
     await session.query("Quittungsmappe").where("betragszahl", ">=", 100).docs();

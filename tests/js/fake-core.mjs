@@ -217,7 +217,7 @@ export class FakeCore {
 }
 
 /** An error as the core tells it. */
-export const fault = (code) => ({ code, kind: "A", retryable: false, message: `${code}: x`, cure: "y" });
+export const fault = (code) => ({ code, kind: "A", retryable: false, message: "x", cure: "y" });
 
 /** Opens a session on a fake core; `openCore` may stand in for opening it. */
 export async function openFake(schema, options = {}, openCore = async (core) => core) {

@@ -25,7 +25,7 @@ test("open hands the core what it needs", async () => {
 });
 
 test("an error of the core keeps its code, its kind and its cure", async () => {
-  const wrong = { code: "wrong_passphrase", kind: "S", retryable: false, message: "wrong_passphrase: x", cure: "Ask." };
+  const wrong = { code: "wrong_passphrase", kind: "S", retryable: false, message: "x", cure: "Ask." };
   const opening = openFake(schema, {}, () => Promise.reject(wrong));
   await assert.rejects(opening, (error) => {
     assert.ok(error instanceof EscaleError && error instanceof Error);
@@ -101,10 +101,46 @@ test("matches and callbacks that cannot be used are refused", async () => {
   const { session } = await openFake(schema);
   assert.throws(() => session.live("Package", undefined, () => {}), { code: "bad_option", message: /match/ });
   assert.throws(() => session.live("Package", "games", () => {}), { code: "bad_option", message: /match/ });
-  assert.throws(() => session.live("Package", {}), { code: "bad_option", message: /callback/ });
+  // As the core's: the code is beside the message, not in it.
+  assert.throws(() => session.live("Package", {}), { code: "bad_option", message: /^live: the callback / });
   assert.throws(() => session.live("Pakage", {}, () => {}), { code: "unknown_class" });
   assert.throws(() => session.collection("Pakage", {}), { code: "unknown_class" });
 });
+
+for (const [what, match, error] of [
+  ["nothing", { section: undefined }, { code: "bad_option", message: /match: section/ }],
+  ["null", { section: null }, { code: "bad_option", message: /match: section/ }],
+  ["a number", { country: "France", zip: 69001 }, { code: "bad_option", message: /match: zip/ }],
+  ["a list", { tags: ["a"] }, { code: "bad_option", message: /match: tags/ }],
+  ["a bigint", { section: 1n }, { code: "bad_option", message: /match: section/ }],
+  ["a key that is nothing", { key: undefined }, { code: "bad_option", message: /match: key/ }],
+  ["a key that holds nothing", { key: [undefined] }, { code: "bad_key" }],
+  ["a key with a property", { key: ["a"], section: "games" }, { code: "bad_option", message: /match: key/ }],
+]) {
+  test(`a match of ${what} is refused, and subscribes to nothing`, async () => {
+    const { session, core } = await openFake(schema);
+    const refused = (error) => error instanceof EscaleError;
+    for (const call of [
+      () => session.live("Package", match, () => {}),
+      () => session.collection("Package", match),
+      () => session.unsubscribe("Package", match),
+    ]) {
+      assert.throws(call, error);
+      assert.throws(call, refused);
+    }
+    assert.deepEqual([session.subscriptions(), core.count("unsubscribe")], [[], 0]);
+  });
+}
+
+for (const operand of [1n, NaN, undefined, null, true, ["a"], Symbol("a")]) {
+  test(`an index is not compared with ${String(operand)} (${typeof operand})`, async () => {
+    const { session, core } = await openFake(schema);
+    const ask = () => session.query("Package").where("size", "==", operand);
+    assert.throws(ask, { name: "EscaleError", code: "bad_option", message: /where: size/ });
+    assert.throws(() => session.query("Package").where(1n, "==", 1), { name: "EscaleError", code: "bad_option" });
+    assert.equal(core.count("query"), 0);
+  });
+}
 
 test("the status tells its fields, the same object until something changes", async () => {
   const { session, core } = await openFake(schema);
@@ -114,7 +150,7 @@ test("the status tells its fields, the same object until something changes", asy
   assert.deepEqual([status.mode, status.phase, status.storage, status.pending], ["synced", "live", "ok", 0]);
   assert.deepEqual(seen, [[status.value]]);
   assert.equal(status.value, status.value);
-  const fault = { code: "forbidden", kind: "S", retryable: false, message: "forbidden: x", cure: "y" };
+  const fault = { code: "forbidden", kind: "S", retryable: false, message: "x", cure: "y" };
   core.tell({ phase: "loading", progress: { received: 5, total: 10 }, faults: { Package: fault } });
   assert.equal(seen.length, 2);
   assert.equal(seen[1][0], status.value);
@@ -137,7 +173,7 @@ test("an error of this side stays until the core has news", async () => {
   assert.equal(session.status.error.cause.message, "no token today");
   core.tell({ phase: "paused" });
   assert.equal(session.status.error.code, "unauthorized");
-  const offline = { code: "offline", kind: "X", retryable: true, message: "offline: x", cure: "y" };
+  const offline = { code: "offline", kind: "X", retryable: true, message: "x", cure: "y" };
   core.tell({ error: offline });
   assert.equal(session.status.error.code, "offline");
   core.tell({ error: null });

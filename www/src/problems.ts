@@ -84,8 +84,7 @@ export function problemOf(thrown: unknown): Problem {
   if (known) return { code, ...known };
   const title = code.charAt(0).toUpperCase() + code.slice(1).replaceAll("_", " ");
   if (thrown instanceof EscaleError) {
-    const message = thrown.message.startsWith(`${code}: `) ? thrown.message.slice(code.length + 2) : thrown.message;
-    return { code, title, text: `${message}. ${thrown.cure}`, remedies: ["retry"] };
+    return { code, title, text: `${thrown.message}. ${thrown.cure}`, remedies: ["retry"] };
   }
   const text = thrown instanceof Error ? thrown.message : "Something failed that cannot fail.";
   return { code, title: "Something went wrong", text, remedies: ["retry", "reload"] };

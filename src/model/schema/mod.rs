@@ -17,6 +17,7 @@
 mod class;
 mod columns;
 mod compare;
+mod matching;
 mod parse;
 
 pub use class::{Class, Collection, Index, IndexType};

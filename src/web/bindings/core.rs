@@ -58,7 +58,9 @@ impl Core {
 impl Core {
     /// The def of a match.
     pub fn def(&self, class: &str, matching: &str) -> Thrown<String> {
-        let def = self.inner.driver.with(|machine| def_of(machine.memory().schema(), class, matching));
+        let read = |e: serde_json::Error| Error::new(Code::BadOption, format!("match: {e}"));
+        let matching: Result<Value> = serde_json::from_str(matching).map_err(read);
+        let def = self.inner.driver.with(|machine| machine.memory().schema().def_of(class, &matching?));
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }
 
@@ -239,36 +241,6 @@ impl Inner {
         let next = rewrap(&*device.store, &header, device.by, &old, &next, rounds, &mut SystemRandom).await?;
         *device.header.borrow_mut() = next;
         Ok(())
-    }
-}
-
-/// The def of a match: `{}`, `{key: [..]}`, or one collection with its value (a list for a key of several
-/// properties).
-fn def_of(schema: &crate::model::schema::Schema, class: &str, matching: &str) -> Result<Def> {
-    let wrong = || Error::new(Code::UnknownDef, "a match is {}, {key: [..]} or {collection: value}");
-    let class = schema.class(class)?;
-    let matching: Value = serde_json::from_str(matching).map_err(|_| wrong())?;
-    let map = matching.as_map().ok_or_else(wrong)?;
-    let Some((name, value)) = map.first_key_value() else { return Ok(Def::class_of(class.name())) };
-    if map.len() > 1 {
-        return Err(wrong());
-    }
-    let texts: Vec<&str> = match value {
-        Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?,
-        _ => return Err(wrong()),
-    };
-    let as_name = Name::new(name).map_err(|_| wrong())?;
-    match class.collection(&as_name) {
-        Ok(collection) => {
-            if texts.len() != collection.key().len() {
-                let detail = format!("collection {as_name} is made of {} properties", collection.key().len());
-                return fail(Code::UnknownDef, detail);
-            }
-            Def::collection(class.name(), &as_name, &texts)
-        }
-        Err(_) if name == "key" => Ok(Def::document(class.name(), &class.pk_of(&texts)?)),
-        Err(error) => Err(error),
     }
 }
 
