@@ -1,6 +1,7 @@
 // The packed package: what it holds, and a plain Node script that uses it.
 import assert from "node:assert/strict";
 import { readFile, readdir, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -27,6 +28,19 @@ test("it holds one wasm, JavaScript with its types, a README and both licences",
   for (const path of modules) assert.ok(files.includes(path.replace(/\.js$/, ".d.ts")), `${path} has types`);
   const { size, unpackedSize } = project.packed;
   console.log(`# ${files.length} files, ${size} bytes packed, ${unpackedSize} bytes unpacked`);
+});
+
+test("no file of it, nor the wasm, tells where it was built", async () => {
+  const pkg = join(ROOT, "pkg");
+  const places = [homedir(), "/root/", "/home/", ".cargo/registry", ROOT].filter((place) => place.length > 1);
+  const names = (await readdir(pkg, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  assert.ok(names.some(({ name }) => name.endsWith(".wasm")));
+  const told = [];
+  for (const { parentPath, name } of names) {
+    const bytes = await readFile(join(parentPath, name));
+    for (const place of places) if (bytes.includes(place)) told.push(`${name}: ${place}`);
+  }
+  assert.deepEqual(told, []);
 });
 
 test("its manifest says what it is", async () => {
