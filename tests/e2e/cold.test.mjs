@@ -49,7 +49,7 @@ test("20,000 documents are subscribed to, opened cold, closed and opened again",
     const records = Object.values(store.counts).reduce((sum, n) => sum + n, 0);
     return {
       count: docs.length,
-      times: { "session open": t1 - t0, "all documents loaded and at rest": t2 - t1, inspected: t3 - t2, closed: t4 - t3 },
+      times: { "session open": t1 - t0, "all documents shown": t2 - t1, "all at rest, and inspected": t3 - t2, closed: t4 - t3 },
       rest: { records, bytes: store.bytes },
     };
   }, options);

@@ -1,4 +1,4 @@
-// A device that has no room left, or loses the store under an open session: said so, and the session goes on.
+// A device that has no room left: said so, and the session goes on in memory until there is room again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

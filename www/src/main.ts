@@ -62,7 +62,7 @@ function showEnded(session: Session, how: Ending): void {
 async function erase(): Promise<boolean> {
   const answer = await confirmDialog({
     title: "Erase the store of this device?",
-    text: "All that Escale keeps here is deleted, without opening it. What is on the server stays there; writes that were not sent yet are lost.",
+    text: "All documents and writes that rest here are deleted, without being opened; the page itself stays. What is on the server stays there; writes that were not sent yet are lost.",
     confirm: "Erase",
     testid: "erase",
   });

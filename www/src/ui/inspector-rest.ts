@@ -45,7 +45,7 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
       h("strong", {}, plural(records, "record")),
       ", ",
       h("strong", {}, bytes(store.bytes)),
-      ", in the database ",
+      ", beside the header with its locked keys, in the database ",
       h("code", {}, store.name),
       ".",
     ),
