@@ -202,13 +202,20 @@ impl Memory {
         defs
     }
 
-    /// Every def, subscribed to, that holds a document, in the base or as shown.
-    pub(crate) fn defs_of(&self, key: &DocKey) -> Vec<Def> {
-        let mut defs = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
-        defs.extend(self.shown.get(key).map(|shown| shown.defs.clone()).unwrap_or_default());
-        defs.sort_unstable();
-        defs.dedup();
-        defs
+    /// The defs, subscribed to, in which an effect on a document is to be seen: those that hold it, in the base or as
+    /// shown; of a document that is not held, any of its class, since only the server knows where it is.
+    pub(crate) fn defs_of(&self, key: &DocKey) -> BTreeSet<Def> {
+        let held = self.documents.get(key).map(|document| document.defs.as_slice()).unwrap_or_default();
+        let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();
+        let class = self.class(key.0).name();
+        let own = Def::document(class, &key.1);
+        let is_own = |def: &Def| match def.kind() {
+            DefKind::Document(_) => *def == own,
+            DefKind::Class => true,
+            DefKind::Collection(..) => held.is_empty() || held.contains(def) || shown.contains(def),
+        };
+        let subscribed = self.collections.keys().filter(|def| def.class() == class);
+        subscribed.filter(|def| is_own(def)).cloned().collect()
     }
 
     /// The name of a class by its position.

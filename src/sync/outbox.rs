@@ -37,8 +37,7 @@ impl Machine {
             seq += 1;
             let after = self.dependency(order);
             let keys = self.writes.ops[&order].keys.clone();
-            let mut awaits: BTreeSet<Def> = keys.iter().flat_map(|key| self.memory.defs_of(key)).collect();
-            awaits.retain(|def| self.memory.collection(def).is_some());
+            let awaits: BTreeSet<Def> = keys.iter().flat_map(|key| self.memory.defs_of(key)).collect();
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
