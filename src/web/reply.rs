@@ -29,7 +29,8 @@ pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> 
 /// The error of a status, with the fault that came as its body, if one did; `found` is the body's media type.
 ///
 /// Where proxies answer in the server's place (401, 403, 413, 429, 5xx) the status decides, whatever the body: a
-/// gateway's page of HTML with a 502 is to be tried again. Elsewhere a body that is no fault is no Escale server.
+/// gateway's page of HTML with a 502 is to be tried again; but a fault that says `not_supported` with a 501 is the
+/// server's own, and trying again is in vain. Elsewhere a body that is no fault is no Escale server.
 pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Error {
     let code = match (status, fault) {
         (401, _) => Code::Unauthorized,
@@ -38,8 +39,11 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         (413, _) => Code::TooLarge,
         (429, _) => Code::TooMany,
         (503, _) => Code::Unavailable,
+        (501, Some(fault)) if fault.code == Code::NotSupported.as_str() => Code::NotSupported,
         (500..=599, _) => Code::ServerError,
-        (404, Some(_)) => Code::UnknownOrg,
+        (404, Some(fault)) if fault.code == Code::UnknownOrg.as_str() => Code::UnknownOrg,
+        // `not_found` too: there is no such path, and to correct the org's code would not help.
+        (404, _) => Code::Malformed,
         (_, Some(fault)) if fault.kind == Kind::D => Code::WrongProtocol,
         (_, Some(fault)) => {
             Code::parse(&fault.code).filter(|code| is_of_the_wire(*code)).unwrap_or(Code::Malformed)
@@ -150,6 +154,24 @@ mod tests {
         assert_eq!(by_kind("too_deep", "A"), Code::TooDeep);
         assert_eq!(by_kind("wrong_passphrase", "S"), Code::Malformed, "not for a server to say");
         assert_eq!(by_kind("unheard_of", "A"), Code::Malformed);
+    }
+
+    /// A path that the server does not have is a wrong address, whichever org it names.
+    #[wasm_bindgen_test]
+    fn a_path_that_is_not_there_is_no_unknown_org() {
+        let not_found = r#"{"code":"not_found","kind":"N","phase":0,"message":"no such path"}"#;
+        assert_eq!(code_of(404, JSON, not_found), Code::Malformed);
+        assert_eq!(code_of(405, JSON, not_found), Code::Malformed);
+        assert_eq!(code_of(404, JSON, FAULT), Code::UnknownOrg);
+    }
+
+    #[wasm_bindgen_test]
+    fn what_a_server_does_not_support_is_not_a_failure_of_it() {
+        let fault = r#"{"code":"not_supported","kind":"A","phase":0,"message":"files come later"}"#;
+        assert_eq!(code_of(501, JSON, fault), Code::NotSupported);
+        assert_eq!(code_of(501, JSON, FAULT), Code::ServerError, "a fault of another code");
+        assert_eq!(code_of(501, HTML, "<html>"), Code::ServerError, "a gateway that knows no such method");
+        assert_eq!(code_of(500, JSON, fault), Code::ServerError);
     }
 
     #[wasm_bindgen_test]
