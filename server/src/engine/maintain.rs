@@ -70,7 +70,7 @@ pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
     let mark = Mark::beside(path);
-    state.epoch = next_epoch(&state, Some(&mark), now_ms)?;
+    state.epoch = next_epoch(&state, &mark, now_ms)?;
     put_state(tx.as_mut(), &mut state)?;
     tx.commit()?;
     mark.write(&reached(&state));

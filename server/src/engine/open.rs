@@ -45,7 +45,7 @@ pub struct Opening {
 /// One instance of the server, without its network: shared by every connection.
 pub struct Engine {
     pub(super) provider: Box<dyn Provider>,
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Mark,
     pub(super) schema: Schema,
     pub(super) settings: Settings,
     pub(super) seal: Seal,
@@ -65,24 +65,22 @@ impl Engine {
         let path = folder.join(DATABASE);
         let provider = SqliteProvider::open(&path, &first_state(opening.clock.now_ms())?)?;
         let mark = Mark::beside(&path);
-        let was_clear = adopt(&provider, Some(&mark), &opening)?;
+        let was_clear = adopt(&provider, &mark, &opening)?;
         if was_clear {
             provider.scrub()?;
         }
-        Ok(Engine::on(Box::new(provider), Some(mark), opening))
-    }
-
-    /// An engine on another provider, without a mark. The same checks are made.
-    pub fn open_on(provider: Box<dyn Provider>, opening: Opening) -> Result<Self> {
-        opening.settings.check()?;
-        adopt(provider.as_ref(), None, &opening)?;
-        Ok(Engine::on(provider, None, opening))
-    }
-
-    fn on(provider: Box<dyn Provider>, mark: Option<Mark>, opening: Opening) -> Self {
         let Opening { schema, settings, seal, clock } = opening;
         let (operations, committed) = (Operations::default(), Mutex::new(None));
-        Engine { provider, mark, schema, settings, seal, clock, operations, committed }
+        Ok(Engine {
+            provider: Box::new(provider),
+            mark,
+            schema,
+            settings,
+            seal,
+            clock,
+            operations,
+            committed,
+        })
     }
 
     /// Registers an operation of the application's own. It runs as one transaction, which its fault takes back
@@ -161,8 +159,8 @@ pub(super) fn make_epoch(ms: u64) -> Result<Epoch> {
 }
 
 /// The epoch that follows those of the database and of its mark: later than both, whatever the clock says.
-pub(super) fn next_epoch(state: &State, mark: Option<&Mark>, now_ms: u64) -> Result<Epoch> {
-    let last = mark.and_then(Mark::epoch).map_or(0, |epoch| epoch.ms());
+pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64) -> Result<Epoch> {
+    let last = mark.epoch().map_or(0, |epoch| epoch.ms());
     make_epoch(now_ms.max(state.epoch.ms().max(last) + 1))
 }
 
@@ -179,13 +177,13 @@ pub(super) fn reached(state: &State) -> Reached {
 
 /// Brings the database to this schema and site key, and renews its epoch where it must be. Returns whether data
 /// that was in clear is sealed now.
-fn adopt(provider: &dyn Provider, mark: Option<&Mark>, opening: &Opening) -> Result<bool> {
+fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening) -> Result<bool> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
     let before = state.clone();
     let was_clear = adopt_seal(tx.as_mut(), &mut state, &opening.seal)?;
     adopt_schema(tx.as_mut(), &mut state, opening)?;
-    if let Some(why) = mark.and_then(|mark| mark.contradicts(&reached(&state))) {
+    if let Some(why) = mark.contradicts(&reached(&state)) {
         tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
         state.epoch = next_epoch(&state, mark, opening.clock.now_ms())?;
     }
@@ -195,9 +193,7 @@ fn adopt(provider: &dyn Provider, mark: Option<&Mark>, opening: &Opening) -> Res
         put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
     }
-    if let Some(mark) = mark {
-        mark.write(&reached(&state));
-    }
+    mark.write(&reached(&state));
     let ahead = state.highest.max(state.told).saturating_sub(opening.clock.now_ms());
     if ahead > 60_000 {
         tracing::warn!(

@@ -102,9 +102,7 @@ impl Engine {
 
     /// Marks how far the database has come (R8).
     pub(super) fn remember(&self, state: &State) {
-        if let Some(mark) = &self.mark {
-            mark.write(&reached(state));
-        }
+        self.mark.write(&reached(state));
     }
 
     pub(super) fn after_commit(&self, state: &State) {
