@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error, Result, fail};
 use crate::model::schema::{Class, Collection, Schema};
-use crate::model::{Def, Value};
+use crate::model::{Def, Name, Value};
 
 impl Schema {
     /// The def of a match: `{}` the class, `{"key": [..]}` one document, and otherwise the collection that is made of
@@ -62,14 +62,13 @@ impl Class {
 
 /// `place {country, city}`
 fn as_match(collection: &Collection) -> String {
-    let properties: Vec<&str> = collection.key().iter().map(|name| name.as_str()).collect();
+    let properties: Vec<&str> = collection.key().iter().map(Name::as_str).collect();
     format!("{} {{{}}}", collection.name(), properties.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Name;
 
     const SCHEMA: &str = r#"{
         "City": {
