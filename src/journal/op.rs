@@ -69,6 +69,11 @@ pub struct PendingOp {
     pub actions: Vec<Action>,
     /// Whether its documents' states before it were known, so that its actions are complete.
     pub prepared: bool,
+    /// The number that it was last sent under.
+    pub sent_as: Option<u64>,
+    /// Whether it may be executed under another number than its present one: sent before the session was opened, or
+    /// numbered anew since it was sent.
+    pub has_other_numbers: bool,
 }
 
 impl PendingOp {
@@ -124,6 +129,8 @@ impl PendingOp {
             seen_on: BTreeMap::new(),
             actions: Vec::new(),
             prepared: false,
+            sent_as: None,
+            has_other_numbers: false,
         }
     }
 }

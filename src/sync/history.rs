@@ -133,6 +133,7 @@ impl Writes {
             op.actions = record.actions;
             op.saved = true;
             op.prepared = true;
+            op.has_other_numbers = op.is_waiting();
             op.record = Some(record.number);
             self.insert(op);
         }

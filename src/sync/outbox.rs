@@ -41,6 +41,7 @@ impl Machine {
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
+            op.has_other_numbers |= op.sent_as.replace(seq).is_some_and(|earlier| earlier != seq);
             op.awaits = Some(awaits);
             let state = &op.state;
             let (id, name, args) = (state.id.clone(), state.name.clone(), state.args.clone());
@@ -153,6 +154,7 @@ impl Machine {
         let seq = op.seq.unwrap_or(0);
         op.state.accepted = Some(v);
         op.state.seq = Some(seq);
+        op.has_other_numbers = false;
         for action in &mut op.actions {
             action.commit = Some(v);
         }

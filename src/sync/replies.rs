@@ -168,6 +168,12 @@ impl Machine {
         }
     }
 
+    /// Whether a pushed part tells of documents that operations stand on which may be executed under other numbers: only a
+    /// reply, with their results, tells whether it contains their effects.
+    fn is_untold(&self, part: &ReadPart) -> bool {
+        self.rows_of(part).iter().any(|key| self.writes.on(key).any(|op| op.has_other_numbers))
+    }
+
     /// The documents that a part tells.
     fn rows_of(&self, part: &ReadPart) -> Vec<DocKey> {
         let ReadPart::Prepared(part) = part else { return Vec::new() };
@@ -268,6 +274,10 @@ impl Machine {
         };
         let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for part in parts {
+            if self.is_untold(&part) {
+                self.hinted(part.def());
+                continue;
+            }
             rows.extend(self.rows_of(&part));
             match part {
                 ReadPart::Prepared(part) => {
