@@ -43,12 +43,11 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         (500..=599, _) => Code::ServerError,
         (404, Some(fault)) if fault.code == Code::UnknownOrg.as_str() => Code::UnknownOrg,
         // `not_found` too: there is no such path, and to correct the org's code would not help.
-        (404, _) => Code::Malformed,
+        (404, _) | (_, None) => Code::Malformed,
         (_, Some(fault)) if fault.kind == Kind::D => Code::WrongProtocol,
         (_, Some(fault)) => {
             Code::parse(&fault.code).filter(|code| is_of_the_wire(*code)).unwrap_or(Code::Malformed)
         }
-        (_, None) => Code::Malformed,
     };
     let detail = match fault {
         Some(fault) => {
