@@ -88,9 +88,13 @@ impl Journal {
         self.dirty.insert(order);
     }
 
-    /// An operation never happened: nothing is left of it.
-    pub fn forget(&mut self, order: u64, record: Option<u64>) {
+    /// Nothing of an operation is due any more.
+    pub fn leave(&mut self, order: u64) {
         self.dirty.remove(&order);
+    }
+
+    /// An operation never happened: nothing is left of it.
+    pub fn forget(&mut self, record: Option<u64>) {
         self.dropped.extend(record);
     }
 
@@ -212,12 +216,16 @@ impl Machine {
             }
         }
         for (order, id, number) in written {
-            let Some(op) = self.writes.ops.get_mut(&order).filter(|op| op.state.id == id) else {
+            let Some(op) = self.writes.ops.get_mut(&order) else {
                 // It was over, or given up, while its record was on its way.
                 self.writes.journal.dropped.insert(number);
                 continue;
             };
+            // Of another id, it has taken that one's place, whose record stays until its own is written.
             op.record = Some(number);
+            if op.state.id != id {
+                continue;
+            }
             if !std::mem::replace(&mut op.saved, true) {
                 self.effects.push(Effect::Saved { id: op.state.id.clone() });
             }
@@ -232,9 +240,11 @@ impl Machine {
         // Records replaced by those of operations are named again by whoever writes these again.
         let mut again: BTreeSet<u64> = ended.iter().filter_map(|(old, _)| *old).collect();
         for (order, id, _) in &written {
-            if let Some(op) = self.writes.ops.get(order).filter(|op| op.state.id == *id) {
-                journal.dirty.insert(*order);
+            if let Some(op) = self.writes.ops.get(order) {
                 again.extend(op.record);
+                if op.state.id == *id {
+                    journal.dirty.insert(*order);
+                }
             }
         }
         journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));

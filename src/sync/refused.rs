@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::writes::Write;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, settle};
+use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle};
 use crate::model::Value;
 
 impl Machine {
@@ -76,16 +76,19 @@ impl Machine {
                 ("doc.delete", Value::from([class_arg, ("key", key), if_version]))
             }
         };
+        // Where no server would take what the policy comes to, or it is another document, the application decides.
+        let changes = changes_of(self.memory.schema(), name, &args);
+        if !changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key)) {
+            return Ok(false);
+        }
         let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
         let after = op.state.after.clone();
         let replaced = self.replace(order);
         let write = Write { id: id.clone(), name: name.to_owned(), args, touches: Vec::new(), after };
         self.issue(write, order)?;
+        self.take_place(&id, replaced);
         if let Some(op) = self.writes.get_mut(&id) {
             op.state.base = theirs_data;
-        }
-        if let Some(op) = &replaced {
-            self.unpin(op);
         }
         self.follow(&old, Some(&id), None);
         self.effects.push(Effect::Amended { id: old, by: id });
@@ -121,12 +124,20 @@ impl Machine {
         }
     }
 
-    /// Takes an operation out, with what is at rest of it, for another one to stand in its place. Its documents stay
-    /// pinned until then: their data is at hand.
+    /// Takes an operation out, for another one to stand in its place. Its documents stay pinned until then: their data is
+    /// at hand. So does its record: what was saved is at rest until the other one is.
     pub(super) fn replace(&mut self, order: u64) -> Option<PendingOp> {
-        let op = self.writes.remove(order)?;
-        self.writes.journal.forget(order, op.record);
-        Some(op)
+        self.writes.journal.leave(order);
+        self.writes.remove(order)
+    }
+
+    /// An operation has taken the place of that one: the batch that writes it deletes the other's record.
+    fn take_place(&mut self, id: &OpId, replaced: Option<PendingOp>) {
+        let Some(replaced) = replaced else { return };
+        if let Some(op) = self.writes.get_mut(id) {
+            op.record = replaced.record;
+        }
+        self.unpin(&replaced);
     }
 
     pub(super) fn unpin(&mut self, op: &PendingOp) {
@@ -138,6 +149,7 @@ impl Machine {
     /// Takes an operation out for good; it never happened.
     pub(super) fn give_up(&mut self, order: u64) {
         if let Some(op) = self.replace(order) {
+            self.writes.journal.forget(op.record);
             self.unpin(&op);
             self.follow(&op.state.id, None, op.expected());
         }
@@ -152,14 +164,11 @@ impl Machine {
         let touches = op.keys.clone();
         let old = op.state.id.clone();
         // Refused before the refused one is touched.
-        crate::journal::changes_of(self.memory.schema(), &name, &args)?;
+        changes_of(self.memory.schema(), &name, &args)?;
         let replaced = self.replace(order);
         let write = Write { id: new.clone(), name, args, touches, after };
-        let issued = self.issue(write, order);
-        if let Some(op) = &replaced {
-            self.unpin(op);
-        }
-        issued?;
+        self.issue(write, order)?;
+        self.take_place(&new, replaced);
         self.follow(&old, Some(&new), None);
         Ok(())
     }

@@ -153,3 +153,46 @@ fn a_patch_of_what_is_not_held_deletes_nothing() {
         assert_eq!(refused, usize::from(policy != Policy::Server), "{policy:?}");
     }
 }
+
+/// What a policy comes to and no server would take is left to the application: nothing is lost, and nothing breaks at
+/// each opening.
+#[test]
+fn a_settlement_that_cannot_be_issued_is_left_to_the_application() {
+    let mut server = server(1);
+    let mut base = data(0, None, 0, 0);
+    base.insert("not_a_name".to_owned(), Value::from(1_i64));
+    put(&mut server, 0, base.clone());
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Merge);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let id = driver.patch(0, &[("a", 2)]);
+    base.insert("theirs".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, base);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert!(driver.machine.refused_op(&id).is_ok(), "parked");
+    let mut driver = driver.reopen(Mode::Synced, Policy::Merge);
+    driver.settle(&mut server);
+    assert!(driver.machine.refused_op(&id).is_ok());
+}
+
+/// A saved operation whose place another one takes rests until that one does.
+#[test]
+fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record() {
+    let mut server = server(1);
+    put(&mut server, 0, data(0, None, 0, 0));
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let id = driver.patch(0, &[("poison", 1)]);
+    driver.settle(&mut server);
+    // The documents that it stands on are at rest, and reading them takes its time.
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    driver.holds_pages_back = true;
+    let mut args = driver.machine.refused_op(&id).expect("refused").state.args.clone();
+    let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(|set| set.as_map_mut());
+    set.expect("a patch").remove("poison");
+    driver.feed(Event::Amend { id, new: "amended".into(), args: Some(args) });
+    let driver = driver.reopen(Mode::Synced, Policy::Ask);
+    assert_eq!(driver.machine.operations().len(), 1, "one of them is at rest, whenever the process ends");
+}

@@ -30,6 +30,8 @@ pub struct Driver {
     /// What the machine told of operations.
     pub told: Vec<Effect>,
     pub random: SeededRandom,
+    /// Pages that are asked for do not come.
+    pub holds_pages_back: bool,
 }
 
 /// A server with as many counters.
@@ -88,6 +90,7 @@ impl Driver {
             requests: 0,
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
+            holds_pages_back: false,
         };
         driver.feed(Event::Started);
         driver
@@ -114,6 +117,7 @@ impl Driver {
                         let result = block_on(self.store.as_ref().expect("a device").commit(batch));
                         events.push_back(Event::Committed(result));
                     }
+                    Effect::ReadPages { .. } if self.holds_pages_back => {}
                     Effect::ReadPages { ticket, keys } => {
                         let pages = block_on(self.store.as_ref().expect("a device").get(Table::Pages, &keys));
                         events.push_back(Event::PagesRead { ticket, pages });
