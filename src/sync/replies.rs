@@ -233,9 +233,9 @@ impl Machine {
                 self.live.backoff.reset();
                 let registered: BTreeSet<Def> = live.into_iter().collect();
                 let before = self.live.registered.take().unwrap_or_default();
-                for def in registered.difference(&before) {
-                    self.hinted(def);
-                }
+                // A load under way goes on: its next page is a pull after the registration.
+                let new = registered.difference(&before).filter(|def| self.memory.collection(def).is_some());
+                self.pull.needed.extend(new.cloned());
                 self.live.registered = Some(registered);
                 for (def, fault) in refused {
                     if self.memory.collection(&def).is_some() {
