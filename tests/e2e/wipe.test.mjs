@@ -122,7 +122,7 @@ test("wipe does nothing where nothing rests, and touches no other account or org
   assert.deepEqual(await leftovers(page), NOTHING);
   await sync(page, options);
   const before = await dump(page);
-  for (const owner of [{ org: "demo" }, { org: "demo", account: "Ada" }, { org: "demo/ada" }, { org: "other", account: "ada" }]) {
+  for (const owner of [{ org: "demo" }, { org: "demo", account: "Ada" }, { org: "demo.ada" }, { org: "other", account: "ada" }]) {
     assert.equal(await wipe(page, owner), null);
     assert.deepEqual(await dump(page), before, JSON.stringify(owner));
   }
