@@ -81,11 +81,21 @@ fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {
     found.ok_or_else(|| Error::new(Code::BadValue, format!("argument `{name}` is missing")))
 }
 
-fn class_of<'s>(schema: &'s Schema, args: &Value) -> Result<(u16, &'s Class)> {
-    let name = field(args, "class")?.as_str().unwrap_or_default();
+/// The key of a document by its class and key properties. Errors: `unknown_class`, `bad_key`.
+pub fn key_of(schema: &Schema, class: &str, parts: &[impl AsRef<str>]) -> Result<DocKey> {
+    let (position, class) = class_at(schema, class)?;
+    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+    Ok((position, class.pk_of(&parts)?))
+}
+
+fn class_at<'s>(schema: &'s Schema, name: &str) -> Result<(u16, &'s Class)> {
     let class = schema.class(name)?;
     let position = schema.position(class.name()).expect("a class of the schema");
     Ok((position as u16, class))
+}
+
+fn class_of<'s>(schema: &'s Schema, args: &Value) -> Result<(u16, &'s Class)> {
+    class_at(schema, field(args, "class")?.as_str().unwrap_or_default())
 }
 
 fn class_and_key<'s>(schema: &'s Schema, args: &Value) -> Result<(&'s Class, DocKey)> {

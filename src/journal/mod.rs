@@ -9,7 +9,7 @@ mod policy;
 mod record;
 
 pub use action::{Action, ActionType, iso8601};
-pub use change::{Change, ChangeKind, IfVersion, changes_of};
+pub use change::{Change, ChangeKind, IfVersion, changes_of, key_of};
 pub use op::{OpId, OpState, PendingOp, make_id};
 pub use planner::{ActionMeta, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};

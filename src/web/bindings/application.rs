@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{Change, ChangeKind, Policy, Settlement, State};
+use crate::journal::{Change, ChangeKind, Policy, Settlement, State, key_of};
 use crate::model::schema::Schema;
 use crate::model::{Name, Value};
-use crate::session::DocKey;
 use crate::sync::{Application, Reader};
 use crate::web::global::{exception_name, method, property};
 
@@ -75,13 +74,6 @@ impl JsApplication {
         Ok(JsApplication { object: object.clone(), optimistic, settle, policies, schema })
     }
 
-    fn key_of(&self, class: &str, parts: &[String]) -> Result<DocKey> {
-        let class = self.schema.class(class)?;
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let position = self.schema.position(class.name()).expect("a class of the schema");
-        Ok((position as u16, class.pk_of(&parts)?))
-    }
-
     fn run(&self, function: &Function, name: &str, args: &str, read: &mut Reader<'_>) -> Result<Vec<Change>> {
         let mut known: Vec<(String, Vec<String>, Option<State>)> = Vec::new();
         loop {
@@ -109,14 +101,14 @@ impl JsApplication {
                         format!("an optimistic part reads more than {READS_MAX} documents"),
                     );
                 }
-                let state = read(&self.key_of(&class, &key)?);
+                let state = read(&key_of(&self.schema, &class, &key)?);
                 known.push((class, key, state));
             }
         }
     }
 
     fn change(&self, json: ChangeJson) -> Result<Change> {
-        let key = self.key_of(&json.class, &json.key)?;
+        let key = key_of(&self.schema, &json.class, &json.key)?;
         let kind = match (json.put, json.set) {
             (Some(state), None) => ChangeKind::Put(state),
             (None, Some(set)) => ChangeKind::Patch { set, unset: json.unset },

@@ -115,9 +115,7 @@ impl Core {
     /// A document's past states, the oldest first, as JSON.
     pub async fn history(&self, class: String, key: Vec<String>) -> Thrown<String> {
         let driver = self.inner().driver.clone();
-        let parts: Vec<&str> = key.iter().map(String::as_str).collect();
-        let key =
-            driver.with(|machine| machine.key_of(&class, &parts)).and_then(|key| key).map_err(thrown)?;
+        let key = driver.with(|machine| machine.key_of(&class, &key)).and_then(|key| key).map_err(thrown)?;
         let past = driver.history(key).await.map_err(thrown)?;
         past_json(&past).map_err(thrown)
     }
@@ -137,11 +135,7 @@ fn issue(driver: &std::rc::Rc<Driver>, name: String, args: &str, options: &str) 
         serde_json::from_str(options).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;
     let touches = driver.with(|machine| {
         machine.check_write(&name, &args)?;
-        let key = |(class, key): &(String, Vec<String>)| {
-            let parts: Vec<&str> = key.iter().map(String::as_str).collect();
-            machine.key_of(class, &parts)
-        };
-        options.touches.iter().map(key).collect::<Result<Vec<_>>>()
+        options.touches.iter().map(|(class, key)| machine.key_of(class, key)).collect::<Result<Vec<_>>>()
     })??;
     let id = make_id(now_ms(), &mut SystemRandom)?;
     driver.post(Event::Write(Write { id: id.clone(), name, args, touches, after: options.after }));
