@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::event::Effect;
 use super::machine::Machine;
-use super::optimistic::Known;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
@@ -26,16 +25,15 @@ impl Machine {
         if orders.is_empty() {
             return (Vec::new(), defs);
         }
-        let sent: HashSet<u64> = orders.iter().copied().collect();
+        let sent: HashSet<u64> = orders.iter().map(|(order, _)| *order).collect();
         // What is left out now has no number any more: others have it.
         for order in &self.writes.waiting {
             self.writes.ops.get_mut(order).expect("listed").seq.take_if(|_| !sent.contains(order));
         }
         let mut seq = self.writes.mark.last_seq;
         let mut ops = Vec::with_capacity(orders.len());
-        for order in orders {
+        for (order, after) in orders {
             seq += 1;
-            let after = self.dependency(order);
             let keys = self.writes.ops[&order].keys.clone();
             let awaits: BTreeSet<Def> = keys.iter().flat_map(|key| self.memory.defs_of(key)).collect();
             defs.extend(awaits.iter().cloned());
@@ -51,8 +49,9 @@ impl Machine {
     }
 
     /// The operations of the next request: first those that the server may have executed already, in the order that they
-    /// were numbered in, then the others; none before it is saved (R10), nor what follows it (R12).
-    fn orders_to_send(&self) -> Vec<u64> {
+    /// were numbered in, then the others; none before it is saved (R10), nor what follows it (R12). Each with the latest
+    /// that it depends on: the server holds it where it refuses that one.
+    fn orders_to_send(&self) -> Vec<(u64, Option<OpId>)> {
         let waiting = || self.writes.waiting.iter().map(|order| (*order, &self.writes.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
@@ -73,13 +72,14 @@ impl Machine {
             if !is_chain(&dependencies, &chain) {
                 break;
             }
-            chain.extend(dependencies.last().map(|last| (order, *last)));
+            let latest = dependencies.last().copied();
+            chain.extend(latest.map(|latest| (order, latest)));
             bytes +=
                 crate::codec::encode(crate::codec::Format::Msgpack, &op.state.args).map_or(0, |b| b.len());
             if bytes > OPS_BYTES_MAX && !orders.is_empty() {
                 break;
             }
-            orders.push(order);
+            orders.push((order, latest.map(|latest| self.writes.ops[&latest].state.id.clone())));
         }
         orders
     }
@@ -94,11 +94,6 @@ impl Machine {
         let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
         let orders: BTreeSet<u64> = by_documents.chain(by_word).map(|other| other.state.order).collect();
         orders.into_iter().collect()
-    }
-
-    /// The latest of them: the server holds this operation where it refuses that one.
-    fn dependency(&self, order: u64) -> Option<OpId> {
-        self.dependencies(order).last().map(|order| self.writes.ops[order].state.id.clone())
     }
 
     /// Takes the results of a request; those that have none were not executed.
@@ -330,14 +325,6 @@ impl Machine {
         // What is on its way keeps its number until it is sent again: it may be executed under it there too.
         for order in &self.writes.waiting {
             self.writes.stale.extend(self.writes.ops[order].keys.iter().cloned());
-        }
-    }
-
-    /// A document as the application sees it now.
-    pub fn visible(&self, key: &DocKey) -> Option<crate::journal::State> {
-        match self.state_before(key, u64::MAX) {
-            Known::State(state) => state,
-            Known::NotYet => None,
         }
     }
 }

@@ -170,14 +170,18 @@ impl Machine {
 
     /// Whether a pushed part tells of documents that operations stand on which may be executed under other numbers: only a
     /// reply, with their results, tells whether it contains their effects.
-    fn is_untold(&self, part: &ReadPart) -> bool {
-        self.rows_of(part).iter().any(|key| self.writes.on(key).any(|op| op.has_other_numbers))
+    fn is_untold(&self, rows: &[DocKey]) -> bool {
+        rows.iter().any(|key| self.writes.on(key).any(|op| op.has_other_numbers))
     }
 
-    /// The documents that a part tells.
+    /// The documents that a part tells and that operations stand on: of a long load, none.
     fn rows_of(&self, part: &ReadPart) -> Vec<DocKey> {
         let ReadPart::Prepared(part) = part else { return Vec::new() };
-        part.rows().filter_map(|pk| self.memory.doc_key(part.def().class(), pk)).collect()
+        if self.writes.ops.is_empty() {
+            return Vec::new();
+        }
+        let keys = part.rows().filter_map(|pk| self.memory.doc_key(part.def().class(), pk));
+        keys.filter(|key| self.writes.by_key.contains_key(key)).collect()
     }
 
     /// Takes the epoch and the time of a reply.
@@ -274,11 +278,12 @@ impl Machine {
         };
         let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for part in parts {
-            if self.is_untold(&part) {
+            let told = self.rows_of(&part);
+            if self.is_untold(&told) {
                 self.hinted(part.def());
                 continue;
             }
-            rows.extend(self.rows_of(&part));
+            rows.extend(told);
             match part {
                 ReadPart::Prepared(part) => {
                     self.memory.apply(part, context);

@@ -7,7 +7,7 @@ use super::backoff::Backoff;
 use super::machine::Machine;
 use super::pins::PinReading;
 use crate::error::{Code, Error, Result};
-use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of};
+use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
 use crate::model::Value;
 use crate::rest::{JournalAtRest, JournalMark};
 use crate::session::DocKey;
@@ -279,10 +279,8 @@ impl Machine {
     }
 
     /// The key of a document by its class and key properties.
-    pub fn key_of(&self, class: &str, parts: &[&str]) -> Result<DocKey> {
-        let class = self.memory.schema().class(class)?;
-        let position = self.memory.schema().position(class.name()).expect("a class of the schema");
-        Ok((position as u16, class.pk_of(parts)?))
+    pub fn key_of(&self, class: &str, parts: &[impl AsRef<str>]) -> Result<DocKey> {
+        key_of(self.memory.schema(), class, parts)
     }
 
     /// Operations that are not over, in order, each with whether it is held behind a refused one.
