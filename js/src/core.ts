@@ -181,6 +181,8 @@ export interface Core {
   sweep(options: string): Promise<string>;
   setMode(mode: string): Promise<void>;
   changePassphrase(old: string, next: string): Promise<void>;
+  /** Resolves once everything that is held is on the device. */
+  flush(): Promise<void>;
   /** Forgets the key and everything in memory; the session is closed. */
   lock(): Promise<void>;
   /** Closes, and deletes the store from the device. */

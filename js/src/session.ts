@@ -234,6 +234,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     await this.#ask(() => this.#core.changePassphrase(old, next));
   }
 
+  /**
+   * Resolves once everything that the session holds is on the device: from then on it is there with no network. Fails
+   * with `storage_full` or `storage_failed` while the device takes nothing; in incognito there is nothing to wait for.
+   */
+  async flush(): Promise<void> {
+    await this.#ask(() => this.#core.flush());
+  }
+
   /** Forgets the key and all documents in memory; the session is closed, what rests on the device stays. */
   lock(): Promise<void> {
     return this.#finish(() => this.#core.lock());

@@ -44,6 +44,16 @@ impl Machine {
         }
     }
 
+    /// Whether everything that the session holds is on the device; in incognito there is none to wait for. Errors: why
+    /// the last batch was not written.
+    pub fn is_at_rest(&self) -> Result<bool> {
+        match &self.storage_error {
+            Some(error) => Err(error.clone()),
+            None if self.rest.is_none() => Ok(true),
+            None => Ok(self.committing.is_none() && self.memory.is_clean() && self.writes.journal.is_clean()),
+        }
+    }
+
     pub(super) fn committed(&mut self, result: Result<()>) {
         let (Some((receipt, journal)), Some(rest)) = (self.committing.take(), &mut self.rest) else { return };
         match result {

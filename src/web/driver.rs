@@ -104,8 +104,8 @@ pub struct Driver {
     last_ticket: Cell<u64>,
     /// Settles once the session is closed: every call of `close` waits for the same closing.
     closed: RefCell<Option<Promise>>,
-    /// Resolved once no batch is in flight: what closing waits for.
-    settled: RefCell<Option<Function>>,
+    /// Resolved once no batch is in flight: what closing and flushing wait for.
+    settled: RefCell<Vec<Function>>,
 }
 
 impl Driver {
@@ -183,8 +183,10 @@ impl Driver {
         }
         self.is_handling.set(false);
         let committing = self.with(Machine::is_committing).unwrap_or(false);
-        if !committing && let Some(resolve) = self.settled.borrow_mut().take() {
-            let _ = resolve.call0(&JsValue::UNDEFINED);
+        if !committing {
+            for resolve in self.settled.take() {
+                let _ = resolve.call0(&JsValue::UNDEFINED);
+            }
         }
     }
 
@@ -402,6 +404,20 @@ impl Driver {
         }
     }
 
+    /// Waits until everything that the session holds is on the device. Errors: why it cannot be written, `closed`.
+    pub async fn flush(&self) -> Result<()> {
+        while !self.with(Machine::is_at_rest)?? {
+            self.until_settled().await;
+        }
+        Ok(())
+    }
+
+    async fn until_settled(&self) {
+        let done = Deferred::new();
+        self.settled.borrow_mut().push(done.resolve.clone());
+        let _ = JsFuture::from(done.promise).await;
+    }
+
     /// Ends the session: nothing is sent any more, what changed is written, keys and memory are dropped, the store is
     /// let go. Calling it again waits for the same end.
     pub async fn close(self: &Rc<Self>) {
@@ -426,9 +442,7 @@ impl Driver {
             abort.abort();
         }
         if self.with(Machine::is_committing).unwrap_or(false) {
-            let done = Deferred::new();
-            *self.settled.borrow_mut() = Some(done.resolve.clone());
-            let _ = JsFuture::from(done.promise).await;
+            self.until_settled().await;
         }
         let machine = self.machine.borrow_mut().take();
         drop(machine);

@@ -42,6 +42,7 @@ test("20,000 documents are subscribed to, opened cold, closed and opened again",
     const docs = await window.page.loaded("main", "Package", {});
     const t2 = performance.now();
     await window.page.whenStatus("main", ({ phase, storage }) => phase === "live" && storage === "ok");
+    await session.flush();
     const { store } = await session.inspect({ limit: 0 });
     const t3 = performance.now();
     await session.close();

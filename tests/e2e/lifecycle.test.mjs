@@ -78,6 +78,7 @@ test("lock and close end the session and keep the store; every call says so afte
         () => session.setMode("avion"),
         () => session.changePassphrase("a", "b"),
         () => session.inspect(),
+        () => session.flush(),
         () => session.wipe(),
         () => session.query("Package").where("size", ">", 1).docs(),
       ]) {
@@ -86,7 +87,7 @@ test("lock and close end the session and keep the store; every call says so afte
       await session.close();
       return { codes, phase: session.status.phase, docs: collection.docs.length };
     }, how);
-    assert.deepEqual(result, { codes: Array(9).fill("closed"), phase: "closed", docs: 0 }, how);
+    assert.deepEqual(result, { codes: Array(10).fill("closed"), phase: "closed", docs: 0 }, how);
     assert.equal((await databases(page)).length, 1);
   }
   assert.equal(await load(page, { ...options, mode: "avion" }), COUNT);

@@ -191,6 +191,9 @@ export class FakeCore {
   async changePassphrase(...passphrases) {
     this.calls.push(["changePassphrase", ...passphrases]);
   }
+  async flush() {
+    this.calls.push(["flush"]);
+  }
   async lock() {
     this.calls.push(["lock"]);
     this.tell({ phase: "closed" });

@@ -201,6 +201,8 @@ test("modes and passphrases are checked before the core sees them", async () => 
   await session.setMode("avion");
   assert.equal(session.status.mode, "avion");
   await assert.rejects(session.setMode("plane"), { code: "bad_option", message: /mode/ });
+  await session.flush();
+  assert.deepEqual(core.calls.at(-1), ["flush"]);
   await session.changePassphrase("secret", "other");
   assert.deepEqual(core.calls.at(-1), ["changePassphrase", "secret", "other"]);
   await assert.rejects(session.changePassphrase("secret", ""), { code: "bad_option", message: /next/ });

@@ -26,6 +26,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
             desk.bench.feed(Event::Committed(Err(Error::new(code, "by the test"))));
             assert_eq!(desk.storage(), state);
             assert_eq!(desk.bench.error(), Some(code));
+            assert_eq!(desk.bench.machine.is_at_rest().err().map(|e| e.code()), Some(code));
             assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
             // What the server says well does not end what the device does badly.
             desk.bench.serve(5_000, |def| part(def, vec![]));
@@ -39,6 +40,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
         assert_eq!(desk.storage(), StorageState::Ok);
         assert_eq!(desk.bench.error(), None);
         assert!(desk.bench.machine.memory().is_clean());
+        assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(true));
     }
 }
 

@@ -157,6 +157,11 @@ impl Core {
         Ok(())
     }
 
+    /// Waits until everything that the session holds is on the device.
+    pub async fn flush(&self) -> Thrown<()> {
+        self.inner().driver.flush().await.map_err(thrown)
+    }
+
     /// Wraps K under another passphrase.
     #[wasm_bindgen(js_name = changePassphrase)]
     pub async fn change_passphrase(&self, old: String, next: String) -> Thrown<()> {
