@@ -7,6 +7,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use escale::model::{Epoch, Version};
 use serde::{Deserialize, Serialize};
@@ -35,14 +37,49 @@ struct Content {
 /// The mark of one database.
 #[derive(Debug)]
 pub struct Mark {
-    path: PathBuf,
-    database: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Beside { path: PathBuf, database: PathBuf },
+    Memory(Arc<MemoryMark>),
+}
+
+/// A mark that is kept in memory, beside a database in memory. Instances share it.
+#[derive(Debug, Default)]
+pub struct MemoryMark {
+    content: Mutex<Option<Content>>,
+    file: AtomicU64,
+}
+
+impl MemoryMark {
+    /// Another database takes the place of the one marked, as another file would: `file` is its number.
+    pub fn stands_beside(&self, file: u64) {
+        self.file.store(file, Ordering::SeqCst);
+    }
+
+    /// A copy of it: what a backup of the folder holds.
+    pub fn copy(&self) -> Self {
+        let file = AtomicU64::new(self.file.load(Ordering::SeqCst));
+        MemoryMark { content: Mutex::new(self.content().clone()), file }
+    }
+
+    fn content(&self) -> MutexGuard<'_, Option<Content>> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Mark {
     /// The mark of the database file at `database`.
     pub fn beside(database: &Path) -> Self {
-        Mark { path: database.with_extension("mark"), database: database.to_owned() }
+        let (path, database) = (database.with_extension("mark"), database.to_owned());
+        Mark { place: Place::Beside { path, database } }
+    }
+
+    /// A mark in memory.
+    pub fn in_memory(mark: &Arc<MemoryMark>) -> Self {
+        Mark { place: Place::Memory(mark.clone()) }
     }
 
     /// The epoch that the mark remembers.
@@ -51,9 +88,22 @@ impl Mark {
     }
 
     fn read(&self) -> Option<Content> {
-        let text = fs::read_to_string(&self.path).ok()?;
-        // Cut short by a crash of the machine: as good as none.
-        serde_json::from_str(&text).ok()
+        match &self.place {
+            Place::Beside { path, .. } => {
+                let text = fs::read_to_string(path).ok()?;
+                // Cut short by a crash of the machine: as good as none.
+                serde_json::from_str(&text).ok()
+            }
+            Place::Memory(mark) => mark.content().clone(),
+        }
+    }
+
+    /// The identity of the database's file.
+    fn file(&self) -> Option<u64> {
+        match &self.place {
+            Place::Beside { database, .. } => file_id(database),
+            Place::Memory(mark) => Some(mark.file.load(Ordering::SeqCst)),
+        }
     }
 
     /// Why a database that has come this far is not the one that was last written, if it is not.
@@ -64,7 +114,7 @@ impl Mark {
             Some("the database is behind its mark: it was put back from a copy")
         } else if mark.epoch > reached.epoch {
             Some("the database is of an earlier life than its mark: it was put back from a copy")
-        } else if content.file.is_some() && content.file != file_id(&self.database) {
+        } else if content.file.is_some() && content.file != self.file() {
             Some(
                 "the database is another file than the one of its mark: it was put back from a copy, or moved",
             )
@@ -75,14 +125,21 @@ impl Mark {
 
     /// Remembers that the database has come to this.
     pub fn write(&self, reached: &Reached) {
-        let content = Content { reached: reached.clone(), file: file_id(&self.database) };
-        let fresh = self.path.with_extension(format!("mark-{}", std::process::id()));
+        let content = Content { reached: reached.clone(), file: self.file() };
+        let path = match &self.place {
+            Place::Beside { path, .. } => path,
+            Place::Memory(mark) => {
+                *mark.content() = Some(content);
+                return;
+            }
+        };
+        let fresh = path.with_extension(format!("mark-{}", std::process::id()));
         let written = serde_json::to_vec(&content)
             .map_err(std::io::Error::other)
             .and_then(|bytes| fs::write(&fresh, bytes))
-            .and_then(|()| fs::rename(&fresh, &self.path));
+            .and_then(|()| fs::rename(&fresh, path));
         if let Err(error) = written {
-            tracing::warn!(path = %self.path.display(), %error, "the mark could not be written");
+            tracing::warn!(path = %path.display(), %error, "the mark could not be written");
         }
     }
 }

@@ -21,6 +21,7 @@ const PLAN: Plan = Plan {
     instances: 1,
     actions: 50,
     watches_flicker: false,
+    tenants: &[],
     weights: QUIET,
 };
 const QUIET: &[(Kind, u16)] = weights![];

@@ -4,6 +4,7 @@
 #![allow(clippy::pedantic)] // a test says what it must, at whatever length
 
 #[path = "../support/mod.rs"]
+#[allow(dead_code)] // Some of it is for the simulator.
 mod support;
 
 mod damage;

@@ -20,6 +20,7 @@ const PLAN: Plan = Plan {
     instances: 1,
     actions: 0,
     watches_flicker: false,
+    tenants: &[],
     weights: &[(Kind::Wait, 1)],
 };
 

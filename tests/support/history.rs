@@ -1,79 +1,21 @@
-//! Running histories: many seeds, then proptest's own, a failing one reduced to the actions that matter.
+//! Histories around the model of the server: many seeds, then proptest's own.
 //!
 //! `ESCALE_SEED=17 cargo test --test rules r9` plays one seed again; `ESCALE_CASES=5000` plays more of them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use escale::crypto::{Random, SeededRandom};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestCaseError, TestError, TestRunner};
 
 use super::plan::{Action, Plan};
+use super::play::{Failure, actions};
 use super::seeds;
-use super::world::World;
-
-/// Why a history failed: the broken promise, and all that happened.
-struct Failure {
-    message: String,
-    log: Vec<String>,
-}
+use super::server::ModelServer;
 
 fn run(plan: &Plan, seed: u64, actions: &[Action]) -> Result<(), Failure> {
-    let mut world = World::new(plan, seed);
-    catch_unwind(AssertUnwindSafe(|| world.play(actions))).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let message = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Failure { message: message.unwrap_or_default(), log: std::mem::take(&mut world.log) }
-    })
+    super::play::run::<ModelServer>(plan, seed, actions, false).map(drop)
 }
 
-/// The history of a seed.
-fn actions(plan: &Plan, seed: u64) -> Vec<Action> {
-    let mut random = SeededRandom::new(seed);
-    (0..plan.actions)
-        .map(|_| {
-            let mut raw = [0; 5];
-            random.fill(&mut raw).expect("a seed gives bytes");
-            plan.action(raw)
-        })
-        .collect()
-}
-
-/// Leaves out what the failure does not need.
-fn reduce(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> Vec<Action> {
-    let mut size = actions.len() / 2;
-    while size > 0 {
-        let mut from = 0;
-        while from < actions.len() {
-            let mut fewer = actions.clone();
-            fewer.drain(from..(from + size).min(actions.len()));
-            if run(plan, seed, &fewer).is_err() {
-                actions = fewer;
-            } else {
-                from += size;
-            }
-        }
-        size /= 2;
-    }
-    actions
-}
-
-/// What failed: the log, the broken promise, what `ESCALE_SEED` must be to play it again, and the history reduced.
 fn report(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let actions = reduce(plan, seed, actions);
-    let failure = run(plan, seed, &actions).err();
-    std::panic::set_hook(hook);
-    let Some(failure) = failure else { return "not the same twice".into() };
-    let list: Vec<String> = actions.iter().map(|action| format!("    Action::{action:?},")).collect();
-    format!(
-        "{}\n\n{}\n\nplan {}, ESCALE_SEED={escale_seed}, reduced to\nreplay(&PLAN, {seed}, &[\n{}\n]);\n",
-        failure.log.join("\n"),
-        failure.message,
-        plan.name,
-        list.join("\n")
-    )
+    super::play::report::<ModelServer>(plan, escale_seed, seed, actions)
 }
 
 /// Plays the histories of a plan: `usual` seeds, always the same, and a quarter as many of proptest's, which begins at
@@ -126,7 +68,7 @@ fn regressions(plan: &Plan) -> &'static str {
 
 /// Plays one history: a failure that was found once, kept by name.
 pub fn replay(plan: &Plan, seed: u64, actions: &[Action]) {
-    if let Err(failure) = run(plan, seed, actions) {
+    if let Err(failure) = super::play::run::<ModelServer>(plan, seed, actions, true) {
         panic!("{}\n\n{}\n\nplan {}, seed {seed}", failure.log.join("\n"), failure.message, plan.name);
     }
 }

@@ -1,8 +1,11 @@
 //! A deterministic world for the tests of the rules: a model of the server, client machines, and a seeded scheduler
 //! that loses, repeats, delays and reorders what passes between them, and lets any of them crash.
 
+pub mod backend;
 pub mod history;
+pub mod outcome;
 pub mod plan;
+pub mod play;
 pub mod schema;
 pub mod seeds;
 pub mod server;
@@ -10,4 +13,6 @@ pub mod world;
 
 pub use history::{property, replay};
 pub use plan::{Action, Plan};
-pub use world::World;
+
+/// The world around the model of a server.
+pub type World = world::World<server::ModelServer>;

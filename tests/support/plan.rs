@@ -204,6 +204,8 @@ pub struct Plan {
     pub actions: usize,
     /// Only the clients write, only to counters, and what they see must never go back.
     pub watches_flicker: bool,
+    /// The org and the account of each client; of the others, an account of its own in org 0.
+    pub tenants: &'static [(usize, usize)],
     pub weights: &'static [(Kind, u16)],
 }
 

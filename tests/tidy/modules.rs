@@ -67,8 +67,8 @@ fn targets(folder: &str, name: &str) -> Vec<String> {
 /// Whether a file is the root of a crate: a library, a binary, or a test.
 fn is_crate(file: &File) -> bool {
     let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
-    let is_test = file.path.starts_with("tests/") || file.path.starts_with("server/tests/");
-    let depth = file.path.trim_start_matches("server/").matches('/').count();
+    let is_test = ["tests/", "server/tests/", "sim/tests/"].iter().any(|tests| file.path.starts_with(tests));
+    let depth = file.path.trim_start_matches("server/").trim_start_matches("sim/").matches('/').count();
     is_target || (is_test && (depth == 1 || (depth == 2 && file.is(&["/main.rs"]))))
 }
 

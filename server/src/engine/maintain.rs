@@ -5,7 +5,7 @@ use std::path::Path;
 use escale::Result;
 use escale::model::Epoch;
 
-use super::open::{WRITE_WAIT, next_epoch, put_state, reached};
+use super::open::{WRITE_WAIT, fresh_name, next_epoch, put_state, reached};
 use super::{Engine, first_state};
 use crate::mark::Mark;
 use crate::provider::{Provider, SqliteProvider, inspect};
@@ -67,10 +67,14 @@ pub fn epoch_of(path: &Path) -> Result<Epoch> {
 pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
     inspect(path)?;
     let provider = SqliteProvider::open(path, &first_state(now_ms)?)?;
+    renew_epoch(&provider, &Mark::beside(path), now_ms, fresh_name()?)
+}
+
+/// Begins a new life of a database, called by that name.
+pub fn renew_epoch(provider: &dyn Provider, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
-    let mark = Mark::beside(path);
-    state.epoch = next_epoch(&state, &mark, now_ms)?;
+    state.epoch = next_epoch(&state, mark, now_ms, name)?;
     put_state(tx.as_mut(), &mut state)?;
     tx.commit()?;
     mark.write(&reached(&state));

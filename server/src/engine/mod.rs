@@ -11,7 +11,7 @@ mod pull;
 mod shown;
 mod write;
 
-pub use maintain::{epoch_of, renew_epoch_of};
+pub use maintain::{epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_state};
 pub use operation::{Properties, Ran, Tx};
 pub use pull::Caller;

@@ -65,22 +65,25 @@ impl Engine {
         let path = folder.join(DATABASE);
         let provider = SqliteProvider::open(&path, &first_state(opening.clock.now_ms())?)?;
         let mark = Mark::beside(&path);
-        let was_clear = adopt(&provider, &mark, &opening)?;
+        let was_clear = adopt(&provider, &mark, &opening, fresh_name()?)?;
         if was_clear {
             provider.scrub()?;
         }
+        Ok(Engine::of(Box::new(provider), mark, opening))
+    }
+
+    /// Opens an instance over another database than that of a folder. `name` is what an epoch that begins now is called:
+    /// random, so that two that begin in one millisecond differ. Errors: as of [`Engine::open`].
+    pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
+        opening.settings.check()?;
+        adopt(provider.as_ref(), &mark, &opening, name)?;
+        Ok(Engine::of(provider, mark, opening))
+    }
+
+    fn of(provider: Box<dyn Provider>, mark: Mark, opening: Opening) -> Self {
         let Opening { schema, settings, seal, clock } = opening;
         let (operations, committed) = (Operations::default(), Mutex::new(None));
-        Ok(Engine {
-            provider: Box::new(provider),
-            mark,
-            schema,
-            settings,
-            seal,
-            clock,
-            operations,
-            committed,
-        })
+        Engine { provider, mark, schema, settings, seal, clock, operations, committed }
     }
 
     /// Registers an operation of the application's own. It runs as one transaction, which its fault takes back
@@ -140,7 +143,7 @@ pub fn first_state(now_ms: u64) -> Result<State> {
     let mut cursor_key = vec![0; 32];
     getrandom::fill(&mut cursor_key).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
     Ok(State {
-        epoch: make_epoch(now_ms)?,
+        epoch: make_epoch(now_ms, fresh_name()?)?,
         commits: 0,
         highest: 0,
         told: 0,
@@ -151,17 +154,22 @@ pub fn first_state(now_ms: u64) -> Result<State> {
     })
 }
 
-/// A new epoch, made at `ms`.
-pub(super) fn make_epoch(ms: u64) -> Result<Epoch> {
+/// A name for an epoch.
+pub(super) fn fresh_name() -> Result<u64> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-    Epoch::new(ms, &format!("{:016x}", u64::from_be_bytes(random)))
+    Ok(u64::from_be_bytes(random))
+}
+
+/// A new epoch, made at `ms`.
+fn make_epoch(ms: u64, name: u64) -> Result<Epoch> {
+    Epoch::new(ms, &format!("{name:016x}"))
 }
 
 /// The epoch that follows those of the database and of its mark: later than both, whatever the clock says.
-pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64) -> Result<Epoch> {
+pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
     let last = mark.epoch().map_or(0, |epoch| epoch.ms());
-    make_epoch(now_ms.max(state.epoch.ms().max(last) + 1))
+    make_epoch(now_ms.max(state.epoch.ms().max(last) + 1), name)
 }
 
 /// Puts the state of a transaction that is about to be committed.
@@ -177,7 +185,7 @@ pub(super) fn reached(state: &State) -> Reached {
 
 /// Brings the database to this schema and site key, and renews its epoch where it must be. Returns whether data
 /// that was in clear is sealed now.
-fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening) -> Result<bool> {
+fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> Result<bool> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
     let before = state.clone();
@@ -185,7 +193,7 @@ fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening) -> Result<bool
     adopt_schema(tx.as_mut(), &mut state, opening)?;
     if let Some(why) = mark.contradicts(&reached(&state)) {
         tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
-        state.epoch = next_epoch(&state, mark, opening.clock.now_ms())?;
+        state.epoch = next_epoch(&state, mark, opening.clock.now_ms(), name)?;
     }
     if state == before {
         drop(tx);

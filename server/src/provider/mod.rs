@@ -5,6 +5,8 @@
 
 pub mod conformance;
 mod conformance_operations;
+#[cfg(feature = "testing")]
+mod memory;
 mod record;
 mod sqlite;
 
@@ -13,6 +15,8 @@ use std::time::Duration;
 use escale::Result;
 use escale::model::{Def, Version};
 
+#[cfg(feature = "testing")]
+pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 pub use record::{
     Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, Session,
     Shown, State,

@@ -1,7 +1,7 @@
-//! SQLite against the suite of every provider.
+//! SQLite, and the database in memory, against the suite of every provider.
 
 use escale_server::engine::first_state;
-use escale_server::provider::{SqliteProvider, conformance};
+use escale_server::provider::{MemoryDatabase, MemoryProvider, SqliteProvider, conformance};
 
 #[test]
 fn sqlite_conforms() {
@@ -12,6 +12,14 @@ fn sqlite_conforms() {
         let path = folder.path().join(format!("{n}.db"));
         let first = first_state(1).unwrap();
         Box::new(move || SqliteProvider::open(&path, &first).unwrap())
+    });
+}
+
+#[test]
+fn memory_conforms() {
+    conformance::all(|| {
+        let database = MemoryDatabase::new(first_state(1).unwrap());
+        Box::new(move || MemoryProvider::open(&database))
     });
 }
 

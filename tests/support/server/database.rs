@@ -4,16 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::model::{Def, Epoch, Pk};
 
-use super::Committed;
 use super::operations::Operations;
+use crate::support::backend::{Committed, Entry, Write};
 use crate::support::schema::{Key, Map, defs_of, with};
-
-/// A write of a transaction.
-#[derive(Clone, Debug)]
-pub enum Write {
-    Put { key: Key, data: Map, max_life: Option<u64> },
-    Delete(Key),
-}
 
 /// A document or its tombstone; a tombstone keeps the defs that held the document.
 #[derive(Clone, Debug)]
@@ -29,17 +22,6 @@ impl Stored {
     pub fn is_expired(&self, now: u64) -> bool {
         self.max_life.is_some_and(|minutes| minutes * 60_000 <= now)
     }
-}
-
-/// What one write left: for the checks only.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub key: Key,
-    pub v: u64,
-    /// Empty for a deletion.
-    pub defs: BTreeSet<Def>,
-    pub data: Map,
-    pub max_life: Option<u64>,
 }
 
 #[derive(Clone)]

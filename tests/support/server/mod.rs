@@ -1,21 +1,21 @@
 //! The model of a server, written from the rules R4, R6 and R8 and the protocol alone: a few maps, several instances
 //! with clocks of their own, transactions that commit late.
 
+mod backend;
 mod clock;
 mod database;
 mod operations;
 mod reply;
 
 pub use clock::{Instance, Limits};
-pub use database::{Database, Entry, Stored, Write};
-pub use operations::{key_of, outcome};
+pub use database::{Database, Stored};
 
 use std::collections::BTreeMap;
 
-use escale::codec::OpResult;
-use escale::model::{Def, Epoch};
+use escale::codec::{OpResult, SyncRequest};
+use escale::model::Epoch;
 
-use super::schema::Key;
+pub use super::backend::{Committed, Entry, Write};
 
 /// How this server uses the freedom that the protocol leaves.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +52,12 @@ pub struct Transaction {
     writes: Vec<Write>,
 }
 
-/// What a commit did: the documents written and every def that it touched.
-#[derive(Clone, Debug, Default)]
-pub struct Committed {
-    pub v: u64,
-    pub keys: Vec<Key>,
-    pub defs: Vec<Def>,
+/// A request that was executed, and is not answered yet.
+struct Call {
+    request: SyncRequest,
+    results: Vec<OpResult>,
+    epoch: Epoch,
+    told: u64,
 }
 
 pub struct ModelServer {
@@ -77,6 +77,10 @@ pub struct ModelServer {
     /// What was answered in the epochs that ended.
     past_results: Vec<BTreeMap<(usize, String), OpResult>>,
     backups: Vec<Database>,
+    calls: BTreeMap<u64, Call>,
+    last_call: u64,
+    /// Commits that nobody was told of yet.
+    told_of: Vec<Committed>,
 }
 
 impl ModelServer {
@@ -95,11 +99,14 @@ impl ModelServer {
             past: BTreeMap::new(),
             past_results: Vec::new(),
             backups: Vec::new(),
+            calls: BTreeMap::new(),
+            last_call: 0,
+            told_of: Vec::new(),
         }
     }
 
     /// Begins a transaction on an instance. Gives its number.
-    pub fn begin(&mut self, instance: usize, now: u64, writes: Vec<Write>) -> u64 {
+    pub fn begin_write(&mut self, instance: usize, now: u64, writes: Vec<Write>) -> u64 {
         let v = self.stamp(instance, now);
         self.last_transaction += 1;
         self.open.insert(self.last_transaction, Transaction { v, began: now, writes });
@@ -107,7 +114,7 @@ impl ModelServer {
     }
 
     /// Commits; one that has outlasted the bound is aborted (R4), and touches nothing.
-    pub fn commit(&mut self, number: u64, now: u64) -> Option<Committed> {
+    pub fn commit_write(&mut self, number: u64, now: u64) -> Option<Committed> {
         let transaction = self.open.remove(&number)?;
         if now.saturating_sub(transaction.began) > self.limits.transaction_ms {
             return None;
@@ -115,28 +122,14 @@ impl ModelServer {
         Some(self.db.write(transaction.v, &transaction.writes))
     }
 
-    pub fn open_transactions(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Copies the data folder.
-    pub fn back_up(&mut self) {
-        self.backups.push(self.db.clone());
-    }
-
     /// Restores the last copy; a new epoch begins (R8). Gives whether there was one.
-    pub fn restore(&mut self, now: u64) -> bool {
+    fn put_back(&mut self, now: u64) -> bool {
         let Some(copy) = self.backups.last().cloned() else { return false };
         let now_told = self.db.told;
         self.renew_from(copy, now);
         // Clocks go on from what was told: only the data went back.
         self.db.told = self.db.told.max(now_told);
         true
-    }
-
-    /// A new epoch by command.
-    pub fn renew(&mut self, now: u64) {
-        self.renew_from(self.db.clone(), now);
     }
 
     fn renew_from(&mut self, mut database: Database, now: u64) {
@@ -147,30 +140,5 @@ impl ModelServer {
         self.past.insert(ended.epoch, ended.history);
         self.open.clear();
         self.cursor_key += 1;
-    }
-
-    /// Whether another epoch has ended.
-    pub fn has_past(&self) -> bool {
-        !self.past.is_empty()
-    }
-
-    /// What was answered to an operation, in every epoch.
-    pub fn results(&self, account: usize, id: &str) -> impl Iterator<Item = &OpResult> {
-        let all = self.past_results.iter().chain([&self.db.operations.results]);
-        let key = (account, id.to_owned());
-        all.filter_map(move |results| results.get(&key))
-    }
-
-    /// Every write of every epoch.
-    pub fn histories(&self) -> impl Iterator<Item = &[Entry]> {
-        self.past.values().map(Vec::as_slice).chain([self.db.history.as_slice()])
-    }
-
-    /// Every write of an epoch, in the order of their commits.
-    pub fn history(&self, epoch: &Epoch) -> Option<&[Entry]> {
-        if *epoch == self.db.epoch {
-            return Some(&self.db.history);
-        }
-        self.past.get(epoch).map(Vec::as_slice)
     }
 }

@@ -109,7 +109,7 @@ impl ModelServer {
     }
 
     /// What a socket pushes to those registered for these defs: the documents as they are now.
-    pub fn push(&self, session: &str, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
+    pub fn pushed(&self, session: &str, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
         let parts = defs.iter().map(|def| {
             let mut part = Part::empty(def.clone());
             for key in keys.iter().filter(|key| key.0 == *def.class()) {

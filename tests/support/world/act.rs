@@ -7,17 +7,20 @@ use escale::sync::{Event, Mode};
 
 use super::World;
 use super::wire::Job;
+use crate::support::backend::{Backend, Write};
 use crate::support::plan::Action;
 use crate::support::schema::{self, IDS, PAGES, data, def, key};
-use crate::support::server::Write;
 
 const DAY_MS: u64 = 86_400_000;
 
-impl World {
+/// What servers tell as DELTA here.
+const DELTA_MS: u64 = 1_801;
+
+impl<S: Backend> World<S> {
     pub fn act(&mut self, action: Action) {
-        self.note(format!("{action:?}"));
+        note!(self, "{action:?}");
         self.who = 0;
-        let of = |client: u8, world: &World| usize::from(client) % world.clients.len();
+        let of = |client: u8, world: &World<S>| usize::from(client) % world.clients.len();
         match action {
             Action::Write { doc, section, tags, life } => {
                 let write = self.put(usize::from(doc), section, tags, life);
@@ -64,21 +67,19 @@ impl World {
             }
             Action::Faults { loss, twice, late } => self.faults = super::Faults { loss, twice, late },
             Action::Refuse { count, how } => self.refusals = (count, how),
-            Action::CursorKey => self.server.cursor_key += 1,
+            Action::CursorKey => self.server.change_cursor_key(),
             Action::Skew { instance, ahead } => {
-                let count = self.server.instances.len();
-                let skew = self.server.limits.skew_ms;
-                self.server.instances[usize::from(instance) % count].ahead_ms = u64::from(ahead) * skew / 255;
+                self.server.skew(usize::from(instance), ahead);
             }
             Action::SetBack { seconds } => {
                 // What began by the clock as it was ends first.
                 self.finish_transactions();
-                self.server.set_back = u64::from(seconds) * 1_000;
+                self.server.set_back(u64::from(seconds) * 1_000);
             }
             Action::Push { on } => self.pushes = on,
             Action::Forget { seconds } => {
-                let keep = 3 * self.server.limits.delta_ms + u64::from(seconds) * 100;
-                self.server.forget_all_but(keep, self.now);
+                let keep = 3 * DELTA_MS + u64::from(seconds) * 100;
+                self.server.forget(keep, self.now);
             }
             Action::Days { days } => {
                 for client in 0..self.clients.len() {
@@ -86,13 +87,14 @@ impl World {
                 }
                 self.finish_transactions();
                 self.run_for(u64::from(days) * DAY_MS);
-                self.server.forget_all_but(DAY_MS / 2, self.now);
+                self.server.forget(DAY_MS / 2, self.now);
             }
             Action::BackUp => self.server.back_up(),
             Action::Restore => {
                 if self.server.restore(self.now) {
                     self.was_restored = true;
-                    self.note(format!("epoch {:?}", self.server.db.epoch));
+                    self.figures.restores += 1;
+                    note!(self, "epoch {:?}", self.server.epoch());
                 }
             }
             Action::Renew => self.server.renew(self.now),
@@ -117,7 +119,8 @@ impl World {
 
     fn transact(&mut self, writes: Vec<Write>) {
         let instance = self.below(8) as usize;
-        let transaction = self.server.begin(instance, self.now, writes);
+        let org = if self.orgs > 1 { self.below(self.orgs) as usize } else { 0 };
+        let transaction = self.server.begin(org, instance, self.now, writes);
         // Mostly quick, sometimes late, now and then past the bound.
         let lasts = if self.chance(60) { self.below(1_100) } else { self.below(20) };
         self.at(self.now + lasts, Job::Commit { transaction });

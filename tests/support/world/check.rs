@@ -8,10 +8,10 @@ use escale::session::{Collection, Memory, Stamp};
 use escale::sync::ReadRow;
 
 use super::World;
+use crate::support::backend::{Backend, Entry};
 use crate::support::schema::Key;
-use crate::support::server::Entry;
 
-impl World {
+impl<S: Backend> World<S> {
     pub(super) fn check(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
@@ -34,8 +34,8 @@ impl World {
     fn check_not_ahead(&self, number: usize) {
         let memory = self.clients[number].machine.as_ref().expect("an open client").memory();
         let (Some(epoch), era) = memory.epoch() else { return };
-        let history =
-            self.server.history(epoch).unwrap_or_else(|| panic!("an epoch of no server: {epoch:?}"));
+        let history = self.server.history(self.clients[number].setup.tenant.org, epoch);
+        let history = history.unwrap_or_else(|| panic!("an epoch of no server: {epoch:?}"));
         let mut by_key: BTreeMap<&Key, Vec<&Entry>> = BTreeMap::new();
         for entry in history {
             by_key.entry(&entry.key).or_default().push(entry);
@@ -69,7 +69,7 @@ impl World {
         let v = collection.v(era);
         let Some(base) = entries.iter().rposition(|entry| entry.v < v) else { return };
         let is_in = |entry: &&&Entry| entry.defs.contains(def);
-        let told = self.server.db.told;
+        let told = self.server.told();
         let is_over = |entry: &&Entry| entry.max_life.is_some_and(|minutes| minutes * 60_000 <= told);
         let tail = &entries[base..];
         let place = || format!("client {number}, {def} at {v}, {key:?}, base {:?}", tail[0]);
@@ -113,8 +113,11 @@ impl World {
                         && Data::from_map(&entry.data).ok().as_ref() == Some(&row.data)
                 })
             };
-            let current = epoch.and_then(|epoch| self.server.history(epoch));
-            let found = current.is_some_and(is_of) || self.server.histories().any(is_of);
+            let org = self.clients[number].setup.tenant.org;
+            let history = |epoch| self.server.history(org, epoch);
+            let current = epoch.and_then(history);
+            let found =
+                current.is_some_and(is_of) || self.server.epochs().iter().filter_map(history).any(is_of);
             assert!(found, "data that nobody wrote: {} at {}", row.pk, row.v);
         }
     }

@@ -14,12 +14,14 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
 use super::writes::{Counters, Ledger};
+use crate::support::backend::{Backend, Tenant};
 use crate::support::schema::schema;
 
 /// How a client is made, for good.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub number: usize,
+    pub tenant: Tenant,
     pub incognito: bool,
     pub format: Format,
     pub has_live: bool,
@@ -34,6 +36,7 @@ impl Setup {
     pub fn of(number: usize, incognito: bool, random: u64) -> Self {
         Setup {
             number,
+            tenant: Tenant { org: 0, account: number },
             incognito,
             format: if random & 1 == 0 { Format::Msgpack } else { Format::Json },
             has_live: random >> 1 & 3 != 0,
@@ -96,7 +99,10 @@ pub struct Client {
     pub ledger: Ledger,
 }
 
-pub const ORG: &str = "org";
+/// The code of the org of that number.
+pub fn org_name(number: usize) -> String {
+    if number == 0 { "org".to_owned() } else { format!("org{number}") }
+}
 
 impl Client {
     pub fn new(setup: Setup) -> Self {
@@ -131,11 +137,15 @@ impl Client {
     }
 
     pub fn account(&self) -> String {
-        format!("account{}", self.setup.number)
+        format!("account{}", self.setup.tenant.account)
+    }
+
+    pub fn org(&self) -> String {
+        org_name(self.setup.tenant.org)
     }
 
     pub fn store_name(&self) -> String {
-        store_name(ORG, &self.account())
+        store_name(&self.org(), &self.account())
     }
 
     pub fn clock(&self, now: u64) -> Clock {
@@ -148,16 +158,16 @@ impl Client {
         device: &MemoryDevice,
         random: u64,
     ) -> escale::Result<escale::rest::Account<MemoryStore>> {
-        let account = self.account();
+        let (org, account) = (self.org(), self.account());
         let options =
-            AccountOptions { org: ORG, account: &account, by: WrapKind::Key, rounds: 0, create: true };
+            AccountOptions { org: &org, account: &account, by: WrapKind::Key, rounds: 0, create: true };
         let x = [self.setup.number as u8 + 1; 32];
         let derive = async |_| Ok(DerivedKey::from_bytes(x));
         block_on(open_account(device, &options, schema(), derive, &mut SeededRandom::new(random)))
     }
 }
 
-impl World {
+impl<S: Backend> World<S> {
     /// Opens a client from what rests on its device.
     pub fn open(&mut self, number: usize) {
         self.who = number + 1;
@@ -214,7 +224,7 @@ impl World {
         // Nothing has been read yet.
         client.reading = 1;
         client.ledger.counters.clear();
-        self.note(format!("client {number} opens, {damage:?}"));
+        note!(self, "client {number} opens, {damage:?}");
         self.check(number);
         self.clients[number].reading = 0;
         self.feed(number, Event::Started);
@@ -228,23 +238,25 @@ impl World {
             client.socket = None;
             client.ledger.crash(client.setup.incognito);
             client.life += 1;
-            self.note(format!("client {number} crashes"));
+            self.figures.crashes += 1;
+            note!(self, "client {number} crashes");
         }
     }
 
     /// Brings an event to a client's machine, and carries its effects out.
     pub fn feed(&mut self, number: usize, event: Event) {
-        let now = self.now;
+        let (now, logs) = (self.now, self.logs);
         self.who = number + 1;
         let client = &mut self.clients[number];
         let clock = client.clock(now);
         let Some(machine) = &mut client.machine else { return };
-        let text = super::wire::brief(&event);
+        let text = if logs { super::wire::brief(&event) } else { String::new() };
         let effects = machine.handle(event, clock);
+        self.figures.events += 1;
         let life = client.life;
         client.reading +=
             effects.iter().filter(|effect| matches!(effect, Effect::ReadPages { .. })).count() as u32;
-        self.note(format!("client {number} < {text}"));
+        note!(self, "client {number} < {text}");
         self.check(number);
         for effect in effects {
             let client = &mut self.clients[number];

@@ -12,22 +12,20 @@ use escale::sync::{Effect, Event, Machine, Mode, Phase, StorageState};
 
 use super::World;
 use super::client::Client;
+use crate::support::backend::Backend;
 
 /// Long enough for a pull of everything and the longest delays.
 pub const HEALING_MS: u64 = 7 * 60_000;
 
-impl World {
+impl<S: Backend> World<S> {
     /// Faults end, everybody is back, and time passes.
     pub fn heal(&mut self) {
-        self.note("healing");
+        note!(self, "healing");
         self.faults = super::Faults::default();
         self.contention = 0;
         self.refusals = (0, 0);
         self.finish_transactions();
-        self.server.set_back = 0;
-        for instance in &mut self.server.instances {
-            instance.ahead_ms = 0;
-        }
+        self.server.heal();
         for number in 0..self.clients.len() {
             self.clients[number].fail_commits = 0;
             self.clients[number].crash_in = None;
@@ -79,6 +77,7 @@ impl World {
 
     pub fn compare_documents(&mut self, number: usize) {
         let now = self.now;
+        let org = self.clients[number].setup.tenant.org;
         let clock = self.clients[number].clock(now);
         let machine = self.clients[number].machine.as_mut().expect("an open client");
         let status = machine.status();
@@ -122,9 +121,9 @@ impl World {
                 ids.iter().map(|id| &data[id]).map(|(pk, v, data)| (pk, (*v, data))).collect();
             let living: Vec<(&Pk, u64, Data)> = self
                 .server
-                .db
-                .members(def, now)
-                .map(|(key, stored)| (&key.1, stored.v, Data::from_map(&stored.data).expect("data")))
+                .living(org, def, now)
+                .into_iter()
+                .map(|(pk, v, map)| (pk, v, Data::from_map(map).expect("data")))
                 .collect();
             let wanted: BTreeMap<&Pk, (u64, &Data)> =
                 living.iter().map(|(pk, v, data)| (*pk, (*v, data))).collect();

@@ -7,11 +7,12 @@ use escale::{Code, Error};
 use super::World;
 use super::client::Socket;
 use super::wire::Job;
+use crate::support::backend::Backend;
 
 /// Milliseconds after which the driver gives a request up.
 const REQUEST_TIMEOUT_MS: u64 = 60_000;
 
-impl World {
+impl<S: Backend> World<S> {
     pub(super) fn carry_out(&mut self, client: usize, effect: Effect) {
         let life = self.clients[client].life;
         let mode = self.clients[client].mode;
@@ -20,7 +21,7 @@ impl World {
                 assert_ne!(mode, Mode::Avion, "a request in avion");
                 let ops: Vec<_> =
                     request.ops.iter().map(|op| (op.seq, &op.name, &op.id, &op.after)).collect();
-                self.note(format!("client {client} > request {number} {ops:?} {:?}", request.subs));
+                note!(self, "client {client} > request {number} {ops:?} {:?}", request.subs);
                 self.check_sent(client, &request);
                 let format = self.clients[client].setup.format;
                 let bytes = encode(format, &request).expect("a request");
@@ -59,12 +60,13 @@ impl World {
                 state.commits += 1;
                 let fails = state.fail_commits.checked_sub(1).map(|left| state.fail_commits = left).is_some();
                 let code = if state.fails_full { Code::StorageFull } else { Code::StorageFailed };
-                self.note(format!(
+                note!(
+                    self,
                     "client {client} > commit {} puts, {} deletes{}",
                     batch.puts.len(),
                     batch.deletes.len(),
                     if fails { ", which fails" } else { "" }
-                ));
+                );
                 let at = self.now + self.below(50);
                 if fails {
                     let result = Err(Error::new(code, "the device of the model"));
@@ -119,6 +121,7 @@ impl World {
         let late = Job::Reply { client, life, number, bytes: refused(Code::Timeout) };
         self.at(self.now + REQUEST_TIMEOUT_MS, late);
         if self.chance(self.faults.loss) {
+            self.figures.lost += 1;
             return;
         }
         if self.chance(self.faults.twice) {

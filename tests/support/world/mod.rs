@@ -1,8 +1,18 @@
 //! The world: virtual time, a queue of what is on its way, and the actions of a history.
 
+/// Notes what happens, where somebody will read it: formatting costs more than the history itself.
+macro_rules! note {
+    ($world:expr, $($text:tt)*) => {
+        if $world.logs {
+            let text = format!($($text)*);
+            $world.push_note(text);
+        }
+    };
+}
+
 mod act;
 mod check;
-mod client;
+pub mod client;
 mod compare;
 mod effects;
 mod overlay;
@@ -15,8 +25,8 @@ use std::collections::BTreeMap;
 
 use escale::crypto::SeededRandom;
 
+use super::backend::{Backend, Tenant, Write};
 use super::plan::{Action, Plan};
-use super::server::{Habits, ModelServer, Write};
 use client::Setup;
 use wire::Job;
 
@@ -31,9 +41,35 @@ pub struct Faults {
     pub late: u8,
 }
 
-pub struct World {
+/// What happened, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    pub events: u64,
+    pub crashes: u64,
+    /// Messages that never arrived.
+    pub lost: u64,
+    /// Operations that applications issued.
+    pub ops: u64,
+    /// Servers put back from a backup.
+    pub restores: u64,
+    /// Devices that lost what they held: their newest batches, all, or what came after a copy.
+    pub devices: u64,
+}
+
+impl Figures {
+    pub fn add(&mut self, other: &Figures) {
+        self.events += other.events;
+        self.crashes += other.crashes;
+        self.lost += other.lost;
+        self.ops += other.ops;
+        self.restores += other.restores;
+        self.devices += other.devices;
+    }
+}
+
+pub struct World<S> {
     pub now: u64,
-    pub server: ModelServer,
+    pub server: S,
     pub clients: Vec<Client>,
     pub faults: Faults,
     /// Changes are pushed, not hinted.
@@ -45,7 +81,11 @@ pub struct World {
     /// The server was restored from a backup.
     pub was_restored: bool,
     watches_flicker: bool,
+    orgs: u64,
+    /// Whether it is noted what happens.
+    pub logs: bool,
     pub log: Vec<String>,
+    pub figures: Figures,
     /// One source for each client and one for the server, so that leaving an action out disturbs the others little.
     sources: Vec<SeededRandom>,
     /// Whose source is drawn from.
@@ -55,12 +95,17 @@ pub struct World {
     editions: u64,
 }
 
-impl World {
+impl<S: Backend> World<S> {
     pub fn new(plan: &Plan, seed: u64) -> Self {
+        World::with_log(plan, seed, true)
+    }
+
+    /// The same; without `logs`, nothing is noted.
+    pub fn with_log(plan: &Plan, seed: u64, logs: bool) -> Self {
         let mut sources: Vec<SeededRandom> =
             (0..=plan.clients).map(|n| SeededRandom::new(seed ^ (0x5eed << (8 * n)))).collect();
-        let habits = Habits::of(sources[0].next_u64());
-        let server = ModelServer::new(habits, plan.instances, BEGINNING);
+        let server = S::open(plan, sources[0].next_u64(), BEGINNING);
+        let log = vec![format!("seed {seed}, {}", server.describe())];
         let mut world = World {
             now: BEGINNING + 1_000,
             server,
@@ -71,7 +116,10 @@ impl World {
             contention: 0,
             was_restored: false,
             watches_flicker: plan.watches_flicker,
-            log: vec![format!("seed {seed}, {habits:?}")],
+            orgs: plan.tenants.iter().map(|(org, _)| *org as u64 + 1).max().unwrap_or(1),
+            logs,
+            log,
+            figures: Figures::default(),
             sources,
             who: 0,
             queue: BTreeMap::new(),
@@ -81,21 +129,23 @@ impl World {
         for number in 0..if plan.watches_flicker { 3 } else { 0 } {
             let data = super::schema::data(number, None, 0, 0);
             let put = Write::Put { key: super::schema::key(number), data, max_life: None };
-            world.server.db.write(BEGINNING, &[put]);
+            world.server.begin_with(&[put]);
         }
         for number in 0..plan.clients {
             let incognito = plan.incognito && number + 1 == plan.clients;
             world.who = number + 1;
-            let setup = Setup::of(number, incognito, world.next());
-            world.note(format!("client {number}: {setup:?}"));
+            let mut setup = Setup::of(number, incognito, world.next());
+            if let Some((org, account)) = plan.tenants.get(number).copied() {
+                setup.tenant = Tenant { org, account };
+            }
+            note!(world, "client {number}: {setup:?}");
             world.clients.push(Client::new(setup));
             world.open(number);
         }
         world
     }
 
-    pub fn note(&mut self, text: impl Into<String>) {
-        let text = text.into();
+    fn push_note(&mut self, text: String) {
         self.log.push(format!("{:>9} {text}", self.now - BEGINNING));
     }
 

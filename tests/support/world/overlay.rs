@@ -11,22 +11,23 @@ use escale::sync::Machine;
 
 use super::World;
 use super::writes::{End, collect_keys};
+use crate::support::backend::Backend;
+use crate::support::outcome::outcome;
 use crate::support::schema::{Key, Map, schema};
-use crate::support::server::outcome;
 
-impl World {
+impl<S: Backend> World<S> {
     /// After every event.
     pub(super) fn check_overlay(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
         client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
-        let executed = &self.server.db.operations.results;
+        let (server, of) = (&self.server, client.setup.tenant);
         let held =
             machine.operations().into_iter().filter(|(_, held)| *held).map(|(op, _)| op.state.id.clone());
-        let forgotten = held.filter(|id| executed.contains_key(&(number, id.clone())));
+        let forgotten = held.filter(|id| server.result(of, id).is_some());
         client.ledger.forgotten.extend(forgotten);
         let Some(machine) = &self.clients[number].machine else { return };
-        if self.was_restored && machine.memory().epoch().0 != Some(&self.server.db.epoch) {
+        if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch()) {
             return; // It shows what the server had executed; nothing has told it yet that this is undone (R8).
         }
         let ops = machine.operations();
@@ -44,11 +45,12 @@ impl World {
 
     /// The version at which the server executed an operation, in this life of its database.
     fn executed(&self, number: usize, id: &str) -> Option<u64> {
-        let result = self.server.db.operations.results.get(&(number, id.to_owned()))?;
+        let result = self.server.result(self.clients[number].setup.tenant, id)?;
         result.ok.as_ref().map(|ok| ok.v)
     }
 
     fn check_key(&self, number: usize, machine: &Machine, ops: &[(&PendingOp, bool)], key: &Key) {
+        let of = self.clients[number].setup.tenant;
         let memory = machine.memory();
         let (epoch, era) = memory.epoch();
         let doc_key = memory.doc_key(&key.0, &key.1).expect("a class");
@@ -68,8 +70,7 @@ impl World {
             None if executed.is_empty() => (None, 0),
             None => return,
             Some(document) => {
-                if epoch != Some(&self.server.db.epoch) || document.at.era != era || document.defs.is_empty()
-                {
+                if epoch != Some(self.server.epoch()) || document.at.era != era || document.defs.is_empty() {
                     return;
                 }
                 if matches!(document.content, Content::AtRest) && self.clients[number].reading > 0 {
@@ -78,8 +79,9 @@ impl World {
                 if matches!(document.content, Content::Lost) || document.max_life.is_some() {
                     return;
                 }
-                let written = self.server.db.history.iter().rev();
-                let entry = written.into_iter().find(|entry| entry.key == *key && entry.v == document.at.v);
+                let history = self.server.history(of.org, self.server.epoch()).unwrap_or_default();
+                let mut written = history.iter().rev();
+                let entry = written.find(|entry| entry.key == *key && entry.v == document.at.v);
                 let Some(entry) = entry else { panic!("a base that nobody wrote") };
                 (Some(entry.data.clone()), document.at.v)
             }
@@ -90,9 +92,8 @@ impl World {
                 continue;
             }
             // Refused by the server, and the machine may have heard how far it has come: it stands for nothing.
-            let results = &self.server.db.operations.results;
-            let is_refused =
-                results.get(&(number, op.state.id.clone())).is_some_and(|result| result.fault.is_some());
+            let result = self.server.result(of, &op.state.id);
+            let is_refused = result.is_some_and(|result| result.fault.is_some());
             if is_refused && (op.state.seen.is_some() || op.seen_on.contains_key(&doc_key)) {
                 continue;
             }
@@ -181,7 +182,9 @@ impl World {
             Some((_, shown)) => shown.data.clone()?,
             None => {
                 let v = machine.memory().by_id(id)?.1.at.v;
-                let entry = self.server.db.history.iter().find(|entry| entry.key == *key && entry.v == v)?;
+                let org = self.clients[number].setup.tenant.org;
+                let history = self.server.history(org, self.server.epoch())?;
+                let entry = history.iter().find(|entry| entry.key == *key && entry.v == v)?;
                 Data::from_map(&entry.data).expect("data")
             }
         };
@@ -212,9 +215,8 @@ impl World {
 
     /// Every operation that was saved has come to the end that it was told, and none was executed twice (R10, R11).
     pub fn compare_operations(&self) {
-        let operations = &self.server.db.operations;
         let mut seen = BTreeSet::new();
-        for executed in &operations.executed {
+        for executed in self.server.executed() {
             assert!(seen.insert(executed), "R11: executed twice: {executed:?}");
         }
         if !self.was_restored {
@@ -226,7 +228,7 @@ impl World {
                 if client.ledger.lost_by_server.contains(id) {
                     continue;
                 }
-                let result = operations.results.get(&(number, id.clone()));
+                let result = self.server.result(client.setup.tenant, id);
                 let is_ok = result.is_some_and(|result| result.ok.is_some());
                 match &issued.end {
                     Some(End::Accepted(v)) => {
@@ -235,7 +237,7 @@ impl World {
                             || (self.was_restored && *v == 0);
                         // Without a subscription nothing has told this client that the server was restored (R8).
                         let machine = client.machine.as_ref().expect("an open client");
-                        let is_told = machine.memory().epoch().0 == Some(&self.server.db.epoch);
+                        let is_told = machine.memory().epoch().0 == Some(self.server.epoch());
                         assert!(
                             is_ok || both || !is_told,
                             "R11: client {number}, {id} was accepted, and is not there"
@@ -255,13 +257,13 @@ impl World {
     }
 }
 
-impl World {
+impl<S: Backend> World<S> {
     /// R12: the operations on one document were executed in the order issued, amended ones in the place of the refused.
     fn compare_order(&self) {
         for (number, client) in self.clients.iter().enumerate() {
             let mut last: BTreeMap<&Key, usize> = BTreeMap::new();
-            let executed =
-                self.server.db.operations.executed.iter().filter(|(account, _)| *account == number);
+            let of = client.setup.tenant;
+            let executed = self.server.executed().into_iter().filter(|(tenant, _)| *tenant == of);
             for issued in
                 executed.filter_map(|(_, id)| client.ledger.ops.get(id)).filter(|issued| issued.place > 0)
             {
@@ -284,7 +286,7 @@ fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map>
         return state;
     }
     if name != "batch" {
-        let is_it = crate::support::server::key_of(args) == *key;
+        let is_it = crate::support::outcome::key_of(args) == *key;
         // What cannot be is as nothing for the overlay: the server will refuse it.
         return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
     }

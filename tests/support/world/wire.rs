@@ -1,7 +1,7 @@
 //! What is on its way between clients, server and devices.
 
-use escale::codec::{Format, OpResult, ServerFrame, SyncReply, SyncRequest, decode, encode};
-use escale::model::{Def, Epoch};
+use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::model::Def;
 use escale::store::conformance::block_on;
 use escale::store::{Batch, RecordKey, Store, Table};
 use escale::sync::{Event, Refusal};
@@ -9,7 +9,7 @@ use escale::{Code, Error};
 
 use super::World;
 use super::client::Socket;
-use crate::support::server::Committed;
+use crate::support::backend::{Answer, Asked, Backend, Committed};
 
 const BYTES_MAX: usize = 32 << 20;
 
@@ -22,15 +22,12 @@ pub enum Job {
         number: u64,
         bytes: Vec<u8>,
     },
-    /// The server opens its snapshot and answers.
+    /// The server goes on with a request: opens its snapshot, and answers.
     Answer {
         client: usize,
         life: u64,
         number: u64,
-        request: SyncRequest,
-        results: Vec<OpResult>,
-        epoch: Epoch,
-        told: u64,
+        call: u64,
     },
     Reply {
         client: usize,
@@ -159,7 +156,7 @@ pub fn brief(event: &Event) -> String {
     text
 }
 
-impl World {
+impl<S: Backend> World<S> {
     fn is_current(&self, client: usize, life: u64) -> bool {
         self.clients[client].life == life && self.clients[client].machine.is_some()
     }
@@ -177,11 +174,19 @@ impl World {
     pub(super) fn carry(&mut self, job: Job) {
         match job {
             Job::Request { client, life, number, bytes } => self.request(client, life, number, &bytes),
-            Job::Answer { client, life, number, request, results, epoch, told } => {
-                // A server that was restored meanwhile has forgotten who asked.
-                if request.ops.is_empty() || epoch == self.server.db.epoch {
-                    let reply = self.server.reply(&request, results, told);
-                    self.send_reply(client, life, number, &reply);
+            Job::Answer { client, life, number, call } => {
+                let answer = self.server.answer(call, self.now);
+                self.tell_all();
+                match answer {
+                    Answer::Reply(Ok(reply)) => self.send_reply(client, life, number, &reply),
+                    Answer::Reply(Err(refusal)) => {
+                        let at = self.now + self.delay();
+                        self.at(at, Job::Reply { client, life, number, bytes: Err(refusal) });
+                    }
+                    Answer::Later(ms) => {
+                        self.at(self.now + ms, Job::Answer { client, life, number, call });
+                    }
+                    Answer::Never => {}
                 }
             }
             Job::Reply { client, life, number, bytes } => {
@@ -275,9 +280,8 @@ impl World {
                 }
             }
             Job::Commit { transaction } => {
-                if let Some(committed) = self.server.commit(transaction, self.now) {
-                    self.tell(&committed);
-                }
+                self.server.commit(transaction, self.now);
+                self.tell_all();
             }
         }
     }
@@ -291,11 +295,18 @@ impl World {
         }
         request.check().expect("a request that a server takes");
         let instance = self.below(8) as usize;
-        let results = self.execute(client, &request, instance);
-        let told = self.server.tell_now(instance, self.now);
+        let by = self.clients[client].setup.tenant;
+        let (source, contention) = (&mut self.sources[0], self.contention);
+        let mut is_contended = || contention > 0 && source.next_u64() % 255 < u64::from(contention);
+        let asked = Asked { by, request, instance, now: self.now };
+        let (call, note) = self.server.receive(asked, &mut is_contended);
+        if !note.is_empty() {
+            note!(self, "server executes for client {client}: {note}");
+        }
+        self.tell_all();
+        self.who = client + 1;
         let at = self.now + self.below(400);
-        let epoch = self.server.db.epoch.clone();
-        self.at(at, Job::Answer { client, life, number, request, results, epoch, told });
+        self.at(at, Job::Answer { client, life, number, call });
     }
 
     fn refusal(&mut self) -> Option<Refusal> {
@@ -314,6 +325,7 @@ impl World {
 
     fn send_reply(&mut self, client: usize, life: u64, number: u64, reply: &SyncReply) {
         if self.chance(self.faults.loss) || !self.clients[client].network {
+            self.figures.lost += 1;
             return;
         }
         let bytes = encode(self.clients[client].setup.format, reply).expect("a reply");
@@ -338,9 +350,20 @@ impl World {
         }
     }
 
-    /// The server tells those concerned of a commit.
-    pub(super) fn tell(&mut self, committed: &Committed) {
+    /// The server tells those concerned of what was committed.
+    pub(super) fn tell_all(&mut self) {
+        let who = self.who;
+        for committed in self.server.committed() {
+            self.tell(&committed);
+        }
+        self.who = who;
+    }
+
+    fn tell(&mut self, committed: &Committed) {
         for client in 0..self.clients.len() {
+            if self.clients[client].setup.tenant.org != committed.org {
+                continue;
+            }
             self.who = client + 1;
             let Some(socket) = self.clients[client].socket.as_ref().filter(|s| s.is_up) else { continue };
             let concerned = committed.defs.iter().filter(|def| socket.registered.contains(def));
@@ -349,14 +372,15 @@ impl World {
             if defs.is_empty() {
                 continue;
             }
-            let frame = if self.pushes {
+            let pushed = if self.pushes {
                 let instance = self.below(8) as usize;
-                let told = self.server.tell_now(instance, self.now);
                 let session = self.clients[client].said_session.clone();
-                ServerFrame::Parts(self.server.push(&session, &committed.keys, &defs, told))
+                self.server.push(&session, committed, &defs, (instance, self.now))
             } else {
-                ServerFrame::Hints(defs.into_iter().map(|def| (def, committed.v)).collect())
+                None
             };
+            let hints = || ServerFrame::Hints(defs.into_iter().map(|def| (def, committed.v)).collect());
+            let frame = pushed.map_or_else(hints, ServerFrame::Parts);
             self.send_frame(client, number, &frame);
             if self.chance(self.faults.twice) {
                 self.send_frame(client, number, &frame);

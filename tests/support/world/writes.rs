@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::codec::{OpResult, SyncRequest};
+use escale::codec::SyncRequest;
 use escale::journal::{Change, ChangeKind, Policy, Retention, Settlement, State, make_id};
 use escale::model::{Name, Value};
 use escale::session::DocKey;
@@ -10,8 +10,9 @@ use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
 use escale::{Code, Error, Result};
 
 use super::World;
+use crate::support::backend::Backend;
+use crate::support::outcome::{key_of, outcome};
 use crate::support::schema::{IDS, Key, PAGES, data, key};
-use crate::support::server::{key_of, outcome};
 
 /// How an operation ended, for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +129,7 @@ fn parts(number: usize) -> Value {
     })
 }
 
-impl World {
+impl<S: Backend> World<S> {
     /// The operation of those numbers: its name and arguments.
     pub(super) fn operation(&mut self, what: u8, doc: u8, arg: u8) -> (&'static str, Value) {
         self.editions += 1;
@@ -191,6 +192,7 @@ impl World {
         let mut touched = BTreeSet::new();
         collect_keys(name, &args, &mut touched);
         let touches = if name == "blind" { touched.iter().map(doc_key).collect() } else { Vec::new() };
+        self.figures.ops += 1;
         self.clients[client].ledger.issue(id.clone(), touched);
         let write = Write { id: id.clone(), name: name.to_owned(), args, touches, after: Vec::new() };
         self.feed(client, Event::Write(write));
@@ -254,33 +256,11 @@ impl World {
         state.last_ticket
     }
 
-    /// The server executes a request's operations, and tells whom they concern.
-    pub(super) fn execute(&mut self, client: usize, request: &SyncRequest, instance: usize) -> Vec<OpResult> {
-        if request.ops.is_empty() {
-            return Vec::new();
-        }
-        let source = &mut self.sources[0];
-        let contention = self.contention;
-        let mut is_contended = || contention > 0 && source.next_u64() % 255 < u64::from(contention);
-        let (results, commits) = self.server.execute(
-            client,
-            &request.session,
-            &request.ops,
-            (instance, self.now),
-            &mut is_contended,
-        );
-        self.note(format!("server executes for client {client}: {results:?}"));
-        for committed in &commits {
-            self.tell(committed);
-        }
-        self.who = client + 1;
-        results
-    }
-
     /// What the machine tells of operations.
     pub(super) fn told_of_op(&mut self, client: usize, effect: Effect) {
-        self.note(format!("client {client} > {effect:?}"));
+        note!(self, "client {client} > {effect:?}");
         let server = &self.server;
+        let of = self.clients[client].setup.tenant;
         let ledger = &mut self.clients[client].ledger;
         let mut ended = |id: &String, end: End| {
             let unknown = Issued { place: 0, keys: BTreeSet::new(), saved: true, end: None };
@@ -295,10 +275,10 @@ impl World {
                 assert!(!std::mem::replace(&mut issued.saved, true), "saved twice");
             }
             Effect::Accepted { id, result: Ok((v, _)) } => {
-                let found =
-                    server.results(client, &id).any(|result| result.ok.as_ref().is_some_and(|ok| ok.v == v));
+                let results = server.results(of, &id);
+                let found = results.iter().any(|result| result.ok.as_ref().is_some_and(|ok| ok.v == v));
                 assert!(
-                    found || v == 0 || server.results(client, &id).all(|r| r.ok.is_none()),
+                    found || v == 0 || results.iter().all(|r| r.ok.is_none()),
                     "R11: {id} at {v}, of no server"
                 );
                 ended(&id, End::Accepted(v));

@@ -1,0 +1,34 @@
+//! An instance's clocks, moved by the world.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use escale_server::clock::Clock;
+
+/// Clocks that show the world's time: the date as far ahead or behind as it is told to be.
+#[derive(Debug, Default)]
+pub struct SimClock {
+    now: AtomicU64,
+    ahead_ms: AtomicI64,
+}
+
+impl SimClock {
+    /// The world's time is this.
+    pub fn show(&self, now: u64) {
+        self.now.store(now, Ordering::SeqCst);
+    }
+
+    /// The date is that far ahead of the world's time.
+    pub fn set_ahead(&self, ms: i64) {
+        self.ahead_ms.store(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SimClock {
+    fn now_ms(&self) -> u64 {
+        self.now.load(Ordering::SeqCst).saturating_add_signed(self.ahead_ms.load(Ordering::SeqCst))
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.now.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,96 @@
+//! Playing many seeds on every core, and telling of the first that fails.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::plans::plan;
+use crate::server::RealServer;
+use crate::support::plan::{Action, Plan};
+use crate::support::play;
+use crate::support::world::Figures;
+
+/// What a run of many seeds gave.
+#[derive(Debug)]
+pub struct Report {
+    /// Seeds played.
+    pub seeds: u64,
+    /// What happened in them.
+    figures: Figures,
+    /// The seeds that failed, each with the promise that was broken.
+    pub failures: Vec<(u64, String)>,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+impl Report {
+    /// The line that says what was proved, and the figures.
+    pub fn lines(&self) -> String {
+        let Figures { events, crashes, lost, ops, restores, devices } = self.figures;
+        format!(
+            "proof: sim | R1 to R12 at every step, convergence | {} seeds | violations {} | {:.1} s\n\
+             sim: {events} events, {ops} operations, {crashes} crashes, {lost} messages lost, {restores} servers \
+             restored, {devices} devices set back or wiped",
+            self.seeds,
+            self.failures.len(),
+            self.seconds
+        )
+    }
+}
+
+/// Plays seeds `from` to `from + count`, and stops after so many failures.
+pub fn sweep(from: u64, count: u64, failures_max: usize) -> Report {
+    let started = Instant::now();
+    let next = AtomicU64::new(from);
+    let found: Mutex<(Figures, Vec<(u64, String)>)> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let played = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut figures = Figures::default();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    let is_over = found.lock().expect("no panic here").1.len() >= failures_max;
+                    if seed >= from + count || is_over {
+                        break;
+                    }
+                    played.fetch_add(1, Ordering::SeqCst);
+                    match play(seed) {
+                        Ok(of_seed) => figures.add(&of_seed),
+                        Err(message) => found.lock().expect("no panic here").1.push((seed, message)),
+                    }
+                }
+                found.lock().expect("no panic here").0.add(&figures);
+            });
+        }
+    });
+    let (figures, mut failures) = found.into_inner().expect("no panic here");
+    failures.sort();
+    let seeds = played.into_inner();
+    Report { seeds, figures, failures, seconds: started.elapsed().as_secs_f64() }
+}
+
+/// Plays one seed. Errors: the promise that was broken.
+fn play(seed: u64) -> Result<Figures, String> {
+    let plan = plan(seed);
+    let actions = play::actions(plan, seed);
+    play::run::<RealServer>(plan, seed, &actions, false).map_err(|failure| failure.message)
+}
+
+/// What a failing seed comes down to: its log, the broken promise, and the lines of a regression test.
+pub fn trace(seed: u64) -> String {
+    let plan = plan(seed);
+    play::report::<RealServer>(plan, seed, seed, play::actions(plan, seed))
+}
+
+/// Plays one history: a failure that was found once, kept by name.
+///
+/// # Panics
+///
+/// Where it fails again.
+pub fn replay(plan: &Plan, seed: u64, actions: &[Action]) {
+    if let Err(failure) = play::run::<RealServer>(plan, seed, actions, true) {
+        panic!("{}\n\n{}\n\nplan {}, seed {seed}", failure.log.join("\n"), failure.message, plan.name);
+    }
+}

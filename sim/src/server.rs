@@ -1,0 +1,466 @@
+//! The real server: several instances of the engine over one database, whose calls may take their time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use escale::codec::{Fault, OpResult, ServerParts, SyncReply};
+use escale::crypto::SeededRandom;
+use escale::model::{Def, Epoch, Pk, Value};
+use escale::sync::Refusal;
+use escale::{Code, Error, Result};
+use escale_server::engine::{Caller, Engine, Opening, Ran, Tx, renew_epoch};
+use escale_server::mark::Mark;
+use escale_server::seal::Seal;
+use escale_server::settings::Settings;
+
+use crate::clock::SimClock;
+use crate::database::{Backup, Database};
+use crate::fiber::{Fiber, Progress};
+use crate::record::Record;
+use crate::support::backend::{Answer, Asked, Backend, Committed, Entry, Tenant, Write};
+use crate::support::outcome::{key_of, outcome, text};
+use crate::support::plan::Plan;
+use crate::support::schema::{Map, schema};
+use crate::support::world::client::org_name;
+use crate::tap::Wire;
+
+/// How far the instances' clocks may disagree.
+const SKEW_MS: u64 = 800;
+
+/// How a database is put back.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// In the place of the other one, under the mark that is there.
+    UnderItsMark,
+    /// With its mark, on another disk.
+    Elsewhere,
+    /// With its mark, in the place of the other one; then the epoch is renewed by command.
+    ByCommand,
+}
+
+struct Instance {
+    engine: Arc<Engine>,
+    clock: Arc<SimClock>,
+    /// Of 255 parts of the skew so many.
+    ahead: u8,
+}
+
+/// A request under way.
+enum Call {
+    Done(Box<Result<SyncReply>>),
+    Slow(Fiber<Result<SyncReply>>),
+}
+
+/// The engine's instances, and the record of what they did.
+pub struct RealServer {
+    wire: Arc<Wire>,
+    database: Database,
+    instances: Vec<Instance>,
+    settings: Settings,
+    set_back_ms: u64,
+    record: Record,
+    last_epoch_ms: u64,
+    calls: BTreeMap<u64, (usize, Call)>,
+    writes: BTreeMap<u64, Fiber<Result<()>>>,
+    last: u64,
+    committed: Vec<Committed>,
+    backup: Option<Backup>,
+    random: SeededRandom,
+    now: u64,
+}
+
+impl RealServer {
+    /// Starts every instance anew.
+    fn start(&mut self) {
+        self.calls.clear();
+        self.writes.clear();
+        for number in 0..self.instances.len() {
+            self.restart(number);
+        }
+    }
+
+    /// The process of an instance ends, with all it was about, and another one takes its place.
+    fn restart(&mut self, number: usize) {
+        self.calls.retain(|_, (of, _)| *of != number);
+        let clock = self.instances[number].clock.clone();
+        let name = self.random.next_u64();
+        self.instances[number].engine = engine(&self.database, &self.wire, &self.settings, clock, name);
+    }
+
+    /// The world's time is this.
+    fn show(&mut self, now: u64) {
+        self.now = now;
+        for instance in &self.instances {
+            let ahead = u64::from(instance.ahead) * SKEW_MS / 255;
+            instance.clock.show(now);
+            instance.clock.set_ahead(ahead as i64 - self.set_back_ms as i64);
+        }
+    }
+
+    /// Notes what was committed.
+    fn collect(&mut self) {
+        for written in self.wire.take() {
+            let committed = self.record.note(written);
+            self.committed.extend(committed);
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random.next_u64() % bound
+    }
+
+    /// A time at which a new epoch is later than all there were, as it is where clocks are right.
+    fn epoch_time(&mut self, now: u64) -> u64 {
+        self.last_epoch_ms = now.max(self.last_epoch_ms + 1);
+        self.last_epoch_ms
+    }
+
+    /// The database's epoch, as it stands there.
+    fn epoch_there(&self) -> Epoch {
+        let state = self.database.provider(&self.wire).read().and_then(|snapshot| snapshot.state());
+        state.expect("a database that can be read").epoch
+    }
+}
+
+fn engine(
+    database: &Database,
+    wire: &Arc<Wire>,
+    settings: &Settings,
+    clock: Arc<SimClock>,
+    name: u64,
+) -> Arc<Engine> {
+    let (schema, settings) = (schema(), settings.clone());
+    let opening = Opening { schema, settings, seal: Seal::clear(), clock };
+    let mark = Mark::in_memory(database.mark());
+    let engine = Engine::over(database.provider(wire), mark, opening, name)
+        .and_then(|engine| engine.operation("add", |tx, args| run(tx, "add", args)))
+        .and_then(|engine| engine.operation("blind", |tx, args| run(tx, "blind", args)));
+    Arc::new(engine.expect("an instance that opens"))
+}
+
+/// The application's own operations.
+fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
+    let refused = |code| Fault::new(code, "the operation of the simulation");
+    let key: Vec<String> = args
+        .as_map()
+        .and_then(|map| map.get("key"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part.as_str().map(str::to_owned))
+        .collect();
+    let key: Vec<&str> = key.iter().map(String::as_str).collect();
+    let class = key_of(args).0;
+    let before = tx.get(class.as_str(), &key)?;
+    let Some(after) = outcome(name, args, before).map_err(refused)? else { return Ok(None) };
+    let value = after.get(text(args, "property")).cloned();
+    tx.put(class.as_str(), after)?;
+    Ok(value.filter(|_| name == "add"))
+}
+
+fn caller(tenant: Tenant) -> Caller {
+    Caller { account: format!("account{}", tenant.account), may_write: true, is_named: true }
+}
+
+/// What a session hears of a request that failed as a whole (docs/protocol.md).
+fn refusal(error: &Error) -> Refusal {
+    let told = match error.code() {
+        Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::UnknownOrg => {
+            panic!("a request that the server does not understand: {error}")
+        }
+        Code::Contention | Code::Unavailable => error.code(),
+        _ => Code::ServerError,
+    };
+    let retry_after_ms = (told != Code::ServerError).then_some(1_000);
+    Refusal { error: Error::new(told, "the server of the simulation"), retry_after_ms }
+}
+
+fn write(engine: &Engine, org: &str, writes: &[Write]) -> Result<()> {
+    let written = engine.write(org, |w| {
+        for write in writes {
+            match write {
+                Write::Put { key, data, max_life } => {
+                    let mut data = data.clone();
+                    if let Some(minutes) = max_life {
+                        data.insert("maxLife".into(), Value::from(*minutes as i64));
+                    }
+                    w.put(key.0.as_str(), data)?;
+                }
+                Write::Delete(key) => {
+                    if let Some((_, data)) = w.get(key.0.as_str(), key.1.as_str())? {
+                        w.delete(key.0.as_str(), &data)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+    written.map(drop)
+}
+
+impl Backend for RealServer {
+    fn open(plan: &Plan, random: u64, now: u64) -> Self {
+        let mut random = SeededRandom::new(random);
+        let wire = Arc::new(Wire::default());
+        let page_bytes = [1, 400, 1_500, 6_000, 1 << 20][(random.next_u64() % 5) as usize];
+        let settings = Settings {
+            delta_ms: 1_001 + SKEW_MS,
+            skew_ms: SKEW_MS,
+            retention_days: 1,
+            results_days: 1 + random.next_u64() % 90,
+            page_bytes,
+            tell_wait: Duration::ZERO,
+        };
+        let database = Database::new(plan, now, &mut random);
+        let instances = (0..plan.instances).map(|_| {
+            let clock = Arc::new(SimClock::default());
+            clock.show(now);
+            let engine = engine(&database, &wire, &settings, clock.clone(), random.next_u64());
+            Instance { engine, clock, ahead: 0 }
+        });
+        let instances = instances.collect();
+        let mut server = RealServer {
+            wire,
+            database,
+            instances,
+            settings,
+            set_back_ms: 0,
+            record: Record::new(Epoch::new(now, "first").expect("an epoch")),
+            last_epoch_ms: now,
+            calls: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            last: 0,
+            committed: Vec::new(),
+            backup: None,
+            random,
+            now,
+        };
+        server.collect();
+        server
+    }
+
+    fn describe(&self) -> String {
+        format!("{:?}, {:?}", self.settings, self.database)
+    }
+
+    fn begin_with(&mut self, writes: &[Write]) {
+        write(&self.instances[0].engine, &org_name(0), writes).expect("the first write");
+        self.collect();
+        self.committed.clear();
+    }
+
+    fn receive(&mut self, asked: Asked, is_contended: &mut dyn FnMut() -> bool) -> (u64, String) {
+        let Asked { by, request, instance, now } = asked;
+        self.show(now);
+        let number = instance % self.instances.len();
+        let engine = self.instances[number].engine.clone();
+        self.wire.refuse_next(is_contended());
+        let (org, caller) = (org_name(by.org), caller(by));
+        let is_slow = self.below(8) == 0;
+        let note = if request.ops.is_empty() { String::new() } else { format!("instance {number}") };
+        let call = if is_slow {
+            let (fiber, progress) = Fiber::start(move || engine.sync(&org, &caller, &request));
+            match progress {
+                Progress::Paused => Call::Slow(fiber),
+                Progress::Done(result) => Call::Done(Box::new(result)),
+            }
+        } else {
+            Call::Done(Box::new(engine.sync(&org, &caller, &request)))
+        };
+        self.wire.refuse_next(false);
+        self.collect();
+        self.last += 1;
+        self.calls.insert(self.last, (number, call));
+        (self.last, note)
+    }
+
+    fn answer(&mut self, call: u64, now: u64) -> Answer {
+        self.show(now);
+        let Some((number, mut state)) = self.calls.remove(&call) else { return Answer::Never };
+        if let Call::Slow(fiber) = &mut state {
+            match fiber.go_on() {
+                Progress::Paused => {
+                    self.collect();
+                    self.calls.insert(call, (number, state));
+                    let ms = if self.below(6) == 0 { self.below(2_000) } else { self.below(200) };
+                    return Answer::Later(ms + 1);
+                }
+                Progress::Done(result) => state = Call::Done(Box::new(result)),
+            }
+        }
+        self.collect();
+        let Call::Done(result) = state else { return Answer::Never };
+        Answer::Reply(match *result {
+            Ok(reply) => {
+                reply.check().expect("a reply of the protocol");
+                Ok(reply)
+            }
+            Err(error) => Err(refusal(&error)),
+        })
+    }
+
+    fn committed(&mut self) -> Vec<Committed> {
+        std::mem::take(&mut self.committed)
+    }
+
+    fn push(&mut self, _: &str, _: &Committed, _: &[Def], _: (usize, u64)) -> Option<ServerParts> {
+        None
+    }
+
+    fn begin(&mut self, org: usize, instance: usize, now: u64, writes: Vec<Write>) -> u64 {
+        self.show(now);
+        self.last += 1;
+        let engine = self.instances[instance % self.instances.len()].engine.clone();
+        let (fiber, progress) = Fiber::start(move || write(&engine, &org_name(org), &writes));
+        if matches!(progress, Progress::Paused) {
+            self.writes.insert(self.last, fiber);
+        }
+        self.collect();
+        self.last
+    }
+
+    fn commit(&mut self, transaction: u64, now: u64) {
+        self.show(now);
+        if let Some(mut fiber) = self.writes.remove(&transaction) {
+            // It may have to begin again above a document that it met.
+            while matches!(fiber.go_on(), Progress::Paused) {}
+        }
+        self.collect();
+    }
+
+    fn open_transactions(&self) -> usize {
+        self.writes.len()
+    }
+
+    fn skew(&mut self, instance: usize, of_255: u8) {
+        let count = self.instances.len();
+        self.instances[instance % count].ahead = of_255;
+    }
+
+    fn set_back(&mut self, ms: u64) {
+        self.set_back_ms = ms;
+    }
+
+    fn heal(&mut self) {
+        self.set_back_ms = 0;
+        self.wire.heal();
+        for instance in &mut self.instances {
+            instance.ahead = 0;
+        }
+    }
+
+    fn change_cursor_key(&mut self) {
+        let key = self.random.next_u64().to_be_bytes().repeat(4);
+        let provider = self.database.provider(&self.wire);
+        let changed = provider.write(Duration::ZERO).and_then(|mut tx| {
+            let mut state = tx.state()?;
+            state.cursor_key = key;
+            tx.put_state(&state)?;
+            tx.commit()
+        });
+        drop(changed);
+        self.collect();
+    }
+
+    fn forget(&mut self, _: u64, now: u64) {
+        self.show(now);
+        let engine = self.instances[0].engine.clone();
+        // A slow write may hold the database: then it forgets the next time.
+        drop(engine.purge());
+        self.collect();
+    }
+
+    fn back_up(&mut self) {
+        self.backup = Some(self.database.back_up(&self.record.life));
+    }
+
+    fn restore(&mut self, now: u64) -> bool {
+        let Some(backup) = self.backup.take() else { return false };
+        self.calls.clear();
+        self.writes.clear();
+        self.collect();
+        let way = [Way::UnderItsMark, Way::Elsewhere, Way::ByCommand][self.below(3) as usize];
+        if !matches!(way, Way::UnderItsMark) {
+            // Nothing but the clocks tells of the life that is lost: they are right then.
+            self.set_back_ms = 0;
+        }
+        let time = self.epoch_time(now);
+        self.show(time);
+        let keeps_mark = matches!(way, Way::UnderItsMark);
+        self.database.put_back(&backup, keeps_mark, matches!(way, Way::Elsewhere));
+        if matches!(way, Way::ByCommand) {
+            self.renew_there(time + SKEW_MS);
+        }
+        self.start();
+        let epoch = self.epoch_there();
+        self.last_epoch_ms = self.last_epoch_ms.max(epoch.ms());
+        self.record.enter(epoch, backup.life.clone());
+        self.backup = Some(backup);
+        self.collect();
+        true
+    }
+
+    fn renew(&mut self, now: u64) {
+        self.calls.clear();
+        self.writes.clear();
+        self.collect();
+        let time = self.epoch_time(now);
+        self.show(time);
+        self.renew_there(time);
+        let epoch = self.epoch_there();
+        self.last_epoch_ms = self.last_epoch_ms.max(epoch.ms());
+        let life = self.record.life.clone();
+        self.record.enter(epoch, life);
+    }
+
+    fn epoch(&self) -> &Epoch {
+        &self.record.epoch
+    }
+
+    fn has_past(&self) -> bool {
+        !self.record.past.is_empty()
+    }
+
+    fn told(&self) -> u64 {
+        // A reply may run ahead of what is written down.
+        self.record.told.max(self.now + SKEW_MS)
+    }
+
+    fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]> {
+        let life =
+            if *epoch == self.record.epoch { &self.record.life } else { self.record.past.get(epoch)? };
+        Some(life.history.get(&org).map(Vec::as_slice).unwrap_or_default())
+    }
+
+    fn epochs(&self) -> Vec<Epoch> {
+        self.record.past.keys().chain([&self.record.epoch]).cloned().collect()
+    }
+
+    fn living(&self, org: usize, def: &Def, now: u64) -> Vec<(&Pk, u64, &Map)> {
+        self.record.living(org, def, now)
+    }
+
+    fn result(&self, of: Tenant, id: &str) -> Option<&OpResult> {
+        self.record.life.results.get(&(of, id.to_owned()))
+    }
+
+    fn results(&self, of: Tenant, id: &str) -> Vec<&OpResult> {
+        let lives = self.record.past.values().chain([&self.record.life]);
+        let key = (of, id.to_owned());
+        lives.filter_map(|life| life.results.get(&key)).collect()
+    }
+
+    fn executed(&self) -> Vec<(Tenant, &str)> {
+        self.record.life.executed.iter().map(|(tenant, id)| (*tenant, id.as_str())).collect()
+    }
+}
+
+impl RealServer {
+    fn renew_there(&mut self, time: u64) {
+        let name = self.random.next_u64();
+        let mark = Mark::in_memory(self.database.mark());
+        let renewed = renew_epoch(self.database.provider(&self.wire).as_ref(), &mark, time, name);
+        renewed.expect("an epoch that is renewed");
+    }
+}

@@ -1,0 +1,14 @@
+//! The world that the rules' tests share.
+
+#[path = "../../tests/support/backend.rs"]
+pub mod backend;
+#[path = "../../tests/support/outcome.rs"]
+pub mod outcome;
+#[path = "../../tests/support/plan.rs"]
+pub mod plan;
+#[path = "../../tests/support/play.rs"]
+pub mod play;
+#[path = "../../tests/support/schema.rs"]
+pub mod schema;
+#[path = "../../tests/support/world/mod.rs"]
+pub mod world;
