@@ -82,6 +82,11 @@ impl PendingOp {
         self.state.accepted.is_none() && self.state.refused.is_none()
     }
 
+    /// Whether the server may have it: sent now, or perhaps before the session was opened.
+    pub fn may_be_sent(&self) -> bool {
+        self.sent_as.is_some() || self.has_other_numbers
+    }
+
     /// Whether its effect is laid over that document, whose base is of that version; of the present era where there is
     /// none.
     pub fn is_shown_on(&self, key: &DocKey, base: Option<Stamp>, era: u32) -> bool {

@@ -66,6 +66,16 @@ pub enum Value {
 }
 
 impl Value {
+    /// Whether arrays and maps nest at most that deep in it, itself included.
+    pub fn is_within(&self, depth: usize) -> bool {
+        let mut items: Box<dyn Iterator<Item = &Value>> = match self {
+            Value::Array(items) => Box::new(items.iter()),
+            Value::Map(map) => Box::new(map.values()),
+            _ => return true,
+        };
+        depth.checked_sub(1).is_some_and(|depth| items.all(|item| item.is_within(depth)))
+    }
+
     /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {

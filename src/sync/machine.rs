@@ -124,9 +124,7 @@ impl Machine {
         let mark = self.rest.as_ref().map(Rest::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
         self.restore_ops();
-        if let Err(error) = self.show_operations() {
-            self.error = Some(error);
-        }
+        self.show_operations();
         self
     }
 
@@ -300,7 +298,7 @@ impl Machine {
     fn advance(&mut self) -> Result<()> {
         let now = self.clock.mono_ms;
         self.hide_expired();
-        self.advance_writes()?;
+        self.advance_writes();
         self.advance_sweep();
         self.advance_commit(now)?;
         if self.is_connected() {

@@ -3,6 +3,7 @@
 
 mod application;
 mod backoff;
+mod check;
 mod commits;
 mod event;
 mod history;

@@ -4,8 +4,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::application;
+use super::event::Effect;
 use super::machine::Machine;
-use crate::error::Result;
+use crate::codec::{Data, Fault};
+use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State};
 use crate::session::{Base, DocKey};
 
@@ -14,24 +16,23 @@ const OPTIMISTIC_ROUNDS: usize = 8;
 
 impl Machine {
     /// What is due for operations after an event: their optimistic parts, their actions, and the overlay.
-    pub(super) fn advance_writes(&mut self) -> Result<()> {
+    pub(super) fn advance_writes(&mut self) {
         let touched = self.memory.take_touched();
         self.writes.stale.extend(touched);
-        self.show_operations()?;
+        self.show_operations();
         self.read_pins();
-        Ok(())
     }
 
-    /// Brings the overlay in step with the base and the operations.
-    pub(super) fn show_operations(&mut self) -> Result<()> {
+    /// Brings the overlay in step with the base and the operations. What is wrong with one of them concerns it alone:
+    /// nothing here ends early, and leaves the others behind.
+    pub(super) fn show_operations(&mut self) {
         // Again where an optimistic part proved to touch more documents; one that never ends waits for the next event.
         for _ in 0..OPTIMISTIC_ROUNDS {
             if self.writes.stale.is_empty() && self.writes.fresh.is_empty() {
                 break;
             }
-            self.go_through()?;
+            self.go_through();
         }
-        Ok(())
     }
 
     /// The subscriptions of a class have changed: what is shown may be in other defs.
@@ -43,7 +44,7 @@ impl Machine {
 
     /// Goes through the operations on stale documents in order, once, and lays what they make of them over; those just
     /// issued go on from what the others made.
-    fn go_through(&mut self) -> Result<()> {
+    fn go_through(&mut self) {
         let stale = self.with_neighbours();
         let fresh = std::mem::take(&mut self.writes.fresh);
         let mut orders: BTreeSet<u64> = fresh.clone();
@@ -68,7 +69,7 @@ impl Machine {
         let mut covered: HashSet<DocKey> = HashSet::new();
         for order in orders {
             self.run_optimistic_part(order, &mut states);
-            self.prepare_op(order, &states)?;
+            self.prepare_op(order, &states);
             self.apply_op(order, &mut states, &mut covered);
         }
         for (key, state) in states {
@@ -77,19 +78,54 @@ impl Machine {
             if !is_covered {
                 self.memory.unshow(&key);
             }
-            let Known::State(state) = state else {
+            let Known::State(mut state) = state else {
                 // Computed when its data has been read.
                 self.writes.tops.remove(&key);
                 continue;
             };
-            if is_covered {
-                self.memory.show(&key, state.as_ref())?;
+            if is_covered && self.memory.show(&key, state.as_ref()).is_err() {
+                state = self.show_what_fits(&key);
             }
             if self.writes.by_key.contains_key(&key) {
                 self.writes.tops.insert(key, state);
             }
         }
-        Ok(())
+    }
+
+    /// All operations on a document together make it larger than it may be: it has grown under them. Those that do so are
+    /// refused, and not shown; of what may be at the server already, the server tells.
+    fn show_what_fits(&mut self, key: &DocKey) -> Option<State> {
+        let Known::State(mut state) = self.base_state(key) else { return None };
+        let orders: Vec<u64> = self.writes.by_key.get(key).into_iter().flatten().copied().collect();
+        for order in orders {
+            let op = &self.writes.ops[&order];
+            if !self.is_shown_on(op, key) {
+                continue;
+            }
+            let changes = op.changes.iter().flatten().filter(|change| change.key == *key);
+            let after = changes.fold(state.clone(), |state, change| change.kind.apply(state));
+            match after.as_ref().map(Data::from_map).transpose() {
+                Ok(_) => state = after,
+                Err(error) => self.refuse_unsent(order, error),
+            }
+        }
+        if let Err(error) = self.memory.show(key, state.as_ref()) {
+            self.error = Some(error);
+        }
+        state
+    }
+
+    /// What an operation comes to is more than a document may be: no server would take it. One that may have been sent
+    /// waits for its answer, for it may be executed; what the application's own functions show is theirs.
+    fn refuse_unsent(&mut self, order: u64, error: Error) {
+        let op = &self.writes.ops[&order];
+        if op.may_be_sent() || !op.is_waiting() || application::is_own(&op.state.name, &op.state.args) {
+            self.error = Some(error);
+            return;
+        }
+        let (id, fault) = (op.state.id.clone(), Fault::from(&error));
+        self.park(order, fault);
+        self.effects.push(Effect::Refused { id, error });
     }
 
     /// The stale documents, with those that share an operation with them.
@@ -109,7 +145,7 @@ impl Machine {
     }
 
     /// Whether an operation's effect is laid over a document.
-    fn is_shown_on(&self, op: &PendingOp, key: &DocKey) -> bool {
+    pub(super) fn is_shown_on(&self, op: &PendingOp, key: &DocKey) -> bool {
         op.is_shown_on(key, self.memory.document(key).map(|document| document.at), self.memory.epoch().1)
     }
 
@@ -240,58 +276,66 @@ impl Machine {
     }
 
     /// Completes an operation once the documents it stands on are known: the version it expects, and its actions.
-    fn prepare_op(&mut self, order: u64, states: &HashMap<DocKey, Known>) -> Result<()> {
+    fn prepare_op(&mut self, order: u64, states: &HashMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
         if op.prepared {
-            return Ok(());
+            return;
         }
-        let Some(changes) = op.changes.clone() else { return Ok(()) };
+        let Some(changes) = op.changes.clone() else { return };
         let is_known = |key: &DocKey| matches!(states.get(key), Some(Known::State(_)));
         if !op.keys.iter().all(is_known) {
-            return Ok(());
+            return;
         }
         if let ([change], true) = (&changes[..], op.state.name.starts_with("doc.")) {
             let before = match &states[&change.key] {
-                Known::State(before) => before.as_ref().map(crate::codec::Data::from_map).transpose()?,
-                Known::NotYet => None,
+                // Without it a conflict is the application's to settle.
+                Known::State(Some(before)) => Data::from_map(before).ok(),
+                Known::State(None) | Known::NotYet => None,
             };
             self.expect_version(order, change, before);
         }
+        let (actions, error) = match self.actions_of(&changes, states) {
+            Ok(actions) => (actions, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        op.actions = actions;
+        op.prepared = true;
+        self.writes.journal.rewrite(order);
+        if let Some(error) = error {
+            self.refuse_unsent(order, error);
+        }
+    }
+
+    /// What changes do to each document, told as actions. Errors: `too_large`.
+    fn actions_of(&mut self, changes: &[Change], states: &HashMap<DocKey, Known>) -> Result<Vec<Action>> {
         let at = self.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
-        let mut seen: BTreeSet<DocKey> = BTreeSet::new();
-        for change in changes {
-            let Known::State(before) = &states[&change.key] else { continue };
-            if !seen.insert(change.key.clone()) {
+        let mut seen: BTreeSet<&DocKey> = BTreeSet::new();
+        for Change { key, .. } in changes {
+            let Known::State(before) = &states[key] else { continue };
+            if !seen.insert(key) {
                 continue;
             }
-            let mut after = before.clone();
-            let op = &self.writes.ops[&order];
-            for change in op.changes.iter().flatten().filter(|other| other.key == change.key) {
-                after = change.kind.apply(after);
-            }
+            let of_it = changes.iter().filter(|change| change.key == *key);
+            let after = of_it.fold(before.clone(), |state, change| change.kind.apply(state));
             let begins = before.is_none() && after.is_some();
-            let data = after.as_ref().map(crate::codec::Data::from_map).transpose()?;
+            let data = after.as_ref().map(Data::from_map).transpose()?;
             for (kind, data) in [
                 (if begins { ActionType::Create } else { ActionType::Update }, None),
                 (ActionType::Persist, data),
             ] {
                 self.writes.last_rowid += 1;
-                let (rowid, class, pk) =
-                    (self.writes.last_rowid, self.memory.class_name(&change.key), change.key.1.clone());
+                let (rowid, class, pk) = (self.writes.last_rowid, self.memory.class_name(key), key.1.clone());
                 actions.push(Action { rowid, class, pk, kind, at, commit: None, data });
             }
         }
-        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
-        op.actions = actions;
-        op.prepared = true;
-        self.writes.journal.rewrite(order);
-        Ok(())
+        Ok(actions)
     }
 
     /// A class that settles its conflicts lets its operations expect the version that they were made on, and keeps what
     /// the document was then, earlier operations included.
-    fn expect_version(&mut self, order: u64, change: &Change, before: Option<crate::codec::Data>) {
+    fn expect_version(&mut self, order: u64, change: &Change, before: Option<Data>) {
         let class = self.memory.class_name(&change.key);
         if self.writes.application.policy(&class) == Policy::Ask {
             return;

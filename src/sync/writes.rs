@@ -6,7 +6,7 @@ use super::application::Application;
 use super::backoff::Backoff;
 use super::machine::Machine;
 use super::pins::PinReading;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
 use crate::model::Value;
 use crate::rest::{JournalAtRest, JournalMark};
@@ -222,26 +222,6 @@ impl Writes {
 }
 
 impl Machine {
-    /// Whether an operation could be issued: named errors before anything is written.
-    pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
-        if name.is_empty() || name.len() > crate::limits::NAME_CHARS_MAX {
-            return Err(Error::new(Code::BadOption, "an operation's name has 1 to 64 characters"));
-        }
-        let changes = changes_of(self.memory.schema(), name, args)?.unwrap_or_default();
-        let bytes = crate::codec::encode(crate::codec::Format::Msgpack, args)?.len();
-        if bytes > crate::limits::OPERATION_BYTES_MAX {
-            let most = crate::limits::OPERATION_BYTES_MAX;
-            return Err(Error::new(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most")));
-        }
-        for change in &changes {
-            let gone = self.memory.shown(&change.key).is_some_and(|shown| shown.data.is_none());
-            if gone && !matches!(change.kind, crate::journal::ChangeKind::Put(_)) {
-                return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn write(&mut self, write: Write) -> Result<()> {
         let order = self.writes.next_order();
         self.issue(write, order)

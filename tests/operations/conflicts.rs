@@ -112,9 +112,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
-    let mut args = driver.machine.refused_op(&poisoned).expect("refused").state.args.clone();
-    let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(|set| set.as_map_mut());
-    set.expect("a patch").remove("poison");
+    let args = driver.without_poison(&poisoned);
     driver.feed(Event::Amend { id: poisoned, new: "amended".into(), args: Some(args) });
     driver.settle(&mut server);
     assert!(ids(&driver).is_empty());
@@ -189,9 +187,7 @@ fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record()
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     driver.holds_pages_back = true;
-    let mut args = driver.machine.refused_op(&id).expect("refused").state.args.clone();
-    let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(|set| set.as_map_mut());
-    set.expect("a patch").remove("poison");
+    let args = driver.without_poison(&id);
     driver.feed(Event::Amend { id, new: "amended".into(), args: Some(args) });
     let driver = driver.reopen(Mode::Synced, Policy::Ask);
     assert_eq!(driver.machine.operations().len(), 1, "one of them is at rest, whenever the process ends");

@@ -194,6 +194,20 @@ impl Driver {
         self.write("doc.patch", Value::from([class, ("key", id(number)), ("set", Value::Map(set))]))
     }
 
+    /// The arguments of a patch that sets a text of so many bytes.
+    pub fn large(number: usize, property: &str, bytes: usize) -> Value {
+        let set = Value::from([(property, Value::String("x".repeat(bytes)))]);
+        Value::from([("class", "Doc".into()), ("key", id(number)), ("set", set)])
+    }
+
+    /// The arguments of a refused operation, without what the model of the server refuses.
+    pub fn without_poison(&self, id: &str) -> Value {
+        let mut args = self.machine.refused_op(id).expect("refused").state.args.clone();
+        let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(Value::as_map_mut);
+        set.expect("a patch").remove("poison");
+        args
+    }
+
     pub fn add(&mut self, number: usize, by: i64) -> String {
         let args = [("key", id(number)), ("property", "n".into()), ("by", Value::from(by))];
         let mut args = Value::from(args);

@@ -13,6 +13,7 @@ mod conflicts;
 mod drain;
 mod driver;
 mod journal;
+mod limits;
 mod once;
 mod order;
 mod own;

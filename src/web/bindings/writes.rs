@@ -146,10 +146,7 @@ fn amend(driver: &std::rc::Rc<Driver>, id: OpId, args: Option<String>) -> Result
     let args: Option<Value> = args
         .map(|args| serde_json::from_str(&args).map_err(|e| Error::new(Code::BadValue, e.to_string())))
         .transpose()?;
-    driver.with(|machine| {
-        let op = machine.refused_op(&id)?;
-        machine.check_write(&op.state.name, args.as_ref().unwrap_or(&op.state.args))
-    })??;
+    driver.with(|machine| machine.check_amendment(&id, args.as_ref()))??;
     let new = make_id(now_ms(), &mut SystemRandom)?;
     driver.post(Event::Amend { id, new: new.clone(), args });
     Ok(new)

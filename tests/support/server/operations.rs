@@ -166,6 +166,9 @@ impl Draft<'_> {
         if after.as_ref().is_some_and(|state| state.contains_key("poison")) {
             return Err(Fault::new(Code::NotUnique, "poisoned"));
         }
+        if after.as_ref().is_some_and(|state| Data::from_map(state).is_err()) {
+            return Err(Fault::new(Code::TooLarge, "the model"));
+        }
         if op == "add" {
             self.value = after.as_ref().and_then(|state| state.get(text(args, "property")).cloned());
         }

@@ -1,0 +1,226 @@
+//! What is too large: the operation is refused by name, parked, or sent by itself, and the others go on.
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::Value;
+use escale::sync::{Effect, Event, Mode};
+
+use super::driver::{Driver, id, put, server, stored};
+use crate::support::schema::data;
+use crate::support::server::ModelServer;
+
+/// More than half of what a document can hold.
+const HALF: usize = 600 << 10;
+
+/// Somebody else's document of that many bytes.
+fn grow(server: &mut ModelServer, number: usize, bytes: usize) {
+    let mut grown = data(number, None, 0, 0);
+    grown.insert("big".to_owned(), Value::String("x".repeat(bytes)));
+    put(server, number, grown);
+}
+
+fn refused(driver: &Driver) -> Vec<(String, String)> {
+    let operations = driver.machine.operations();
+    let refused = operations.iter().filter_map(|(op, _)| Some((op, op.state.refused.as_ref()?)));
+    refused.map(|(op, fault)| (op.state.id.clone(), fault.code.clone())).collect()
+}
+
+fn told_too_large(driver: &Driver, id: &str) -> usize {
+    let is_it = |effect: &&Effect| matches!(effect, Effect::Refused { id: told, error } if told == id && error.code() == Code::TooLarge);
+    driver.told.iter().filter(is_it).count()
+}
+
+/// Where the document is at hand, what a patch would make of it is known.
+#[test]
+fn a_patch_that_makes_a_document_too_large_is_refused_by_name() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.write("doc.patch", Driver::large(0, "a", HALF));
+    let code = |driver: &Driver, name: &str, args: &Value| {
+        driver.machine.check_write(name, args).expect_err("too large").code()
+    };
+    assert_eq!(code(&driver, "doc.patch", &Driver::large(0, "b", HALF)), Code::TooLarge);
+    let patch = |property| {
+        Value::from([("name", "doc.patch".into()), ("args", Driver::large(0, property, HALF / 2))])
+    };
+    let batch = Value::from([("ops", Value::Array(vec![patch("b"), patch("c")]))]);
+    assert_eq!(code(&driver, "batch", &batch), Code::TooLarge);
+    let within = Value::from([("ops", Value::Array(vec![patch("b"), patch("b")]))]);
+    assert!(driver.machine.check_write("batch", &within).is_ok(), "the second takes the first one's place");
+}
+
+/// The document is still to be read when the patch is issued. It was once neither sent nor refused, and held all that was
+/// written after it until the next opening.
+#[test]
+fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
+    let mut server = server(2);
+    grow(&mut server, 0, HALF);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    // Nothing was read yet: the first patch asks for it.
+    let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
+    let behind = driver.patch(0, &[("n", 2)]);
+    let beside = driver.patch(1, &[("n", 3)]);
+    assert_eq!(refused(&driver), [(large.clone(), "too_large".to_owned())]);
+    assert_eq!(told_too_large(&driver, &large), 1);
+    assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(3)), "the others are shown");
+    let saved = |effect: &Effect| matches!(effect, Effect::Saved { .. });
+    assert_eq!(driver.told.iter().filter(|effect| saved(effect)).count(), 3);
+    // It is at rest like any other.
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    assert_eq!(
+        (stored(&server, 0, "n"), stored(&server, 1, "n")),
+        (None, Some(3)),
+        "what depends on it is held"
+    );
+    let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(executed, [beside.as_str()]);
+    // Amended, it goes before what it held.
+    driver.feed(Event::Amend { id: large, new: "amended".into(), args: Some(Driver::large(0, "a", 10)) });
+    driver.settle(&mut server);
+    let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(executed, [beside.as_str(), "amended", behind.as_str()]);
+    assert!(driver.machine.operations().is_empty());
+}
+
+/// The document grows under a patch that waits: nothing of it was sent, so that it can be refused here.
+#[test]
+fn a_patch_under_which_its_document_grows_is_parked() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let poisoned = driver.patch(0, &[("poison", 1)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
+    driver.settle(&mut server);
+    assert_eq!(refused(&driver).len(), 1, "held");
+    grow(&mut server, 0, HALF);
+    driver.wait(400_000);
+    driver.settle(&mut server);
+    assert_eq!(refused(&driver).last(), Some(&(large.clone(), "too_large".to_owned())));
+    assert_eq!(told_too_large(&driver, &large), 1);
+    driver.patch(1, &[("n", 7)]);
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 1, "n"), Some(7));
+    // It shrinks again: the application may retry.
+    grow(&mut server, 0, 1);
+    driver.wait(400_000);
+    driver.settle(&mut server);
+    driver.feed(Event::Discard(poisoned));
+    driver.feed(Event::Amend { id: large, new: "again".into(), args: None });
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().is_empty());
+    assert!(server.db.operations.executed.iter().any(|(_, id)| id == "again"));
+}
+
+/// What may be at the server is the server's to refuse: a new id in its place could be done twice.
+#[test]
+fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
+    for is_executed in [true, false] {
+        let mut server = server(2);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        driver.subscribe(&mut server);
+        let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
+        let (number, request) = driver.sent.take().expect("a request");
+        if is_executed {
+            driver.answer(&mut server, &request);
+        } else {
+            grow(&mut server, 0, HALF);
+        }
+        // The answer is lost, and a reply brings the document, grown, before the operation is sent again.
+        let refusal = escale::sync::Refusal::from(escale::Error::new(Code::Timeout, "lost"));
+        driver.feed(Event::Replied { number, reply: Err(refusal) });
+        driver.patch(1, &[("n", 4)]);
+        driver.wait(40_000);
+        driver.settle(&mut server);
+        let parked = refused(&driver);
+        assert_eq!(parked.is_empty(), is_executed, "{parked:?}");
+        assert_eq!(stored(&server, 1, "n"), Some(4));
+        let executed = server.db.operations.executed.iter().filter(|(_, id)| *id == large).count();
+        assert_eq!(executed, usize::from(is_executed));
+    }
+}
+
+/// A batch is checked as the server goes through it: each operation on what those before it have made.
+#[test]
+fn a_batch_is_checked_through_its_own_changes() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let class = ("class", Value::from("Doc"));
+    let op = |name: &str, args: Value| Value::from([("name", Value::from(name)), ("args", args)]);
+    let set = Value::from([("n", Value::from(5_i64))]);
+    let put = op("doc.put", Value::from([class.clone(), ("data", Value::from([("id", "id0".into())]))]));
+    let patch = op("doc.patch", Value::from([class.clone(), ("key", id(0)), ("set", set)]));
+    let delete = op("doc.delete", Value::from([class.clone(), ("key", id(0))]));
+    let batch =
+        |ops: &[&Value]| Value::from([("ops", Value::Array(ops.iter().map(|op| (*op).clone()).collect()))]);
+    let code = |driver: &Driver, ops: &[&Value]| {
+        driver.machine.check_write("batch", &batch(ops)).err().map(|error| error.code())
+    };
+    assert_eq!(code(&driver, &[&delete, &patch]), Some(Code::NotFound));
+    assert_eq!(code(&driver, &[&delete, &put, &patch, &delete]), None);
+    driver.write("doc.delete", Value::from([class, ("key", id(0))]));
+    assert_eq!(code(&driver, &[&patch]), Some(Code::NotFound));
+    assert_eq!(code(&driver, &[&put, &patch]), None, "the put restores what the patch is about");
+    let own = op("add", Value::from([("key", id(0)), ("property", "n".into()), ("by", 1_i64.into())]));
+    assert_eq!(
+        code(&driver, &[&own, &patch]),
+        None,
+        "what an operation of the application's own does is not known here"
+    );
+    driver.write("batch", batch(&[&put, &patch]));
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), Some(5));
+}
+
+/// A patch of a document that is not held says nothing of the next one. It was once taken for a deletion.
+#[test]
+fn two_patches_of_what_is_not_held_can_be_issued() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.patch(0, &[("a", 2)]);
+    driver.patch(0, &[("b", 3)]);
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(2), Some(3)));
+}
+
+/// A refused write is amended where it stands, whatever was written after it.
+#[test]
+fn an_amendment_is_checked_in_its_own_place() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let poisoned = driver.patch(0, &[("a", 1), ("poison", 1)]);
+    driver.write("doc.delete", Value::from([("class", "Doc".into()), ("key", id(0))]));
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let args = driver.without_poison(&poisoned);
+    assert!(driver.machine.check_amendment(&poisoned, Some(&args)).is_ok(), "the deletion stands behind it");
+    let large = Driver::large(0, "a", 2 << 20);
+    let error = driver.machine.check_amendment(&poisoned, Some(&large)).expect_err("too large");
+    assert_eq!(error.code(), Code::TooLarge);
+    assert_eq!(driver.machine.check_amendment("unknown", None).expect_err("unknown").code(), Code::NotFound);
+}
+
+/// What a server's decoder refuses whole is refused at the call: a request with it would never arrive.
+#[test]
+fn arguments_nested_too_deep_are_refused_by_name() {
+    let driver = Driver::new(0, Mode::Avion, Policy::Ask);
+    let mut nested = Value::from(1_i64);
+    for _ in 0..31 {
+        nested = Value::Array(vec![nested]);
+    }
+    let args = Value::from([("class", "Doc".into()), ("key", id(0)), ("set", Value::from([("n", nested)]))]);
+    assert_eq!(driver.machine.check_write("doc.patch", &args).expect_err("too deep").code(), Code::TooDeep);
+}
