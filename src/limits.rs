@@ -20,11 +20,26 @@ pub const PAGE_BYTES: usize = 1 << 20;
 /// Bytes of one operation's arguments: in JSON, with bytes as base64, still within [`REQUEST_BYTES_MAX`].
 pub const OPERATION_BYTES_MAX: usize = 2 << 20;
 
+/// Bytes of the operations in one request, unless one of them alone has more: a common bound of proxies.
+pub const OPS_BYTES_MAX: usize = 1 << 20;
+
 /// Operations in one request (docs/protocol.md).
 pub const OPS_MAX: usize = 500;
 
 /// Subscriptions in one request.
 pub const SUBS_MAX: usize = 1_000;
+
+/// Bytes of one subscription in msgpack at most: its cursor, a def of two names and a hash, a version.
+const SUB_BYTES_MAX: usize = TEXT_CHARS_MAX + 2 * NAME_CHARS_MAX + 128;
+
+// What a session sends at most, an operation as large as can be with all its subscriptions, is what a server accepts.
+const _: () = assert!(
+    OPERATION_BYTES_MAX + OPERATION_BYTES_BESIDE + SUBS_MAX * SUB_BYTES_MAX + 4_096 <= REQUEST_BYTES_MAX
+        && OPS_BYTES_MAX <= OPERATION_BYTES_MAX
+);
+
+/// Bytes of an operation beside its arguments in msgpack at most: its id, the one it depends on, its name, two numbers.
+const OPERATION_BYTES_BESIDE: usize = 2 * TEXT_CHARS_MAX + NAME_CHARS_MAX + 128;
 
 /// Characters of a name (class, collection, property).
 pub const NAME_CHARS_MAX: usize = 64;

@@ -8,6 +8,7 @@ use super::history::JournalInFlight;
 use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
+use super::room::Outgoing;
 use super::status::StorageState;
 use super::token::Token;
 use super::writes::Writes;
@@ -276,9 +277,6 @@ impl Machine {
         } else {
             self.pull.failing = true;
         }
-        if refusal.error.code() == Code::TooLarge {
-            self.pull.subs_max = (self.pull.subs_max / 2).max(1);
-        }
         let delay = self.pull.backoff.next_ms(&mut *self.random)?;
         self.pull.not_before_ms = (now + delay).max(self.pull.retry_after_ms);
         self.error = Some(refusal.error);
@@ -340,7 +338,7 @@ impl Machine {
             return;
         }
         // Operations first, then the updates of what they touch, in the same round trip.
-        let (ops, touched) = self.ops_to_send(now);
+        let Outgoing { ops, bytes, defs: touched, is_alone } = self.ops_to_send(now);
         self.pull.needed.extend(touched);
         if ops.is_empty() && self.pull.needed.is_empty() && self.pull.repairs.is_empty() {
             return;
@@ -349,11 +347,12 @@ impl Machine {
         let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
         // Long loads come last, so that they hold nothing else up.
         defs.sort_by_key(|def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
-        let repairs: BTreeSet<Def> = self.pull.repairs.iter().take(self.pull.subs_max).cloned().collect();
+        let subs_max = if is_alone { 0 } else { self.pull.subs_max };
+        let repairs: BTreeSet<Def> = self.pull.repairs.iter().take(subs_max).cloned().collect();
         for def in &repairs {
             self.pull.repairs.remove(def);
         }
-        let room = self.pull.subs_max.saturating_sub(repairs.len());
+        let room = subs_max.saturating_sub(repairs.len());
         self.pull.needed.extend(defs.split_off(room.min(defs.len())));
         let mut subs: Vec<Sub> =
             repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
@@ -368,7 +367,7 @@ impl Machine {
             return;
         }
         let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
-        let number = self.pull.launch(&subs, repairs, ids, self.token.number());
+        let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number());
         let request = SyncRequest { p: 1, session: self.session().to_owned(), ops, subs };
         self.effects.push(Effect::Send { number, request, token: self.token.value() });
     }

@@ -16,6 +16,7 @@ mod pull;
 mod reads;
 mod refused;
 mod replies;
+mod room;
 mod status;
 mod token;
 mod views;

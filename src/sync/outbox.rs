@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::event::Effect;
 use super::machine::Machine;
+use super::room::Outgoing;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
@@ -11,20 +12,17 @@ use crate::limits::OPS_MAX;
 use crate::model::Def;
 use crate::session::DocKey;
 
-/// Bytes of operations in one request: with its subscriptions it stays below what a server accepts.
-const OPS_BYTES_MAX: usize = 1 << 20;
-
 impl Machine {
     /// The operations to send now, numbered, and the defs whose pull must show their effect.
-    pub(super) fn ops_to_send(&mut self, now: u64) -> (Vec<Op>, BTreeSet<Def>) {
-        let mut defs = BTreeSet::new();
+    pub(super) fn ops_to_send(&mut self, now: u64) -> Outgoing {
         if now < self.writes.not_before_ms || self.writes.waiting.is_empty() {
-            return (Vec::new(), defs);
+            return Outgoing::default();
         }
-        let orders = self.orders_to_send();
+        let (orders, bytes) = self.orders_to_send();
         if orders.is_empty() {
-            return (Vec::new(), defs);
+            return Outgoing::default();
         }
+        let mut defs = BTreeSet::new();
         let sent: HashSet<u64> = orders.iter().map(|(order, _)| *order).collect();
         // What is left out now has no number any more: others have it.
         for order in &self.writes.waiting {
@@ -45,13 +43,13 @@ impl Machine {
             let (id, name, args) = (state.id.clone(), state.name.clone(), state.args.clone());
             ops.push(Op { id, seq, name, args, at: state.at, after });
         }
-        (ops, defs)
+        Outgoing { is_alone: self.writes.room.is_alone(), ops, bytes, defs }
     }
 
     /// The operations of the next request: first those that the server may have executed already, in the order that they
     /// were numbered in, then the others; none before it is saved (R10), nor what follows it (R12). Each with the latest
-    /// that it depends on: the server holds it where it refuses that one.
-    fn orders_to_send(&self) -> Vec<(u64, Option<OpId>)> {
+    /// that it depends on: the server holds it where it refuses that one. Then their bytes.
+    fn orders_to_send(&self) -> (Vec<(u64, Option<OpId>)>, usize) {
         let waiting = || self.writes.waiting.iter().map(|order| (*order, &self.writes.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
@@ -74,14 +72,15 @@ impl Machine {
             }
             let latest = dependencies.last().copied();
             chain.extend(latest.map(|latest| (order, latest)));
-            bytes +=
+            let own =
                 crate::codec::encode(crate::codec::Format::Msgpack, &op.state.args).map_or(0, |b| b.len());
-            if bytes > OPS_BYTES_MAX && !orders.is_empty() {
+            if !orders.is_empty() && !self.writes.room.holds(bytes + own) {
                 break;
             }
+            bytes += own;
             orders.push((order, latest.map(|latest| self.writes.ops[&latest].state.id.clone())));
         }
-        orders
+        (orders, bytes)
     }
 
     /// The earlier operations that this one depends on and that the server has not accepted: of each document the latest,
@@ -136,6 +135,9 @@ impl Machine {
                 self.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.random)?;
         } else if !sent.is_empty() {
             self.writes.backoff.reset();
+        }
+        if !sent.is_empty() {
+            self.writes.room.was_enough();
         }
         if self.writes.mark.name == name {
             // The server tells how far it has come; what it has not executed is numbered from there.

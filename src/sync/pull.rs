@@ -18,6 +18,10 @@ pub(super) struct InFlight {
     pub asked: HashMap<Def, Asked>,
     /// The operations sent, in order, with their numbers.
     pub ops: Vec<(OpId, u64)>,
+    /// The bytes of their arguments.
+    pub ops_bytes: usize,
+    /// How many subscriptions went with them.
+    pub subs: usize,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
     /// Which token it carried.
@@ -91,7 +95,7 @@ pub(super) struct Pull {
     pub answered: bool,
     /// The last request failed.
     pub failing: bool,
-    /// Most defs in a request: halved where the server found one too large.
+    /// Most defs in a request: halved where the server found one without operations too large.
     pub subs_max: usize,
 }
 
@@ -101,7 +105,13 @@ impl Pull {
     }
 
     /// Numbers a request and puts it in flight.
-    pub fn launch(&mut self, subs: &[Sub], repairs: BTreeSet<Def>, ops: Vec<(OpId, u64)>, token: u64) -> u64 {
+    pub fn launch(
+        &mut self,
+        subs: &[Sub],
+        repairs: BTreeSet<Def>,
+        (ops, ops_bytes): (Vec<(OpId, u64)>, usize),
+        token: u64,
+    ) -> u64 {
         self.last_number += 1;
         let asked = subs
             .iter()
@@ -109,7 +119,16 @@ impl Pull {
             .map(|sub| (sub.def.clone(), Asked { since: sub.v, cursor: sub.cursor.is_some() }))
             .collect();
         let number = self.last_number;
-        self.in_flight = Some(InFlight { number, asked, ops, repairs, token, is_less: false });
+        self.in_flight = Some(InFlight {
+            number,
+            asked,
+            ops,
+            ops_bytes,
+            subs: subs.len(),
+            repairs,
+            token,
+            is_less: false,
+        });
         self.last_number
     }
 

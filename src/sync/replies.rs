@@ -49,6 +49,7 @@ impl Machine {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 let replaced = self.is_replaced(request.token);
+                self.found_too_large(&request, &refusal.error);
                 self.pull.ask_again(request);
                 if replaced && refusal.error.code() == Code::Unauthorized {
                     return Ok(());

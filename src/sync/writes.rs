@@ -6,6 +6,7 @@ use super::application::Application;
 use super::backoff::Backoff;
 use super::machine::Machine;
 use super::pins::PinReading;
+use super::room::Room;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
 use crate::model::Value;
@@ -53,6 +54,8 @@ pub(super) struct Writes {
     /// The delays of operations that failed for a while, and the time before which none is sent again.
     pub backoff: Backoff,
     pub not_before_ms: u64,
+    /// How much of them one request takes.
+    pub room: Room,
     /// The server had other operations under this session's numbers once: they were taken from what it told.
     pub is_renumbered: bool,
     /// Operations accepted under the session's present name, by their places in its order.
@@ -82,6 +85,7 @@ impl Writes {
             pins: PinReading::default(),
             backoff: Backoff::default(),
             not_before_ms: 0,
+            room: Room::default(),
             is_renumbered: false,
             accepted: BTreeSet::new(),
             lost_by_server: Vec::new(),
@@ -213,6 +217,7 @@ impl Writes {
     pub fn try_at_once(&mut self, not_before_ms: u64) {
         self.backoff.reset();
         self.not_before_ms = not_before_ms;
+        self.room = Room::default();
     }
 
     /// How many wait for the server's answer.

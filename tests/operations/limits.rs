@@ -1,9 +1,10 @@
 //! What is too large: the operation is refused by name, parked, or sent by itself, and the others go on.
 
-use escale::Code;
+use escale::codec::{Format, encode};
 use escale::journal::Policy;
 use escale::model::Value;
-use escale::sync::{Effect, Event, Mode};
+use escale::sync::{Effect, Event, Mode, Refusal};
+use escale::{Code, Error};
 
 use super::driver::{Driver, id, put, server, stored};
 use crate::support::schema::data;
@@ -135,7 +136,7 @@ fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
             grow(&mut server, 0, HALF);
         }
         // The answer is lost, and a reply brings the document, grown, before the operation is sent again.
-        let refusal = escale::sync::Refusal::from(escale::Error::new(Code::Timeout, "lost"));
+        let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
         driver.feed(Event::Replied { number, reply: Err(refusal) });
         driver.patch(1, &[("n", 4)]);
         driver.wait(40_000);
@@ -223,4 +224,112 @@ fn arguments_nested_too_deep_are_refused_by_name() {
     }
     let args = Value::from([("class", "Doc".into()), ("key", id(0)), ("set", Value::from([("n", nested)]))]);
     assert_eq!(driver.machine.check_write("doc.patch", &args).expect_err("too deep").code(), Code::TooDeep);
+}
+
+/// Answers what is asked, or refuses it whole as a proxy does that knows the size of a body only, until nothing is left.
+fn settle_within(driver: &mut Driver, server: &mut ModelServer, bytes_max: usize) -> (usize, usize) {
+    let (mut passed, mut refused) = (0, 0);
+    while passed + refused < 2_000 {
+        let Some((number, request)) = driver.sent.take() else {
+            let is_over = driver.machine.operations().iter().all(|(op, held)| *held || !op.is_waiting());
+            if is_over {
+                return (passed, refused);
+            }
+            driver.wait(40_000);
+            continue;
+        };
+        driver.now += 5;
+        let bytes = encode(Format::Msgpack, &request).expect("a request").len();
+        let reply = if bytes <= bytes_max {
+            passed += 1;
+            Ok(driver.answer(server, &request))
+        } else {
+            refused += 1;
+            Err(Refusal::from(Error::new(Code::TooLarge, "413")))
+        };
+        driver.feed(Event::Replied { number, reply });
+    }
+    panic!("never over: {passed} requests passed, {refused} were refused");
+}
+
+/// A proxy takes less than the server: the operations go in smaller requests. They once went nowhere, for ever.
+#[test]
+fn a_request_too_large_for_its_operations_is_halved() {
+    let mut server = server(4);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    for n in 0..800 {
+        driver.patch(n % 4, &[("n", n as i64)]);
+    }
+    driver.feed(Event::Network(true));
+    let (passed, refused) = settle_within(&mut driver, &mut server, 20_000);
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!(stored(&server, 3, "n"), Some(799));
+    assert!(refused < 12 && passed < 40, "{passed} requests passed, {refused} were refused");
+}
+
+/// One operation alone is too large for the proxy: it is parked, and the others are sent together again.
+#[test]
+fn an_operation_too_large_for_the_way_is_parked() {
+    for mode in [Mode::Synced, Mode::Incognito] {
+        let mut server = server(4);
+        let mut driver = Driver::new(0, mode, Policy::Ask);
+        driver.subscribe(&mut server);
+        driver.feed(Event::Network(false));
+        for n in 0..400 {
+            driver.patch(n % 3, &[("n", n as i64)]);
+        }
+        let large = driver.write("doc.patch", Driver::large(3, "a", 30_000));
+        let behind = driver.patch(3, &[("n", 1)]);
+        for n in 400..1_200 {
+            driver.patch(n % 3, &[("n", n as i64)]);
+        }
+        driver.feed(Event::Network(true));
+        let (passed, refused_whole) = settle_within(&mut driver, &mut server, 25_000);
+        assert_eq!(refused(&driver), [(large.clone(), "too_large".to_owned())]);
+        assert_eq!(told_too_large(&driver, &large), 1);
+        let held: Vec<String> = driver
+            .machine
+            .operations()
+            .iter()
+            .filter(|(_, held)| *held)
+            .map(|(op, _)| op.state.id.clone())
+            .collect();
+        assert_eq!(held, [behind]);
+        assert_eq!(stored(&server, 2, "n"), Some(1_199));
+        assert!(refused_whole < 24 && passed < 60, "{passed} requests passed, {refused_whole} were refused");
+        driver.feed(Event::Amend { id: large, new: "amended".into(), args: Some(Driver::large(3, "a", 10)) });
+        driver.settle(&mut server);
+        assert!(driver.machine.operations().is_empty());
+        assert_eq!(stored(&server, 3, "n"), Some(1));
+    }
+}
+
+/// Subscriptions may fill a request as well: an operation goes by itself before it is given up.
+#[test]
+fn an_operation_is_tried_by_itself_before_it_is_parked() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    for n in 0..100 {
+        driver.feed(Event::Subscribe(format!("Doc@{n:0>22}").parse().expect("a def")));
+    }
+    driver.settle(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("n", 5)]);
+    driver.wait(400_000);
+    driver.feed(Event::Network(true));
+    let (_, request) = driver.sent.clone().expect("a request");
+    assert_eq!((request.ops.len(), request.subs.len()), (1, 101));
+    let bytes = encode(Format::Msgpack, &request).expect("a request").len();
+    let (_, refused) = settle_within(&mut driver, &mut server, bytes - 50);
+    assert_eq!((stored(&server, 0, "n"), refused), (Some(5), 1));
+    while let Some((number, request)) = driver.sent.take() {
+        driver.now += 5;
+        let reply = driver.answer(&mut server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!(driver.seen(0, "n"), Some(5));
 }
