@@ -353,41 +353,63 @@ impl SyncRequest {
 }
 
 impl SyncReply {
-    /// Refuses what a session must not apply: another protocol, versions that JavaScript cannot hold, an expired
-    /// order, a row that says nothing.
+    /// Refuses what a session must not apply: another protocol, numbers that JavaScript cannot hold, a row or a result
+    /// that says nothing.
     pub fn check(&self) -> Result<()> {
         check_protocol(self.p)?;
-        check_v(self.now)?;
-        check_v(self.delta)?;
+        [self.now, self.delta, self.seq].into_iter().try_for_each(check_v)?;
+        self.results.iter().try_for_each(OpResult::check)?;
         self.parts.iter().try_for_each(Part::check)
+    }
+}
+
+impl OpResult {
+    fn check(&self) -> Result<()> {
+        match (&self.ok, &self.fault) {
+            (Some(ok), None) => check_v(ok.v),
+            (None, Some(fault)) => fault.check(),
+            _ => fail(Code::Malformed, "a result is `ok` or `fault`"),
+        }
+    }
+}
+
+impl Fault {
+    fn check(&self) -> Result<()> {
+        self.doc.as_ref().map_or(Ok(()), Row::check)
     }
 }
 
 impl ServerParts {
     /// As [`SyncReply::check`].
     pub fn check(&self) -> Result<()> {
-        check_v(self.now)?;
-        check_v(self.delta)?;
+        [self.now, self.delta, self.seq].into_iter().try_for_each(check_v)?;
         self.parts.iter().try_for_each(Part::check)
     }
 }
 
 impl Part {
     fn check(&self) -> Result<()> {
-        for row in &self.rows {
-            check_v(row.v)?;
-            if !row.deleted && row.data.is_none() {
-                return fail(Code::Malformed, "a row that is neither deleted nor has data");
-            }
-            if row.max_life.is_some_and(|minutes| minutes > VERSION_MAX / 60_000) {
-                return fail(Code::Malformed, "maxLife out of range");
-            }
-        }
+        self.rows.iter().try_for_each(Row::check)?;
+        check_v(self.total.unwrap_or(0))?;
+        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
         self.left.iter().try_for_each(|(_, v)| check_v(*v))?;
         if self.next.is_some() && self.present.is_some() {
             return fail(Code::Malformed, "`present` comes with the last page only");
         }
         check_text("next", self.next.as_deref().unwrap_or("-"))
+    }
+}
+
+impl Row {
+    fn check(&self) -> Result<()> {
+        check_v(self.v)?;
+        if !self.deleted && self.data.is_none() {
+            return fail(Code::Malformed, "a row that is neither deleted nor has data");
+        }
+        if self.max_life.is_some_and(|minutes| minutes > VERSION_MAX / 60_000) {
+            return fail(Code::Malformed, "maxLife out of range");
+        }
+        Ok(())
     }
 }
 

@@ -44,6 +44,16 @@ pub enum IfVersion {
     Of(String),
 }
 
+impl IfVersion {
+    /// The operation that it names, if it names one.
+    pub fn of(&self) -> Option<&String> {
+        match self {
+            IfVersion::At(_) => None,
+            IfVersion::Of(id) => Some(id),
+        }
+    }
+}
+
 impl ChangeKind {
     /// The state after it; `None` where the document is not, or no more. A patch of nothing stays nothing: the server
     /// refuses it.

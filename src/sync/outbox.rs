@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::event::Effect;
 use super::machine::Machine;
+use super::refused::Settled;
 use super::room::Outgoing;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
@@ -108,14 +109,13 @@ impl Machine {
                 op.seq = Some(*seq);
             }
         }
-        let name = self.writes.mark.name;
-        let mut is_none_executed = !sent.is_empty();
+        let (name, known_seq) = (self.writes.mark.name, self.writes.mark.last_seq);
+        let mut has_ended = false;
         let numbers: HashMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
         for result in results {
             let Some(number) = numbers.get(&result.id) else { continue };
             let Some(order) = self.writes.by_id.get(&result.id).copied() else { continue };
             let is_executed = result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
-            is_none_executed &= !is_executed;
             let is_renamed = self.writes.mark.name != name;
             if let Some(op) = self.writes.ops.get_mut(&order).filter(|_| is_executed) {
                 // Executed under an earlier number, where that was forgotten; under a name that is left, any pull shows it.
@@ -123,23 +123,26 @@ impl Machine {
             }
             match (result.ok, result.fault) {
                 (Some(ok), _) => {
+                    has_ended = true;
                     self.accept(order, ok.v);
                     self.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
-                (None, Some(fault)) => self.take_fault(order, fault)?,
+                (None, Some(fault)) => has_ended |= self.take_fault(order, fault)?,
                 (None, None) => {}
             }
         }
-        if is_none_executed {
-            self.writes.not_before_ms =
-                self.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.random)?;
-        } else if !sent.is_empty() {
-            self.writes.backoff.reset();
-        }
+        let is_same_name = self.writes.mark.name == name;
         if !sent.is_empty() {
             self.writes.room.was_enough();
+            // Whatever else a server says over and over, it is asked later each time.
+            if has_ended || (is_same_name && last_seq > known_seq) {
+                self.writes.backoff.reset();
+            } else {
+                self.writes.not_before_ms =
+                    self.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.random)?;
+            }
         }
-        if self.writes.mark.name == name {
+        if is_same_name {
             // The server tells how far it has come; what it has not executed is numbered from there.
             self.writes.mark.last_seq = last_seq;
         }
@@ -170,9 +173,11 @@ impl Machine {
         if v == 0 {
             return;
         }
-        for order in self.writes.take_expecting(id) {
-            self.writes.expect(order, Some(IfVersion::At(v)));
-            self.writes.journal.rewrite(order);
+        for order in self.writes.take_naming(id) {
+            if self.writes.expects(order, id) {
+                self.writes.expect(order, Some(IfVersion::At(v)));
+                self.writes.journal.rewrite(order);
+            }
         }
     }
 
@@ -182,30 +187,30 @@ impl Machine {
         matches!(expected, Some(IfVersion::Of(id)) if !self.writes.by_id.contains_key(id))
     }
 
-    /// Takes a fault. Where it is not the operation's result, its number stays: the same request may still be on its way
-    /// to the server once more.
-    fn take_fault(&mut self, order: u64, fault: Fault) -> Result<()> {
+    /// Takes a fault, and gives whether the operation has come to an end by it. Where it is not the operation's result, its
+    /// number stays: the same request may still be on its way to the server once more.
+    fn take_fault(&mut self, order: u64, fault: Fault) -> Result<bool> {
         let error = super::replies::error_of(&fault);
         let code = error.code();
         match code {
             Code::OrderHeld if !self.expects_unknown(order) => {
                 self.release_numbers(order);
-                return Ok(());
+                return Ok(false);
             }
             Code::OrderHeld => {}
             // After a restart this session may have come further than it remembers: the reply tells how far. Twice, and
             // another store has the same name.
             Code::SessionReused if !std::mem::replace(&mut self.writes.is_renumbered, true) => {
                 self.release_numbers(order);
-                return Ok(());
+                return Ok(false);
             }
             Code::SessionReused => {
                 self.rename_session()?;
-                return Ok(());
+                return Ok(false);
             }
             _ if fault.kind.is_retryable() => {
                 self.error = Some(error);
-                return Ok(());
+                return Ok(false);
             }
             _ => {}
         }
@@ -214,19 +219,16 @@ impl Machine {
             // It was executed, so long ago that its result is no longer known.
             self.accept(order, 0);
             self.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
-            return Ok(());
+            return Ok(true);
         }
-        // What the application's own function throws leaves the decision to whoever reads `refused`.
-        let is_settled = code == Code::VersionConflict
-            && self.settle_conflict(order, &fault).unwrap_or_else(|error| {
-                self.error = Some(error);
-                false
-            });
-        if !is_settled {
-            self.park(order, fault);
-            self.effects.push(Effect::Refused { id, error });
+        if code == Code::VersionConflict
+            && let Some(settled) = self.settle_conflict(order, &fault)
+        {
+            return Ok(settled == Settled::Ended);
         }
-        Ok(())
+        self.park(order, fault);
+        self.effects.push(Effect::Refused { id, error });
+        Ok(true)
     }
 
     /// The server holds an operation behind one that it refused: neither it nor those numbered after it can be executed

@@ -6,8 +6,26 @@ use super::machine::Machine;
 use super::writes::Write;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle};
+use crate::journal::{
+    Change, ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle,
+};
 use crate::model::Value;
+use crate::session::DocKey;
+
+/// What became of an operation in conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is over.
+    Ended,
+    /// Another one has taken its place.
+    Amended,
+}
+
+/// The same, with the operations that stood on it where none has taken its place.
+struct SettledOne {
+    settled: Settled,
+    standing: Vec<u64>,
+}
 
 impl Machine {
     /// The server refused it for good: it waits for the application, its overlay dropped.
@@ -21,16 +39,37 @@ impl Machine {
         self.writes.journal.rewrite(order);
     }
 
-    /// Settles a conflict by the class's policy: an amended operation takes the place of this one, or none does.
-    /// Gives false where the application must decide.
-    pub(super) fn settle_conflict(&mut self, order: u64, fault: &Fault) -> Result<bool> {
+    /// Settles a conflict by the class's policy: an amended operation takes the place of this one, or none does. Where none
+    /// does, what stood on it is in conflict with the same document, and is settled at once. Gives `None` where the
+    /// application must decide.
+    pub(super) fn settle_conflict(&mut self, order: u64, fault: &Fault) -> Option<Settled> {
+        let settled = self.settle_or_leave(order, fault)?;
+        let mut next = settled.standing;
+        while let Some(order) = next.pop() {
+            // What cannot be settled now hears of the conflict from the server.
+            next.extend(
+                self.settle_or_leave(order, fault).map(|settled| settled.standing).unwrap_or_default(),
+            );
+        }
+        Some(settled.settled)
+    }
+
+    /// What the application's own function throws leaves the decision to whoever reads `refused`.
+    fn settle_or_leave(&mut self, order: u64, fault: &Fault) -> Option<SettledOne> {
+        self.settle_one(order, fault).unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        })
+    }
+
+    fn settle_one(&mut self, order: u64, fault: &Fault) -> Result<Option<SettledOne>> {
         let op = &self.writes.ops[&order];
-        let Some([change]) = op.changes.as_deref() else { return Ok(false) };
+        let Some([change]) = op.changes.as_deref() else { return Ok(None) };
         let (key, class) = (change.key.clone(), self.memory.class_name(&change.key));
         let policy = self.writes.application.policy(&class);
-        let Some(row) = &fault.doc else { return Ok(false) };
+        let Some(row) = &fault.doc else { return Ok(None) };
         if policy == Policy::Ask {
-            return Ok(false);
+            return Ok(None);
         }
         let theirs = match &row.data {
             Some(data) if !row.deleted => Some(data.to_map()?),
@@ -40,7 +79,7 @@ impl Machine {
         let mine = change.kind.apply(base.clone());
         if mine.is_none() && !matches!(change.kind, ChangeKind::Delete) && policy != Policy::Server {
             // Patched unseen: what it was meant to come to is not known here, and is not that it be deleted.
-            return Ok(false);
+            return Ok(None);
         }
         let settled = if policy == Policy::Custom {
             self.writes.application.settle(&class, base.as_ref(), mine.as_ref(), theirs.as_ref())?
@@ -53,11 +92,12 @@ impl Machine {
         let class_arg = ("class", Value::from(class.as_str()));
         let (name, args) = match settled {
             Settlement::Theirs => {
+                let standing = self.standing_on(&old, &key);
                 self.give_up(order);
                 let error =
                     Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
                 self.effects.push(Effect::Accepted { id: old, result: Err(error) });
-                return Ok(true);
+                return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
             }
             Settlement::Put(state) => {
                 ("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version]))
@@ -66,7 +106,7 @@ impl Machine {
                 // Both sides have deleted it.
                 self.give_up(order);
                 self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
-                return Ok(true);
+                return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
             }
             Settlement::Delete => {
                 let data = theirs.as_ref().expect("checked above");
@@ -79,7 +119,7 @@ impl Machine {
         // Where no server would take what the policy comes to, or it is another document, the application decides.
         let changes = changes_of(self.memory.schema(), name, &args);
         if !changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key)) {
-            return Ok(false);
+            return Ok(None);
         }
         let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
         let after = op.state.after.clone();
@@ -92,35 +132,43 @@ impl Machine {
         }
         self.follow(&old, Some(&id), None);
         self.effects.push(Effect::Amended { id: old, by: id });
-        Ok(true)
+        Ok(Some(SettledOne { settled: Settled::Amended, standing: Vec::new() }))
+    }
+
+    /// The operations that wait and expect of that document the version which that operation would have given it.
+    fn standing_on(&self, id: &str, key: &DocKey) -> Vec<u64> {
+        let stands = |order: &u64| {
+            let op = self.writes.ops.get(order).filter(|op| op.is_waiting());
+            op.and_then(|op| op.changes.as_deref()).is_some_and(|changes| {
+                matches!(changes, [Change { key: own, if_version: Some(IfVersion::Of(of)), .. }] if own == key && of == id)
+            })
+        };
+        self.writes.naming(id).filter(stands).collect()
     }
 
     /// What waited for an operation waits for the one in its place; where there is none, what expected the version that it
     /// would have given expects the one that it expected itself.
     fn follow(&mut self, old: &str, new: Option<&OpId>, expected: Option<&IfVersion>) {
-        let (mut changed, mut expecting) = (Vec::new(), Vec::new());
-        for (order, op) in &mut self.writes.ops {
-            let mut touched = op.state.after.iter().any(|id| id == old);
+        for order in self.writes.take_naming(old) {
+            let expects = self.writes.expects(order, old);
+            let Some(op) = self.writes.ops.get_mut(&order) else { continue };
+            let waits = op.state.after.iter().any(|id| id == old);
             match new {
                 Some(new) => {
                     op.state.after.iter_mut().filter(|id| *id == old).for_each(|id| id.clone_from(new));
                 }
                 None => op.state.after.retain(|id| id != old),
             }
-            if op.expected().is_some_and(|own| matches!(own, IfVersion::Of(id) if id == old)) {
-                expecting.push(*order);
-                touched = true;
+            if let Some(new) = new.filter(|_| waits) {
+                self.writes.names(order, new);
             }
-            if touched {
-                changed.push(*order);
+            if expects {
+                let expected = new.map(|new| IfVersion::Of(new.clone())).or_else(|| expected.cloned());
+                self.writes.expect(order, expected);
             }
-        }
-        for order in expecting {
-            let expected = new.map(|new| IfVersion::Of(new.clone())).or_else(|| expected.cloned());
-            self.writes.expect(order, expected);
-        }
-        for order in changed {
-            self.writes.journal.rewrite(order);
+            if waits || expects {
+                self.writes.journal.rewrite(order);
+            }
         }
     }
 

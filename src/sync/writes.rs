@@ -33,8 +33,9 @@ pub(super) struct Writes {
     /// By their order.
     pub ops: BTreeMap<u64, PendingOp>,
     pub by_id: HashMap<OpId, u64>,
-    /// Those that may expect the version which an operation gives: what they expect may have changed since.
-    expecting: HashMap<OpId, Vec<u64>>,
+    /// Those that may name an operation, by the version that they expect or as one that they wait for: either may have
+    /// changed since.
+    naming: HashMap<OpId, Vec<u64>>,
     pub by_key: HashMap<DocKey, BTreeSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: BTreeSet<u64>,
@@ -70,7 +71,7 @@ impl Writes {
         let mut writes = Writes {
             ops: BTreeMap::new(),
             by_id: HashMap::new(),
-            expecting: HashMap::new(),
+            naming: HashMap::new(),
             by_key: HashMap::new(),
             waiting: BTreeSet::new(),
             parked: BTreeSet::new(),
@@ -114,8 +115,8 @@ impl Writes {
                 self.stale.insert(key.clone());
             }
         }
-        if let Some(IfVersion::Of(id)) = op.expected() {
-            self.expecting.entry(id.clone()).or_default().push(order);
+        for id in op.state.after.iter().chain(op.expected().and_then(IfVersion::of)) {
+            self.naming.entry(id.clone()).or_default().push(order);
         }
         self.fresh.insert(order);
         self.ops.insert(order, op);
@@ -124,20 +125,33 @@ impl Writes {
 
     /// An operation expects its document to be of that version, or of any.
     pub fn expect(&mut self, order: u64, expected: Option<IfVersion>) {
-        if let Some(IfVersion::Of(id)) = &expected {
-            self.expecting.entry(id.clone()).or_default().push(order);
+        if let Some(id) = expected.as_ref().and_then(IfVersion::of) {
+            self.names(order, id);
         }
         if let Some(op) = self.ops.get_mut(&order) {
             op.expect(expected);
         }
     }
 
-    /// The operations that expect the version which that one gives. They are asked for once: it has given it.
-    pub fn take_expecting(&mut self, id: &str) -> BTreeSet<u64> {
-        let mut orders: BTreeSet<u64> = self.expecting.remove(id).into_iter().flatten().collect();
-        let expects = |op: &PendingOp| matches!(op.expected(), Some(IfVersion::Of(of)) if of == id);
-        orders.retain(|order| self.ops.get(order).is_some_and(expects));
-        orders
+    /// An operation names another one.
+    pub fn names(&mut self, order: u64, id: &OpId) {
+        self.naming.entry(id.clone()).or_default().push(order);
+    }
+
+    /// Those that may name an operation.
+    pub fn naming(&self, id: &str) -> impl Iterator<Item = u64> {
+        self.naming.get(id).into_iter().flatten().copied()
+    }
+
+    /// The same, for whoever makes them name another one, or none.
+    pub fn take_naming(&mut self, id: &str) -> BTreeSet<u64> {
+        self.naming.remove(id).into_iter().flatten().collect()
+    }
+
+    /// Whether an operation expects the version that another one gives.
+    pub fn expects(&self, order: u64, id: &str) -> bool {
+        let expected = self.ops.get(&order).and_then(PendingOp::expected);
+        expected.and_then(IfVersion::of).is_some_and(|of| of == id)
     }
 
     /// An operation's state has changed: whom it waits for has.
@@ -161,7 +175,7 @@ impl Writes {
         self.by_id.remove(&op.state.id);
         // Where there are no others, nobody expects anything.
         if self.ops.is_empty() {
-            self.expecting.clear();
+            self.naming.clear();
         }
         for key in &op.keys {
             if let Some(orders) = self.by_key.get_mut(key) {

@@ -1,5 +1,7 @@
 //! Conflicts: each policy, and chains of offline edits.
 
+use std::collections::BTreeSet;
+
 use escale::Code;
 use escale::journal::Policy;
 use escale::model::Value;
@@ -89,6 +91,61 @@ fn a_chain_does_not_conflict_with_itself() {
         assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(4), Some(-4)), "{policy:?}");
         assert!(!driver.told.iter().any(|e| matches!(e, Effect::Amended { .. } | Effect::Refused { .. })));
     }
+}
+
+/// A long chain of edits of one document is given up in one step: once it was one edit a round trip.
+#[test]
+fn a_long_chain_is_given_up_at_once() {
+    const EDITS: usize = 1_000;
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Server);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let chain: BTreeSet<String> = (0..EDITS).map(|n| driver.patch(0, &[("a", n as i64)])).collect();
+    driver.patch(1, &[("a", 1)]);
+    let mut theirs = data(0, None, 0, 0);
+    theirs.insert("theirs".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, theirs);
+    let before = driver.requests;
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let trips = driver.requests - before;
+    println!("{EDITS} edits of one document, one conflict, policy server: {trips} round trips");
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!((stored(&server, 0, "a"), stored(&server, 1, "a")), (None, Some(1)));
+    let told = driver.told.iter().filter_map(|effect| match effect {
+        Effect::Accepted { id, result: Err(error) } if error.code() == Code::VersionConflict => {
+            Some(id.clone())
+        }
+        _ => None,
+    });
+    assert_eq!(told.collect::<BTreeSet<_>>(), chain, "each is told");
+    assert!(trips <= 3, "{trips} round trips");
+    // Nothing of it comes back.
+    let driver = driver.reopen(Mode::Avion, Policy::Server);
+    assert!(driver.machine.operations().is_empty());
+}
+
+/// What stands on the document alone, and not on a version of it, is no part of a chain that is given up.
+#[test]
+fn what_expects_no_version_outlives_the_chain_before_it() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Server);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("a", 1)]);
+    driver.patch(0, &[("a", 2)]);
+    let added = driver.add(0, 5);
+    let on_it = driver.patch(0, &[("b", 3)]);
+    let mut theirs = data(0, None, 0, 0);
+    theirs.insert("theirs".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, theirs);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
+    assert_eq!(executed, [added.as_str(), on_it.as_str()]);
+    assert_eq!(values(&server), [None, Some(3), Some(9)]);
+    assert!(driver.machine.operations().is_empty());
 }
 
 /// R12: what depends on a refused operation waits for it, what does not goes on, and an amended one goes first.

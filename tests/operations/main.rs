@@ -12,6 +12,7 @@ mod bad_input;
 mod conflicts;
 mod drain;
 mod driver;
+mod faulty;
 mod journal;
 mod limits;
 mod once;

@@ -1,6 +1,6 @@
 //! R12 and what it leans on: what holds an operation, and what a session makes of an answer that it did not expect.
 
-use escale::codec::{Fault, Op, OpResult};
+use escale::codec::Op;
 use escale::journal::Policy;
 use escale::model::Value;
 use escale::sync::{Effect, Event, Mode, Refusal};
@@ -74,39 +74,6 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let accepted =
         |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
     assert!(driver.told.iter().any(accepted));
-}
-
-/// A server that keeps saying "held" is asked with growing delays, not at once again and again.
-#[test]
-fn what_is_held_for_no_known_reason_is_tried_with_growing_delays() {
-    let mut server = server(1);
-    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
-    driver.subscribe(&mut server);
-    driver.add(0, 1);
-    let (from, before) = (driver.now, driver.requests);
-    while driver.now < from + 600_000 {
-        match driver.sent.take() {
-            Some((number, request)) => {
-                driver.now += 5;
-                let mut reply = driver.answer(&mut super::driver::server(1), &request);
-                reply.results = request
-                    .ops
-                    .iter()
-                    .map(|op| OpResult {
-                        id: op.id.clone(),
-                        ok: None,
-                        fault: Some(Fault::new(Code::OrderHeld, "by the test")),
-                    })
-                    .collect();
-                reply.seq = 0;
-                driver.feed(Event::Replied { number, reply: Ok(reply) });
-            }
-            None => driver.wait(100),
-        }
-    }
-    let requests = driver.requests - before;
-    assert!((10..200).contains(&requests), "{requests} requests in ten minutes");
-    assert_eq!(driver.machine.status().pending, 1, "nothing is given up");
 }
 
 /// A version expected of an accepted operation becomes a number: a restored server, which does not know the operation,

@@ -153,8 +153,9 @@ pub fn request() -> impl Strategy<Value = SyncRequest> {
 pub fn reply() -> impl Strategy<Value = SyncReply> {
     let ok = (v(), prop::option::of(value().prop_filter("null is absent", |v| *v != Value::Null)))
         .prop_map(|(v, value)| OpOk { v, value });
-    let result = ("[0-9a-f-]{36}", prop::option::of(ok), prop::option::of(fault()))
-        .prop_map(|(id, ok, fault)| OpResult { id, ok, fault });
+    let outcome =
+        prop_oneof![ok.prop_map(|ok| (Some(ok), None)), fault().prop_map(|fault| (None, Some(fault)))];
+    let result = ("[0-9a-f-]{36}", outcome).prop_map(|(id, (ok, fault))| OpResult { id, ok, fault });
     (epoch(), v(), v(), v(), few(result), few(part())).prop_map(|(epoch, now, delta, seq, results, parts)| {
         SyncReply { p: 1, epoch, now, delta, seq, results, parts }
     })
