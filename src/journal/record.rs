@@ -21,6 +21,9 @@ pub struct JournalRecord {
     pub name: u64,
     /// The actions, until they are swept.
     pub actions: Vec<Action>,
+    /// The server accepted it, and a later epoch does not hold it (R8).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 impl JournalRecord {

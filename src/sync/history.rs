@@ -30,6 +30,8 @@ struct ActionIndex {
 struct RecordIndex {
     /// Whether its operation is not over.
     pending: bool,
+    /// Whether it tells of an operation that the server has lost: it is never swept whole.
+    lost: bool,
     actions: Vec<ActionIndex>,
 }
 
@@ -46,6 +48,8 @@ pub(super) struct Journal {
     /// Sweeps are done one after the other, each on what the last one left at rest.
     sweeps: VecDeque<(u64, Retention, bool)>,
     is_sweeping: bool,
+    /// What was swept, to be told once it is gone from the device.
+    swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
     /// The records themselves, where there is no device.
     in_memory: BTreeMap<u64, JournalRecord>,
@@ -57,6 +61,7 @@ pub(super) struct JournalInFlight {
     /// Operations written: their orders, their ids, and the numbers of their records.
     written: Vec<(u64, OpId, u64)>,
     ended: Vec<(Option<u64>, JournalRecord)>,
+    swept: Vec<(u64, Swept)>,
 }
 
 /// What a sweep removes.
@@ -107,7 +112,8 @@ impl Journal {
             at: action.at,
             accepted: action.commit.is_some(),
         });
-        let index = RecordIndex { pending: record.op.is_some(), actions: actions.collect() };
+        let (pending, lost) = (record.op.is_some(), record.lost);
+        let index = RecordIndex { pending, lost, actions: actions.collect() };
         self.records.insert(record.number, index);
     }
 }
@@ -117,19 +123,33 @@ impl Writes {
     pub fn end(&mut self, op: PendingOp) {
         self.journal.dirty.remove(&op.state.order);
         let (seq, op_id, name) = (op.state.seq, op.state.id, self.mark.name);
-        let record = JournalRecord { number: 0, op_id, op: None, seq, name, actions: op.actions };
+        let record =
+            JournalRecord { number: 0, op_id, op: None, seq, name, actions: op.actions, lost: false };
         self.journal.ended.push((op.record, record));
+    }
+
+    /// The server has lost an operation that it had accepted: this is remembered across openings.
+    pub fn lose(&mut self, id: OpId) {
+        let (op_id, name) = (id.clone(), self.mark.name);
+        let record =
+            JournalRecord { number: 0, op_id, op: None, seq: None, name, actions: Vec::new(), lost: true };
+        self.journal.ended.push((None, record));
+        self.lost_by_server.push(id);
     }
 
     /// Takes the journal in as it rests.
     pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
         self.journal.strays = at_rest.strays;
+        let lost = at_rest.records.iter().filter(|record| record.lost);
+        self.lost_by_server = lost.map(|record| record.op_id.clone()).collect();
+        let lost: BTreeSet<OpId> = self.lost_by_server.iter().cloned().collect();
         for record in at_rest.records {
             let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
             self.last_rowid = self.last_rowid.max(last);
             self.mark.next_record = self.mark.next_record.max(record.number + 1);
             self.journal.index(&record);
-            if let Some(seq) = record.seq.filter(|seq| *seq > 0 && record.name == self.mark.name) {
+            let is_counted = record.name == self.mark.name && !lost.contains(&record.op_id);
+            if let Some(seq) = record.seq.filter(|seq| *seq > 0 && is_counted) {
                 self.accepted.insert((seq, record.op_id.clone()));
             }
             let Some(state) = record.op else { continue };
@@ -174,6 +194,7 @@ impl Machine {
         let mut changes =
             JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
         let mut deletes = std::mem::take(&mut journal.dropped);
+        let swept = std::mem::take(&mut journal.swept);
         let mut next = self.writes.mark.next_record;
         let mut written = Vec::new();
         for order in std::mem::take(&mut journal.dirty) {
@@ -181,7 +202,7 @@ impl Machine {
             let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.writes.mark.name);
             written.push((order, op_id.clone(), next));
             let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
-            let record = JournalRecord { number: next, op_id, op: op_state, seq, name, actions };
+            let record = JournalRecord { number: next, op_id, op: op_state, seq, name, actions, lost: false };
             deletes.extend(op.record);
             changes.records.push(record);
             next += 1;
@@ -199,12 +220,12 @@ impl Machine {
         self.writes.mark.pending = self.writes.ops.len() as u64;
         changes.mark = self.writes.mark;
         changes.deletes = deletes.into_iter().collect();
-        Some(JournalInFlight { changes, written, ended })
+        Some(JournalInFlight { changes, written, ended, swept })
     }
 
     /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
     pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
-        let JournalInFlight { changes, written, .. } = in_flight;
+        let JournalInFlight { changes, written, swept, .. } = in_flight;
         for number in &changes.deletes {
             self.writes.journal.records.remove(number);
             self.writes.journal.in_memory.remove(number);
@@ -230,12 +251,15 @@ impl Machine {
                 self.effects.push(Effect::Saved { id: op.state.id.clone() });
             }
         }
+        let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
+        self.effects.extend(told);
     }
 
     /// Nothing of it was written: it is due again.
     pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
-        let JournalInFlight { changes, written, ended } = in_flight;
+        let JournalInFlight { changes, written, ended, swept } = in_flight;
         let journal = &mut self.writes.journal;
+        journal.swept.extend(swept);
         journal.strays = changes.strays;
         // Records replaced by those of operations are named again by whoever writes these again.
         let mut again: BTreeSet<u64> = ended.iter().filter_map(|(old, _)| *old).collect();
@@ -333,7 +357,11 @@ impl Machine {
                     self.writes.journal.ended.push((Some(number), record));
                 }
                 self.writes.journal.is_sweeping = false;
-                self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+                if self.writes.journal.is_removed() {
+                    self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+                } else {
+                    self.writes.journal.swept.push((ticket, swept));
+                }
             }
         }
     }
@@ -347,14 +375,11 @@ impl Machine {
         }
     }
 
-    /// The next sweep, once what the last one removed is gone from the device.
+    /// The next sweeps, each once what the one before removed is gone from the device: no other event may come for long.
     pub(super) fn advance_sweep(&mut self) {
         let is_busy = self.committing.as_ref().is_some_and(|(_, journal)| journal.is_some());
-        let journal = &mut self.writes.journal;
-        if is_busy || journal.is_sweeping || !journal.is_removed() {
-            return;
-        }
-        if let Some((ticket, retention, apply)) = journal.sweeps.pop_front() {
+        while !is_busy && !self.writes.journal.is_sweeping && self.writes.journal.is_removed() {
+            let Some((ticket, retention, apply)) = self.writes.journal.sweeps.pop_front() else { return };
             self.sweep_now(ticket, &retention, apply);
         }
     }
@@ -388,11 +413,11 @@ impl Machine {
         let mut partly = Vec::new();
         for (number, record) in &self.writes.journal.records {
             let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();
-            if record.pending || (gone == 0 && !record.actions.is_empty()) {
+            // Those without actions only tell that their operations were accepted, or lost.
+            if record.pending || (gone == 0 && (record.lost || !record.actions.is_empty())) {
                 continue;
             }
-            // Those without actions only tell that their operations were accepted.
-            if gone == record.actions.len() {
+            if gone == record.actions.len() && !record.lost {
                 self.writes.journal.dropped.insert(*number);
             } else {
                 partly.push(*number);

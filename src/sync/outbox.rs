@@ -323,7 +323,7 @@ impl Machine {
                 self.unpin(&op);
                 self.writes.end(op);
             }
-            self.writes.lost_by_server.push(id);
+            self.writes.lose(id);
         }
         self.writes.mark.last_seq = seq;
         // What is on its way keeps its number until it is sent again: it may be executed under it there too.

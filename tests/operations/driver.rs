@@ -11,6 +11,7 @@ use escale::session::{DocKey, Memory};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
+use escale::{Code, Error};
 
 use crate::support::schema::{Key, Map, SCHEMA, data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
@@ -32,6 +33,8 @@ pub struct Driver {
     pub random: SeededRandom,
     /// Pages that are asked for do not come.
     pub holds_pages_back: bool,
+    /// The device has no room: batches are not written.
+    pub is_full: bool,
 }
 
 /// A server with as many counters.
@@ -91,6 +94,7 @@ impl Driver {
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
             holds_pages_back: false,
+            is_full: false,
         };
         driver.feed(Event::Started);
         driver
@@ -113,6 +117,10 @@ impl Driver {
             let clock = Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 };
             for effect in self.machine.handle(event, clock) {
                 match effect {
+                    Effect::Commit(_) if self.is_full => {
+                        let full = Error::new(Code::StorageFull, "by the test");
+                        events.push_back(Event::Committed(Err(full)));
+                    }
                     Effect::Commit(batch) => {
                         let result = block_on(self.store.as_ref().expect("a device").commit(batch));
                         events.push_back(Event::Committed(result));
@@ -231,9 +239,14 @@ impl Driver {
 
     pub fn sweep(&mut self, retention: Retention, apply: bool) -> escale::Result<Vec<i64>> {
         self.feed(Event::Sweep { ticket: 2, retention, apply });
-        let told = self.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }));
-        match self.told.remove(told.expect("an answer")) {
-            Effect::Swept { swept, .. } => swept.map(|swept| swept.rowids),
+        self.swept().expect("an answer")
+    }
+
+    /// What a sweep was told to have removed, once it was.
+    pub fn swept(&mut self) -> Option<escale::Result<Vec<i64>>> {
+        let told = self.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }))?;
+        match self.told.remove(told) {
+            Effect::Swept { swept, .. } => Some(swept.map(|swept| swept.rowids)),
             _ => unreachable!(),
         }
     }

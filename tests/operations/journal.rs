@@ -1,10 +1,7 @@
-//! The journal on the device: history, the sweeper, damage, incognito.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The journal on the device: history, damage, incognito.
 
 use escale::Code;
-use escale::crypto::SeededRandom;
-use escale::journal::{ActionType, Policy, Retention, iso8601};
+use escale::journal::{ActionType, Policy, Retention};
 use escale::store::Table;
 use escale::sync::{Effect, Event, Mode};
 
@@ -33,74 +30,6 @@ fn the_history_tells_the_past_states() {
         .collect();
     assert_eq!(states, [(1, true), (2, true), (3, true), (4, false)]);
     assert!(driver.history(1).is_empty());
-}
-
-/// No sequence of sweeps loses an action that the server has not accepted, or an actor's last state.
-#[test]
-fn sweeps_lose_nothing_that_counts() {
-    for seed in 0..40 {
-        let mut random = SeededRandom::new(seed);
-        let mut server = server(4);
-        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
-        driver.subscribe(&mut server);
-        let mut last: BTreeMap<usize, i64> = BTreeMap::new();
-        let mut all: BTreeSet<i64> = BTreeSet::new();
-        for n in 0..120 {
-            driver.now += 1 + random.next_u64() % 60_000;
-            let number = random.next_u64() as usize % 4;
-            match random.next_u64() % 8 {
-                0 => driver.feed(Event::Network(false)),
-                1 => {
-                    driver.feed(Event::Network(true));
-                    driver.settle(&mut server);
-                }
-                2 | 3 => {
-                    let count = 1 + (random.next_u64() % 4) as u32;
-                    let before = iso8601(driver.now - random.next_u64() % 3_000_000);
-                    let retention = match random.next_u64() % 3 {
-                        0 => Retention::Count(count),
-                        1 => Retention::Before(before),
-                        _ => Retention::Days { max: count, before },
-                    };
-                    let told = driver.sweep(retention.clone(), false).expect("a rule");
-                    let removed = driver.sweep(retention, true).expect("a rule");
-                    assert_eq!(told, removed, "seed {seed}: a dry run tells what the real one removes");
-                    assert!(removed.iter().all(|row| all.insert(*row)), "seed {seed}: each row once");
-                }
-                4 if random.next_u64().is_multiple_of(4) => driver = driver.reopen(Mode::Synced, Policy::Ask),
-                _ => {
-                    driver.patch(number, &[("n", n)]);
-                    last.insert(number, n);
-                }
-            }
-            let pending: BTreeSet<i64> = driver
-                .machine
-                .operations()
-                .iter()
-                .flat_map(|(op, _)| op.actions.iter().map(|action| action.rowid))
-                .collect();
-            assert!(pending.is_disjoint(&all), "seed {seed}: what is pending was swept");
-        }
-        for (number, n) in &last {
-            let history = driver.history(*number);
-            let mut states = history.iter().filter(|(_, action)| action.kind == ActionType::Persist);
-            let state = states.next_back().and_then(|(_, action)| action.data.clone()).expect("a state");
-            assert_eq!(
-                state.to_map().expect("a map")["n"],
-                (*n).into(),
-                "seed {seed}: the last state of {number}"
-            );
-            assert!(
-                history.iter().all(|(_, action)| !all.contains(&action.rowid)),
-                "seed {seed}: swept, and there"
-            );
-        }
-        let kept = driver.reopen(Mode::Avion, Policy::Ask);
-        assert!(
-            !kept.machine.status().error.is_some_and(|error| error.code() == Code::LocalDataLost),
-            "seed {seed}"
-        );
-    }
 }
 
 #[test]

@@ -18,3 +18,4 @@ mod limits;
 mod once;
 mod order;
 mod own;
+mod sweeps;

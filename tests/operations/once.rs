@@ -1,14 +1,13 @@
 //! R11: exactly once, whatever becomes of the answers.
 
-use std::collections::VecDeque;
-
-use escale::codec::SyncReply;
+use escale::codec::{SyncReply, SyncRequest};
 use escale::crypto::SeededRandom;
 use escale::journal::Policy;
 use escale::sync::{Event, Mode, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, server, stored};
+use crate::support::seeds;
 use crate::support::server::ModelServer;
 
 const OPERATIONS: usize = 100_000;
@@ -16,16 +15,63 @@ const CLIENTS: usize = 20;
 const COUNTERS: usize = 5;
 
 fn seed() -> u64 {
-    std::env::var("ESCALE_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(11)
+    seeds::given().unwrap_or(11)
 }
 
-/// One client issues its share; each answer is lost, comes twice, comes late, or comes.
-fn run(account: usize, random: &mut SeededRandom, server: &mut ModelServer) -> [i64; COUNTERS] {
+/// What became of the messages.
+#[derive(Debug, Default)]
+struct Figures {
+    requests: usize,
+    requests_lost: usize,
+    requests_repeated: usize,
+    requests_delayed: usize,
+    answers_lost: usize,
+    answers_repeated: usize,
+    answers_delayed: usize,
+    processes_ended: usize,
+}
+
+/// What is on its way between one client and the server: due after so many other requests.
+#[derive(Default)]
+struct Wire {
+    trips: u64,
+    requests: Vec<(u64, u64, SyncRequest)>,
+    replies: Vec<(u64, u64, SyncReply)>,
+}
+
+/// Takes what is due.
+fn due<T>(queue: &mut Vec<(u64, u64, T)>, trips: u64) -> Vec<(u64, T)> {
+    let (now, later) = std::mem::take(queue).into_iter().partition(|(due, ..)| *due <= trips);
+    *queue = later;
+    let now: Vec<(u64, u64, T)> = now;
+    now.into_iter().map(|(_, number, message)| (number, message)).collect()
+}
+
+impl Wire {
+    /// Delivers what is due: requests that nobody waits for any more, and answers to such.
+    fn deliver(&mut self, driver: &mut Driver, server: &mut ModelServer, later: u64) {
+        for (number, request) in due(&mut self.requests, self.trips) {
+            let reply = driver.answer(server, &request);
+            self.replies.push((self.trips + later, number, reply));
+        }
+        for (number, reply) in due(&mut self.replies, self.trips) {
+            driver.feed(Event::Replied { number, reply: Ok(reply) });
+        }
+    }
+}
+
+/// One client issues its share; each request and each answer is lost, comes twice, comes after others, or comes.
+fn run(
+    account: usize,
+    random: &mut SeededRandom,
+    server: &mut ModelServer,
+    figures: &mut Figures,
+) -> [i64; COUNTERS] {
     let mut added = [0; COUNTERS];
     let mut driver = Driver::new(account, Mode::Synced, Policy::Ask);
     driver.now += account as u64 * 1_000_000;
     driver.subscribe(server);
-    let mut late: VecDeque<(u64, SyncReply)> = VecDeque::new();
+    let mut wire = Wire::default();
     let mut left = OPERATIONS / CLIENTS;
     while left > 0 || driver.machine.status().pending > 0 {
         for _ in 0..(random.next_u64() % 40).min(left as u64) {
@@ -38,37 +84,66 @@ fn run(account: usize, random: &mut SeededRandom, server: &mut ModelServer) -> [
             driver.wait(40_000);
             continue;
         };
+        wire.trips += 1;
+        figures.requests += 1;
         driver.now += 1 + random.next_u64() % 50;
-        let reply = driver.answer(server, &request);
-        match random.next_u64() % 8 {
-            // The answer is lost; sometimes the request reaches the server once more, much later.
-            0 | 1 => {
-                if random.next_u64().is_multiple_of(2) {
-                    driver.answer(server, &request);
-                }
-                late.push_back((number, reply));
-                let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
-                driver.feed(Event::Replied { number, reply: Err(refusal) });
-                driver.wait(40_000);
+        let later = wire.trips + 1 + random.next_u64() % 12;
+        let mut is_heard = false;
+        match random.next_u64() % 16 {
+            0 => figures.requests_lost += 1,
+            1 | 2 => {
+                figures.requests_delayed += 1;
+                wire.requests.push((later, number, request));
             }
-            2 => {
+            3 | 4 => {
+                figures.answers_lost += 1;
+                driver.answer(server, &request);
+            }
+            5 | 6 => {
+                figures.answers_delayed += 1;
+                let reply = driver.answer(server, &request);
+                wire.replies.push((later, number, reply));
+            }
+            7 | 8 => {
+                figures.answers_repeated += 1;
+                let reply = driver.answer(server, &request);
                 driver.feed(Event::Replied { number, reply: Ok(reply.clone()) });
+                wire.replies.push((later, number, reply));
+                is_heard = true;
+            }
+            9 | 10 => {
+                figures.requests_repeated += 1;
+                let reply = driver.answer(server, &request);
+                wire.requests.push((later, number, request));
                 driver.feed(Event::Replied { number, reply: Ok(reply) });
+                is_heard = true;
             }
-            3 if random.next_u64().is_multiple_of(8) => {
-                // The process ends before the answer comes.
+            11 if random.next_u64().is_multiple_of(4) => {
+                figures.processes_ended += 1;
+                driver.answer(server, &request);
+                // What was sent is on its way all the same; nobody hears the answers.
                 driver = driver.reopen(Mode::Synced, Policy::Ask);
-                late.clear();
+                wire.replies.clear();
+                wire.requests.iter_mut().for_each(|(_, number, _)| *number = 0);
+                is_heard = true;
             }
-            _ => driver.feed(Event::Replied { number, reply: Ok(reply) }),
+            _ => {
+                let reply = driver.answer(server, &request);
+                driver.feed(Event::Replied { number, reply: Ok(reply) });
+                is_heard = true;
+            }
         }
-        // What was late comes when nobody waits for it.
-        if late.len() > 3
-            && let Some((number, reply)) = late.pop_front()
-        {
-            driver.feed(Event::Replied { number, reply: Ok(reply) });
+        if !is_heard {
+            let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
+            driver.feed(Event::Replied { number, reply: Err(refusal) });
+            driver.wait(40_000);
         }
+        wire.deliver(&mut driver, server, 1 + random.next_u64() % 12);
     }
+    driver.settle(server);
+    // What comes when all is over changes nothing.
+    wire.trips = u64::MAX - 12;
+    wire.deliver(&mut driver, server, 0);
     driver.settle(server);
     for (number, added) in added.iter().enumerate() {
         assert!(driver.seen(number, "n").unwrap_or(0) >= *added, "what the application sees");
@@ -77,26 +152,28 @@ fn run(account: usize, random: &mut SeededRandom, server: &mut ModelServer) -> [
     added
 }
 
+/// `cargo test --test operations r11_exactly_once -- --nocapture` prints the figures.
 #[test]
 fn r11_exactly_once() {
     let seed = seed();
     println!("ESCALE_SEED={seed}");
     let mut random = SeededRandom::new(seed);
     let mut server = server(COUNTERS);
-    let mut added = [0; COUNTERS];
+    let (mut added, mut figures) = ([0; COUNTERS], Figures::default());
     for account in 0..CLIENTS {
         // The past is for other tests.
         let keep = server.db.history.len().saturating_sub(1);
         server.db.history.drain(..keep);
-        let of_one = run(account, &mut random, &mut server);
+        let of_one = run(account, &mut random, &mut server, &mut figures);
         added.iter_mut().zip(of_one).for_each(|(all, one)| *all += one);
     }
-    for (number, added) in added.iter().enumerate() {
-        assert_eq!(stored(&server, number, "n"), Some(*added), "ESCALE_SEED={seed}, counter {number}");
-    }
+    let counters: Vec<Option<i64>> = (0..COUNTERS).map(|number| stored(&server, number, "n")).collect();
     let executed = &server.db.operations.executed;
     let distinct: std::collections::BTreeSet<_> = executed.iter().collect();
-    assert_eq!((executed.len(), distinct.len()), (OPERATIONS, OPERATIONS), "ESCALE_SEED={seed}");
+    println!("{OPERATIONS} operations of {CLIENTS} clients, {} executed, {figures:?}", executed.len());
+    println!("counters {counters:?}, issued {added:?}");
+    assert_eq!(counters, added.map(Some));
+    assert_eq!((executed.len(), distinct.len()), (OPERATIONS, OPERATIONS));
 }
 
 /// A result that is no longer kept: the operation counts as accepted, and its effect is there.

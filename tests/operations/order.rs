@@ -99,3 +99,39 @@ fn r8_what_expects_a_lost_operation_is_a_conflict() {
     assert_eq!(stored(&server, 0, "a"), Some(2), "the class's policy has settled it");
     assert!(driver.machine.operations().is_empty());
 }
+
+/// What a restored server has lost is told in later openings too, whether it was over or not, and once.
+#[test]
+fn r8_what_the_server_has_lost_is_remembered() {
+    let mut server = server(2);
+    server.back_up();
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let over = driver.add(0, 1);
+    driver.settle(&mut server);
+    // Accepted, and its effect not told yet.
+    let accepted = driver.add(1, 1);
+    let (number, mut request) = driver.sent.take().expect("a request");
+    request.subs.clear();
+    driver.now += 5;
+    let reply = driver.answer(&mut server, &request);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    server.restore(driver.now);
+    for round in 0..3 {
+        driver.settle(&mut server);
+        driver.wait(400_000);
+        driver.settle(&mut server);
+        let mut lost = driver.machine.lost_by_server().to_vec();
+        lost.sort_unstable();
+        assert_eq!(lost, [over.clone(), accepted.clone()], "round {round}");
+        if round == 1 {
+            driver.sweep(escale::journal::Retention::Count(1), true).expect("a rule");
+        }
+        driver = driver.reopen(Mode::Synced, Policy::Ask);
+        assert_eq!(driver.machine.lost_by_server().len(), 2, "round {round}");
+    }
+    let before = server.db.operations.executed.len();
+    driver.add(0, 1);
+    driver.settle(&mut server);
+    assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
+}
