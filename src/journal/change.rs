@@ -86,6 +86,24 @@ pub fn changes_of(schema: &Schema, name: &str, args: &Value) -> Result<Option<Ve
     Ok(Some(vec![change]))
 }
 
+/// Whether only built-in operations are in it: what it does is known without running anything of the application's.
+pub fn is_built_in(name: &str, args: &Value) -> bool {
+    match name {
+        "doc.put" | "doc.patch" | "doc.delete" => true,
+        "batch" => batched(args).all(|(name, args)| is_built_in(name, args)),
+        _ => false,
+    }
+}
+
+/// The operations within a batch, each with its arguments.
+pub fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let ops = args.as_map().and_then(|args| args.get("ops")).and_then(Value::as_array);
+    ops.into_iter().flatten().filter_map(|op| {
+        let op = op.as_map()?;
+        Some((op.get("name")?.as_str()?, op.get("args")?))
+    })
+}
+
 fn field<'a>(args: &'a Value, name: &str) -> Result<&'a Value> {
     let found = args.as_map().and_then(|map| map.get(name));
     found.ok_or_else(|| Error::new(Code::BadValue, format!("argument `{name}` is missing")))

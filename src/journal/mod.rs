@@ -9,8 +9,8 @@ mod policy;
 mod record;
 
 pub use action::{Action, ActionType, iso8601};
-pub use change::{Change, ChangeKind, IfVersion, changes_of, key_of};
-pub use op::{OpId, OpState, PendingOp, make_id};
+pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of};
+pub use op::{OpId, OpState, PendingOp, Unsendable, make_id};
 pub use planner::{ActionMeta, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};
 pub use record::JournalRecord;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::change::{Change, IfVersion};
+use super::change::{Change, IfVersion, is_built_in};
 use crate::codec::{Data, Fault};
 use crate::crypto::Random;
 use crate::error::Result;
@@ -34,6 +34,9 @@ pub struct OpState {
     pub after: Vec<OpId>,
     /// What its document was when it was issued, for conflicts.
     pub base: Option<Data>,
+    /// The same for each document of a batch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<(Name, Pk, Data)>,
     /// The version that the server gave, once it has accepted; the effect may not be seen yet.
     pub accepted: Option<u64>,
     /// Its place in the session's order on the server, kept while the effect is not seen.
@@ -44,6 +47,15 @@ pub struct OpState {
     pub seen: Option<u32>,
     /// Documents whose base contains its effect already, while others' do not, and in which era.
     pub seen_on: Vec<(Name, Pk, u32)>,
+}
+
+/// Why an operation cannot be sent as it is.
+#[derive(Clone, Debug)]
+pub struct Unsendable {
+    /// What the server, or a proxy, said of it.
+    pub fault: Fault,
+    /// Its id is known to the server, as that of whatever came first.
+    pub is_known: bool,
 }
 
 /// An operation in memory.
@@ -71,6 +83,8 @@ pub struct PendingOp {
     pub prepared: bool,
     /// The number that it was last sent under.
     pub sent_as: Option<u64>,
+    /// Found too large for the way to the server: only what became of it is asked.
+    pub unsendable: Option<Unsendable>,
     /// Whether it may be executed under another number than its present one: sent before the session was opened, or
     /// numbered anew since it was sent.
     pub has_other_numbers: bool,
@@ -96,28 +110,118 @@ impl PendingOp {
         self.state.refused.is_none() && !contained && !is_seen
     }
 
-    /// Expects its document to be of that version, or of any.
-    pub fn expect(&mut self, expected: Option<IfVersion>) {
-        if let Some([change]) = self.changes.as_deref_mut() {
-            change.if_version.clone_from(&expected);
-        }
-        let Value::Map(args) = &mut self.state.args else { return };
-        let value = match expected {
-            None => {
-                args.remove("ifVersion");
-                return;
+    /// What is sent of it: its name and arguments. Of one that cannot be sent, an operation under its id that does nothing:
+    /// where the server has executed it, that brings its result; where not, the id is spent, and a copy of it that is
+    /// still on its way comes too late. One of the application's own might do something without arguments: there another
+    /// name spends the id first.
+    pub fn sent(&self) -> (String, Value) {
+        match &self.unsendable {
+            None => (self.state.name.clone(), self.state.args.clone()),
+            Some(unsendable) if unsendable.is_known || is_built_in(&self.state.name, &self.state.args) => {
+                (self.state.name.clone(), Value::Map(BTreeMap::new()))
             }
-            Some(IfVersion::At(v)) => Value::from(v as i64),
-            Some(IfVersion::Of(id)) => Value::from([("op", Value::from(id.as_str()))]),
-        };
-        args.insert("ifVersion".to_owned(), value);
+            Some(_) => ("batch".to_owned(), Value::Map(BTreeMap::new())),
+        }
     }
 
-    /// The version that it expects of its document, where it stands on one.
-    pub fn expected(&self) -> Option<&IfVersion> {
-        match self.changes.as_deref() {
-            Some([change]) => change.if_version.as_ref(),
-            _ => None,
+    /// What it does to each document, one change for each operation in it: nothing of the application's own, which expects
+    /// no version.
+    fn plain(&self) -> &[Change] {
+        let is_plain = is_built_in(&self.state.name, &self.state.args);
+        self.changes.as_deref().filter(|_| is_plain).unwrap_or_default()
+    }
+
+    /// The versions that it expects of its documents.
+    pub fn expected(&self) -> impl Iterator<Item = (&DocKey, &IfVersion)> {
+        self.plain().iter().filter_map(|change| Some((&change.key, change.if_version.as_ref()?)))
+    }
+
+    /// The version that it expects of a document.
+    pub fn expected_of(&self, key: &DocKey) -> Option<&IfVersion> {
+        self.expected().find(|(own, _)| *own == key).map(|(_, expected)| expected)
+    }
+
+    /// Whether it expects the version that another operation gives.
+    pub fn expects(&self, id: &str) -> bool {
+        self.expected().filter_map(|(_, expected)| expected.of()).any(|of| of == id)
+    }
+
+    /// The document of that pk whose version it expects, where there is one only.
+    pub fn expected_at(&self, pk: &Pk) -> Option<&DocKey> {
+        let mut keys = self.expected().map(|(key, _)| key).filter(|key| key.1 == *pk);
+        let first = keys.next()?;
+        keys.all(|key| key == first).then_some(first)
+    }
+
+    /// Expects the document of one of its changes to be of that version, or of any.
+    pub fn expect(&mut self, place: usize, expected: Option<IfVersion>) {
+        if self.plain().len() <= place {
+            return;
+        }
+        let args = if self.state.name == "batch" {
+            let ops = self.state.args.as_map_mut().and_then(|args| args.get_mut("ops"));
+            let op = match ops {
+                Some(Value::Array(ops)) => ops.get_mut(place),
+                _ => None,
+            };
+            op.and_then(Value::as_map_mut).and_then(|op| op.get_mut("args"))
+        } else {
+            Some(&mut self.state.args)
+        };
+        let Some(args) = args.and_then(Value::as_map_mut) else { return };
+        match &expected {
+            None => args.remove("ifVersion"),
+            Some(IfVersion::At(v)) => args.insert("ifVersion".to_owned(), Value::from(*v as i64)),
+            Some(IfVersion::Of(id)) => {
+                args.insert("ifVersion".to_owned(), Value::from([("op", Value::from(id.as_str()))]))
+            }
+        };
+        if let Some(change) = self.changes.as_deref_mut().and_then(|changes| changes.get_mut(place)) {
+            change.if_version = expected;
+        }
+    }
+
+    /// Expects others in the place of the version that an operation gives.
+    pub fn expect_instead(&mut self, id: &str, by: impl Fn(&DocKey) -> Option<IfVersion>) {
+        let named =
+            |change: &Change| change.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id);
+        let places = self.plain().iter().enumerate().filter(|(_, change)| named(change));
+        let instead: Vec<_> = places.map(|(place, change)| (place, by(&change.key))).collect();
+        for (place, expected) in instead {
+            self.expect(place, expected);
+        }
+    }
+
+    /// Its name and arguments once a conflict on a document is settled by that operation, or by none; `None` where nothing
+    /// is left of it. The other operations of a batch stay as they are.
+    pub fn with_settled(&self, key: &DocKey, settled: Option<(&str, Value)>) -> Option<(String, Value)> {
+        if self.state.name != "batch" {
+            return settled.map(|(name, args)| (name.to_owned(), args));
+        }
+        let mut settled =
+            settled.map(|(name, args)| Value::from([("name", Value::from(name)), ("args", args)]));
+        let ops = self.state.args.as_map()?.get("ops")?.as_array()?;
+        let left: Vec<Value> = ops
+            .iter()
+            .zip(self.plain())
+            .filter_map(|(op, change)| if change.key == *key { settled.take() } else { Some(op.clone()) })
+            .collect();
+        (!left.is_empty()).then(|| ("batch".to_owned(), Value::from([("ops", Value::Array(left))])))
+    }
+
+    /// What a document was when it was issued, for conflicts.
+    pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
+        let of_batch = self.state.bases.iter().find(|(own, of, _)| own == class && of == pk);
+        of_batch.map(|(_, _, data)| data).or(self.state.base.as_ref())
+    }
+
+    /// Keeps what a document was, unless it is known already.
+    pub fn keep_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
+        let Some(base) = base.filter(|_| self.base_of(&class, pk).is_none()) else { return };
+        if self.state.name == "batch" {
+            self.state.bases.push((class, pk.clone(), base));
+        } else {
+            self.state.base = Some(base);
         }
     }
 
@@ -135,6 +239,7 @@ impl PendingOp {
             actions: Vec::new(),
             prepared: false,
             sent_as: None,
+            unsendable: None,
             has_other_numbers: false,
         }
     }

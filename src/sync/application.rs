@@ -2,7 +2,7 @@
 //! to settle conflicts. Both are called at once and must give the same for the same.
 
 use crate::error::Result;
-use crate::journal::{Change, Policy, Settlement, State, changes_of};
+use crate::journal::{Change, Policy, Settlement, State, batched, changes_of};
 use crate::model::schema::Schema;
 use crate::model::{Name, Value};
 use crate::session::DocKey;
@@ -26,15 +26,6 @@ pub trait Application {
         mine: Option<&State>,
         theirs: Option<&State>,
     ) -> Result<Settlement>;
-}
-
-/// Whether an operation, or one of those within a batch, is of the application's own: only running it tells what it does.
-pub(super) fn is_own(name: &str, args: &Value) -> bool {
-    match name {
-        "doc.put" | "doc.patch" | "doc.delete" => false,
-        "batch" => batched(args).any(|(name, args)| is_own(name, args)),
-        _ => true,
-    }
 }
 
 /// What an operation of the application's own does; in a batch each one is run on what those before it have made.
@@ -65,15 +56,6 @@ pub(super) fn run(
         }
     }
     Some(Ok(made))
-}
-
-/// The operations within a batch, each with its arguments.
-fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    let ops = args.as_map().and_then(|args| args.get("ops")).and_then(Value::as_array);
-    ops.into_iter().flatten().filter_map(|op| {
-        let op = op.as_map()?;
-        Some((op.get("name")?.as_str()?, op.get("args")?))
-    })
 }
 
 /// An application with no functions of its own.

@@ -5,11 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::application::is_own;
 use super::machine::Machine;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{Change, ChangeKind, State, changes_of};
+use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
 use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::model::Value;
 use crate::session::{Base, DocKey};
@@ -62,7 +61,7 @@ impl Machine {
             return fail(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most"));
         }
         // What the application's own operations do to the documents of a batch is known when they are run.
-        if is_own(name, args) { Ok(()) } else { self.check_outcome(&changes, order) }
+        if is_built_in(name, args) { self.check_outcome(&changes, order) } else { Ok(()) }
     }
 
     /// Goes through the changes in order, each on what those before it have made.

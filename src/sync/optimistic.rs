@@ -8,7 +8,7 @@ use super::event::Effect;
 use super::machine::Machine;
 use crate::codec::{Data, Fault};
 use crate::error::{Error, Result};
-use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State};
+use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
 use crate::session::{Base, DocKey};
 
 /// Times that operations are gone through in a row, where optimistic parts prove to touch more documents.
@@ -119,7 +119,7 @@ impl Machine {
     /// waits for its answer, for it may be executed; what the application's own functions show is theirs.
     fn refuse_unsent(&mut self, order: u64, error: Error) {
         let op = &self.writes.ops[&order];
-        if op.may_be_sent() || !op.is_waiting() || application::is_own(&op.state.name, &op.state.args) {
+        if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
             self.error = Some(error);
             return;
         }
@@ -161,7 +161,7 @@ impl Machine {
     /// Runs the application's optimistic part on what the operations before it have made.
     fn run_optimistic_part(&mut self, order: u64, states: &mut HashMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
-        if op.state.refused.is_some() || !application::is_own(&op.state.name, &op.state.args) {
+        if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
             return;
         }
         let mut touched: Vec<DocKey> = Vec::new();
@@ -286,13 +286,16 @@ impl Machine {
         if !op.keys.iter().all(is_known) {
             return;
         }
-        if let ([change], true) = (&changes[..], op.state.name.starts_with("doc.")) {
-            let before = match &states[&change.key] {
-                // Without it a conflict is the application's to settle.
-                Known::State(Some(before)) => Data::from_map(before).ok(),
-                Known::State(None) | Known::NotYet => None,
-            };
-            self.expect_version(order, change, before);
+        if is_built_in(&op.state.name, &op.state.args) {
+            let mut seen: BTreeSet<&DocKey> = BTreeSet::new();
+            for (place, change) in changes.iter().enumerate().filter(|(_, change)| seen.insert(&change.key)) {
+                let before = match &states[&change.key] {
+                    // Without it a conflict is the application's to settle.
+                    Known::State(Some(before)) => Data::from_map(before).ok(),
+                    Known::State(None) | Known::NotYet => None,
+                };
+                self.expect_version(order, (place, change), before);
+            }
         }
         let (actions, error) = match self.actions_of(&changes, states) {
             Ok(actions) => (actions, None),
@@ -334,8 +337,8 @@ impl Machine {
     }
 
     /// A class that settles its conflicts lets its operations expect the version that they were made on, and keeps what
-    /// the document was then, earlier operations included.
-    fn expect_version(&mut self, order: u64, change: &Change, before: Option<Data>) {
+    /// the document was then, earlier operations included. Of a batch, the first on each document expects it.
+    fn expect_version(&mut self, order: u64, (place, change): (usize, &Change), before: Option<Data>) {
         let class = self.memory.class_name(&change.key);
         if self.writes.application.policy(&class) == Policy::Ask {
             return;
@@ -349,8 +352,8 @@ impl Machine {
             }
         };
         let op = self.writes.ops.get_mut(&order).expect("the operation is there");
-        op.state.base = op.state.base.take().or(before);
-        self.writes.expect(order, Some(expected));
+        op.keep_base(class, &change.key.1, before);
+        self.writes.expect(order, place, expected);
     }
 }
 

@@ -41,8 +41,8 @@ impl Machine {
             op.has_other_numbers |= op.sent_as.replace(seq).is_some_and(|earlier| earlier != seq);
             op.awaits = Some(awaits);
             let state = &op.state;
-            let (id, name, args) = (state.id.clone(), state.name.clone(), state.args.clone());
-            ops.push(Op { id, seq, name, args, at: state.at, after });
+            let (id, at, (name, args)) = (state.id.clone(), state.at, op.sent());
+            ops.push(Op { id, seq, name, args, at, after });
         }
         Outgoing { is_alone: self.writes.room.is_alone(), ops, bytes, defs }
     }
@@ -73,8 +73,8 @@ impl Machine {
             }
             let latest = dependencies.last().copied();
             chain.extend(latest.map(|latest| (order, latest)));
-            let own =
-                crate::codec::encode(crate::codec::Format::Msgpack, &op.state.args).map_or(0, |b| b.len());
+            let args = Some(&op.state.args).filter(|_| op.unsendable.is_none());
+            let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).map_or(0, |b| b.len());
             if !orders.is_empty() && !self.writes.room.holds(bytes + own) {
                 break;
             }
@@ -174,8 +174,8 @@ impl Machine {
             return;
         }
         for order in self.writes.take_naming(id) {
-            if self.writes.expects(order, id) {
-                self.writes.expect(order, Some(IfVersion::At(v)));
+            if let Some(op) = self.writes.ops.get_mut(&order).filter(|op| op.expects(id)) {
+                op.expect_instead(id, |_| Some(IfVersion::At(v)));
                 self.writes.journal.rewrite(order);
             }
         }
@@ -183,8 +183,8 @@ impl Machine {
 
     /// Whether an operation expects the version given by one that this session does not have (any more).
     fn expects_unknown(&self, order: u64) -> bool {
-        let expected = self.writes.ops[&order].expected();
-        matches!(expected, Some(IfVersion::Of(id)) if !self.writes.by_id.contains_key(id))
+        let mut named = self.writes.ops[&order].expected().filter_map(|(_, expected)| expected.of());
+        named.any(|id| !self.writes.by_id.contains_key(id))
     }
 
     /// Takes a fault, and gives whether the operation has come to an end by it. Where it is not the operation's result, its
@@ -220,6 +220,9 @@ impl Machine {
             self.accept(order, 0);
             self.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(true);
+        }
+        if code == Code::BadValue && self.writes.ops[&order].unsendable.is_some() {
+            return Ok(self.take_unsendable(order));
         }
         if code == Code::VersionConflict
             && let Some(settled) = self.settle_conflict(order, &fault)

@@ -4,11 +4,10 @@
 use super::event::Effect;
 use super::machine::Machine;
 use super::writes::Write;
-use crate::codec::Fault;
+use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{
-    Change, ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle,
-};
+use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle};
+use crate::limits::VALUE_DEPTH_MAX;
 use crate::model::Value;
 use crate::session::DocKey;
 
@@ -64,10 +63,10 @@ impl Machine {
 
     fn settle_one(&mut self, order: u64, fault: &Fault) -> Result<Option<SettledOne>> {
         let op = &self.writes.ops[&order];
-        let Some([change]) = op.changes.as_deref() else { return Ok(None) };
-        let (key, class) = (change.key.clone(), self.memory.class_name(&change.key));
-        let policy = self.writes.application.policy(&class);
         let Some(row) = &fault.doc else { return Ok(None) };
+        let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
+        let class = self.memory.class_name(&key);
+        let policy = self.writes.application.policy(&class);
         if policy == Policy::Ask {
             return Ok(None);
         }
@@ -75,9 +74,11 @@ impl Machine {
             Some(data) if !row.deleted => Some(data.to_map()?),
             _ => None,
         };
-        let base = op.state.base.as_ref().map(crate::codec::Data::to_map).transpose()?;
-        let mine = change.kind.apply(base.clone());
-        if mine.is_none() && !matches!(change.kind, ChangeKind::Delete) && policy != Policy::Server {
+        let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
+        let changes = || op.changes.iter().flatten().filter(|change| change.key == key);
+        let mine = changes().fold(base.clone(), |state, change| change.kind.apply(state));
+        let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
+        if mine.is_none() && !is_deletion && policy != Policy::Server {
             // Patched unseen: what it was meant to come to is not known here, and is not that it be deleted.
             return Ok(None);
         }
@@ -90,7 +91,7 @@ impl Machine {
         let theirs_data = row.data.clone().filter(|_| !row.deleted);
         let if_version = ("ifVersion", Value::from(row.v as i64));
         let class_arg = ("class", Value::from(class.as_str()));
-        let (name, args) = match settled {
+        let issued = match settled {
             Settlement::Theirs => {
                 let standing = self.standing_on(&old, &key);
                 self.give_up(order);
@@ -100,35 +101,42 @@ impl Machine {
                 return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
             }
             Settlement::Put(state) => {
-                ("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version]))
+                Some(("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version])))
             }
-            Settlement::Delete if theirs.is_none() => {
-                // Both sides have deleted it.
-                self.give_up(order);
-                self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
-                return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
-            }
+            // Both sides have deleted it.
+            Settlement::Delete if theirs.is_none() => None,
             Settlement::Delete => {
                 let data = theirs.as_ref().expect("checked above");
                 let parts =
                     self.memory.class(key.0).key().iter().map(|name| data.get(name.as_str()).cloned());
                 let key = Value::Array(parts.flatten().collect());
-                ("doc.delete", Value::from([class_arg, ("key", key), if_version]))
+                Some(("doc.delete", Value::from([class_arg, ("key", key), if_version])))
             }
         };
         // Where no server would take what the policy comes to, or it is another document, the application decides.
-        let changes = changes_of(self.memory.schema(), name, &args);
-        if !changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key)) {
+        let is_possible = |(name, args): &(&str, Value)| {
+            let changes = changes_of(self.memory.schema(), name, args);
+            args.is_within(VALUE_DEPTH_MAX)
+                && changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key))
+        };
+        if issued.as_ref().is_some_and(|issued| !is_possible(issued)) {
             return Ok(None);
         }
+        let Some((name, args)) = op.with_settled(&key, issued) else {
+            self.give_up(order);
+            self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
+            return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
+        };
         let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
-        let after = op.state.after.clone();
+        let (after, mut bases) = (op.state.after.clone(), op.state.bases.clone());
+        bases.retain(|(own, pk, _)| (own, pk) != (&class, &key.1));
         let replaced = self.replace(order);
-        let write = Write { id: id.clone(), name: name.to_owned(), args, touches: Vec::new(), after };
+        let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
         self.issue(write, order)?;
         self.take_place(&id, replaced);
         if let Some(op) = self.writes.get_mut(&id) {
-            op.state.base = theirs_data;
+            op.state.bases = bases;
+            op.keep_base(class, &key.1, theirs_data);
         }
         self.follow(&old, Some(&id), None);
         self.effects.push(Effect::Amended { id: old, by: id });
@@ -139,32 +147,30 @@ impl Machine {
     fn standing_on(&self, id: &str, key: &DocKey) -> Vec<u64> {
         let stands = |order: &u64| {
             let op = self.writes.ops.get(order).filter(|op| op.is_waiting());
-            op.and_then(|op| op.changes.as_deref()).is_some_and(|changes| {
-                matches!(changes, [Change { key: own, if_version: Some(IfVersion::Of(of)), .. }] if own == key && of == id)
-            })
+            op.and_then(|op| op.expected_of(key)?.of()).is_some_and(|of| of == id)
         };
         self.writes.naming(id).filter(stands).collect()
     }
 
     /// What waited for an operation waits for the one in its place; where there is none, what expected the version that it
     /// would have given expects the one that it expected itself.
-    fn follow(&mut self, old: &str, new: Option<&OpId>, expected: Option<&IfVersion>) {
+    fn follow(&mut self, old: &str, new: Option<&OpId>, given_up: Option<&PendingOp>) {
         for order in self.writes.take_naming(old) {
-            let expects = self.writes.expects(order, old);
             let Some(op) = self.writes.ops.get_mut(&order) else { continue };
-            let waits = op.state.after.iter().any(|id| id == old);
+            let (waits, expects) = (op.state.after.iter().any(|id| id == old), op.expects(old));
+            op.expect_instead(old, |key| match new {
+                Some(new) => Some(IfVersion::Of(new.clone())),
+                None => given_up.and_then(|op| op.expected_of(key)).cloned(),
+            });
             match new {
                 Some(new) => {
                     op.state.after.iter_mut().filter(|id| *id == old).for_each(|id| id.clone_from(new));
                 }
                 None => op.state.after.retain(|id| id != old),
             }
-            if let Some(new) = new.filter(|_| waits) {
-                self.writes.names(order, new);
-            }
-            if expects {
-                let expected = new.map(|new| IfVersion::Of(new.clone())).or_else(|| expected.cloned());
-                self.writes.expect(order, expected);
+            let named: Vec<OpId> = op.expected().filter_map(|(_, expected)| expected.of()).cloned().collect();
+            for id in named.iter().chain(new) {
+                self.writes.names(order, id);
             }
             if waits || expects {
                 self.writes.journal.rewrite(order);
@@ -199,7 +205,7 @@ impl Machine {
         if let Some(op) = self.replace(order) {
             self.writes.journal.forget(op.record);
             self.unpin(&op);
-            self.follow(&op.state.id, None, op.expected());
+            self.follow(&op.state.id, None, Some(&op));
         }
     }
 

@@ -1,5 +1,7 @@
 //! How much of the operations one request takes: less where it was found too large or nested too deep, down to one
 //! operation by itself, which then is refused. A server, or a proxy before it, may have bounds of its own.
+//!
+//! That one is parked only once the server cannot execute it any more: a copy of it may have passed, or be on its way.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +10,7 @@ use super::machine::Machine;
 use super::pull::InFlight;
 use crate::codec::{Fault, Op};
 use crate::error::{Code, Error};
+use crate::journal::{Unsendable, is_built_in};
 use crate::limits::OPS_BYTES_MAX;
 use crate::model::Def;
 
@@ -65,15 +68,29 @@ impl Machine {
         match &request.ops[..] {
             [] => self.pull.subs_max = (self.pull.subs_max.min(request.subs) / 2).max(1),
             [(id, _)] if request.subs == 0 => {
+                let Some(op) = self.writes.get_mut(id).filter(|op| op.is_waiting()) else { return };
+                // Where even what does nothing is too large, all that is left is to try later.
+                op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_known: false });
                 self.writes.room = Room::default();
-                let Some(order) = self.writes.by_id.get(id).copied() else { return };
-                if self.writes.ops[&order].is_waiting() {
-                    self.park(order, Fault::from(error));
-                    self.effects.push(Effect::Refused { id: id.clone(), error: error.clone() });
-                }
             }
             [_] => self.writes.room.is_alone = true,
             _ => self.writes.room.bytes_max = request.ops_bytes / 2,
         }
+    }
+
+    /// The server knows the id of an operation that cannot be sent, and has not executed it. Gives whether it is parked.
+    pub(super) fn take_unsendable(&mut self, order: u64) -> bool {
+        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        let Some(unsendable) = &mut op.unsendable else { return false };
+        if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_known {
+            // It may be known by its own name.
+            unsendable.is_known = true;
+            return false;
+        }
+        let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
+        let error = super::replies::error_of(&fault);
+        self.park(order, fault);
+        self.effects.push(Effect::Refused { id, error });
+        true
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Writes {
     pub by_id: HashMap<OpId, u64>,
     /// Those that may name an operation, by the version that they expect or as one that they wait for: either may have
     /// changed since.
-    naming: HashMap<OpId, Vec<u64>>,
+    naming: HashMap<OpId, BTreeSet<u64>>,
     pub by_key: HashMap<DocKey, BTreeSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: BTreeSet<u64>,
@@ -115,27 +115,27 @@ impl Writes {
                 self.stale.insert(key.clone());
             }
         }
-        for id in op.state.after.iter().chain(op.expected().and_then(IfVersion::of)) {
-            self.naming.entry(id.clone()).or_default().push(order);
+        for id in op.state.after.iter().chain(op.expected().filter_map(|(_, expected)| expected.of())) {
+            self.naming.entry(id.clone()).or_default().insert(order);
         }
         self.fresh.insert(order);
         self.ops.insert(order, op);
         self.sort(order);
     }
 
-    /// An operation expects its document to be of that version, or of any.
-    pub fn expect(&mut self, order: u64, expected: Option<IfVersion>) {
-        if let Some(id) = expected.as_ref().and_then(IfVersion::of) {
+    /// An operation expects the document of one of its changes to be of that version.
+    pub fn expect(&mut self, order: u64, place: usize, expected: IfVersion) {
+        if let Some(id) = expected.of() {
             self.names(order, id);
         }
         if let Some(op) = self.ops.get_mut(&order) {
-            op.expect(expected);
+            op.expect(place, Some(expected));
         }
     }
 
     /// An operation names another one.
     pub fn names(&mut self, order: u64, id: &OpId) {
-        self.naming.entry(id.clone()).or_default().push(order);
+        self.naming.entry(id.clone()).or_default().insert(order);
     }
 
     /// Those that may name an operation.
@@ -145,13 +145,7 @@ impl Writes {
 
     /// The same, for whoever makes them name another one, or none.
     pub fn take_naming(&mut self, id: &str) -> BTreeSet<u64> {
-        self.naming.remove(id).into_iter().flatten().collect()
-    }
-
-    /// Whether an operation expects the version that another one gives.
-    pub fn expects(&self, order: u64, id: &str) -> bool {
-        let expected = self.ops.get(&order).and_then(PendingOp::expected);
-        expected.and_then(IfVersion::of).is_some_and(|of| of == id)
+        self.naming.remove(id).unwrap_or_default()
     }
 
     /// An operation's state has changed: whom it waits for has.
@@ -262,6 +256,7 @@ impl Machine {
             touches: keys.iter().map(|key| (self.memory.class_name(key), key.1.clone())).collect(),
             after: write.after,
             base: None,
+            bases: Vec::new(),
             accepted: None,
             seq: None,
             refused: None,

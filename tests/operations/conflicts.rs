@@ -7,7 +7,7 @@ use escale::journal::Policy;
 use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 
-use super::driver::{Driver, put, server, stored};
+use super::driver::{Driver, id, put, server, stored};
 use crate::support::schema::data;
 use crate::support::server::ModelServer;
 
@@ -91,6 +91,93 @@ fn a_chain_does_not_conflict_with_itself() {
         assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(4), Some(-4)), "{policy:?}");
         assert!(!driver.told.iter().any(|e| matches!(e, Effect::Amended { .. } | Effect::Refused { .. })));
     }
+}
+
+/// A batch of patches, one for each of these documents.
+fn batch(driver: &mut Driver, patches: &[(usize, &str, i64)]) -> String {
+    let patch = |(number, property, n): &(usize, &str, i64)| {
+        let set = Value::from([(*property, Value::from(*n))]);
+        let args = Value::from([("class", "Doc".into()), ("key", id(*number)), ("set", set)]);
+        Value::from([("name", "doc.patch".into()), ("args", args)])
+    };
+    driver.write("batch", Value::from([("ops", Value::Array(patches.iter().map(patch).collect()))]))
+}
+
+/// Somebody else writes to some of the documents of a batch made offline, between two edits of one of them.
+fn conflict_of_a_batch(policy: Policy, theirs: &[usize]) -> (Driver, ModelServer) {
+    let mut server = server(3);
+    let mut driver = Driver::new(0, Mode::Synced, policy);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("before", 1)]);
+    batch(&mut driver, &[(0, "a", 2), (1, "a", 2), (0, "c", 3)]);
+    driver.patch(1, &[("b", 4)]);
+    driver.patch(2, &[("b", 5)]);
+    for number in theirs {
+        let mut written = data(*number, None, 0, 0);
+        written.insert("theirs".to_owned(), Value::from(9_i64));
+        put(&mut server, *number, written);
+    }
+    // What expects what is kept at rest.
+    let mut driver = driver.reopen(Mode::Synced, policy);
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().is_empty(), "{policy:?}");
+    assert_eq!(stored(&server, 2, "b"), Some(5), "what stands on nothing of it goes on");
+    for number in 0..3 {
+        for property in ["before", "a", "b", "c", "theirs"] {
+            let (seen, stored) = (driver.seen(number, property), stored(&server, number, property));
+            assert_eq!(seen, stored, "{policy:?}: {property} of {number}");
+        }
+    }
+    (driver, server)
+}
+
+/// Each document of a batch is settled by its class's policy, whichever of them are in conflict; it stays one batch.
+#[test]
+fn conflicts_of_a_batch_are_settled() {
+    for theirs in [&[0][..], &[1], &[0, 1]] {
+        for policy in [Policy::Client, Policy::Merge, Policy::Custom] {
+            let (driver, server) = conflict_of_a_batch(policy, theirs);
+            let of = |property| [stored(&server, 0, property), stored(&server, 1, property)];
+            assert_eq!(of("before"), [Some(1), None], "{policy:?}");
+            assert_eq!(of("a"), [Some(2), Some(2)], "{policy:?}");
+            assert_eq!([of("c")[0], of("b")[1]], [Some(3), Some(4)], "{policy:?}");
+            let kept = |number| (policy != Policy::Client && theirs.contains(&number)).then_some(9);
+            assert_eq!(of("theirs"), [kept(0), kept(1)], "{policy:?}");
+            assert!(driver.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
+        }
+    }
+}
+
+/// All of a batch or nothing: where the server's document stays, the whole of it is given up, with what stood on it.
+#[test]
+fn a_batch_is_given_up_whole() {
+    let (driver, server) = conflict_of_a_batch(Policy::Server, &[1]);
+    let of = |property| [stored(&server, 0, property), stored(&server, 1, property)];
+    assert_eq!([of("before"), of("a")], [[Some(1), None], [None, None]]);
+    assert_eq!((of("b")[1], of("c")[0], of("theirs")[1]), (None, None, Some(9)));
+    let given_up = |effect: &&Effect| matches!(effect, Effect::Accepted { result: Err(error), .. } if error.code() == Code::VersionConflict);
+    assert_eq!(driver.told.iter().filter(given_up).count(), 2);
+}
+
+/// What both sides have deleted is no part of the batch any more; the rest of it is executed.
+#[test]
+fn a_batch_goes_on_without_what_both_sides_deleted() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Merge);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let delete = |number| {
+        let args = Value::from([("class", "Doc".into()), ("key", id(number))]);
+        Value::from([("name", "doc.delete".into()), ("args", args)])
+    };
+    driver.write("batch", Value::from([("ops", Value::Array(vec![delete(0), delete(1)]))]));
+    let v = server.db.highest + 1;
+    server.db.write(v, &[crate::support::server::Write::Delete(crate::support::schema::key(0))]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().is_empty());
+    assert!(server.db.docs.values().all(|stored| stored.deleted));
 }
 
 /// A long chain of edits of one document is given up in one step: once it was one edit a round trip.

@@ -333,3 +333,52 @@ fn an_operation_is_tried_by_itself_before_it_is_parked() {
     assert!(driver.machine.operations().is_empty());
     assert_eq!(driver.seen(0, "n"), Some(5));
 }
+
+/// A copy of what was refused for its size has passed all the same, or comes late: what was executed is accepted, and what
+/// the application was told is refused is never executed.
+#[test]
+fn r11_an_operation_too_large_for_the_way_is_executed_or_parked() {
+    let own = [("class", "Doc".into()), ("key", id(0)), ("property", "n".into()), ("by", 3_i64.into())];
+    let patch = Value::from([
+        ("class", "Doc".into()),
+        ("key", id(0)),
+        ("set", Value::from([("n", Value::from(3_i64))])),
+    ]);
+    for (name, args) in [("doc.patch", patch), ("add", Value::from(own))] {
+        for passes in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let mut server = server(1);
+            let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+            driver.subscribe(&mut server);
+            let issued = driver.write(name, args.clone());
+            let (mut refusals, mut copies) = (0, Vec::new());
+            while driver.machine.status().pending > 0 {
+                let Some((number, request)) = driver.sent.take() else {
+                    driver.wait(40_000);
+                    continue;
+                };
+                let is_whole = request.ops.iter().any(|op| op.args == args);
+                if passes == Some(refusals) {
+                    // By another way, before this is answered.
+                    copies.drain(..).for_each(|request| drop(driver.answer(&mut server, &request)));
+                }
+                if is_whole {
+                    copies.push(request);
+                    refusals += 1;
+                    let refusal = Refusal::from(Error::new(Code::TooLarge, "413"));
+                    driver.feed(Event::Replied { number, reply: Err(refusal) });
+                } else {
+                    refusals += usize::from(!request.ops.is_empty());
+                    let reply = driver.answer(&mut server, &request);
+                    driver.feed(Event::Replied { number, reply: Ok(reply) });
+                }
+            }
+            copies.drain(..).for_each(|request| drop(driver.answer(&mut server, &request)));
+            let is_parked = refused(&driver) == [(issued.clone(), "too_large".to_owned())];
+            assert_eq!(stored(&server, 0, "n"), (!is_parked).then_some(3), "{name}, {passes:?}");
+            let accepted =
+                |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == issued);
+            assert_eq!(driver.told.iter().any(accepted), !is_parked, "{name}, {passes:?}");
+            assert_eq!(is_parked, !matches!(passes, Some(1 | 2)), "{name}, {passes:?}");
+        }
+    }
+}

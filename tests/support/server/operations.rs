@@ -25,6 +25,8 @@ pub struct Operations {
     pub sessions: BTreeMap<String, Session>,
     /// By account and id.
     pub results: BTreeMap<(usize, String), OpResult>,
+    /// Under which names.
+    pub names: BTreeMap<(usize, String), String>,
     /// Everything that was executed, in order; more often than once would be a broken R11.
     pub executed: Vec<(usize, String)>,
 }
@@ -75,6 +77,10 @@ impl ModelServer {
         let not_executed = |code: Code| failed(op, Fault::new(code, "the model"));
         let known = self.db.operations.results.get(&(account, op.id.clone())).cloned();
         let of = self.db.operations.sessions.entry(session.to_owned()).or_default();
+        let name = self.db.operations.names.get(&(account, op.id.clone()));
+        if known.is_some() && name.is_some_and(|name| *name != op.name) {
+            return not_executed(Code::BadValue);
+        }
         if let Some(known) = known {
             if op.seq == of.last + 1 {
                 self.keep(session, op, None);
@@ -133,6 +139,7 @@ impl ModelServer {
         of.last = op.seq;
         of.ids.insert(op.seq, op.id.clone());
         if let Some((account, result)) = result {
+            self.db.operations.names.insert((account, op.id.clone()), op.name.clone());
             self.db.operations.results.insert((account, op.id.clone()), result);
         }
     }
@@ -149,6 +156,10 @@ fn failed(op: &Op, fault: Fault) -> OpResult {
 
 impl Draft<'_> {
     fn run(&mut self, op: &str, args: &Value) -> Result<(), Fault> {
+        let named = if op == "batch" { "ops" } else { "class" };
+        if args.as_map().is_none_or(|map| !map.contains_key(named)) {
+            return Err(Fault::new(Code::BadValue, "the model"));
+        }
         if op == "batch" {
             for op in args.as_map().expect("arguments")["ops"].as_array().expect("operations") {
                 let map = op.as_map().expect("an operation");
