@@ -7,6 +7,7 @@ use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, put, server, stored};
+use crate::support::backend::Backend;
 use crate::support::schema::data;
 
 fn lost(driver: &mut Driver) {

@@ -14,7 +14,7 @@ macro_rules! weights {
     };
 }
 
-const PLAN: Plan = Plan {
+pub const PLAN: Plan = Plan {
     name: "",
     clients: 2,
     incognito: false,

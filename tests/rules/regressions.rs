@@ -87,3 +87,43 @@ fn r6_what_was_pushed_before_a_whole_load_is_no_member() {
         ],
     );
 }
+
+/// Two operations stood on a refused one that was amended, and each was listed twice: what a conflict gave up was settled a
+/// second time.
+#[test]
+fn what_stands_on_an_amended_operation_is_settled_once() {
+    replay(
+        &Plan { clients: 1, ..PLAN },
+        849,
+        &[
+            Action::Op { client: 1, what: 54, doc: 0, arg: 164 },
+            Action::Op { client: 0, what: 74, doc: 0, arg: 232 },
+            Action::Wait { ticks: 128 },
+            Action::Write { doc: 0, section: 3, tags: 1, life: 1 },
+        ],
+    );
+}
+
+/// One copy of a request was refused for its size, another one executed: the application was told that it is refused.
+#[test]
+fn r11_what_was_refused_for_its_size_may_have_passed() {
+    let actions = [
+        Action::Faults { loss: 29, twice: 254, late: 22 },
+        Action::Op { client: 1, what: 62, doc: 7, arg: 213 },
+        Action::Wait { ticks: 4 },
+        Action::Write { doc: 8, section: 0, tags: 5, life: 0 },
+        Action::Write { doc: 6, section: 0, tags: 2, life: 0 },
+        Action::Op { client: 1, what: 181, doc: 7, arg: 47 },
+        Action::Subscribe { client: 1, def: 0 },
+        Action::Write { doc: 7, section: 0, tags: 1, life: 0 },
+        Action::Push { on: true },
+        Action::Wait { ticks: 196 },
+        Action::Op { client: 0, what: 126, doc: 7, arg: 162 },
+        Action::Refuse { count: 2, how: 2 },
+        Action::Op { client: 1, what: 89, doc: 6, arg: 50 },
+        Action::Write { doc: 4, section: 2, tags: 1, life: 0 },
+        Action::Op { client: 0, what: 61, doc: 3, arg: 5 },
+        Action::Wait { ticks: 193 },
+    ];
+    replay(&Plan { instances: 2, ..PLAN }, 383, &actions);
+}

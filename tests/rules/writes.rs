@@ -1,5 +1,6 @@
 //! R10 to R12 on random histories: the overlay is checked after every event, R10 at every request, R11 at the end.
 
+use super::histories;
 use crate::support::plan::Kind::{self, *};
 use crate::support::{Plan, property};
 
@@ -10,16 +11,7 @@ macro_rules! weights {
     };
 }
 
-const PLAN: Plan = Plan {
-    name: "",
-    clients: 1,
-    incognito: false,
-    instances: 1,
-    actions: 50,
-    watches_flicker: false,
-    tenants: &[],
-    weights: QUIET,
-};
+const PLAN: Plan = Plan { clients: 1, weights: QUIET, ..histories::PLAN };
 const QUIET: &[(Kind, u16)] = weights![];
 
 #[test]
