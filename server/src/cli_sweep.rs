@@ -1,13 +1,14 @@
 //! The command `sweep`: its arguments, and what it prints.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use escale::journal::{Retention, iso8601};
 use escale::{Code, Error, Result};
 
-use crate::sweep::{Sweep, Swept};
+use crate::sweep::{BATCH_ROWS, Gone, Sweep, Swept, sweep_each};
 
 /// What `sweep` is told.
 #[derive(Args)]
@@ -34,7 +35,7 @@ pub(crate) struct SweepArgs {
     /// Remove. Without it nothing is written: what would be removed is told.
     #[arg(long)]
     apply: bool,
-    /// Print each row.
+    /// Print each row, before the line of its database.
     #[arg(long)]
     list: bool,
 }
@@ -55,21 +56,32 @@ impl SweepArgs {
 
     /// Sweeps, and tells what went. Errors: `bad_option` before anything is opened; that of the first database that
     /// failed, after all of them.
-    pub(crate) fn run(&self, now_ms: u64, mut say: impl FnMut(&str) -> Result<()>) -> Result<()> {
-        let sweep =
-            Sweep { retention: self.retention(now_ms), is_synchronised: !self.no_sync, apply: self.apply };
+    pub(crate) fn run(&self, now_ms: u64, say: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        let sweep = Sweep {
+            retention: self.retention(now_ms),
+            is_synchronised: !self.no_sync,
+            apply: self.apply,
+            batch_rows: BATCH_ROWS,
+        };
+        let say = RefCell::new(say);
+        let say = |line: &str| (say.borrow_mut())(line);
         let mut failures: Vec<Error> = Vec::new();
-        for (path, swept) in self.db.iter().zip(sweep.run(&self.db)?) {
-            match swept {
-                Ok(swept) => say(&self.report(&path.display().to_string(), &swept))?,
-                Err(error) => {
-                    let error = error.at(&path.display().to_string());
-                    say(&format!("{}: failed, {}", path.display(), error.code().as_str()))?;
-                    tracing::error!(%error, "a database was not swept");
-                    failures.push(error);
-                }
+        let tell = |_: &Path, gone: Gone| {
+            if !self.list {
+                return Ok(());
             }
-        }
+            say(&format!("  {} {} {} {}", gone.rowid, gone.goblin, gone.kind, gone.timestamp))
+        };
+        sweep_each(&sweep, &self.db, tell, |path, swept| match swept {
+            Ok(swept) => say(&self.report(&path.display().to_string(), &swept)),
+            Err(error) => {
+                let error = error.at(&path.display().to_string());
+                say(&format!("{}: failed, {}", path.display(), error.code().as_str()))?;
+                tracing::error!(%error, "a database was not swept");
+                failures.push(error);
+                Ok(())
+            }
+        })?;
         if !self.apply {
             say("dry run: nothing was written; the same with --apply removes it")?;
         }
@@ -85,15 +97,10 @@ impl SweepArgs {
 
     fn report(&self, path: &str, swept: &Swept) -> String {
         let verb = if self.apply { "removed" } else { "to remove" };
-        let mut text = format!("{path}: {} of {} actions {verb}", swept.gone.len(), swept.rows);
+        let mut text = format!("{path}: {} of {} actions {verb}", swept.gone, swept.rows);
         let kinds: Vec<String> = swept.by_kind.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
         if !kinds.is_empty() {
             let _ = write!(text, " ({})", kinds.join(", "));
-        }
-        if self.list {
-            for gone in &swept.gone {
-                let _ = write!(text, "\n  {} {} {} {}", gone.rowid, gone.goblin, gone.kind, gone.timestamp);
-            }
         }
         match &swept.compacted {
             Some(Ok(())) => text.push_str("\n  compacted"),

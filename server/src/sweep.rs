@@ -1,19 +1,25 @@
 //! `escale-server sweep`: removes from journals (SQLite files with a table `actions`) what a retention rule no longer
-//! keeps. The rules are the device's own, [`escale::journal::plan`].
+//! keeps. The rules are the device's own, [`escale::journal::ActorSweep`].
 //!
-//! What goes is decided from the same rows for a dry run and for a real one, which decides and removes in one
-//! transaction. Each database's failure is its own.
+//! What goes is decided from one state of the file, for a dry run and for a real one alike, and noted row by row in a
+//! temporary table, which SQLite keeps on the disk: a journal may be larger than the memory. It is then removed in
+//! transactions of a bounded number of rows, so that a server on the same file waits for none of them long. Rows go from
+//! the oldest on, and a rule's cut lies where it was as long as those before it are what is missing: a sweep that was
+//! cut off anywhere is finished by the next one, with the same rows left. Each database's failure is its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use escale::journal::{ActionMeta, ActionType, Protect, Retention, plan};
+use escale::journal::{ActionMeta, ActionType, ActorSweep, Protect, Retention};
 use escale::{Code, Error, Result};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 
 /// Rows removed above which the file is compacted.
 pub const VACUUM_ROWS: u64 = 100_000;
+
+/// Rows removed in one transaction: some hundredths of a second, far from what a server's writes wait.
+pub const BATCH_ROWS: u32 = 5_000;
 
 /// How long to wait for a server that writes to the same file.
 const BUSY: Duration = Duration::from_secs(10);
@@ -27,6 +33,8 @@ pub struct Sweep {
     pub is_synchronised: bool,
     /// Whether to remove, or only to tell.
     pub apply: bool,
+    /// Rows removed in one transaction, at least one.
+    pub batch_rows: u32,
 }
 
 /// A row that goes.
@@ -45,8 +53,8 @@ pub struct Gone {
 /// What a sweep did to a database, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// The rows that go, each once, by actor and number.
-    pub gone: Vec<Gone>,
+    /// How many rows go.
+    pub gone: u64,
     /// How many of each type.
     pub by_kind: BTreeMap<String, u64>,
     /// How many rows there were.
@@ -56,92 +64,156 @@ pub struct Swept {
 }
 
 impl Sweep {
-    /// Sweeps each database. Errors: `bad_option` for a rule that is none, before any database is opened; what
-    /// befalls one database stands in its place.
-    pub fn run(&self, databases: &[PathBuf]) -> Result<Vec<Result<Swept>>> {
+    /// Sweeps a database, and tells each row that goes, once, by its number: of a real run after it is removed. Errors:
+    /// `bad_option` for a rule that is none, before the database is opened; those of `tell`, which end the sweep: what
+    /// was removed before stays so.
+    pub fn run(&self, path: &Path, mut tell: impl FnMut(Gone) -> Result<()>) -> Result<Swept> {
         self.retention.check()?;
-        Ok(databases.iter().map(|path| self.run_on(path)).collect())
-    }
-
-    fn run_on(&self, path: &Path) -> Result<Swept> {
         let access =
             if self.apply { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
         let mut connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|e| Error::new(Code::BadOption, format!("cannot be opened: {e}")))?;
         connection.busy_timeout(BUSY).map_err(failed)?;
         check_table(&connection)?;
-        if !self.apply {
-            // One read transaction: the rows are those of one moment.
-            let tx = connection.transaction().map_err(failed)?;
-            return self.decide(&tx);
+        if self.apply {
+            connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE;").map_err(failed)?;
         }
-        connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE;").map_err(failed)?;
-        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        let mut swept = self.decide(&tx)?;
-        {
-            let mut delete = tx.prepare("DELETE FROM actions WHERE rowid = ?1").map_err(failed)?;
-            for gone in &swept.gone {
-                delete.execute([gone.rowid]).map_err(failed)?;
+        connection
+            .execute_batch("PRAGMA temp_store = FILE; CREATE TEMP TABLE going (rowid INTEGER PRIMARY KEY);")
+            .map_err(failed)?;
+        let mut swept = Swept::default();
+        let decided_on = self.decide(&mut connection, &mut swept)?;
+        let mut last = i64::MIN;
+        while let Some(upto) = self.next_batch(&connection, last)? {
+            let batch = if self.apply {
+                remove(&mut connection, (last, upto), decided_on)?
+            } else {
+                rows(&connection, LIST, (last, upto))?
+            };
+            last = upto;
+            for gone in batch {
+                swept.gone += 1;
+                *swept.by_kind.entry(gone.kind.clone()).or_default() += 1;
+                tell(gone)?;
             }
         }
-        tx.commit().map_err(failed)?;
-        if swept.gone.len() as u64 > VACUUM_ROWS {
+        if self.apply && swept.gone > VACUUM_ROWS {
             swept.compacted = Some(connection.execute_batch("VACUUM;").map_err(|e| e.to_string()));
         }
         Ok(swept)
     }
 
-    /// What goes. Actor by actor, so that a journal larger than the memory can be swept.
-    fn decide(&self, connection: &Connection) -> Result<Swept> {
-        let mut swept = Swept::default();
-        // An action without an actor belongs to no history: no rule removes it.
-        let mut statement = connection
-            .prepare(
-                "SELECT rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), commitId IS NOT NULL, CAST(timestamp AS TEXT)
-                 FROM actions WHERE goblin IS NOT NULL ORDER BY goblin, rowid",
-            )
-            .map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
-        let mut actor: Vec<(ActionMeta, String)> = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let (action, kind) = action_of(row).map_err(failed)?;
-            if actor.last().is_some_and(|(last, _)| last.goblin != action.goblin) {
-                self.decide_actor(&mut actor, &mut swept)?;
+    /// Notes what goes, as of one state of the database; returns the layout that it was decided on.
+    fn decide(&self, connection: &mut Connection, swept: &mut Swept) -> Result<i64> {
+        let protect = if self.is_synchronised { Protect::UnacceptedPersists } else { Protect::Nothing };
+        let tx = connection.transaction().map_err(failed)?;
+        {
+            // Actor by actor, each from its newest row on. An action without an actor belongs to no history: no rule
+            // removes it.
+            let mut statement = tx
+                .prepare(
+                    "SELECT rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), commitId IS NOT NULL,
+                       CAST(timestamp AS TEXT)
+                     FROM actions WHERE goblin IS NOT NULL ORDER BY goblin DESC, rowid DESC",
+                )
+                .map_err(failed)?;
+            let mut note = tx.prepare("INSERT INTO temp.going VALUES (?1)").map_err(failed)?;
+            let mut rows = statement.query([]).map_err(failed)?;
+            let mut actor = (String::new(), ActorSweep::new(&self.retention, protect));
+            while let Some(row) = rows.next().map_err(failed)? {
+                let action = action_of(row).map_err(failed)?;
+                swept.rows += 1;
+                if swept.rows == 1 || actor.0 != action.goblin {
+                    actor = (action.goblin.clone(), ActorSweep::new(&self.retention, protect));
+                }
+                if actor.1.goes(&action) {
+                    note.execute([action.rowid]).map_err(failed)?;
+                }
             }
-            actor.push((action, kind));
         }
-        self.decide_actor(&mut actor, &mut swept)?;
-        Ok(swept)
+        let layout = layout(&tx)?;
+        tx.commit().map_err(failed)?;
+        Ok(layout)
     }
 
-    fn decide_actor(&self, actor: &mut Vec<(ActionMeta, String)>, swept: &mut Swept) -> Result<()> {
-        let protect = if self.is_synchronised { Protect::UnacceptedPersists } else { Protect::Nothing };
-        let (actions, kinds): (Vec<ActionMeta>, Vec<String>) = actor.drain(..).unzip();
-        let removed = plan(&actions, &self.retention, protect)?;
-        swept.rows += actions.len() as u64;
-        for (ActionMeta { rowid, goblin, timestamp, .. }, kind) in actions.into_iter().zip(kinds) {
-            if removed.binary_search(&rowid).is_ok() {
-                *swept.by_kind.entry(kind.clone()).or_default() += 1;
-                swept.gone.push(Gone { rowid, goblin, kind, timestamp });
-            }
-        }
-        Ok(())
+    /// The last row of the batch that comes after `last`; none at the end.
+    fn next_batch(&self, connection: &Connection, last: i64) -> Result<Option<i64>> {
+        let sql = "SELECT max(rowid) FROM
+                     (SELECT rowid FROM temp.going WHERE rowid > ?1 ORDER BY rowid LIMIT ?2)";
+        connection.query_row(sql, (last, self.batch_rows.max(1)), |row| row.get(0)).map_err(failed)
     }
 }
 
-/// What the planner needs of a row, and its type as it is written. A time that is missing is never before any other,
-/// as in SQL.
-fn action_of(row: &rusqlite::Row) -> rusqlite::Result<(ActionMeta, String)> {
-    let kind: String = row.get::<_, Option<String>>(2)?.unwrap_or_default();
-    let timestamp = row.get::<_, Option<String>>(4)?.unwrap_or_else(|| "\u{7f}".into());
-    let action = ActionMeta {
+/// Removes the rows to go after the first of two numbers, up to the second, and returns those that were still there.
+fn remove(connection: &mut Connection, between: (i64, i64), decided_on: i64) -> Result<Vec<Gone>> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    // Another program that compacts the file may number its rows anew.
+    if layout(&tx)? != decided_on {
+        let what = "another program rearranged the database: run again for what is left";
+        return Err(Error::new(Code::Contention, what));
+    }
+    let mut batch = rows(&tx, REMOVE, between)?;
+    tx.commit().map_err(failed)?;
+    batch.sort_unstable_by_key(|gone| gone.rowid);
+    Ok(batch)
+}
+
+fn rows(connection: &Connection, sql: &str, between: (i64, i64)) -> Result<Vec<Gone>> {
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let rows = statement.query_map(between, gone_of).map_err(failed)?;
+    rows.map(|row| row.map_err(failed)).collect()
+}
+
+/// Sweeps each database; what befalls one stands in its place. Errors: `bad_option` for a rule that is none, before any
+/// database is opened.
+pub fn sweep_each(
+    sweep: &Sweep,
+    databases: &[PathBuf],
+    mut tell: impl FnMut(&Path, Gone) -> Result<()>,
+    mut ended: impl FnMut(&Path, Result<Swept>) -> Result<()>,
+) -> Result<()> {
+    sweep.retention.check()?;
+    databases.iter().try_for_each(|path| {
+        let swept = sweep.run(path, |gone| tell(path, gone));
+        ended(path, swept)
+    })
+}
+
+const LIST: &str =
+    "SELECT rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), CAST(timestamp AS TEXT) FROM actions
+     WHERE rowid IN (SELECT rowid FROM temp.going WHERE rowid > ?1 AND rowid <= ?2) ORDER BY rowid";
+
+const REMOVE: &str = "DELETE FROM actions
+     WHERE rowid IN (SELECT rowid FROM temp.going WHERE rowid > ?1 AND rowid <= ?2)
+     RETURNING rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), CAST(timestamp AS TEXT)";
+
+/// A number that changes where rows may have other numbers than before.
+fn layout(connection: &Connection) -> Result<i64> {
+    connection.query_row("PRAGMA main.schema_version", [], |row| row.get(0)).map_err(failed)
+}
+
+fn gone_of(row: &Row) -> rusqlite::Result<Gone> {
+    Ok(Gone { rowid: row.get(0)?, goblin: row.get(1)?, kind: text(row, 2)?, timestamp: time(row, 3)? })
+}
+
+fn text(row: &Row, at: usize) -> rusqlite::Result<String> {
+    Ok(row.get::<_, Option<String>>(at)?.unwrap_or_default())
+}
+
+/// A time that is missing is never before any other, as in SQL.
+fn time(row: &Row, at: usize) -> rusqlite::Result<String> {
+    Ok(row.get::<_, Option<String>>(at)?.unwrap_or_else(|| "\u{7f}".into()))
+}
+
+/// What the planner needs of a row.
+fn action_of(row: &Row) -> rusqlite::Result<ActionMeta> {
+    Ok(ActionMeta {
         rowid: row.get(0)?,
         goblin: row.get(1)?,
-        kind: ActionType::parse(&kind),
+        kind: ActionType::parse(&text(row, 2)?),
         accepted: row.get(3)?,
-        timestamp,
-    };
-    Ok((action, kind))
+        timestamp: time(row, 4)?,
+    })
 }
 
 /// Refuses a file that holds no journal.

@@ -11,6 +11,6 @@ mod record;
 pub use action::{Action, ActionType, iso8601};
 pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of};
 pub use op::{OpId, OpState, PendingOp, Unsendable, make_id};
-pub use planner::{ActionMeta, Protect, Retention, plan};
+pub use planner::{ActionMeta, ActorSweep, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};
 pub use record::JournalRecord;

@@ -79,18 +79,54 @@ pub fn plan(rows: &[ActionMeta], retention: &Retention, protect: Protect) -> Res
     }
     let mut removed = BTreeSet::new();
     for actor in actors.values_mut() {
-        actor.sort_unstable_by_key(|row| row.rowid);
-        match retention {
-            Retention::Count(count) => by_count(actor, *count, protect, &mut removed),
-            Retention::Before(before) => by_date(actor, before, protect, &mut removed),
-            Retention::Days { max, before } => {
-                by_count(actor, *max, protect, &mut removed);
-                actor.retain(|row| !removed.contains(&row.rowid));
-                by_date(actor, before, protect, &mut removed);
-            }
-        }
+        actor.sort_unstable_by_key(|row| std::cmp::Reverse(row.rowid));
+        let mut sweeping = ActorSweep::new(retention, protect);
+        removed.extend(actor.iter().filter(|row| sweeping.goes(row)).map(|row| row.rowid));
     }
     Ok(removed.into_iter().collect())
+}
+
+/// What a rule makes of one actor, told row by row from the newest to the oldest: of a journal of any length no more
+/// than two counts are held. It goes over a cut, the first row that goes; from there on all goes that is not protected.
+/// So a sweep that removes from the oldest on can end anywhere: the cut is where it was.
+#[derive(Clone, Debug)]
+pub struct ActorSweep<'r> {
+    /// How many of the newest persists that count stay.
+    count: Option<u32>,
+    /// Persists that count and are older than this go, but for the newest of them.
+    before: Option<&'r str>,
+    protect: Protect,
+    seen: u32,
+    older: u32,
+    is_cut: bool,
+}
+
+impl<'r> ActorSweep<'r> {
+    /// An actor of which nothing was told yet. The rule must have passed [`Retention::check`].
+    pub fn new(retention: &'r Retention, protect: Protect) -> Self {
+        let (count, before) = match retention {
+            Retention::Count(count) => (Some(*count), None),
+            Retention::Before(before) => (None, Some(before.as_str())),
+            Retention::Days { max, before } => (Some(*max), Some(before.as_str())),
+        };
+        ActorSweep { count, before, protect, seen: 0, older: 0, is_cut: false }
+    }
+
+    /// Whether the actor's next older row goes.
+    pub fn goes(&mut self, row: &ActionMeta) -> bool {
+        if self.is_cut {
+            return !is_protected(row, self.protect);
+        }
+        if !counts(row, self.protect) {
+            return false;
+        }
+        self.seen += 1;
+        self.older += u32::from(self.before.is_some_and(|before| row.timestamp.as_str() < before));
+        // The second older one goes with what stands before it; the last one of the count stays.
+        let is_second_older = self.older == 2;
+        self.is_cut = is_second_older || self.count == Some(self.seen);
+        is_second_older
+    }
 }
 
 /// Whether an action is a persist that counts.
@@ -106,46 +142,29 @@ fn is_protected(row: &ActionMeta, protect: Protect) -> bool {
     }
 }
 
-/// Removes what stands before the n-th newest persist that counts; nothing where there are fewer.
-fn by_count(actor: &[&ActionMeta], count: u32, protect: Protect, removed: &mut BTreeSet<i64>) {
-    let persists = actor.iter().rev().filter(|row| counts(row, protect));
-    if let Some(bound) = persists.map(|row| row.rowid).nth(count as usize - 1) {
-        let before = actor.iter().take_while(|row| row.rowid < bound);
-        removed.extend(before.filter(|row| !is_protected(row, protect)).map(|row| row.rowid));
-    }
-}
-
-/// Removes up to and including the second newest of the persists older than the moment.
-fn by_date(actor: &[&ActionMeta], before: &str, protect: Protect, removed: &mut BTreeSet<i64>) {
-    let older = actor.iter().rev().filter(|row| counts(row, protect) && row.timestamp.as_str() < before);
-    if let Some(bound) = older.map(|row| row.rowid).nth(1) {
-        let upto = actor.iter().take_while(|row| row.rowid <= bound);
-        removed.extend(upto.filter(|row| !is_protected(row, protect)).map(|row| row.rowid));
-    }
-}
-
-/// `YYYY-MM-DD`, perhaps with `THH:MM`, `:SS`, `.sss` and `Z`: what compares rightly as text.
+/// `YYYY-MM-DD`, a day that there is, perhaps with `THH:MM`, `:SS`, `.sss` and `Z`: what compares rightly as text.
+/// A second 60 is none: no time of a journal has one.
 fn is_iso8601(text: &str) -> bool {
-    let number = |from: usize, to: usize, least: u32, most: u32| {
-        let digits = text.get(from..to).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        digits.and_then(|digits| digits.parse().ok()).is_some_and(|n: u32| (least..=most).contains(&n))
+    let number = |from: usize, to: usize| -> Option<u32> {
+        text.get(from..to).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
     };
     let bytes = text.as_bytes();
-    let dashes = bytes.get(4) == Some(&b'-') && bytes.get(7) == Some(&b'-');
-    if !(dashes && number(0, 4, 0, 9999) && number(5, 7, 1, 12) && number(8, 10, 1, 31)) {
+    let is_at = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    let (Some(year), Some(month), Some(day)) = (number(0, 4), number(5, 7), number(8, 10)) else {
+        return false;
+    };
+    let is_day = (1..=days_of(year, month)).contains(&day);
+    if !(is_at(4, b'-') && is_at(7, b'-') && is_day) {
         return false;
     }
     let Some(time) = text.get(10..).filter(|time| !time.is_empty()) else { return true };
-    if !(time.starts_with('T')
-        && bytes.get(13) == Some(&b':')
-        && number(11, 13, 0, 23)
-        && number(14, 16, 0, 59))
-    {
+    let is_minute = number(11, 13).is_some_and(|n| n < 24) && number(14, 16).is_some_and(|n| n < 60);
+    if !(time.starts_with('T') && is_at(13, b':') && is_minute) {
         return false;
     }
     let rest = &text[16..];
     let rest = match rest.strip_prefix(':') {
-        Some(seconds) if number(17, 19, 0, 60) => &seconds[2..],
+        Some(seconds) if number(17, 19).is_some_and(|n| n < 60) => &seconds[2..],
         Some(_) => return false,
         None => rest,
     };
@@ -162,9 +181,21 @@ fn is_iso8601(text: &str) -> bool {
     rest.is_empty() || rest == "Z"
 }
 
+/// The days of a month; none where there is no such month.
+fn days_of(year: u32, month: u32) -> u32 {
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::action::iso8601;
 
     fn row(rowid: i64, kind: ActionType, accepted: bool) -> ActionMeta {
         let timestamp = format!("2026-01-{rowid:02}T00:00:00.000Z");
@@ -226,6 +257,39 @@ mod tests {
         }
         for date in ["2026-01-31", "2026-01-31T10:20Z", "2026-01-31T10:20:30.123Z", "2026-01-31T10:20:30"] {
             assert!(Retention::Before(date.into()).check().is_ok(), "{date}");
+        }
+    }
+
+    /// All days of 400 years, after which the calendar repeats: the days taken are those that times are written with.
+    #[test]
+    fn a_date_is_a_day_that_there_is() {
+        let is_date = |text: &str| Retention::Before(text.to_owned()).check().is_ok();
+        let days = 146_097;
+        for day in 0..days {
+            let time = iso8601(day * 86_400_000 + day * 2_477 % 86_400_000);
+            assert!(is_date(&time) && is_date(&time[..10]), "{time}");
+        }
+        let texts = (1970..2370).flat_map(|year| {
+            (0..=13).flat_map(move |month| (0..=32).map(move |day| format!("{year}-{month:02}-{day:02}")))
+        });
+        assert_eq!(texts.filter(|text| is_date(text)).count() as u64, days, "and no other");
+        for text in ["2026-02-30", "2025-02-29", "2100-02-29", "2026-04-31", "2026-00-10", "2026-01-00"] {
+            assert!(!is_date(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_one_of_a_day() {
+        let is_date = |time: &str| Retention::Before(format!("2026-01-31T{time}")).check().is_ok();
+        let parts = |hour: u32, minute: u32, second: u32| format!("{hour:02}:{minute:02}:{second:02}");
+        for n in 0..100 {
+            let taken = [parts(n, 0, 0), parts(0, n, 0), parts(0, 0, n)].map(|time| is_date(&time));
+            assert_eq!(taken, [n < 24, n < 60, n < 60], "{n}");
+        }
+        for odd in
+            ["", "1:00", "10", "10:", "10:0", "10:20:", "10:20.", "10:20+01:00", "10:20:30.1z", "10:20 "]
+        {
+            assert!(!is_date(odd), "{odd:?}");
         }
     }
 }

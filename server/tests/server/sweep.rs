@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use escale::Code;
 use escale::journal::{Retention, iso8601};
+use escale::{Code, Error};
 use escale_server::engine::Engine;
-use escale_server::sweep::{Sweep, VACUUM_ROWS};
+use escale_server::sweep::{BATCH_ROWS, Gone, Sweep, Swept, VACUUM_ROWS, sweep_each};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use rusqlite::{Connection, params};
@@ -96,6 +96,20 @@ fn rowids(path: &Path) -> BTreeSet<i64> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
+fn numbers(gone: &[Gone]) -> Vec<i64> {
+    gone.iter().map(|gone| gone.rowid).collect()
+}
+
+/// What a sweep says, and each row that it tells.
+fn swept(sweep: &Sweep, path: &Path) -> (Swept, Vec<Gone>) {
+    let mut told = Vec::new();
+    let swept = sweep.run(path, |gone| {
+        told.push(gone);
+        Ok(())
+    });
+    (swept.unwrap(), told)
+}
+
 fn rows() -> impl Strategy<Value = Vec<Row>> {
     // Times mostly ascend with the rows, as clocks do, and sometimes not.
     let row = (0..4_u8, prop_oneof![3 => Just(0_u8), 4 => 0..4_u8], prop::bool::weighted(0.8), 0..4_u64);
@@ -115,10 +129,12 @@ fn retention() -> impl Strategy<Value = Retention> {
 
 #[test]
 fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let path = folder.path().join("j.db");
     let mut runner = TestRunner::new(cases(1_000));
-    let result = runner.run(&(rows(), retention(), any::<bool>()), |(rows, retention, is_synchronised)| {
+    let how = (any::<bool>(), 1..9_u32, prop::option::of(0..20_usize));
+    let result = runner.run(&(rows(), retention(), how), |(rows, retention, how)| {
+        let (is_synchronised, batch_rows, cut_off) = how;
         let reference = Connection::open_in_memory().unwrap();
         fill(&reference, &rows);
         let expected = by_queries(&reference, &retention, is_synchronised);
@@ -128,19 +144,34 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
         fill(&made, &rows);
         made.execute_batch("COMMIT").unwrap();
         drop(made);
-        let sweep = Sweep { retention, is_synchronised, apply: false };
+        let sweep = Sweep { retention, is_synchronised, apply: false, batch_rows };
         let before = std::fs::read(&path).unwrap();
-        let dry = sweep.run(std::slice::from_ref(&path)).unwrap().remove(0).unwrap();
+        let dry = swept(&sweep, &path);
         prop_assert_eq!(std::fs::read(&path).unwrap(), before, "a dry run writes nothing");
-        let told: Vec<i64> = dry.gone.iter().map(|gone| gone.rowid).collect();
-        prop_assert_eq!(told.iter().copied().collect::<BTreeSet<i64>>(), expected.clone());
-        prop_assert_eq!(told.len(), expected.len(), "each row once");
-        let real = Sweep { apply: true, ..sweep.clone() }
-            .run(std::slice::from_ref(&path))
-            .unwrap()
-            .remove(0)
-            .unwrap();
-        prop_assert_eq!(&real, &dry);
+        prop_assert_eq!(&numbers(&dry.1), &expected.iter().copied().collect::<Vec<i64>>(), "each row once");
+        prop_assert_eq!(dry.0.gone, expected.len() as u64);
+        let real = Sweep { apply: true, ..sweep };
+        if let Some(rows) = cut_off {
+            // It ends within a batch, or behind it: what was removed was told, but for the end of the batch.
+            let mut told = Vec::new();
+            let cut = real.run(&path, |gone| {
+                if told.len() == rows {
+                    return Err(Error::new(Code::Internal, "as asked"));
+                }
+                told.push(gone);
+                Ok(())
+            });
+            let left = rowids(&path);
+            let gone: Vec<&Gone> = dry.1.iter().filter(|gone| !left.contains(&gone.rowid)).collect();
+            prop_assert_eq!(cut.is_ok(), told.len() == expected.len());
+            prop_assert_eq!(told.iter().collect::<Vec<_>>(), gone[..told.len()].to_vec());
+            prop_assert!(gone.len() - told.len() <= batch_rows as usize, "no more than a batch");
+            prop_assert!(expected.is_superset(&gone.iter().map(|gone| gone.rowid).collect()));
+            let rest = swept(&real, &path);
+            prop_assert_eq!(rest.1.as_slice(), &dry.1[gone.len()..], "each row once over both");
+        } else {
+            prop_assert_eq!(&swept(&real, &path), &dry);
+        }
         let left: BTreeSet<i64> = (1..=rows.len() as i64).filter(|rowid| !expected.contains(rowid)).collect();
         prop_assert_eq!(rowids(&path), left);
         std::fs::remove_file(&path).unwrap();
@@ -153,8 +184,9 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
 fn a_rule_that_is_none_is_refused_before_anything_is_opened() {
     let nowhere = [PathBuf::from("/nowhere/journal.db")];
     for retention in [Retention::Count(0), Retention::Count(101), Retention::Before("soon".into())] {
-        let sweep = Sweep { retention, is_synchronised: true, apply: true };
-        assert_eq!(sweep.run(&nowhere).unwrap_err().code(), Code::BadOption);
+        let sweep = Sweep { retention, is_synchronised: true, apply: true, batch_rows: BATCH_ROWS };
+        let swept = sweep_each(&sweep, &nowhere, |_, _| Ok(()), |path, _| panic!("{path:?}"));
+        assert_eq!(swept.unwrap_err().code(), Code::BadOption);
     }
 }
 
@@ -170,9 +202,17 @@ fn a_large_sweep_compacts_the_file() {
     drop(connection);
     let size = || std::fs::metadata(&path).unwrap().len();
     let before = size();
-    let sweep = Sweep { retention: Retention::Count(1), is_synchronised: true, apply: true };
-    let swept = sweep.run(std::slice::from_ref(&path)).unwrap().remove(0).unwrap();
-    assert_eq!((swept.gone.len() as u64, swept.compacted), (VACUUM_ROWS + 1, Some(Ok(()))));
+    let mut told = 0;
+    let sweep =
+        Sweep { retention: Retention::Count(1), is_synchronised: true, apply: true, batch_rows: BATCH_ROWS };
+    let swept = sweep.run(&path, |gone| {
+        told += 1;
+        assert_eq!(gone.rowid, told);
+        Ok(())
+    });
+    let swept = swept.unwrap();
+    assert_eq!((swept.gone, swept.compacted), (VACUUM_ROWS + 1, Some(Ok(()))));
+    assert_eq!(told as u64, VACUUM_ROWS + 1);
     assert!(size() < before / 10, "{} of {before}", size());
     let statistics: u64 = Connection::open(&path)
         .unwrap()
@@ -209,15 +249,16 @@ fn the_command_tells_without_apply_what_it_removes_with_it() {
         let before = rowids(&path);
         let (code, real, err) = command(folder.path(), &[&all[..], &["--apply"]].concat());
         assert_eq!(code, Some(0), "{err}");
+        let (line, rows) = real.split_last().unwrap();
         assert!(
-            dry[0].contains(&format!("{removed} of {} actions to remove (persist {removed})", before.len())),
-            "{dry:?}"
+            line.contains(&format!("{removed} of {} actions removed (persist {removed})", before.len())),
+            "{real:?}"
         );
-        assert_eq!(real[0], dry[0].replace("to remove", "removed"));
-        assert!(dry.last().unwrap().starts_with("dry run"));
-        assert_eq!(dry[1..dry.len() - 1], real[1..]);
+        assert_eq!(dry[..rows.len()], *rows);
+        assert_eq!(dry[rows.len()], line.replace("removed", "to remove"));
+        assert!(dry.len() == real.len() + 1 && dry.last().unwrap().starts_with("dry run"));
         let listed: BTreeSet<i64> =
-            real[1..].iter().map(|line| line.trim().split(' ').next().unwrap().parse().unwrap()).collect();
+            rows.iter().map(|line| line.trim().split(' ').next().unwrap().parse().unwrap()).collect();
         assert_eq!(listed, before.difference(&rowids(&path)).copied().collect());
         assert_eq!(listed.len(), removed);
     }

@@ -48,6 +48,12 @@ pub struct World {
     pub engine: Arc<Engine>,
 }
 
+/// A folder where nothing waits for a disk, where the system has one: for what commits thousands of times.
+pub fn quick_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
 pub fn world() -> World {
     world_with(Settings::default())
 }
