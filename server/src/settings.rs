@@ -25,6 +25,9 @@ pub struct Settings {
     /// How long a reply waits for its turn to write its `now` down. Without a turn it tells an earlier one, which
     /// is always safe: the session then asks again for a little more.
     pub tell_wait: Duration,
+    /// How long a write waits for the ones before it, each bounded by [`WRITE_MS_MAX`]. Without a turn it is
+    /// `contention`.
+    pub write_wait: Duration,
 }
 
 impl Default for Settings {
@@ -36,6 +39,7 @@ impl Default for Settings {
             results_days: 90,
             page_bytes: PAGE_BYTES,
             tell_wait: Duration::from_millis(250),
+            write_wait: Duration::from_secs(5),
         }
     }
 }

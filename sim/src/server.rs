@@ -211,6 +211,7 @@ impl Backend for RealServer {
             results_days: 1 + random.next_u64() % 90,
             page_bytes,
             tell_wait: Duration::ZERO,
+            write_wait: Duration::ZERO,
         };
         let database = Database::new(plan, now, &mut random);
         let instances = (0..plan.instances).map(|_| {

@@ -2,8 +2,8 @@
 // A fault is as large as what it tells the session; refusals are rare.
 #![allow(clippy::result_large_err)]
 
-use escale::codec::Fault;
-use escale::limits::OPS_MAX;
+use escale::codec::{Fault, Format, encode};
+use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX};
 use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
@@ -30,6 +30,8 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             let data = map(args, "data").map_err(working)?;
             let pk = class.columns(data).map_err(working)?.pk;
             check_version(tx, class, &pk, wanted)?;
+            // Before it is copied: a small message can be large in memory.
+            check_size(data).map_err(working)?;
             tx.put(class.name().as_str(), data.clone())?;
         }
         "doc.patch" => {
@@ -107,6 +109,14 @@ fn check_key_kept(key: &Properties, set: &Properties, unset: &[&str]) -> Result<
         }
     }
     Ok(())
+}
+
+fn check_size(data: &Properties) -> Result<()> {
+    let bytes = encode(Format::Msgpack, data)?.len();
+    if bytes <= DOCUMENT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(Code::TooLarge, format!("a document of {bytes} bytes, {DOCUMENT_BYTES_MAX} at most")))
 }
 
 fn not_found(class: &Class) -> Fault {

@@ -19,7 +19,7 @@ impl Engine {
     pub fn purge(&self) -> Result<u64> {
         let mut n = 0;
         loop {
-            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let mut tx = self.provider.write(self.settings.write_wait)?;
             let mut state = tx.state()?;
             let now = self.clock.now_ms();
             let horizon = state.horizon.max(now.saturating_sub(self.settings.retention_ms()));
@@ -44,7 +44,7 @@ impl Engine {
     /// Forgets the results of old operations (R11): sessions keep their last number for ever.
     fn purge_results(&self) -> Result<()> {
         loop {
-            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let mut tx = self.provider.write(self.settings.write_wait)?;
             let before = self.clock.now_ms().saturating_sub(self.settings.results_ms());
             let gone = tx.purge_operations(before, PURGE_BATCH)?;
             if gone > 0 {

@@ -9,10 +9,12 @@ mod operate;
 mod operation;
 mod pull;
 mod shown;
+mod tries;
 mod write;
 
 pub use maintain::{epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_state};
 pub use operation::{Properties, Ran, Tx};
 pub use pull::Caller;
+pub use tries::TRIES_MAX;
 pub use write::{Outcome, Writing, Written};

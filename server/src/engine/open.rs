@@ -10,6 +10,7 @@ use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
 use super::operation::Operations;
+use super::tries::Tries;
 use super::{operate, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
@@ -20,7 +21,7 @@ use crate::settings::Settings;
 /// The database's name in the data folder.
 const DATABASE: &str = "escale.db";
 
-/// How long a write waits for the ones before it, each bounded by [`crate::settings::WRITE_MS_MAX`].
+/// How long the opening waits for the writes of another process.
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(5);
 
 /// What sealing must give back for the site key to be the right one.
@@ -51,6 +52,7 @@ pub struct Engine {
     pub(super) seal: Seal,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: Operations,
+    pub(super) tries: Tries,
     pub(super) committed: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -83,7 +85,8 @@ impl Engine {
     fn of(provider: Box<dyn Provider>, mark: Mark, opening: Opening) -> Self {
         let Opening { schema, settings, seal, clock } = opening;
         let (operations, committed) = (Operations::default(), Mutex::new(None));
-        Engine { provider, mark, schema, settings, seal, clock, operations, committed }
+        let tries = Tries::default();
+        Engine { provider, mark, schema, settings, seal, clock, operations, tries, committed }
     }
 
     /// Registers an operation of the application's own. It runs as one transaction, which its fault takes back
@@ -115,6 +118,11 @@ impl Engine {
     /// The numbers that it works by.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The time by its clock.
+    pub fn clock_ms(&self) -> u64 {
+        self.clock.now_ms()
     }
 
     /// The database.

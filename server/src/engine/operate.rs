@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use escale::codec::{Fault, Format, Op, OpOk, OpResult, decode, encode};
 use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use escale::model::{Value, Version, sha_s};
-use escale::{Code, Error, Result};
+use escale::{Code, Error, Kind, Result};
 
-use super::open::WRITE_WAIT;
-use super::operation::{Ran, Tx, WORKING, fault_of};
+use super::operation::{Ran, Tx, WORKING, fault_of, working};
+use super::tries::TRIES_MAX;
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
 use crate::provider::{Operation, Place, Session, Transaction};
@@ -18,6 +18,9 @@ use crate::provider::{Operation, Place, Session, Transaction};
 /// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
 /// session sends the rest again.
 const OPERATE_MS_MAX: u64 = 20_000;
+
+/// The phase of a fault that arose before the operation started: while it waited for its turn to write, say.
+const WAITING: u8 = 0;
 
 /// The phase of a fault that arose while the result was committed.
 const COMMITTING: u8 = 2;
@@ -99,14 +102,14 @@ impl Engine {
         if ops.is_empty() {
             return Ok(());
         }
-        let tx = self.provider.write(WRITE_WAIT)?;
+        let tx = self.provider.write(self.settings.write_wait)?;
         for op in ops {
             if room == 0 {
                 break;
             }
             let known = tx.operation(asking.org, &asking.caller.account, &op.id)?;
             if let Some(operation) = known.filter(|operation| operation.name == sha_s(&op.name)) {
-                let result = self.known_result(asking, &operation)?;
+                let result = self.known_result(asking, &operation);
                 room = room.saturating_sub(weight(&result));
                 results.push(result);
             }
@@ -118,8 +121,11 @@ impl Engine {
     fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
         let mut at_least = 0;
         for _ in 0..RESTARTS_MAX {
-            match self.try_operate(asking, op, at_least).map_err(|error| fault_of(&error, COMMITTING))? {
-                Done::Result(result) => return Ok(result),
+            match self.try_operate(asking, op, at_least)? {
+                Done::Result(result) => {
+                    self.tries.ended(asking.org, asking.session);
+                    return Ok(result);
+                }
                 Done::Not(fault) => return Err(fault),
                 Done::Regressed(v) => at_least = v + 1,
             }
@@ -128,25 +134,26 @@ impl Engine {
         Err(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) })
     }
 
-    fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> Result<Done> {
-        let mut tx = self.provider.write(WRITE_WAIT)?;
-        match before(tx.as_ref(), asking, op)? {
+    fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> std::result::Result<Done, Fault> {
+        let waiting = |error| fault_of(&error, WAITING);
+        let committing = |error| fault_of(&error, COMMITTING);
+        let mut tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
+        match before(tx.as_ref(), asking, op).map_err(waiting)? {
             Before::Refused(fault) => Ok(Done::Not(fault)),
             Before::Forgotten => {
                 let fault = Fault::new(Code::Forgotten, "the operation's result is no longer kept");
                 Ok(Done::Result(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) }))
             }
             Before::Known { operation, is_next } => {
-                let result = self.known_result(asking, &operation)?;
+                let result = self.known_result(asking, &operation);
                 if is_next {
                     // The session took a new name, or lost its count: this number of it is used now.
                     let alias = Operation { result: None, ..record(asking, op, operation.v, operation.at) };
-                    keep(tx.as_mut(), asking, &alias)?;
-                    tx.commit()?;
+                    keep(tx.as_mut(), asking, &alias).and_then(|()| tx.commit()).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
             }
-            Before::Next => self.execute(tx, asking, op, at_least),
+            Before::Next => self.execute(tx, asking, op, at_least).map_err(committing),
         }
     }
 
@@ -174,13 +181,19 @@ impl Engine {
         if let Some(v) = writing.regressed {
             return Ok(Done::Regressed(v));
         }
+        let ran = ran.and_then(|value| in_time.map(|()| value).map_err(working));
+        let ran = match ran {
+            Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
+                Some(refused) => Err(refused),
+                None => return Ok(Done::Not(fault)),
+            },
+            ran => ran,
+        };
         let (v, result) = match ran {
             Ok(value) => {
-                in_time?;
                 let v = if changed { now } else { 0 };
                 (Some(v), OpResult { id: op.id.clone(), ok: Some(OpOk { v, value }), fault: None })
             }
-            Err(fault) if fault.kind.is_retryable() => return Ok(Done::Not(fault)),
             Err(fault) => {
                 tx.undo()?;
                 (None, OpResult { id: op.id.clone(), ok: None, fault: Some(fault) })
@@ -204,7 +217,35 @@ impl Engine {
         Ok(Done::Result(result))
     }
 
-    fn known_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
+    /// Counts a try that failed while the operation ran; of the last one, the fault that is the operation's result.
+    /// A fault of kind O says that its cause is known and passes, `order_held` that another operation's fate decides.
+    fn given_up(&self, asking: Asking, op: &Op, fault: &Fault) -> Option<Fault> {
+        let may_last = matches!(fault.kind, Kind::C | Kind::X) && fault.code != Code::OrderHeld.as_str();
+        if !may_last || !self.tries.failed(asking.org, asking.session, &op.id) {
+            return None;
+        }
+        let Fault { code, message, .. } = fault;
+        tracing::error!(name = op.name, code, message, "an operation failed each time; it is refused");
+        let what = format!("given up after {TRIES_MAX} tries, the last one: {code}, {message}");
+        Some(Fault { phase: WORKING, ..Fault::new(Code::Internal, what) })
+    }
+
+    /// What an operation was answered. A result that cannot be read will not be read the next time either: the operation
+    /// was executed all the same, and its session goes on.
+    fn known_result(&self, asking: Asking, operation: &Operation) -> OpResult {
+        self.stored_result(asking, operation).unwrap_or_else(|error| {
+            tracing::error!(org = asking.org, %error, "a stored result cannot be read");
+            let fault = match operation.v {
+                Some(_) => {
+                    Fault::new(Code::Forgotten, "the operation was executed; its result cannot be read")
+                }
+                None => Fault::new(Code::Internal, "the operation was refused; why cannot be read any more"),
+            };
+            OpResult { id: operation.id.clone(), ok: None, fault: Some(fault) }
+        })
+    }
+
+    fn stored_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
         let pk = result_pk(&asking.caller.account, &operation.id);
         let rests = operation.result.as_deref().unwrap_or_default();
         let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, rests)?;

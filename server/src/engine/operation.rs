@@ -14,7 +14,7 @@ use super::built_in;
 use super::write::Writing;
 
 /// What an operation gives: a value for the session, or why it was refused. A fault of kind C, O or X is not kept: the
-/// session sends the operation again.
+/// session sends the operation again, of kind C and X up to [`super::TRIES_MAX`] times.
 pub type Ran = std::result::Result<Option<Value>, Fault>;
 
 /// A document's properties, by name.
@@ -67,7 +67,8 @@ impl Operations {
                 );
                 Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed") }
             }
-            _ => fault,
+            // It did start, whatever the fault was made with.
+            _ => Fault { phase: fault.phase.max(WORKING), ..fault },
         })
     }
 }
@@ -140,7 +141,12 @@ pub(super) fn working(error: Error) -> Fault {
 /// What broke is for the log, not for the caller; the session tries again.
 pub(super) fn fault_of(error: &Error, phase: u8) -> Fault {
     let fault = match error.code() {
-        Code::Internal | Code::StorageFailed | Code::StorageFull => {
+        // Closed until there is room again: no fault of the operation's.
+        Code::StorageFull => {
+            tracing::error!(%error, "an operation finds no room");
+            Fault::new(Code::Unavailable, "the server has no room left; its log says more")
+        }
+        Code::Internal | Code::StorageFailed => {
             tracing::error!(%error, "an operation failed");
             Fault::new(Code::ServerError, "the server failed; its log says more")
         }

@@ -9,7 +9,7 @@ use escale::model::{Name, Pk, Value, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use super::open::{WRITE_WAIT, put_state, reached};
+use super::open::{put_state, reached};
 use super::{Engine, shown};
 use crate::clock::Clock;
 use crate::provider::{
@@ -50,7 +50,7 @@ impl Engine {
     ) -> Result<Written<T>> {
         let mut at_least = 0;
         for _ in 0..RESTARTS_MAX {
-            let mut tx = self.provider.write(WRITE_WAIT)?;
+            let mut tx = self.provider.write(self.settings.write_wait)?;
             let mut state = tx.state()?;
             let mut writing = self.writing(org, &state, at_least, tx.as_mut())?;
             let result = run(&mut writing);
@@ -189,7 +189,8 @@ impl<'t> Writing<'t> {
         match self.read(at)? {
             Some(document) if !document.deleted => {
                 let bytes = self.seal.open(at, document.v, &document.data)?;
-                Ok(Some((document.v, Data::from_bytes(&bytes)?.to_map()?)))
+                let map = Data::from_bytes(&bytes).and_then(|data| data.to_map()).map_err(unreadable)?;
+                Ok(Some((document.v, map)))
             }
             _ => Ok(None),
         }
@@ -436,10 +437,15 @@ fn key_of(class: &Class, key: &BTreeMap<String, Value>) -> Result<(BTreeMap<Stri
     Ok((map, pk))
 }
 
+/// What is stored is at fault, not who asks.
+fn unreadable(error: Error) -> Error {
+    Error::new(Code::StorageFailed, error.detail()).at("a stored document")
+}
+
 /// Only `Hdr` can come here with another key under the same pk; a hash that collides would too.
 fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> Result<()> {
     let names: Vec<&Name> = class.key().iter().collect();
-    let kept = Data::from_bytes(held)?.pick(&names)?;
+    let kept = Data::from_bytes(held).and_then(|data| data.pick(&names)).map_err(unreadable)?;
     if names.iter().all(|name| kept.get(name.as_str()) == map.get(name.as_str())) {
         return Ok(());
     }

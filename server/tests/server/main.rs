@@ -22,6 +22,7 @@ mod operations;
 mod pages;
 mod provider;
 mod r11_once;
+mod r12_lasting;
 mod r12_order;
 mod r4_clocks;
 mod r6_horizon;

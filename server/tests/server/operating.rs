@@ -12,7 +12,7 @@ use escale::model::{Pk, Value};
 use escale_server::clock::ManualClock;
 use escale_server::engine::{Caller, Engine, Opening};
 use escale_server::seal::Seal;
-use escale_server::settings::Settings;
+use escale_server::settings::{Settings, WRITE_MS_MAX};
 
 use super::world::*;
 
@@ -49,6 +49,15 @@ pub fn open_with(folder: &Path, clock: &Arc<ManualClock>, settings: Settings, se
         .operation("large", |_, _| Ok(Some(Value::from(&*"x".repeat(2 << 20)))))
         .unwrap()
         .operation("who", |tx, _| Ok(Some(Value::from(&*format!("{}/{}", tx.org(), tx.account())))))
+        .unwrap()
+        .operation("slow", {
+            let clock = clock.clone();
+            move |tx, _| {
+                tx.put("Note", note("slow", "one"))?;
+                clock.advance(WRITE_MS_MAX + 1);
+                Ok(None)
+            }
+        })
         .unwrap()
         .operation("take", |tx, args| {
             tx.delete("Note", &[args.as_str().unwrap_or_default()])?;

@@ -1,0 +1,97 @@
+//! How often an operation has failed in a way that may pass: what never passes must not stop its session for ever (R12).
+//!
+//! An operation that fails with a fault of kind C or X is sent again, and nothing of its session is executed before it. That is
+//! right for a cause outside of the operation. One that lies in it, such as a document that it always reads and that is
+//! damaged, or work that never ends in time, cannot be told from the other kind at once, but by its coming again.
+//!
+//! Counted in memory: a restart counts anew, each instance counts for itself, and of very many sessions those are
+//! forgotten that failed the longest time ago. All of these only make the end come later.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Tries after which an operation is refused for good. A session that waits up to 30 s between two, as the protocol has it,
+/// comes to them in about a minute.
+pub const TRIES_MAX: u32 = 10;
+
+/// Sessions remembered at a time; each is at most two names of 1,024 bytes and an id.
+const SESSIONS_MAX: usize = 4_096;
+
+/// The tries of the operations that stand before others, one for each session.
+#[derive(Default)]
+pub(super) struct Tries {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    by_session: HashMap<(String, String), Tried>,
+    /// Counts up; the lowest one failed the longest time ago.
+    last: u64,
+}
+
+struct Tried {
+    id: String,
+    times: u32,
+    at: u64,
+}
+
+impl Tries {
+    /// The operation has failed once more; returns whether that was its last try.
+    pub(super) fn failed(&self, org: &str, session: &str, id: &str) -> bool {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Inner { by_session, last } = &mut *inner;
+        *last += 1;
+        let key = (org.to_owned(), session.to_owned());
+        if by_session.len() >= SESSIONS_MAX && !by_session.contains_key(&key) {
+            let oldest = by_session.iter().min_by_key(|(_, tried)| tried.at).map(|(key, _)| key.clone());
+            oldest.and_then(|oldest| by_session.remove(&oldest));
+        }
+        let tried = by_session.entry(key).or_insert(Tried { id: String::new(), times: 0, at: *last });
+        if tried.id != id {
+            *tried = Tried { id: id.to_owned(), times: 0, at: *last };
+        }
+        tried.times += 1;
+        tried.at = *last;
+        tried.times >= TRIES_MAX
+    }
+
+    /// The session has come further.
+    pub(super) fn ended(&self, org: &str, session: &str) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !inner.by_session.is_empty() {
+            inner.by_session.remove(&(org.to_owned(), session.to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_has_its_tries() {
+        let tries = Tries::default();
+        for id in ["a", "b"] {
+            let ends: Vec<bool> = (0..TRIES_MAX).map(|_| tries.failed("o", "s", id)).collect();
+            assert_eq!(ends.iter().position(|end| *end), Some(TRIES_MAX as usize - 1));
+        }
+        assert!(!tries.failed("o", "s", "a"), "another one came between: it begins anew");
+        assert!(!tries.failed("p", "s", "b") && !tries.failed("o", "t", "b"));
+        tries.ended("o", "s");
+        assert_eq!(tries.inner.lock().unwrap().by_session.len(), 2);
+    }
+
+    #[test]
+    fn many_sessions_take_a_bounded_room() {
+        let tries = Tries::default();
+        for n in 0..SESSIONS_MAX + 100 {
+            tries.failed("o", &n.to_string(), "a");
+            tries.failed("o", "0", "a");
+        }
+        let inner = tries.inner.lock().unwrap();
+        assert_eq!(inner.by_session.len(), SESSIONS_MAX);
+        assert!(inner.by_session[&("o".to_owned(), "0".to_owned())].times > TRIES_MAX, "it failed just now");
+    }
+}
