@@ -66,7 +66,7 @@ struct ServeArgs {
     /// A path before /ORG, such as /api.
     #[arg(long, value_name = "PATH", default_value = "")]
     base: String,
-    /// Ask for a bearer token: {token: {account, orgs: [..], role: "read" | "write" | "admin"}}.
+    /// Ask for a bearer token: {token: {account, orgs: [..], role: "read" | "write" | "admin", until?: MS}}.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Pages of this origin may call, beside those of this machine. Can be given several times.

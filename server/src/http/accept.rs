@@ -15,22 +15,23 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
+use super::crowd::Crowd;
 use super::router::answer;
 use super::serve::{Peer, Server, stopped};
 
 /// Bytes of a request's header, all in all.
 const HEADER_BYTES_MAX: usize = 32 << 10;
 
-/// How long a caller may leave what is sent to it unread.
-const STALL_MAX: Duration = Duration::from_secs(30);
-
 pub(super) struct ConnectionLimits {
-    pub header_max: Duration,
-    pub connections_max: usize,
+    /// How long a header may take to arrive.
+    pub header: Duration,
+    /// How long a caller may leave what is sent to it unread.
+    pub stall: Duration,
+    /// How many there may be at once.
+    pub places: usize,
 }
 
 /// Accepts until the server stops, then waits for the connections to end.
@@ -40,49 +41,58 @@ pub(super) async fn run(
     router: Router,
     limits: ConnectionLimits,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let crowd = Crowd::new(limits.places);
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.header_max).max_buf_size(HEADER_BYTES_MAX);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEADER_BYTES_MAX);
     let mut stop = server.stop.subscribe();
     let mut connections = JoinSet::new();
-    loop {
-        let accepted = async {
-            // Callers over the cap wait in the system's queue.
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, stream, peer) = tokio::select! {
+    'accepting: loop {
+        let (stream, peer) = tokio::select! {
             () = stopped(&mut stop) => break,
             Some(_) = connections.join_next() => continue,
-            accepted = accepted => match accepted {
-                (Ok(place), Ok((stream, peer))) => (place, stream, Peer(peer.ip())),
-                (_, Err(error)) => {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => (stream, Peer(peer.ip())),
+                Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     // Out of file descriptors, most likely: some come free as connections end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
-                (Err(_), _) => break,
             },
+        };
+        // Where nobody yields a place, this caller waits for one, and the others in the system's queue.
+        let entering = crowd.enter();
+        tokio::pin!(entering);
+        let place = loop {
+            tokio::select! {
+                () = stopped(&mut stop) => break 'accepting,
+                Some(_) = connections.join_next() => {}
+                place = entering.as_mut() => break place,
+            }
         };
         drop(stream.set_nodelay(true));
         let (server, router) = (Arc::clone(&server), router.clone());
         let mut stop = server.stop.subscribe();
         let http = http.clone();
         connections.spawn(async move {
+            let connection = Arc::clone(&place);
             let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
                 let (server, router) = (Arc::clone(&server), router.clone());
+                let connection = Arc::clone(&connection);
                 async move {
                     let mut request = request.map(Body::new);
                     request.extensions_mut().insert(peer);
+                    request.extensions_mut().insert(connection);
                     Ok::<_, Infallible>(answer(server, router, request).await)
                 }
             });
-            let io = TokioIo::new(Patient::new(stream));
+            let io = TokioIo::new(Patient::new(stream, limits.stall));
             let connection = http.serve_connection(io, service).with_upgrades();
             tokio::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
+                // Dropped, whatever it was about to say: somebody else has more to say.
+                () = place.must_leave() => return,
                 () = stopped(&mut stop) => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
@@ -91,22 +101,22 @@ pub(super) async fn run(
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop(place);
         });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-/// A stream that gives up a peer who reads nothing of what is sent for [`STALL_MAX`].
+/// A stream that gives up a peer who reads nothing of what is sent for `stall_max`.
 struct Patient {
     stream: TcpStream,
+    stall_max: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream) -> Self {
-        Patient { stream, stalled: None }
+    fn new(stream: TcpStream, stall_max: Duration) -> Self {
+        Patient { stream, stall_max, stalled: None }
     }
 
     fn bound<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -114,7 +124,7 @@ impl Patient {
             self.stalled = None;
             return poll;
         }
-        let until = Instant::now() + STALL_MAX;
+        let until = Instant::now() + self.stall_max;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use escale::{Code, Error, Result};
 use serde::Deserialize;
@@ -33,7 +33,14 @@ pub struct Access {
     pub orgs: Vec<String>,
     /// What it allows there.
     pub role: Role,
+    /// The end of its life, in milliseconds since 1970 by the server's clock; none lasts until it is withdrawn.
+    #[serde(default)]
+    pub until: Option<u64>,
 }
+
+/// A file that was changed this lately may change again without showing it: with the same length, within the same tick
+/// of its clock.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// The tokens of a file, or none at all: then anyone may enter.
 pub struct Tokens {
@@ -46,6 +53,7 @@ struct Known {
     /// By the SHA-256 of the token: comparing digests tells nothing of a token by its time.
     by_digest: HashMap<[u8; 32], Access>,
     stamp: Option<Stamp>,
+    is_settled: bool,
 }
 
 type Stamp = (Option<SystemTime>, u64);
@@ -76,8 +84,8 @@ impl Tokens {
         self.file.is_some()
     }
 
-    /// Lets the bearer of `token` into `org`, or not. Errors: `unauthorized`, `forbidden`.
-    pub fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+    /// Lets the bearer of `token` into `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
+    pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
         let Some(path) = &self.file else {
             let caller = Caller { account: String::new(), may_write: true, is_named: false };
             return Ok(Guest { account: None, caller });
@@ -87,18 +95,19 @@ impl Tokens {
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp_of(path);
-        if stamp != known.stamp {
+        if stamp != known.stamp || !known.is_settled {
             match read(path) {
                 Ok(fresh) => *known = fresh,
                 // What was known stays in force until the file can be read.
                 Err(error) => {
                     tracing::error!(%error, "the tokens file was not taken over");
-                    known.stamp = stamp;
+                    (known.stamp, known.is_settled) = (stamp, is_settled(stamp));
                 }
             }
         }
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        match known.by_digest.get(&digest) {
+        let access = known.by_digest.get(&digest);
+        match access.filter(|access| access.until.is_none_or(|until| now_ms < until)) {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
             Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
                 account: Some(access.account.clone()),
@@ -123,6 +132,12 @@ fn stamp_of(path: &std::path::Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|m| (m.modified().ok(), m.len()))
 }
 
+fn is_settled(stamp: Option<Stamp>) -> bool {
+    let now = SystemTime::now();
+    let near = |at: SystemTime| at > now - SETTLED && at < now + SETTLED;
+    !stamp.and_then(|(changed, _)| changed).is_some_and(near)
+}
+
 fn read(path: &std::path::Path) -> Result<Known> {
     let bad = |what: String| Error::new(Code::BadOption, format!("--tokens {}: {what}", path.display()));
     let stamp = stamp_of(path);
@@ -135,5 +150,5 @@ fn read(path: &std::path::Path) -> Result<Known> {
     }
     let by_digest =
         tokens.into_iter().map(|(token, access)| (Sha256::digest(token.as_bytes()).into(), access)).collect();
-    Ok(Known { by_digest, stamp })
+    Ok(Known { by_digest, stamp, is_settled: is_settled(stamp) })
 }

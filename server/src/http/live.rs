@@ -10,14 +10,12 @@ use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
+use super::crowd::Connection;
 use super::hub::Seat;
 use super::serve::{Peer, Server, stopped};
 
 /// Bytes of a message or frame: 1,000 defs of the longest names fit.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
-
-/// How long a frame may take to leave: a reader slower than this is given up.
-const SEND_MAX: Duration = Duration::from_secs(10);
 
 /// Messages that a session may send in [`MESSAGES_EVERY`]: it sends one for each change of its subscriptions.
 const MESSAGES_MAX: u32 = 100;
@@ -73,13 +71,13 @@ struct Live {
 pub(super) async fn serve(
     server: Arc<Server>,
     org: String,
-    peer: Peer,
+    (peer, connection): (Peer, Arc<Connection>),
     token: Option<String>,
     socket: WebSocket,
 ) {
     let messages = (Instant::now(), 0);
     let mut live = Live { server, org, token, socket, format: Format::Json, messages };
-    let closing = match live.run(peer).await {
+    let closing = match live.run(peer, connection).await {
         // The other side closed it, or is gone.
         Ok(()) => return,
         Err(closing) => closing,
@@ -95,42 +93,57 @@ pub(super) async fn serve(
 }
 
 impl Live {
-    async fn run(&mut self, peer: Peer) -> Result<(), Closing> {
-        let Ok(first) = timeout(self.server.first_max, self.receive()).await else {
+    async fn run(&mut self, peer: Peer, connection: Arc<Connection>) -> Result<(), Closing> {
+        let first_max = self.server.first_max;
+        let first = tokio::select! {
+            first = timeout(first_max, self.receive()) => first,
+            () = connection.must_leave() => {
+                return Err(Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str()));
+            }
+        };
+        let Ok(first) = first else {
             return Err(Closing::new(CLOSE_POLICY, Code::Timeout.as_str()));
         };
         let Some(first) = first? else { return Ok(()) };
         self.token = first.token.clone().or(self.token.take());
-        let guest = self.server.tokens.admit(self.token.as_deref(), &self.org)?;
+        let guest = self.server.admit(self.token.as_deref(), &self.org)?;
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
+        // From here on it counts among the sockets.
+        drop(connection);
         check_org(&self.server, &self.org, guest.caller.is_named).await?;
         let mut seat = self.server.hub.join(&self.org);
         self.register(&mut seat, first).await?;
 
         let mut alive = tokio::time::interval(self.server.alive_every);
         alive.reset();
+        let mut look = tokio::time::interval(self.server.token_every);
         let mut stop = self.server.stop.subscribe();
         loop {
             tokio::select! {
-                hints = seat.hints() => self.send(&ServerFrame::Hints(hints)).await?,
-                _ = alive.tick() => {
-                    // A token withdrawn meanwhile closes the socket.
-                    self.server.tokens.admit(self.token.as_deref(), &self.org)?;
-                    self.send(&ServerFrame::Alive).await?;
+                hints = seat.hints() => {
+                    self.check_token()?;
+                    self.send(&ServerFrame::Hints(hints)).await?;
                 }
+                _ = look.tick() => self.check_token()?,
+                _ = alive.tick() => self.send(&ServerFrame::Alive).await?,
                 () = stopped(&mut stop) => return Err(Closing::new(CLOSE_RESTART, "closing")),
                 message = self.receive() => {
                     let Some(message) = message? else { return Ok(()) };
                     if message.token.is_some() {
                         self.token.clone_from(&message.token);
-                        self.server.tokens.admit(self.token.as_deref(), &self.org)?;
                     }
+                    self.check_token()?;
                     self.register(&mut seat, message).await?;
                 }
             }
         }
+    }
+
+    /// A token that was withdrawn or has expired since closes the socket: before it is told anything more.
+    fn check_token(&self) -> Result<(), Closing> {
+        Ok(self.server.admit(self.token.as_deref(), &self.org).map(drop)?)
     }
 
     /// Listens to what the message names, and says so: whatever changes after this is told.
@@ -190,7 +203,7 @@ impl Live {
                 Message::Text(text.into())
             }
         };
-        match timeout(SEND_MAX, self.socket.send(message)).await {
+        match timeout(self.server.send_max, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
             _ => Err(Closing::new(CLOSE_POLICY, "slow_reader")),
         }

@@ -2,15 +2,18 @@
 
 mod accept;
 mod auth;
+mod crowd;
 mod feed;
 mod gate;
 mod hub;
+mod leaving;
 mod live;
 mod origin;
 mod reply;
 mod router;
 mod serve;
 mod sync;
+mod weight;
 
 pub use auth::{Access, Role, Tokens};
 pub use origin::Origins;

@@ -24,7 +24,7 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self, format: Format) -> Response<Body> {
-        let mut response = message(self.status, format, &self.fault);
+        let mut response = message(self.status, format, &self.fault).map(Body::from);
         if self.retry {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
         }
@@ -46,6 +46,11 @@ impl From<Error> for Refusal {
             Code::Timeout => StatusCode::REQUEST_TIMEOUT,
             Code::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Code::Unavailable | Code::Contention => StatusCode::SERVICE_UNAVAILABLE,
+            Code::StorageFull => {
+                tracing::error!(%error, "a request finds no room");
+                let message = "the server has no room left; its log says more";
+                return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message);
+            }
             _ => {
                 // What broke is for the log, not for the caller.
                 tracing::error!(%error, "a request failed");
@@ -58,7 +63,7 @@ impl From<Error> for Refusal {
 }
 
 /// A message as a response.
-pub(super) fn message(status: StatusCode, format: Format, message: &impl Serialize) -> Response<Body> {
+pub(super) fn message(status: StatusCode, format: Format, message: &impl Serialize) -> Response<Vec<u8>> {
     let (status, bytes) = match encode(format, message) {
         Ok(bytes) => (status, bytes),
         Err(error) => {
@@ -66,7 +71,7 @@ pub(super) fn message(status: StatusCode, format: Format, message: &impl Seriali
             (StatusCode::INTERNAL_SERVER_ERROR, Vec::new())
         }
     };
-    let mut response = Response::new(Body::from(bytes));
+    let mut response = Response::new(bytes);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     response

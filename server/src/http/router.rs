@@ -1,7 +1,6 @@
 //! Which path goes where, and what every answer carries.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -15,13 +14,11 @@ use escale::{Code, Error};
 use tower::ServiceExt;
 
 use super::auth::bearer;
+use super::crowd::Connection;
 use super::reply::{Refusal, format_of};
 use super::serve::{Peer, Server};
 use super::sync::text;
 use super::{live, sync};
-
-/// How long a request may take, all in all.
-const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
@@ -59,18 +56,20 @@ async fn post_sync(
     State(server): State<Arc<Server>>,
     Path(org): Path<String>,
     axum::Extension(peer): axum::Extension<Peer>,
+    axum::Extension(connection): axum::Extension<Arc<Connection>>,
     request: Request<Body>,
 ) -> Response<Body> {
     if Pk::parse(&org).is_err() {
         return refuse_org(request.headers());
     }
-    sync::sync(server, &org, peer, request).await
+    sync::sync(server, &org, (peer, connection), request).await
 }
 
 async fn get_live(
     State(server): State<Arc<Server>>,
     Path(org): Path<String>,
     axum::Extension(peer): axum::Extension<Peer>,
+    axum::Extension(connection): axum::Extension<Arc<Connection>>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {
@@ -85,7 +84,7 @@ async fn get_live(
     upgrade
         .max_message_size(live::MESSAGE_BYTES_MAX)
         .max_frame_size(live::MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| live::serve(server, org, peer, token, socket))
+        .on_upgrade(move |socket| live::serve(server, org, (peer, connection), token, socket))
 }
 
 fn refuse_org(headers: &HeaderMap) -> Response<Body> {
@@ -104,7 +103,7 @@ pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request
     } else if request.method() == Method::OPTIONS {
         preflight(request.headers())
     } else {
-        match tokio::time::timeout(REQUEST_MAX, router.oneshot(request)).await {
+        match tokio::time::timeout(server.request_max, router.oneshot(request)).await {
             Ok(Ok(response)) => response.into_response(),
             Ok(Err(never)) => match never {},
             Err(_) => {

@@ -10,12 +10,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::accept::{self, ConnectionLimits};
-use super::auth::Tokens;
+use super::auth::{Guest, Tokens};
 use super::feed::Follower;
 use super::gate::Gate;
 use super::hub::Hub;
 use super::origin::Origins;
 use super::router::router;
+use super::weight::HeavyLane;
 use crate::engine::Engine;
 
 /// How often old tombstones are looked for.
@@ -38,9 +39,20 @@ pub struct ServeOptions {
     pub origins: Origins,
     /// How long a request's header, or a socket's first message, may take to arrive.
     pub header_max: Duration,
+    /// How long a request's body may take to arrive.
+    pub body_max: Duration,
+    /// How long a request may take, all in all.
+    pub request_max: Duration,
+    /// How long a caller may leave what is sent to it unread.
+    pub stall_max: Duration,
+    /// How long a frame of a socket may take to leave: a reader slower than this is given up.
+    pub send_max: Duration,
     /// How often a socket is sent a sign of life; sessions expect one every 10 s.
     pub alive_every: Duration,
-    /// Connections open at once; more wait.
+    /// How often it is looked whether the token of an open socket is still good, beside at each hint.
+    pub token_every: Duration,
+    /// Connections open at once, sockets that were let in aside. Who comes then takes the place of the one that has said
+    /// nothing for longest, or waits.
     pub connections_max: usize,
     /// Requests under way at once, for each account (or address, where there are no tokens) and in all.
     pub requests_max: (usize, usize),
@@ -58,7 +70,12 @@ impl ServeOptions {
             tokens: Tokens::none(),
             origins: Origins::default(),
             header_max: Duration::from_secs(10),
+            body_max: Duration::from_secs(30),
+            request_max: Duration::from_secs(60),
+            stall_max: Duration::from_secs(30),
+            send_max: Duration::from_secs(10),
             alive_every: Duration::from_secs(8),
+            token_every: Duration::from_secs(2),
             connections_max: 2_048,
             requests_max: (32, 128),
             sockets_max: (128, 8_192),
@@ -76,11 +93,23 @@ pub(super) struct Server {
     pub tokens: Tokens,
     pub origins: Origins,
     pub first_max: Duration,
+    pub body_max: Duration,
+    pub request_max: Duration,
+    pub send_max: Duration,
     pub alive_every: Duration,
+    pub token_every: Duration,
     pub hub: Arc<Hub>,
     pub requests: Arc<Gate>,
     pub sockets: Arc<Gate>,
+    pub heavy: HeavyLane,
     pub stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Lets the bearer of a token into an org, or not.
+    pub(super) fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+        self.tokens.admit(token, org, self.engine.clock_ms())
+    }
 }
 
 /// An instance that answers.
@@ -103,10 +132,15 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         tokens: options.tokens,
         origins: options.origins,
         first_max: options.header_max,
+        body_max: options.body_max,
+        request_max: options.request_max,
+        send_max: options.send_max,
         alive_every: options.alive_every,
+        token_every: options.token_every,
         hub: Arc::clone(&hub),
         requests: Gate::new(options.requests_max.0, options.requests_max.1),
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
+        heavy: HeavyLane::new()?,
         stop: watch::Sender::new(false),
     });
     let committed = Arc::new(Notify::new());
@@ -118,8 +152,11 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
     let mut tasks = JoinSet::new();
     tasks.spawn(follower.run(committed, server.stop.subscribe()));
     tasks.spawn(purge(Arc::clone(&options.engine), server.stop.subscribe()));
-    let limits =
-        ConnectionLimits { header_max: options.header_max, connections_max: options.connections_max };
+    let limits = ConnectionLimits {
+        header: options.header_max,
+        stall: options.stall_max,
+        places: options.connections_max,
+    };
     let router = router(Arc::clone(&server), &base);
     tasks.spawn(accept::run(listener, Arc::clone(&server), router, limits));
     Ok(Running { address, server, tasks })

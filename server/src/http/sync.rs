@@ -10,34 +10,37 @@ use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 
 use super::auth::bearer;
+use super::crowd::Connection;
 use super::gate::Full;
+use super::leaving::leaving;
 use super::reply::{Refusal, format_of, message};
 use super::serve::{Peer, Server};
+use super::weight::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 
-/// How long a request's body may take to arrive.
-const BODY_MAX: Duration = Duration::from_secs(30);
+/// Bytes of a body that is weighed in passing.
+const IN_PASSING: usize = 16 << 10;
 
 pub(super) async fn sync(
     server: Arc<Server>,
     org: &str,
-    peer: Peer,
+    from: (Peer, Arc<Connection>),
     request: Request<Body>,
 ) -> Response<Body> {
     let format = format_of(request.headers());
-    let answered = answer(server, org, peer, format, request).await;
+    let answered = answer(server, org, from, format, request).await;
     answered.unwrap_or_else(|refusal| refusal.into_response(format.unwrap_or(Format::Json)))
 }
 
 async fn answer(
     server: Arc<Server>,
     org: &str,
-    peer: Peer,
+    (peer, connection): (Peer, Arc<Connection>),
     format: Option<Format>,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
     // Who asks is checked before anything else is read.
-    let guest = server.tokens.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org)?;
+    let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org)?;
     let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
     let place = server.requests.enter(&caller).map_err(|full| match full {
         Full::Caller => {
@@ -47,26 +50,51 @@ async fn answer(
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "the server is busy")
         }
     })?;
+    let engaged = connection.engage();
     let format =
         format.ok_or_else(|| malformed("Content-Type must be application/msgpack or application/json"))?;
-    let bytes = body(request).await?;
-    let reply = tokio::task::spawn_blocking({
-        let org = org.to_owned();
+    let bytes = body(request, server.body_max).await?;
+    let weight = weigh(format, &bytes).await?;
+    let run = {
+        let (server, org) = (Arc::clone(&server), org.to_owned());
         move || {
-            // Held here: a caller who hangs up does not make room for more work than the gate allows.
-            let _place = place;
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
             let reply = server.engine.sync(&org, &guest.caller, &request)?;
-            Ok::<_, Error>(message(StatusCode::OK, format, &reply))
+            // The place is held here, since a caller who hangs up does not make room for more work than the gate allows;
+            // and while the reply is read, since those who read slowly hold no more replies than that.
+            Ok::<_, Error>(
+                message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (place, engaged))),
+            )
         }
-    });
-    // An error here is a panic of the task, which the log has.
-    let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
-    Ok(reply.await.map_err(panicked)??)
+    };
+    let reply = if weight > LIGHT_BYTES_MAX {
+        server.heavy.run(run).await
+    } else {
+        // An error here is a panic of the task, which the log has.
+        let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
+        tokio::task::spawn_blocking(run).await.map_err(panicked)
+    };
+    Ok(reply??)
 }
 
-async fn body(request: Request<Body>) -> Result<axum::body::Bytes, Refusal> {
+/// What the message becomes in memory; refused where that is too much.
+async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refusal> {
+    let weight = if bytes.len() < IN_PASSING {
+        weight(format, bytes)
+    } else {
+        let bytes = bytes.clone();
+        let weighed = tokio::task::spawn_blocking(move || weight(format, &bytes)).await;
+        weighed.map_err(|error| Error::new(Code::ServerError, error.to_string()))?
+    };
+    if weight > HEAVY_BYTES_MAX {
+        let what = "the request has too many values: send fewer operations at once";
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, what));
+    }
+    Ok(weight)
+}
+
+async fn body(request: Request<Body>, body_max: Duration) -> Result<axum::body::Bytes, Refusal> {
     let too_large = || {
         let text = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, text)
@@ -76,7 +104,7 @@ async fn body(request: Request<Body>) -> Result<axum::body::Bytes, Refusal> {
         return Err(too_large());
     }
     let read = to_bytes(request.into_body(), REQUEST_BYTES_MAX);
-    match tokio::time::timeout(BODY_MAX, read).await {
+    match tokio::time::timeout(body_max, read).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
         Ok(Err(_)) => Err(Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, "the body is cut short")),

@@ -76,19 +76,59 @@ async fn connections_over_the_cap_wait_for_their_turn() {
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |options| options.connections_max = 1).await;
     let mut first = TcpStream::connect(running.address).await.unwrap();
-    first.write_all(b"POST /o/sync HTTP/1.1\r\n").await.unwrap();
+    let head = format!(
+        "POST /o/sync HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        PULL.len()
+    );
+    first.write_all(head.as_bytes()).await.unwrap();
+    // Asked for its body: it was let in.
+    let mut asked = [0; 25];
+    first.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
     let second = post_json(&running, "/o/sync", PULL);
     let (answer, ()) = tokio::join!(second, async {
-        let rest = format!(
-            "Host: h\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{PULL}",
-            PULL.len()
-        );
-        first.write_all(rest.as_bytes()).await.unwrap();
+        first.write_all(PULL.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         first.read_to_end(&mut answer).await.unwrap();
         assert_eq!(parse(&answer).status, 200);
     });
     assert_eq!(answer.status, 200);
+    running.stop().await;
+}
+
+/// Ten times as many as there are places say nothing, or half of a header, or leave a socket without its first message:
+/// each honest caller is answered all the same, at once.
+#[tokio::test]
+async fn whoever_says_nothing_yields_to_whoever_comes() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let running = serve(&world, |options| options.connections_max = 8).await;
+    let mut held = Vec::new();
+    let mut sockets = Vec::new();
+    for n in 0..80 {
+        match n % 3 {
+            0 => sockets.push(connect(&running, "/o/live", &[]).await),
+            kind => {
+                let mut stream = TcpStream::connect(running.address).await.unwrap();
+                let said: &[u8] = if kind == 1 { b"" } else { b"POST /o/sync HTTP/1.1\r\nHost: h\r\n" };
+                stream.write_all(said).await.unwrap();
+                held.push(stream);
+            }
+        }
+        if n % 8 == 7 {
+            assert_eq!(post_json(&running, "/o/sync", PULL).await.status, 200);
+        }
+    }
+    // A socket that was let in is no stranger, however long it says nothing.
+    let mut socket = listen(&running, "/o/live", &[def("Note")]).await;
+    for _ in 0..30 {
+        held.push(TcpStream::connect(running.address).await.unwrap());
+        assert_eq!(post_json(&running, "/o/sync", PULL).await.status, 200);
+    }
+    let v = put(&world.engine, note("b", "one")).unwrap().unwrap();
+    assert_eq!(hints(&mut socket).await, [(def("Note"), v)]);
+    let first = hear(&mut sockets[0]).await.unwrap_err();
+    assert!(first == (4429, "too_many".into()) || first.0 == 0, "{first:?}");
     running.stop().await;
 }
 
