@@ -1,12 +1,13 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | kill | package | lint | clean
+make demo | test | kill | kill-server | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
+  make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make package   leave the finished npm package in pkg/
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -20,7 +21,7 @@ PARTS :=
 export KILLS
 
 .NOTPARALLEL:
-.PHONY: help demo test kill package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test kill kill-server package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -33,6 +34,9 @@ test: package server counter www/dist/index.html browsers
 
 kill: package counter browsers
 	@scripts/test kill
+
+kill-server: rust
+	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --test server kills
 
 package: pkg/escale_bg.wasm pkg/package.json
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"

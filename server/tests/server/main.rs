@@ -9,17 +9,23 @@
 
 mod auth;
 mod bad_input;
+mod chance;
 mod cli;
 mod client;
 mod cluster;
 mod device;
+mod fire_floods;
+mod fire_network;
+mod fire_orgs;
 mod fire_tokens;
 mod hints;
 mod import;
 mod journal;
+mod kills;
 mod limits;
 mod operating;
 mod operations;
+mod outside;
 mod pages;
 mod patience;
 mod proof;
