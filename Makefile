@@ -72,8 +72,8 @@ www/dist/index.html: $(PAGE) pkg/escale_bg.wasm pkg/package.json | npm
 
 # cargo knows what changed.
 server: rust
-	cargo build --locked --release --package escale-server
+	@scripts/build-server
 
 # The server of the tests of writes: it has an operation of its own.
 counter: rust
-	cargo build --locked --release --package escale-server --example counter
+	@scripts/build-server --example counter
