@@ -75,6 +75,7 @@ pub(super) async fn serve(
     token: Option<String>,
     socket: WebSocket,
 ) {
+    let _open = Arc::clone(&server.open).read_owned().await;
     let messages = (Instant::now(), 0);
     let mut live = Live { server, org, token, socket, format: Format::Json, messages };
     let closing = match live.run(peer, connection).await {

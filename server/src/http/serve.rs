@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, RwLock, watch};
 use tokio::task::JoinSet;
 
 use super::accept::{self, ConnectionLimits};
@@ -102,6 +102,8 @@ pub(super) struct Server {
     pub requests: Arc<Gate>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
+    /// Read by each socket as long as it is served: whoever can write it knows that there is none.
+    pub open: Arc<RwLock<()>>,
     pub stop: watch::Sender<bool>,
 }
 
@@ -141,6 +143,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         requests: Gate::new(options.requests_max.0, options.requests_max.1),
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
         heavy: HeavyLane::new()?,
+        open: Arc::default(),
         stop: watch::Sender::new(false),
     });
     let committed = Arc::new(Notify::new());
@@ -166,7 +169,12 @@ impl Running {
     /// Stops: no new connection, the requests under way are answered, sockets are closed.
     pub async fn stop(mut self) {
         self.server.stop.send_replace(true);
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let open = Arc::clone(&self.server.open);
+        let ended = async {
+            while self.tasks.join_next().await.is_some() {}
+            // Connections end where sockets begin: these say goodbye before the process ends.
+            drop(open.write().await);
+        };
         if tokio::time::timeout(STOP_MAX, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
             self.tasks.shutdown().await;
