@@ -1,15 +1,14 @@
 //! A document's `data`: a msgpack map that stays bytes from the wire to the disk, decoded when first read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::CheckSeed;
-use super::format::{Format, encode, is_too_deep};
-use super::value::ValueSeed;
+use super::format::{Format, encode};
+use super::node::{Entry, Node, NodeError, parse_msgpack};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::model::{Name, Value};
@@ -44,79 +43,54 @@ impl Data {
 
     /// Reads the whole map.
     pub fn to_map(&self) -> Result<BTreeMap<String, Value>> {
-        self.read(MapSeed { wanted: None })
+        self.read(|entries| {
+            entries.iter().map(|(key, value)| ((*key).to_owned(), value.to_value())).collect()
+        })
     }
 
     /// Reads those properties only; the others are checked without being built: what this accepts,
     /// [`Data::to_map`] reads.
     pub fn pick(&self, names: &[&Name]) -> Result<BTreeMap<String, Value>> {
-        self.read(MapSeed { wanted: Some(names) })
+        self.read(|entries| {
+            let wanted = entries.iter().filter(|(key, _)| names.iter().any(|name| name.as_str() == *key));
+            wanted.map(|(key, value)| ((*key).to_owned(), value.to_value())).collect()
+        })
     }
 
-    fn read(&self, seed: MapSeed<'_>) -> Result<BTreeMap<String, Value>> {
-        // A reader that moves its slice on, so that what is left over shows.
-        let mut reader = rmp_serde::Deserializer::new(self.as_bytes());
-        reader.set_max_depth(VALUE_DEPTH_MAX + 2);
-        let value = seed.deserialize(&mut reader).map_err(|e| match e {
-            e if is_too_deep(&e) => Error::new(Code::TooDeep, "a document nested too deep"),
-            _ => Error::new(Code::BadValue, "a document's data is not a map of supported values"),
-        })?;
-        if reader.get_ref().is_empty() {
-            Ok(value)
-        } else {
-            fail(Code::BadValue, "bytes after a document's data")
+    /// Writes the map as JSON text, bytes and keys in the protocol's way. What this accepts, [`Data::to_map`] reads.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> Result<()> {
+        let node = self.parse()?;
+        node.checked_entries().map_err(|error| unread(&error))?;
+        node.write_json(out);
+        Ok(())
+    }
+
+    fn parse(&self) -> Result<Node<'_>> {
+        // One more for the map itself.
+        match parse_msgpack(self.as_bytes(), VALUE_DEPTH_MAX + 1) {
+            Ok((node, [])) => Ok(node),
+            Ok(_) => fail(Code::BadValue, "bytes after a document's data"),
+            Err(error) => Err(unread(&error)),
         }
+    }
+
+    fn read<T>(&self, take: impl FnOnce(&[Entry<'_>]) -> T) -> Result<T> {
+        let node = self.parse()?;
+        let entries = node.checked_entries().map_err(|error| unread(&error))?;
+        Ok(take(&entries))
+    }
+}
+
+fn unread(error: &NodeError) -> Error {
+    match error {
+        NodeError::TooDeep => Error::new(Code::TooDeep, "a document nested too deep"),
+        _ => Error::new(Code::BadValue, "a document's data is not a map of supported values"),
     }
 }
 
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Data({} bytes)", self.0.len())
-    }
-}
-
-struct MapSeed<'n> {
-    wanted: Option<&'n [&'n Name]>,
-}
-
-impl<'de> DeserializeSeed<'de> for MapSeed<'_> {
-    type Value = BTreeMap<String, Value>;
-
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> std::result::Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MapSeed<'_> {
-    type Value = BTreeMap<String, Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map with string keys")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-        let mut entries = BTreeMap::new();
-        let mut others = BTreeSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "__proto__" {
-                return Err(de::Error::custom("a map with the key __proto__"));
-            }
-            if self.wanted.is_some_and(|names| !names.iter().any(|name| name.as_str() == key)) {
-                map.next_value_seed(CheckSeed { depth: VALUE_DEPTH_MAX })?;
-                if !others.insert(key) {
-                    return Err(de::Error::custom("a map with the same key twice"));
-                }
-                continue;
-            }
-            let value = map.next_value_seed(ValueSeed { depth: VALUE_DEPTH_MAX })?;
-            if entries.insert(key, value).is_some() {
-                return Err(de::Error::custom("a map with the same key twice"));
-            }
-        }
-        Ok(entries)
     }
 }
 
@@ -170,6 +144,9 @@ mod tests {
         let map = data.to_map().expect("a map");
         assert_eq!(map["raw"], Value::Bytes(vec![1, 2, 250]));
         assert_eq!(Data::from_map(&map).expect("written"), data);
+        let mut json = Vec::new();
+        data.write_json(&mut json).expect("written");
+        assert_eq!(serde_json::from_slice::<Data>(&json).expect("read"), data);
         let mut longer = data.as_bytes().to_vec();
         longer.push(0);
         let longer = Data::from_bytes(&longer).expect("not read yet");
@@ -191,6 +168,11 @@ mod tests {
             let data = Data::from_bytes(bytes).expect("not read yet");
             assert_eq!(data.to_map().expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
             assert_eq!(data.pick(&[]).expect_err("refused").code(), Code::BadValue, "{bytes:x?}");
+            assert_eq!(
+                data.write_json(&mut Vec::new()).expect_err("refused").code(),
+                Code::BadValue,
+                "{bytes:x?}"
+            );
         }
         let deep = [&b"\x81\xa1a"[..], &[0x91; 60], &[0xc0]].concat();
         let deep = Data::from_bytes(&deep).expect("not read yet");

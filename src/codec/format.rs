@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::node::{Node, NodeError, from_node, pack_named, parse_json, parse_msgpack};
 use super::value::NESTED_TOO_DEEP;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VALUE_DEPTH_MAX;
@@ -43,10 +44,9 @@ const DEPTH_MAX: usize = VALUE_DEPTH_MAX + 8;
 
 /// Writes a message.
 pub fn encode<T: Serialize>(format: Format, message: &T) -> Result<Vec<u8>> {
-    let internal = |detail: String| Error::new(Code::Internal, detail);
     match format {
-        Format::Msgpack => rmp_serde::to_vec_named(message).map_err(|e| internal(e.to_string())),
-        Format::Json => serde_json::to_vec(message).map_err(|e| internal(e.to_string())),
+        Format::Msgpack => pack_named(message),
+        Format::Json => serde_json::to_vec(message).map_err(|e| Error::new(Code::Internal, e.to_string())),
     }
 }
 
@@ -59,77 +59,41 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'<') {
         return fail(Code::Malformed, "the answer is a page of HTML, not a message");
     }
-    let result = match format {
-        Format::Msgpack => {
-            // A reader that moves its slice on, so that what is left over shows.
-            let mut reader = rmp_serde::Deserializer::new(bytes);
-            reader.set_max_depth(DEPTH_MAX);
-            let message = T::deserialize(&mut reader).map_err(|e| match e {
-                e if is_too_deep(&e) => Error::new(Code::TooDeep, "nested too deep"),
-                other => Error::new(Code::Malformed, msgpack_detail(&other)),
-            });
-            message.and_then(|message| match reader.get_ref().len() {
-                0 => Ok(message),
-                n => fail(Code::Malformed, format!("{n} bytes after the message")),
-            })
-        }
-        Format::Json => serde_json::from_slice(bytes).map_err(|e| {
-            let text = e.to_string();
-            if text.contains("recursion limit") || text.contains(NESTED_TOO_DEEP) {
-                Error::new(Code::TooDeep, "nested too deep")
-            } else {
-                Error::new(Code::Malformed, format!("at line {} column {}", e.line(), e.column()))
-            }
+    let node = match format {
+        Format::Msgpack => parse_msgpack(bytes, DEPTH_MAX).and_then(|(node, rest)| match rest.len() {
+            0 => Ok(node),
+            n => Err(NodeError::Words(format!("{n} bytes after the message"))),
         }),
+        Format::Json => parse_json(bytes),
     };
+    let protocol = node.as_ref().ok().and_then(protocol_of);
+    let result = node.and_then(|node| from_node(node, format == Format::Json));
     match result {
         Ok(message) => Ok(message),
-        Err(error) => match protocol_of(format, bytes) {
+        Err(error) => match protocol {
             Some(p) if p != 1 => fail(Code::WrongProtocol, format!("protocol {p}, 1 expected")),
-            _ => Err(error),
+            _ => Err(unread(&error)),
         },
     }
 }
 
-/// The `p` of a message that could not be read: one of a later protocol is told from a malformed one.
-fn protocol_of(format: Format, bytes: &[u8]) -> Option<u64> {
-    #[derive(serde::Deserialize)]
-    struct Probe {
-        p: u64,
-    }
-    let probe: Option<Probe> = match format {
-        Format::Msgpack => {
-            let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
-            reader.set_max_depth(DEPTH_MAX);
-            serde::Deserialize::deserialize(&mut reader).ok()
+/// The `p` of a message that may not be readable: one of a later protocol is told from a malformed one.
+fn protocol_of(message: &Node<'_>) -> Option<u64> {
+    let Node::Map(entries) = message else { return None };
+    entries.iter().find_map(|entry| match entry {
+        (Node::Text(key), Node::Unsigned(p)) if key == "p" => Some(*p),
+        _ => None,
+    })
+}
+
+/// Why a message could not be read.
+fn unread(error: &NodeError) -> Error {
+    match error {
+        NodeError::TooDeep => Error::new(Code::TooDeep, "nested too deep"),
+        NodeError::Words(words) if words.contains(NESTED_TOO_DEEP) => {
+            Error::new(Code::TooDeep, "nested too deep")
         }
-        Format::Json => serde_json::from_slice(bytes).ok(),
-    };
-    probe.map(|probe| probe.p)
-}
-
-/// Whether a reader met its own limit, or a value's.
-pub(super) fn is_too_deep(error: &rmp_serde::decode::Error) -> bool {
-    use rmp_serde::decode::Error as E;
-    match error {
-        E::DepthLimitExceeded => true,
-        E::Uncategorized(text) | E::Syntax(text) => text == NESTED_TOO_DEEP,
-        _ => false,
-    }
-}
-
-/// What was expected and found, without the bytes themselves.
-fn msgpack_detail(error: &rmp_serde::decode::Error) -> String {
-    use rmp_serde::decode::Error as E;
-    match error {
-        E::InvalidMarkerRead(_) | E::InvalidDataRead(_) => "the message is cut short".into(),
-        E::TypeMismatch(marker) => format!("an unexpected type, {marker:?}"),
-        E::OutOfRange => "a number out of range".into(),
-        E::LengthMismatch(n) => format!("an unexpected length, {n}"),
-        E::Utf8Error(_) => "a string that is not UTF-8".into(),
-        E::DepthLimitExceeded => "nested too deep".into(),
-        // serde's own words name fields and types; custom errors are ours.
-        E::Uncategorized(text) | E::Syntax(text) => text.chars().take(200).collect(),
+        other => Error::new(Code::Malformed, other.to_string().chars().take(200).collect::<String>()),
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::op::OpState;
+use crate::codec::{pack_named, unpack};
 use crate::error::{Code, Error, Result};
 
 /// One record. It is written anew, under another number, when the operation's state changes.
@@ -29,11 +30,11 @@ pub struct JournalRecord {
 impl JournalRecord {
     /// The plain bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        rmp_serde::to_vec_named(self).map_err(|e| Error::new(Code::Internal, e.to_string()))
+        pack_named(self)
     }
 
     /// Reads a record; `record_damaged` where the bytes are none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        rmp_serde::from_slice(bytes).map_err(|_| Error::new(Code::RecordDamaged, "not a journal record"))
+        unpack(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a journal record"))
     }
 }

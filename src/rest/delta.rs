@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::journal::JournalMark;
+use crate::codec::{pack, unpack};
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Epoch, Name, Pk};
 use crate::session::{DocumentAtRest, Load, Member, PageRef, Stamp};
@@ -118,11 +119,11 @@ impl Delta {
 impl StateRecord {
     /// The plain bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        rmp_serde::to_vec(self).map_err(|e| Error::new(Code::Internal, e.to_string()))
+        pack(self)
     }
 
     /// Reads a record; `record_damaged` where the bytes are none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        rmp_serde::from_slice(bytes).map_err(|_| Error::new(Code::RecordDamaged, "not a state record"))
+        unpack(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a state record"))
     }
 }

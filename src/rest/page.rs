@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::Data;
+use crate::codec::{Data, pack, unpack};
 use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk};
 use crate::session::Stamp;
@@ -32,7 +32,7 @@ pub struct PageRow {
 
 /// The plain bytes of a page.
 pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
-    let body = rmp_serde::to_vec(rows).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
+    let body = pack(&rows)?;
     let packed = lz4_flex::block::compress(&body);
     let (kind, content) = if packed.len() + 4 < body.len() { (LZ4, &packed) } else { (PLAIN, &body) };
     let mut bytes = Vec::with_capacity(content.len() + 5);
@@ -46,21 +46,20 @@ pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
 
 /// Reads a page; `record_damaged` where the bytes are none.
 pub fn decode_page(bytes: &[u8]) -> Result<Vec<PageRow>> {
-    let damaged = |_| Error::new(Code::RecordDamaged, "not a page");
-    let too_short = || Error::new(Code::RecordDamaged, "not a page");
-    match bytes.split_first().ok_or_else(too_short)? {
-        (&PLAIN, body) => rmp_serde::from_slice(body).map_err(damaged),
+    let damaged = || Error::new(Code::RecordDamaged, "not a page");
+    match bytes.split_first().ok_or_else(damaged)? {
+        (&PLAIN, body) => unpack(body).ok_or_else(damaged),
         (&LZ4, rest) => {
-            let (size, packed) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
+            let (size, packed) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
             let size = u32::from_le_bytes(*size) as usize;
             // LZ4 expands 255 times at most: a size out of proportion is a lie, refused before it is allocated.
             if size > PAGE_BYTES_MAX || size > packed.len().saturating_mul(256) {
-                return Err(too_short());
+                return Err(damaged());
             }
-            let body = lz4_flex::block::decompress(packed, size).map_err(|_| too_short())?;
-            rmp_serde::from_slice(&body).map_err(damaged)
+            let body = lz4_flex::block::decompress(packed, size).map_err(|_| damaged())?;
+            unpack(&body).ok_or_else(damaged)
         }
-        _ => Err(too_short()),
+        _ => Err(damaged()),
     }
 }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use js_sys::{Array, Object, Reflect, Uint32Array};
 use serde::Serialize;
-use serde::ser::{SerializeSeq, Serializer};
 use wasm_bindgen::prelude::*;
 
 use super::error::thrown;
 use super::options::{Secret, mode_of};
+use crate::codec::write_text;
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
@@ -251,17 +251,23 @@ impl Inner {
 
 /// `[[id, pk, v, data], ...]`.
 fn rows_json(rows: &[ReadRow]) -> Result<String> {
-    let mut text = Vec::new();
-    let mut json = serde_json::Serializer::new(&mut text);
-    let internal = |e: serde_json::Error| Error::new(Code::Internal, e.to_string());
-    let mut seq = json.serialize_seq(None).map_err(internal)?;
+    let mut text = vec![b'['];
     for row in rows {
+        let start = text.len();
+        text.extend(if start == 1 { &b"["[..] } else { &b",["[..] });
+        text.extend(row.id.to_string().bytes());
+        text.push(b',');
+        write_text(row.pk.as_str(), &mut text);
+        text.push(b',');
+        text.extend(row.v.to_string().bytes());
+        text.push(b',');
         // A document that cannot be read is left out; the others are not held up by it.
-        if let Ok(map) = row.data.to_map() {
-            seq.serialize_element(&(row.id, &row.pk, row.v, Value::Map(map))).map_err(internal)?;
+        match row.data.write_json(&mut text) {
+            Ok(()) => text.push(b']'),
+            Err(_) => text.truncate(start),
         }
     }
-    SerializeSeq::end(seq).map_err(internal)?;
+    text.push(b']');
     String::from_utf8(text).map_err(|_| Error::new(Code::Internal, "JSON that is not UTF-8"))
 }
 

@@ -1,0 +1,336 @@
+//! Nodes into types: serde's reader of a tree.
+
+use std::fmt;
+use std::vec::IntoIter;
+
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
+};
+
+use super::Node;
+
+/// Why bytes are no message of the type. Names fields and types, never what was met.
+#[derive(Debug)]
+pub enum NodeError {
+    /// The bytes end before the value does.
+    CutShort,
+    /// Nested deeper than the bound.
+    TooDeep,
+    /// In words.
+    Words(String),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::CutShort => f.write_str("the message is cut short"),
+            NodeError::TooDeep => f.write_str("nested too deep"),
+            NodeError::Words(words) => f.write_str(words),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl de::Error for NodeError {
+    fn custom<T: fmt::Display>(words: T) -> Self {
+        NodeError::Words(words.to_string())
+    }
+
+    // serde's own words repeat the value.
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        unexpected(expected)
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        NodeError::Words(format!("an unexpected value, {expected} expected"))
+    }
+}
+
+/// A tree to read from.
+pub struct Reader<'b> {
+    pub node: Node<'b>,
+    pub is_json: bool,
+}
+
+impl<'b> Reader<'b> {
+    fn of(&self, node: Node<'b>) -> Self {
+        Reader { node, is_json: self.is_json }
+    }
+}
+
+/// Methods of serde that look for the same kind of node.
+macro_rules! by {
+    ($kind:ident: $($method:ident)+) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+            self.$kind(visitor)
+        })+
+    };
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = NodeError;
+
+    fn is_human_readable(&self) -> bool {
+        self.is_json
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match &self.node {
+            Node::Null => self.deserialize_unit(visitor),
+            Node::Bool(_) => self.deserialize_bool(visitor),
+            Node::Unsigned(_) | Node::Signed(_) | Node::Float(_) => self.number(visitor),
+            Node::Text(_) => self.text(visitor),
+            Node::Bytes(_) => self.deserialize_bytes(visitor),
+            Node::Array(_) => self.items(visitor),
+            Node::Map(_) => self.entries(visitor),
+            Node::Extension => Err(NodeError::Words("an extension of msgpack".into())),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Null => visitor.visit_unit(),
+            _ => Err(unexpected(&visitor)),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Bool(value) => visitor.visit_bool(value),
+            _ => Err(unexpected(&visitor)),
+        }
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Bytes(bytes) => visitor.visit_borrowed_bytes(bytes),
+            _ => Err(unexpected(&visitor)),
+        }
+    }
+
+    /// By its fields' names, or by their places.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        match &self.node {
+            Node::Array(_) => self.items(visitor),
+            _ => self.entries(visitor),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, NodeError> {
+        self.items(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        self.items(visitor)
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        self.deserialize_unit(visitor)
+    }
+
+    by! { number: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
+    deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 }
+    by! { text: deserialize_char deserialize_str deserialize_string deserialize_identifier }
+    by! { deserialize_bytes: deserialize_byte_buf }
+    by! { items: deserialize_seq }
+    by! { entries: deserialize_map }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// A variant by its name or its number; no type here has one with content.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        match &self.node {
+            Node::Text(_) | Node::Unsigned(_) => visitor.visit_enum(Variant(self)),
+            _ => Err(NodeError::Words("an unexpected type, the name of a variant expected".into())),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        visitor.visit_unit()
+    }
+}
+
+// Each kind of type looks for its own kind of node alone: with all of them in one function, every type would have
+// code for all of them.
+impl<'de> Reader<'de> {
+    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Unsigned(value) => visitor.visit_u64(value),
+            Node::Signed(value) => visitor.visit_i64(value),
+            Node::Float(value) => visitor.visit_f64(value),
+            _ => Err(unexpected(&visitor)),
+        }
+    }
+
+    fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.node {
+            Node::Text(text) => visitor.visit_str(&text),
+            _ => Err(unexpected(&visitor)),
+        }
+    }
+
+    fn items<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, NodeError> {
+        let Node::Array(items) = std::mem::replace(&mut self.node, Node::Null) else {
+            return Err(unexpected(&visitor));
+        };
+        let mut items = Items { items: items.into_iter(), of: self };
+        let value = visitor.visit_seq(&mut items)?;
+        items.end().map(|()| value)
+    }
+
+    fn entries<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, NodeError> {
+        let Node::Map(entries) = std::mem::replace(&mut self.node, Node::Null) else {
+            return Err(unexpected(&visitor));
+        };
+        let mut entries = Entries { left: entries.into_iter(), value: None, of: self };
+        let value = visitor.visit_map(&mut entries)?;
+        entries.end().map(|()| value)
+    }
+}
+
+fn unexpected(expected: &dyn Expected) -> NodeError {
+    NodeError::Words(format!("an unexpected type, {expected} expected"))
+}
+
+struct Items<'b> {
+    items: IntoIter<Node<'b>>,
+    of: Reader<'b>,
+}
+
+impl Items<'_> {
+    fn end(self) -> Result<(), NodeError> {
+        let left = self.items.len();
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(NodeError::Words(format!("an unexpected length, {left} items too many")))
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for &mut Items<'de> {
+    type Error = NodeError;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
+        let Some(node) = self.items.next() else { return Ok(None) };
+        seed.deserialize(self.of.of(node)).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len())
+    }
+}
+
+struct Entries<'b> {
+    left: IntoIter<(Node<'b>, Node<'b>)>,
+    value: Option<Node<'b>>,
+    of: Reader<'b>,
+}
+
+impl Entries<'_> {
+    fn end(self) -> Result<(), NodeError> {
+        let left = self.left.len();
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(NodeError::Words(format!("an unexpected length, {left} entries too many")))
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for &mut Entries<'de> {
+    type Error = NodeError;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
+        let Some((key, value)) = self.left.next() else { return Ok(None) };
+        self.value = Some(value);
+        seed.deserialize(self.of.of(key)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, NodeError> {
+        let value = self.value.take().unwrap_or(Node::Null);
+        seed.deserialize(self.of.of(value))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left.len())
+    }
+}
+
+struct Variant<'b>(Reader<'b>);
+
+impl<'de> EnumAccess<'de> for Variant<'de> {
+    type Error = NodeError;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), NodeError> {
+        let name = match &self.0.node {
+            Node::Unsigned(number) => return Ok((seed.deserialize(number.into_deserializer())?, self)),
+            Node::Text(name) => name.as_ref(),
+            _ => "",
+        };
+        Ok((seed.deserialize(name.into_deserializer())?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'de> {
+    type Error = NodeError;
+
+    fn unit_variant(self) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, NodeError> {
+        Err(no_content())
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, NodeError> {
+        Err(no_content())
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, NodeError> {
+        Err(no_content())
+    }
+}
+
+fn no_content() -> NodeError {
+    NodeError::Words("a variant with content".into())
+}
