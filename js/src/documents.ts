@@ -6,6 +6,12 @@ import { needsReviving, reviveMap } from "./values.js";
 /** Documents read in one crossing: large enough to amortise it, small enough that no call lasts. */
 const READ_MAX = 1_000;
 
+/** A crossing that more ids may still join. */
+interface Crossing {
+  ids: Set<number>;
+  rows: Promise<{ byId: Map<number, ReadRow>; revive: boolean }>;
+}
+
 /** What {@link Documents.load} found. */
 export interface Loaded {
   /** Those that could be read, by id. */
@@ -31,6 +37,7 @@ export class Documents {
   /** Ids whose data rests in an older release than what was handed out. */
   readonly #migrated = new Set<number>();
   #reads = 0;
+  #crossing: Crossing | undefined;
 
   constructor(core: Pick<Core, "read">, schema: Schema, onError: (error: unknown) => void) {
     this.#core = core;
@@ -85,11 +92,10 @@ export class Documents {
   async #read(className: string, ids: number[], into: Map<number, object>): Promise<boolean> {
     this.#reads++;
     try {
-      const text = await this.#core.read(Uint32Array.from(ids));
-      const revive = needsReviving(text);
-      for (const row of JSON.parse(text) as ReadRow[]) {
-        const [id] = row;
-        if (this.#goneInFlight.has(id)) continue;
+      const { byId, revive } = await this.#cross(ids);
+      for (const id of ids) {
+        const row = byId.get(id);
+        if (!row || this.#goneInFlight.has(id)) continue;
         // Two reads can cross; the first to arrive made the object.
         const document = this.#byId.get(id) ?? this.#make(className, row, revive);
         if (document) into.set(id, document);
@@ -98,6 +104,23 @@ export class Documents {
     } finally {
       if (--this.#reads === 0) this.#goneInFlight.clear();
     }
+  }
+
+  /** What is asked for in one breath crosses together: a thousand calls of `get` open each page once. */
+  #cross(ids: number[]): Crossing["rows"] {
+    let crossing = this.#crossing;
+    if (!crossing || crossing.ids.size + ids.length > READ_MAX) {
+      const joined = new Set<number>();
+      const rows = Promise.resolve().then(async () => {
+        if (this.#crossing?.ids === joined) this.#crossing = undefined;
+        const text = await this.#core.read(Uint32Array.from(joined));
+        const list = JSON.parse(text) as ReadRow[];
+        return { byId: new Map(list.map((row) => [row[0], row])), revive: needsReviving(text) };
+      });
+      crossing = this.#crossing = { ids: joined, rows };
+    }
+    for (const id of ids) crossing.ids.add(id);
+    return crossing.rows;
   }
 
   #make(className: string, [id, , , data]: ReadRow, revive: boolean): object | undefined {

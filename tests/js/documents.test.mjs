@@ -96,6 +96,7 @@ test("a version that goes out of use while it is read is not kept", async () => 
   };
   const documents = new Documents(core, plain, assert.fail);
   const loading = documents.load("Package", [1]);
+  await settled();
   documents.evict(Uint32Array.of(1));
   release();
   assert.deepEqual(await loading, { documents: new Map(), overtaken: true });
@@ -106,4 +107,23 @@ test("two readings that cross make one object", async () => {
   const documents = new Documents(core, plain, assert.fail);
   const [one, two] = await Promise.all([documents.load("Package", [1]), documents.load("Package", [1])]);
   assert.equal(one.documents.get(1), two.documents.get(1));
+});
+
+test("what is asked for in one breath crosses together, and fails together", async () => {
+  const asked = [];
+  const core = {
+    read: async (ids) => {
+      asked.push(ids.length);
+      if (asked.length === 1) throw new Error("no device");
+      return JSON.stringify(Array.from(ids, (id) => [id, "pk", 5, { name: `n${id}` }]));
+    },
+  };
+  const documents = new Documents(core, plain, assert.fail);
+  const load = () => Promise.allSettled(Array.from({ length: 1_500 }, (_, at) => documents.load("Package", [at % 1_200])));
+  const failed = (results) => results.filter(({ status }) => status === "rejected").length;
+  assert.equal(failed(await load()), 1_000, "of the first crossing alone");
+  const again = await load();
+  assert.equal(failed(again), 0);
+  assert.deepEqual(asked, [1_000, 500, 700], "again, only what is not held");
+  assert.equal(again[7].value.documents.get(7).name, "n7");
 });
