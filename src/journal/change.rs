@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::codec::Data;
 use crate::error::{Code, Error, Result, fail};
+use crate::limits::OPS_MAX;
 use crate::model::schema::{Class, Schema};
 use crate::model::{Name, Pk, Value};
 use crate::session::DocKey;
@@ -177,6 +178,9 @@ fn patch(schema: &Schema, args: &Value) -> Result<Change> {
 fn batch(schema: &Schema, args: &Value) -> Result<Vec<Change>> {
     let ops = field(args, "ops")?.as_array();
     let ops = ops.ok_or_else(|| Error::new(Code::BadValue, "`ops` must be a list of operations"))?;
+    if ops.len() > OPS_MAX {
+        return fail(Code::TooLarge, format!("{} operations in a batch, {OPS_MAX} at most", ops.len()));
+    }
     let mut changes = Vec::new();
     for (index, op) in ops.iter().enumerate() {
         let at = |error: Error| error.at(&format!("operation {index} of the batch"));

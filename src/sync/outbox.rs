@@ -25,10 +25,6 @@ impl Machine {
         }
         let mut defs = BTreeSet::new();
         let sent: HashSet<u64> = orders.iter().map(|(order, _)| *order).collect();
-        // What is left out now has no number any more: others have it.
-        for order in &self.writes.waiting {
-            self.writes.ops.get_mut(order).expect("listed").seq.take_if(|_| !sent.contains(order));
-        }
         let mut seq = self.writes.mark.last_seq;
         let mut ops = Vec::with_capacity(orders.len());
         for (order, after) in orders {
@@ -43,6 +39,10 @@ impl Machine {
             let state = &op.state;
             let (id, at, (name, args)) = (state.id.clone(), state.at, op.sent());
             ops.push(Op { id, seq, name, args, at, after });
+        }
+        // What is left out has no number any more where others have it. Beyond, it may be executed under the one that it has.
+        for order in self.writes.waiting.iter().filter(|order| !sent.contains(order)) {
+            self.writes.ops.get_mut(order).expect("listed").seq.take_if(|own| *own <= seq);
         }
         Outgoing { is_alone: self.writes.room.is_alone(), ops, bytes, defs }
     }

@@ -47,6 +47,7 @@ fn operations_that_cannot_be_are_refused_by_name() {
         ),
         ("doc.delete", map(&[doc.clone(), ("key", id(0)), ("ifVersion", "x".into())]), Code::BadValue),
         ("batch", map(&[("ops", Value::from(1_i64))]), Code::BadValue),
+        ("batch", map(&[("ops", Value::Array(vec![Value::Null; 501]))]), Code::TooLarge),
         ("run", map(&[("x", Value::Array(vec![large.clone(), large]))]), Code::TooLarge),
         ("", Value::Null, Code::BadOption),
     ];

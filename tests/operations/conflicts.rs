@@ -213,6 +213,31 @@ fn a_long_chain_is_given_up_at_once() {
     assert!(driver.machine.operations().is_empty());
 }
 
+/// An amended operation is in conflict: what stood on the refused one stands on it, once.
+#[test]
+fn what_stands_on_an_amended_operation_is_given_up_with_it() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Server);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let poisoned = driver.patch(0, &[("a", 1), ("poison", 1)]);
+    driver.patch(0, &[("a", 2)]);
+    driver.patch(0, &[("a", 3)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let args = driver.without_poison(&poisoned);
+    let mut theirs = data(0, None, 0, 0);
+    theirs.insert("theirs".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, theirs);
+    driver.feed(Event::Amend { id: poisoned, new: "amended".into(), args: Some(args) });
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!(values(&server), [None, None, Some(9)]);
+    let given_up =
+        driver.told.iter().filter(|effect| matches!(effect, Effect::Accepted { result: Err(_), .. }));
+    assert_eq!(given_up.count(), 3, "each is told once");
+}
+
 /// What stands on the document alone, and not on a version of it, is no part of a chain that is given up.
 #[test]
 fn what_expects_no_version_outlives_the_chain_before_it() {

@@ -127,3 +127,30 @@ fn r11_what_was_refused_for_its_size_may_have_passed() {
     ];
     replay(&Plan { instances: 2, ..PLAN }, 383, &actions);
 }
+
+/// A request was refused for its size and executed all the same; the next one took fewer operations, and the others forgot
+/// the numbers that they were executed under: their effects were shown twice.
+#[test]
+fn what_a_smaller_request_leaves_out_keeps_its_number() {
+    let actions = [
+        Action::Write { doc: 6, section: 1, tags: 6, life: 3 },
+        Action::Write { doc: 6, section: 1, tags: 7, life: 2 },
+        Action::Write { doc: 6, section: 3, tags: 6, life: 0 },
+        Action::Mode { client: 0 },
+        Action::Op { client: 0, what: 134, doc: 7, arg: 66 },
+        Action::Subscribe { client: 0, def: 3 },
+        Action::Op { client: 2, what: 160, doc: 4, arg: 157 },
+        Action::Subscribe { client: 1, def: 4 },
+        Action::Network { client: 0 },
+        Action::Op { client: 2, what: 209, doc: 6, arg: 213 },
+        Action::Faults { loss: 71, twice: 255, late: 142 },
+        Action::Op { client: 0, what: 111, doc: 4, arg: 49 },
+        Action::Wait { ticks: 237 },
+        Action::Network { client: 0 },
+        Action::Refuse { count: 2, how: 2 },
+        Action::Subscribe { client: 2, def: 0 },
+        Action::Mode { client: 0 },
+        Action::Wait { ticks: 167 },
+    ];
+    replay(&Plan { instances: 2, ..PLAN }, 2639, &actions);
+}
