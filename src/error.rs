@@ -158,6 +158,8 @@ codes! {
     StorageFull "storage_full" X "Free space on the device, or unsubscribe from some collections.";
     /// The device's storage failed.
     StorageFailed "storage_failed" X "Reload the page; if it lasts, the browser's storage is out of order.";
+    /// The browser closed the database under the session, or it cannot be reached.
+    StorageClosed "storage_closed" X "Nothing to do: the session opens it again, and keeps everything in memory until then.";
     /// A record of the store was altered: set aside, and asked for again.
     RecordDamaged "record_damaged" X "Nothing to do: it is fetched again from the server.";
 

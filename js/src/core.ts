@@ -25,6 +25,8 @@ export interface Host {
    * none). Answers the document as JSON, `"null"` to delete it; undefined lets the server's stay.
    */
   settle?(className: string, base: string, mine: string, theirs: string): string | undefined;
+  /** X, from which the passphrase's part is made: to open again, in another instance, what is open. */
+  derived?(x: Uint8Array): void;
   /** The server asks for a token: the first request, or the last token was refused (`refused`). */
   token(refused: boolean): Promise<string | undefined>;
 }
@@ -41,6 +43,8 @@ export interface CoreOptions {
   passphrase: string | undefined;
   /** 32 bytes, in the passphrase's place. */
   key: Uint8Array | undefined;
+  /** X as {@link Host.derived} told it, in the passphrase's place: of a store that opens by a passphrase. */
+  derived?: Uint8Array | undefined;
   /** Whether `Host.token` can be asked for one. */
   hasToken: boolean;
   format: "msgpack" | "json";
@@ -132,8 +136,8 @@ export interface CoreStatus {
   /** Of the running first load: documents received, and how many there are where the server said it. */
   progress: { received: number; total: number | null } | null;
   storage: "ok" | "memory" | "full" | "lost" | "none";
-  /** Records found damaged and not fetched again yet. */
-  damaged: { documents: number; collections: number };
+  /** Records found damaged and not fetched again yet; operations that may be lost with the newest records. */
+  damaged: { documents: number; collections: number; operations: number };
   /** The last error that concerns no call, as {@link CoreError}. */
   error: CoreError | null;
   /** Defs that the server refused, each with why. */
@@ -194,8 +198,20 @@ export interface Core {
   memory(): { documents: number; collections: { def: string; v: number; size: number; ready: boolean }[] };
 }
 
-/** The glue that wasm-bindgen generates, as this package imports it. */
+/** How an instance of the wasm died. */
+export interface Death {
+  /** What was thrown out of it. */
+  error: unknown;
+  /** Settles once what only it held is let go: connections and locks. */
+  released: Promise<void>;
+}
+
+/** The glue that wasm-bindgen generates, for one instance of the wasm. */
 export interface Glue {
+  /** Resolves where the instance dies; nothing of it can be used from then on, and what it had promised stays open. */
+  readonly death?: Promise<Death>;
+  /** Whether it has, known at once. */
+  isDead?(this: void): boolean;
   default(input: { module_or_path: unknown }): Promise<unknown>;
   open(options: CoreOptions, host: Host): Promise<Core>;
   /** Deletes the store of an org and account, if there is one; `store_in_use` where somebody has it open. */

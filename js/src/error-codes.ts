@@ -45,6 +45,7 @@ export type ErrorCode =
   | "insecure_context"
   | "storage_full"
   | "storage_failed"
+  | "storage_closed"
   | "record_damaged"
   | "local_data_lost"
   | "closed"
@@ -63,6 +64,7 @@ export const RAISED_HERE = {
   too_deep: { kind: "A", cure: "Flatten the value; the bound stands in docs/protocol.md." },
   unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
   closed: { kind: "A", cure: "Open a new session." },
+  forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
   wasm_failed: { kind: "X", cure: "Check that the .wasm file is served; pass its bytes or URL to init()." },
   panicked: { kind: "B", cure: "Open the session again, and report the message." },

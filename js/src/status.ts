@@ -18,8 +18,8 @@ export interface StatusValue {
   /** Of the running first load: documents received, and how many there are where the server said it. */
   readonly progress: { readonly received: number; readonly total: number | null } | null;
   readonly storage: CoreStatus["storage"];
-  /** Records found damaged on the device and not fetched again yet. */
-  readonly damaged: { readonly documents: number; readonly collections: number };
+  /** Found damaged on the device and not fetched again yet; of operations, how many may be lost for good. */
+  readonly damaged: { readonly documents: number; readonly collections: number; readonly operations: number };
   /** The last error that concerns no call. */
   readonly error: EscaleError | null;
   /** Defs that the server refused, each with why. */
@@ -48,7 +48,7 @@ export class LiveStatus implements Status {
       pending: 0,
       progress: null,
       storage: "none",
-      damaged: Object.freeze({ documents: 0, collections: 0 }),
+      damaged: Object.freeze({ documents: 0, collections: 0, operations: 0 }),
       error: null,
       faults: Object.freeze({}),
     });

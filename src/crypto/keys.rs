@@ -29,6 +29,11 @@ impl DerivedKey {
         DerivedKey(bytes)
     }
 
+    /// The 32 bytes, to open again what is open.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// A key derived from this one for one purpose.
     pub(super) fn derive(&self, purpose: &str, context: &[u8]) -> [u8; 32] {
         derive(&self.0, purpose, context)

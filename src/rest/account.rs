@@ -1,13 +1,14 @@
 //! An account's store, from its name to an open memory: the same steps on every device.
 
 use super::journal::JournalAtRest;
-use super::open::{Damage, Opened, open};
+use super::mark::{HighWater, RolledBack};
+use super::open::{Damage, Opened, SKIPPED, open};
 use super::writer::Rest;
 use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
 use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
 use crate::session::Memory;
-use crate::store::{Batch, Device, Durability, Store};
+use crate::store::{Batch, Device, Durability, Store, Witness};
 
 /// What names a store and opens it.
 pub struct AccountOptions<'a> {
@@ -55,15 +56,25 @@ pub async fn open_account<D: Device>(
     let name = store_name(options.org, options.account);
     let no_store = || Error::new(Code::NoStore, "nothing rests on this device for this org and account");
     let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
-    let opened = match store.header().await {
-        Ok(Some(bytes)) => existing(&store, &bytes, options, schema, derive, random).await,
-        // The store was made and never written: as good as none.
-        Ok(None) if options.create => fresh(&store, options, schema, derive, random).await,
-        Ok(None) => Err(no_store()),
+    let found = match store.header().await {
+        Ok(header) => store.witness().await.map(|witness| (header, witness)),
+        Err(error) => Err(error),
+    };
+    let opened = match found {
+        Ok((Some(bytes), witness)) => {
+            existing(&store, &bytes, &witness, options, schema, derive, random).await
+        }
+        // The store was made and never written, or all of it is gone: what stands beside it tells which.
+        Ok((None, witness)) if options.create => match witness.header.as_deref().map(Header::from_bytes) {
+            Some(Ok(header)) => vanished(&store, header, &witness, options, schema, derive, random).await,
+            _ => fresh(&store, options, schema, derive, random).await,
+        },
+        Ok((None, _)) => Err(no_store()),
         Err(error) => Err(error),
     };
     match opened {
-        Ok((header, key, Opened { memory, rest, journal, damage })) => {
+        Ok((header, key, Opened { memory, mut rest, journal, damage })) => {
+            rest.set_header(header.to_bytes());
             Ok(Account { store, header, key, memory, rest, journal, damage })
         }
         Err(error) => {
@@ -76,6 +87,7 @@ pub async fn open_account<D: Device>(
 async fn existing<S: Store>(
     store: &S,
     bytes: &[u8],
+    witness: &Witness,
     options: &AccountOptions<'_>,
     schema: Schema,
     derive: impl AsyncFn(u32) -> Result<DerivedKey>,
@@ -85,7 +97,8 @@ async fn existing<S: Store>(
     let x = derive(header.rounds(options.by)?).await?;
     let key = header.unwrap(options.by, &x)?;
     let keys = StoreKeys::derive(&key, header.store_id());
-    let opened = open(store, keys, schema, random.text()?).await?;
+    let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
+    opened.rest.is_header_due = witness.header.as_deref() != Some(bytes);
     Ok((header, key, opened))
 }
 
@@ -100,14 +113,55 @@ async fn fresh<S: Store>(
     let x = derive(options.rounds).await?;
     let (header, key) = Header::make(options.by, &x, options.rounds, random)?;
     let keys = StoreKeys::derive(&key, header.store_id());
-    let mut memory = Memory::new(schema);
+    let rest = Rest::new(keys, random.text()?);
+    let opened = first(store, rest, &header, schema, random).await?;
+    Ok((header, key, opened))
+}
+
+/// A store of which nothing is left but what stood beside it: it begins again under the same K, numbers go on, and
+/// what was lost is told.
+async fn vanished<S: Store>(
+    store: &S,
+    header: Header,
+    witness: &Witness,
+    options: &AccountOptions<'_>,
+    schema: Schema,
+    derive: impl AsyncFn(u32) -> Result<DerivedKey>,
+    random: &mut dyn Random,
+) -> Result<(Header, AccountKey, Opened)> {
+    let x = derive(header.rounds(options.by)?).await?;
+    let key = header.unwrap(options.by, &x)?;
+    let keys = StoreKeys::derive(&key, header.store_id());
+    let mark = witness.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
     let mut rest = Rest::new(keys, random.text()?);
+    let next = mark.map_or((0, 0, 0), |mark| (mark.next_record, mark.next_page, mark.next_journal));
+    rest.next_record = next.0 + SKIPPED;
+    rest.base = rest.next_record;
+    rest.pages.next = next.1 + SKIPPED;
+    rest.journal.next_record = next.2 + SKIPPED;
+    rest.set_header(header.to_bytes());
+    rest.is_anew = true;
+    let mut opened = first(store, rest, &header, schema, random).await?;
+    let none = RolledBack { records: 0, pending: 0, lost: 0 };
+    opened.damage.rolled_back = Some(mark.map_or(none, |mark| mark.lost(&JournalAtRest::default())));
+    Ok((header, key, opened))
+}
+
+/// Writes a store's first batch.
+async fn first<S: Store>(
+    store: &S,
+    mut rest: Rest,
+    header: &Header,
+    schema: Schema,
+    random: &mut dyn Random,
+) -> Result<Opened> {
+    let mut memory = Memory::new(schema);
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
     let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
     store.commit(batch).await?;
     rest.committed(&mut memory, receipt);
-    Ok((header, key, Opened { memory, rest, journal: JournalAtRest::default(), damage: Damage::default() }))
+    Ok(Opened { memory, rest, journal: JournalAtRest::default(), damage: Damage::default() })
 }
 
 /// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::journal::{JournalAtRest, scan_journal};
+use super::mark::{HighWater, RolledBack};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
 use crate::crypto::StoreKeys;
@@ -20,7 +21,7 @@ const SCAN_PAGES: usize = 64;
 
 /// Numbers of records and pages skipped after damage: those that a lost record may have had are not used again, so
 /// that what is put back later is found out.
-const SKIPPED: u64 = 1 << 20;
+pub(super) const SKIPPED: u64 = 1 << 20;
 
 /// What was found damaged while opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +32,14 @@ pub struct Damage {
     pub documents: u64,
     /// Journal records altered or missing: operations may be lost.
     pub journal: u64,
+    /// The store is behind its mark: it was put back, or its newest records are gone, or all of them.
+    pub rolled_back: Option<RolledBack>,
 }
 
 impl Damage {
     /// Whether anything was.
     pub fn any(self) -> bool {
-        self.records + self.documents + self.journal > 0
+        self.records + self.documents + self.journal > 0 || self.rolled_back.is_some()
     }
 }
 
@@ -54,8 +57,15 @@ pub struct Opened {
 
 /// Reads the state of a store. Errors: `schema_mismatch`, `storage_failed`; damage is no error (R14).
 ///
-/// `session` names the store anew where its head is lost.
-pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session: String) -> Result<Opened> {
+/// `session` names the store anew where its head is lost; `mark` is what stands beside the store, sealed.
+pub async fn open<S: Store>(
+    store: &S,
+    keys: StoreKeys,
+    schema: Schema,
+    session: String,
+    mark: Option<&[u8]>,
+) -> Result<Opened> {
+    let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
     let Found { mut records, sizes, mut strays } = scan_state(store, &keys).await?;
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
@@ -67,7 +77,9 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let last = records.keys().next_back().copied();
     let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
     let is_whole = records.len() as u64 == expected && expected > 0;
-    if !is_whole {
+    let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks));
+    let behind = high_water.filter(|mark| mark.next_record > next_record);
+    if !is_whole || behind.is_some() {
         damage.records = damage.records.max(1).max(expected.saturating_sub(records.len() as u64));
     }
 
@@ -95,7 +107,7 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
-    let mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
+    let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     let mut abandoned: HashSet<u64> = HashSet::new();
     let numbers: Vec<u64> = records.keys().copied().collect();
     for record in records.into_values() {
@@ -112,9 +124,12 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
     }
     damage.documents = missing.documents;
     damage.journal = lost;
+    damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     let skipped = if damage.records > 0 { SKIPPED } else { 0 };
-    let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks)) + skipped;
-    let mut pages = Pages::starting_at(next_page + skipped);
+    let numbers_of = |found: u64, of: fn(HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
+    let next_record = numbers_of(next_record, |mark| mark.next_record);
+    mark.next_record = numbers_of(mark.next_record, |mark| mark.next_journal);
+    let mut pages = Pages::starting_at(numbers_of(next_page, |mark| mark.next_page));
     for (_, document) in memory.documents() {
         if let Some(place) = document.rest {
             pages.occupy(place);
@@ -139,6 +154,10 @@ pub async fn open<S: Store>(store: &S, keys: StoreKeys, schema: Schema, session:
         pages,
         journal: mark,
         strays,
+        ghosts: Vec::new(),
+        header: Vec::new(),
+        is_header_due: false,
+        is_anew: false,
         limits: Limits::default(),
     };
     Ok(Opened { memory, rest, journal, damage })

@@ -34,6 +34,14 @@ pub struct Rest {
     pub(super) journal: JournalMark,
     /// Records found damaged or without use: deleted with the next checkpoint, which is due at once.
     pub(super) strays: Vec<(Table, RecordKey)>,
+    /// Records of batches that failed: one that was written all the same, its answer lost, leaves nothing behind.
+    pub(super) ghosts: Vec<(Table, RecordKey)>,
+    /// The header as it rests.
+    pub(super) header: Vec<u8>,
+    /// The header beside the store is not the one in it: the next batch writes both.
+    pub(super) is_header_due: bool,
+    /// Nothing rests on the device: the next batch is all there is to be.
+    pub(super) is_anew: bool,
     pub(super) limits: Limits,
 }
 
@@ -64,6 +72,8 @@ pub struct Receipt {
     log_bytes: usize,
     checkpoint_bytes: usize,
     is_checkpoint: bool,
+    /// The records that it writes.
+    written: Vec<(Table, RecordKey)>,
 }
 
 /// What a batch leaves behind beside its deltas.
@@ -88,6 +98,10 @@ impl Rest {
             pages: Pages::default(),
             journal: JournalMark::default(),
             strays: Vec::new(),
+            ghosts: Vec::new(),
+            header: Vec::new(),
+            is_header_due: false,
+            is_anew: false,
             limits: Limits::default(),
         }
     }
@@ -121,7 +135,8 @@ impl Rest {
         journal: Option<&JournalChanges>,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
-        if memory.is_clean() && journal.is_none() && self.strays.is_empty() && self.chunks > 0 {
+        let is_due = self.chunks == 0 || !self.strays.is_empty() || self.is_header_due;
+        if memory.is_clean() && journal.is_none() && !is_due {
             return Ok(None);
         }
         let dirty = memory.take_dirty();
@@ -167,11 +182,18 @@ impl Rest {
             vec![checkpoint::changes(memory, dirty, &self.session, &places)]
         };
         let layout = Layout { pages, placed, journal: mark, is_checkpoint: due };
-        let receipt = self.write_state(deltas, layout, &mut batch, random)?;
+        let mut receipt = self.write_state(deltas, layout, &mut batch, random)?;
         batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
         if let Some(changes) = journal {
             self.add_journal(&mut batch, changes, random)?;
         }
+        batch.clear = self.is_anew;
+        batch.header = (self.is_anew || self.is_header_due).then(|| self.header.clone());
+        let records = receipt.next_record - receipt.base + receipt.pages.len() as u64;
+        let next = (receipt.next_record, receipt.pages.next);
+        batch.mark = Some(self.seal_mark(next, records, receipt.journal, random)?);
+        batch.deletes.extend(&self.ghosts);
+        receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
         Ok((batch, receipt))
     }
 
@@ -264,6 +286,7 @@ impl Rest {
             log_bytes: if is_checkpoint { 0 } else { self.log_bytes + written },
             checkpoint_bytes: if is_checkpoint { written } else { self.checkpoint_bytes },
             is_checkpoint,
+            written: Vec::new(),
         })
     }
 
@@ -279,13 +302,17 @@ impl Rest {
         if receipt.is_checkpoint {
             self.strays.clear();
         }
+        self.ghosts.clear();
+        self.is_header_due = false;
+        self.is_anew = false;
         for (key, at, place) in receipt.placed {
             memory.settle_at_rest(&key, at, place);
         }
     }
 
-    /// Nothing of the batch is on the device: its changes are due again.
+    /// Nothing of the batch is on the device, or nobody said that it is: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        self.ghosts.extend(receipt.written);
         memory.put_back_dirty(receipt.dirty);
     }
 

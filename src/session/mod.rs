@@ -11,6 +11,7 @@ pub mod query;
 mod restore;
 mod set;
 mod stamp;
+mod unsettle;
 
 pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};

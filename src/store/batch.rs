@@ -42,8 +42,12 @@ pub enum Durability {
 /// Puts and deletes that are written together or not at all. Sealed before a transaction opens.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// A new header, in clear.
+    /// Everything that is in the store goes first: the batch is all there is to be.
+    pub clear: bool,
+    /// A new header, in clear. A copy goes beside the store.
     pub header: Option<Vec<u8>>,
+    /// The sealed mark that goes beside the store, once all the rest is written; no error where it cannot be.
+    pub mark: Option<Vec<u8>>,
     /// Records to write.
     pub puts: Vec<(Table, RecordKey, Vec<u8>)>,
     /// Records to delete; one that is not there is no error.
@@ -55,7 +59,7 @@ pub struct Batch {
 impl Batch {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.header.is_none() && self.puts.is_empty() && self.deletes.is_empty()
+        !self.clear && self.header.is_none() && self.puts.is_empty() && self.deletes.is_empty()
     }
 
     /// Bytes of the records to write.

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use super::{Batch, Device, Durability, RecordKey, Store, Table};
+use super::{Batch, Device, Durability, RecordKey, Store, Table, Witness};
 use crate::error::Code;
 
 /// Runs a future that never waits for the outside: those of the memory twin.
@@ -29,6 +29,9 @@ pub async fn all<D: Device>(device: &D) {
     a_closed_store_says_so(device).await;
     a_deleted_store_is_gone(device).await;
     batches_sent_at_once_all_settle_in_order(device).await;
+    a_batch_that_clears_leaves_nothing_else(device).await;
+    what_stands_beside_is_kept_apart(device).await;
+    a_store_opened_again_is_the_same(device).await;
 }
 
 async fn fresh<D: Device>(device: &D, name: &str) -> D::Store {
@@ -170,5 +173,59 @@ async fn batches_sent_at_once_all_settle_in_order<D: Device>(device: &D) {
     .await;
     let got = store.get(Table::State, &[key(1)]).await.expect("get");
     assert_eq!(got, vec![Some(vec![3])], "the last one sent is the last one written");
+    store.close().await;
+}
+
+async fn a_batch_that_clears_leaves_nothing_else<D: Device>(device: &D) {
+    let store = fresh(device, "clear").await;
+    for table in Table::ALL {
+        store.commit(Batch { header: Some(vec![1]), ..put(table, 1, 1, 3) }).await.expect("commit");
+    }
+    store.commit(Batch { clear: true, ..put(Table::Pages, 2, 2, 1) }).await.expect("commit");
+    assert_eq!(store.header().await.expect("header"), None);
+    let mut left = Vec::new();
+    for table in Table::ALL {
+        left.extend(store.scan(table, None, 10).await.expect("scan").into_iter().map(|(k, _)| (table, k)));
+    }
+    assert_eq!(left, [(Table::Pages, key(2))]);
+    store.close().await;
+}
+
+async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
+    let store = fresh(device, "beside").await;
+    assert_eq!(store.witness().await.expect("witness"), Witness::default());
+    store
+        .commit(Batch { header: Some(vec![1]), mark: Some(vec![2]), ..Batch::default() })
+        .await
+        .expect("commit");
+    store.commit(Batch { mark: Some(vec![3]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
+    store.commit(Batch { clear: true, ..Batch::default() }).await.expect("commit");
+    store.close().await;
+    let store = device.open("beside", false).await.expect("open").expect("there");
+    let witness = Witness { header: Some(vec![1]), mark: Some(vec![3]) };
+    assert_eq!(store.witness().await.expect("witness"), witness, "clearing the store leaves it");
+    store.close().await;
+    device.delete("beside").await.expect("delete");
+    let store = device.open("beside", true).await.expect("open").expect("made");
+    assert_eq!(store.witness().await.expect("witness"), Witness::default(), "deleting takes it too");
+    store.close().await;
+}
+
+async fn a_store_opened_again_is_the_same<D: Device>(device: &D) {
+    let store = fresh(device, "again").await;
+    store.commit(Batch { mark: Some(vec![9]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
+    store.reopen().await.expect("reopened");
+    assert_eq!(
+        device.open("again", true).await.err().expect("refused").code(),
+        Code::StoreInUse,
+        "still owned"
+    );
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
+    store.commit(put(Table::State, 2, 2, 1)).await.expect("commit");
+    assert_eq!(store.witness().await.expect("witness").mark, Some(vec![9]));
+    store.close().await;
+    assert_eq!(store.reopen().await.expect_err("closed").code(), Code::Closed);
+    let store = device.open("again", false).await.expect("open").expect("there");
+    assert_eq!(store.get(Table::State, &[key(2)]).await.expect("get"), vec![Some(vec![2])]);
     store.close().await;
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::{Batch, Device, RecordKey, Store, Table};
+use super::{Batch, Device, RecordKey, Store, Table, Witness};
 use crate::error::{Code, Error, Result, fail};
 
 #[derive(Clone, Default)]
@@ -15,16 +15,21 @@ struct Content {
 }
 
 type Shared = Rc<RefCell<Content>>;
+type Witnesses = Rc<RefCell<HashMap<String, Witness>>>;
 
 /// A device whose stores live as long as it does. Clones share their stores.
 #[derive(Clone, Default)]
 pub struct MemoryDevice {
     stores: Rc<RefCell<HashMap<String, Shared>>>,
+    /// What stands beside the stores, as a second database would.
+    witnesses: Witnesses,
 }
 
 /// A store of a [`MemoryDevice`].
 pub struct MemoryStore {
+    name: String,
     content: Shared,
+    witnesses: Witnesses,
     open: RefCell<bool>,
 }
 
@@ -42,7 +47,23 @@ impl MemoryDevice {
             content.owned = false;
             (name.clone(), Rc::new(RefCell::new(content)))
         });
-        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())) }
+        let witnesses = Rc::new(RefCell::new(self.witnesses.borrow().clone()));
+        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), witnesses }
+    }
+
+    /// Puts a store back as it is in `copy`, or empty where it has none; what stands beside it stays. For tests.
+    pub fn put_back(&self, name: &str, copy: &MemoryDevice) {
+        let earlier =
+            copy.stores.borrow().get(name).map(|content| content.borrow().clone()).unwrap_or_default();
+        if let Some(content) = self.stores.borrow().get(name) {
+            let mut content = content.borrow_mut();
+            *content = Content { owned: content.owned, ..earlier };
+        }
+    }
+
+    /// Changes what stands beside a store, for tests of damage.
+    pub fn tamper_witness(&self, name: &str, change: impl FnOnce(&mut Witness)) {
+        change(self.witnesses.borrow_mut().entry(name.to_owned()).or_default());
     }
 
     /// Changes what rests, behind the back of whoever owns it: for tests of damage.
@@ -72,7 +93,8 @@ impl Device for MemoryDevice {
         if std::mem::replace(&mut content.borrow_mut().owned, true) {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
-        Ok(Some(MemoryStore { content, open: RefCell::new(true) }))
+        let (name, witnesses) = (name.to_owned(), self.witnesses.clone());
+        Ok(Some(MemoryStore { name, content, witnesses, open: RefCell::new(true) }))
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
@@ -81,6 +103,7 @@ impl Device for MemoryDevice {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
         stores.remove(name);
+        self.witnesses.borrow_mut().remove(name);
         Ok(())
     }
 }
@@ -126,8 +149,12 @@ impl Store for MemoryStore {
 
     async fn commit(&self, batch: Batch) -> Result<()> {
         let mut content = self.content()?.borrow_mut();
+        if batch.clear {
+            content.header = None;
+            content.records.clear();
+        }
         if batch.header.is_some() {
-            content.header = batch.header;
+            content.header.clone_from(&batch.header);
         }
         for (table, key) in batch.deletes {
             content.records.remove(&(table, key));
@@ -135,7 +162,22 @@ impl Store for MemoryStore {
         for (table, key, bytes) in batch.puts {
             content.records.insert((table, key), bytes);
         }
+        if batch.header.is_some() || batch.mark.is_some() {
+            let mut witnesses = self.witnesses.borrow_mut();
+            let witness = witnesses.entry(self.name.clone()).or_default();
+            witness.header = batch.header.or(witness.header.take());
+            witness.mark = batch.mark.or(witness.mark.take());
+        }
         Ok(())
+    }
+
+    async fn witness(&self) -> Result<Witness> {
+        self.content()?;
+        Ok(self.witnesses.borrow().get(&self.name).cloned().unwrap_or_default())
+    }
+
+    async fn reopen(&self) -> Result<()> {
+        self.content().map(|_| ())
     }
 
     async fn close(&self) {

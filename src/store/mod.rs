@@ -6,9 +6,11 @@
 mod batch;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+mod failure;
 mod memory;
 
 pub use batch::{Batch, Durability, RecordKey, Table};
+pub use failure::Failure;
 pub use memory::{MemoryDevice, MemoryStore};
 
 use crate::error::Result;
@@ -26,8 +28,17 @@ pub trait Device {
     /// wrote it (left untouched), `storage_failed`.
     async fn open(&self, name: &str, create: bool) -> Result<Option<Self::Store>>;
 
-    /// Deletes the store of that name, if there is one. Errors: `store_in_use`, `storage_failed`.
+    /// Deletes the store of that name, if there is one, and what stands beside it. Errors: `store_in_use`, `storage_failed`.
     async fn delete(&self, name: &str) -> Result<()>;
+}
+
+/// What stands beside a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// A copy of the header: it opens the mark where the store is gone.
+    pub header: Option<Vec<u8>>,
+    /// The sealed mark of how far the store had come.
+    pub mark: Option<Vec<u8>>,
 }
 
 /// An open store, owned by its holder alone.
@@ -50,6 +61,15 @@ pub trait Store {
     /// Writes a batch: resolved once all of it is written, an error once none of it will be. Errors:
     /// `storage_full`, `storage_failed`, `closed`.
     async fn commit(&self, batch: Batch) -> Result<()>;
+
+    /// What is kept beside the store, in a place of its own: what was last written there by a batch's `header` and
+    /// `mark`. It may be behind the store, never ahead of it, unless the store was put back or lost.
+    async fn witness(&self) -> Result<Witness>;
+
+    /// Drops the handle, whatever became of it, and opens the store again; made anew, empty, where it is gone. The
+    /// holder owns it all the while. Errors: `storage_closed`, `storage_failed`, `store_too_new`, `closed`; the old handle
+    /// is not used again either way.
+    async fn reopen(&self) -> Result<()>;
 
     /// Lets go of the store; later calls give `closed`.
     async fn close(&self);

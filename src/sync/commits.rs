@@ -7,7 +7,7 @@ use super::status::StorageState;
 use crate::error::{Code, Result};
 
 /// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
-const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
+pub(super) const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
 
 /// Delay after sparse pages could not be read: there is no hurry.
 pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
@@ -22,7 +22,7 @@ impl Machine {
             }
             return Ok(());
         }
-        if self.committing.is_some() || now < self.commit_not_before_ms {
+        if self.committing.is_some() || self.healing.is_away() || now < self.commit_not_before_ms {
             return Ok(());
         }
         let journal = self.journal_changes();
@@ -48,7 +48,9 @@ impl Machine {
     /// the last batch was not written.
     pub fn is_at_rest(&self) -> Result<bool> {
         match &self.storage_error {
-            Some(error) => Err(error.clone()),
+            // A dead handle that is being opened anew is no failure yet.
+            Some(error) if !self.healing.is_hopeful() => Err(error.clone()),
+            Some(_) => Ok(false),
             None if self.rest.is_none() => Ok(true),
             None => Ok(self.committing.is_none() && self.memory.is_clean() && self.writes.journal.is_clean()),
         }
@@ -63,6 +65,7 @@ impl Machine {
                     self.journal_committed(journal);
                 }
                 self.commit_failures = 0;
+                self.healing.served();
                 self.storage = StorageState::Ok;
                 self.storage_error = None;
             }
@@ -76,6 +79,7 @@ impl Machine {
                 self.commit_not_before_ms = self.clock.mono_ms + delay;
                 let is_full = error.code() == Code::StorageFull;
                 self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
+                self.device_failed(&error);
                 self.storage_error = Some(error);
             }
         }
@@ -84,7 +88,8 @@ impl Machine {
     /// Reads sparse pages, to write their documents anew together: records are what costs.
     pub(super) fn advance_compaction(&mut self) {
         let Some(rest) = &self.rest else { return };
-        let is_busy = self.committing.is_some() || !self.memory.is_clean() || self.reads.is_compacting();
+        let is_away = self.committing.is_some() || self.healing.is_away();
+        let is_busy = is_away || !self.memory.is_clean() || self.reads.is_compacting();
         if is_busy || self.clock.mono_ms < self.compact_not_before_ms {
             return;
         }

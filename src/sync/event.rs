@@ -6,6 +6,7 @@ use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::model::{Def, Name, Pk, Value, Version};
+use crate::rest::{Expected, Reopened};
 use crate::session::DocKey;
 use crate::session::query::Predicate;
 use crate::store::{Batch, RecordKey};
@@ -93,6 +94,12 @@ pub enum Event {
     },
     /// The batch in flight was written, or was not.
     Committed(Result<()>),
+    /// The store was opened anew ([`crate::rest::reopen`]), or could not be.
+    Reopened(Result<Reopened>),
+    /// The handle of the store died without being asked anything: the browser closed it.
+    DeviceClosed(Error),
+    /// K was wrapped anew: the header as it rests from now on.
+    Rewrapped(Vec<u8>),
     /// Pages were read, in the order asked; `None` for one that is not there.
     PagesRead {
         /// The ticket that [`Effect::ReadPages`] gave.
@@ -209,6 +216,8 @@ pub enum Effect {
     },
     /// Write a batch; there is one in flight at a time.
     Commit(Batch),
+    /// Open the store anew by [`crate::rest::reopen`], which drops the handle; nothing else is asked of it meanwhile.
+    Reopen(Expected),
     /// Read pages.
     ReadPages {
         /// Names the answer.

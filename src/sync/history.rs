@@ -137,6 +137,25 @@ impl Writes {
         self.lost_by_server.push(id);
     }
 
+    /// Nothing of the journal is on the device any more: the operations that are not over are to be written anew. What
+    /// is over has lost its history.
+    pub(super) fn unsettle(&mut self) {
+        self.journal.records.clear();
+        self.journal.dropped.clear();
+        self.journal.strays.clear();
+        for (order, op) in &mut self.ops {
+            op.record = None;
+            self.journal.dirty.insert(*order);
+        }
+        for (old, _) in &mut self.journal.ended {
+            *old = None;
+        }
+        self.journal.ended.retain(|(_, record)| !record.lost);
+        for id in std::mem::take(&mut self.lost_by_server) {
+            self.lose(id);
+        }
+    }
+
     /// Takes the journal in as it rests.
     pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
         self.journal.strays = at_rest.strays;
@@ -300,6 +319,11 @@ impl Machine {
     }
 
     pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+        match &records {
+            Err(error) if self.holds_back(ticket, error) => return Ok(()),
+            Err(_) => {}
+            Ok(_) => self.healing.answered(ticket),
+        }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
         let Some(rest) = &self.rest else { return Ok(()) };
         let sealed = match records {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::application::{Application, NoApplication};
 use super::event::{Clock, Effect, Event, Mode, Refusal};
+use super::heal::Healing;
 use super::history::JournalInFlight;
 use super::live::{Live, SocketState};
 use super::pull::Pull;
@@ -17,7 +18,7 @@ use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use crate::model::Def;
-use crate::rest::{Damage, JournalAtRest, JournalMark, Receipt, Rest};
+use crate::rest::{Damage, JournalAtRest, JournalMark, Receipt, Rest, RolledBack};
 use crate::session::Memory;
 
 /// How the machine is set up, once.
@@ -50,6 +51,9 @@ pub struct Machine {
     pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
     /// Operations may be lost: how many records of the journal are gone.
     pub(super) records_lost: u64,
+    /// The store was behind its mark when it was opened.
+    pub(super) rolled_back: Option<RolledBack>,
+    pub(super) healing: Healing,
     pub(super) commit_not_before_ms: u64,
     pub(super) commit_failures: u32,
     pub(super) compact_not_before_ms: u64,
@@ -104,6 +108,8 @@ impl Machine {
             writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
             committing: None,
             records_lost: damage.journal,
+            rolled_back: damage.rolled_back,
+            healing: Healing::default(),
             commit_not_before_ms: 0,
             commit_failures: 0,
             compact_not_before_ms: 0,
@@ -138,6 +144,7 @@ impl Machine {
         if let Err(error) = self.advance() {
             self.error = Some(error);
         }
+        self.hold_readings();
         std::mem::take(&mut self.effects)
     }
 
@@ -180,6 +187,17 @@ impl Machine {
             Event::SocketClosed { socket, code } => self.socket_closed(socket, code),
             Event::Committed(result) => {
                 self.committed(result);
+                Ok(())
+            }
+            Event::Reopened(result) => self.reopened(result),
+            Event::DeviceClosed(error) => {
+                self.device_failed(&error);
+                Ok(())
+            }
+            Event::Rewrapped(header) => {
+                if let Some(rest) = &mut self.rest {
+                    rest.set_header(header);
+                }
                 Ok(())
             }
             Event::PagesRead { ticket, pages } => self.pages_read(ticket, pages),
@@ -258,6 +276,7 @@ impl Machine {
 
     /// There is a reason to hope: delays end, but for what the server asked.
     fn try_at_once(&mut self) {
+        self.try_device_soon();
         self.pull.backoff.reset();
         self.live.backoff.reset();
         self.writes.try_at_once(self.pull.retry_after_ms);
@@ -298,6 +317,7 @@ impl Machine {
         self.hide_expired();
         self.advance_writes();
         self.advance_sweep();
+        self.advance_healing(now);
         self.advance_commit(now)?;
         if self.is_connected() {
             self.advance_socket(now)?;
@@ -429,8 +449,9 @@ impl Machine {
                 }
             }
         }
+        times.extend(self.healing.due().filter(|_| self.committing.is_none()));
         let is_clean = self.memory.is_clean() && self.writes.journal.is_clean();
-        if self.committing.is_none() && !is_clean && self.rest.is_some() {
+        if !self.healing.is_away() && self.committing.is_none() && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
         times.extend(self.pins_due());

@@ -6,6 +6,7 @@ mod backoff;
 mod check;
 mod commits;
 mod event;
+mod heal;
 mod history;
 mod live;
 mod machine;

@@ -11,7 +11,7 @@ use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
 use crate::model::{Def, Name};
-use crate::rest::PageRow;
+use crate::rest::{PageRow, Rest};
 use crate::session::query::Predicate;
 use crate::session::{Content, DocKey, PageRef};
 
@@ -75,6 +75,25 @@ impl Reads {
 
     pub fn is_compacting(&self) -> bool {
         self.readings.values().any(|reading| matches!(reading.purpose, Purpose::Compact))
+    }
+
+    /// The effect that asks once more for what a ticket was to bring.
+    pub fn again(&self, ticket: u64, rest: Option<&Rest>) -> Option<Effect> {
+        let rest = rest?;
+        if let Some(reading) = self.readings.get(&ticket) {
+            let keys = reading.pages.iter().map(|page| rest.page_key(*page)).collect();
+            return Some(Effect::ReadPages { ticket, keys });
+        }
+        let (numbers, _) = self.journals.get(&ticket)?;
+        let keys = numbers.iter().map(|number| rest.journal_key(*number)).collect();
+        Some(Effect::ReadJournal { ticket, keys })
+    }
+
+    /// No page is on the device any more: these documents have lost their data.
+    pub fn forget_pages(&mut self, lost: Vec<DocKey>) {
+        self.cache.clear();
+        self.unreadable.clear();
+        self.lost = lost.into_iter().collect();
     }
 
     fn cached(&self, page: u64) -> Option<Page> {
@@ -197,6 +216,11 @@ impl Machine {
     }
 
     pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+        match &pages {
+            Err(error) if self.holds_back(ticket, error) => return Ok(()),
+            Err(_) => {}
+            Ok(_) => self.healing.answered(ticket),
+        }
         let Some(reading) = self.reads.readings.remove(&ticket) else { return Ok(()) };
         let sealed = match pages {
             Ok(sealed) => sealed,
@@ -316,8 +340,18 @@ impl Machine {
         }
     }
 
+    /// Brings a document's data back into memory from a page that was opened lately, if there is one.
+    pub(super) fn reload_cached(&mut self, id: u32) {
+        if let Ok(Found::Here(data)) = self.locate(id, &HashMap::new())
+            && let Some((key, document)) = self.memory.by_id(id)
+        {
+            let (key, at) = (key.clone(), document.at);
+            self.memory.reload(&key, at, data);
+        }
+    }
+
     /// Asks for damaged documents one by one, or, where a collection has lost many, for the whole of it (R14).
-    fn ask_for_lost(&mut self) {
+    pub(super) fn ask_for_lost(&mut self) {
         let mut by_def: HashMap<Def, usize> = HashMap::new();
         for key in &self.reads.lost {
             let defs = self.memory.document(key).map(|document| document.defs.clone()).unwrap_or_default();

@@ -6,6 +6,7 @@ use super::event::Mode;
 use super::machine::Machine;
 use crate::error::{Code, Error};
 use crate::model::Def;
+use crate::rest::RolledBack;
 
 /// Where the session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub struct Damaged {
     pub documents: u64,
     /// Collections.
     pub collections: u64,
+    /// Operations that may be lost: the store was behind its mark when it was opened.
+    pub operations: u64,
 }
 
 /// The status.
@@ -123,17 +126,30 @@ impl Machine {
         let damaged = Damaged {
             documents: self.reads.lost.len() as u64,
             collections: self.lost_collections.len() as u64,
+            operations: self.rolled_back.map_or(0, |rolled_back| rolled_back.lost),
         };
         let storage = match self.storage {
             StorageState::Ok if damaged != Damaged::default() || self.records_lost > 0 => StorageState::Lost,
             other => other,
         };
         let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
-        let lost = (self.records_lost > 0).then(|| {
-            let records = self.records_lost;
-            let detail =
-                format!("{records} records of the journal are gone, each may have held an operation");
+        // Where no operation is lost, it is of interest until the server has told everything anew.
+        let is_made_good = self.pull.answered && self.lost_collections.is_empty();
+        let rolled_back = self.rolled_back.filter(|rolled_back| rolled_back.lost > 0 || !is_made_good);
+        let rolled_back = rolled_back.map(|RolledBack { records, pending, lost }| {
+            let detail = format!(
+                "the store has lost its newest records, or all: {records} records were there when it was last written, \
+                 and {pending} operations were pending, of which {lost} may be lost"
+            );
             Error::new(Code::LocalDataLost, detail)
+        });
+        let lost = rolled_back.or_else(|| {
+            (self.records_lost > 0).then(|| {
+                let records = self.records_lost;
+                let detail =
+                    format!("{records} records of the journal are gone, each may have held an operation");
+                Error::new(Code::LocalDataLost, detail)
+            })
         });
         let error = lost.or_else(|| self.error.as_ref().or(self.storage_error.as_ref()).cloned());
         let (pending, faults) = (self.writes.pending(), self.faults.clone());

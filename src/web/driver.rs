@@ -19,9 +19,11 @@ use super::promise::Deferred;
 use super::server::Server;
 use super::signals::{Signal, Signals};
 use super::timers::Timer;
+use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::model::Value;
+use crate::rest::reopen;
 use crate::session::DocKey;
 use crate::store::{Batch, Store};
 use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept};
@@ -34,6 +36,8 @@ pub trait Host {
     fn status(&self);
     /// News of an operation.
     fn operation(&self, news: &News<'_>);
+    /// X, as it was derived, or derived anew: enough to open again what is open.
+    fn derived(&self, _x: &DerivedKey) {}
     /// A token is wanted; `None` where the application has none.
     fn token(&self, refused: bool) -> Promise;
 }
@@ -146,6 +150,13 @@ impl Driver {
             });
         });
         *self.signals.borrow_mut() = Some(signals);
+        if let Some(store) = &self.store {
+            let driver = Rc::downgrade(self);
+            store.on_closed(move || {
+                let error = Error::new(Code::StorageClosed, "the browser closed the database");
+                post_to(&driver, Event::DeviceClosed(error));
+            });
+        }
         self.post(Event::Network(Signals::is_online()));
         self.post(Event::Started);
     }
@@ -157,6 +168,11 @@ impl Driver {
             Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
         })?;
         machine.as_ref().map(read).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
+    }
+
+    /// Whom the driver tells.
+    pub fn host(&self) -> &dyn Host {
+        &*self.host
     }
 
     /// The store, but in incognito.
@@ -220,6 +236,10 @@ impl Driver {
             }
             Effect::AskToken { refused } => self.ask_token(refused),
             Effect::Commit(batch) => self.commit(batch),
+            Effect::Reopen(expected) => {
+                let Some(store) = self.store.clone() else { return };
+                self.spawn(async move { Event::Reopened(reopen(&*store, &expected).await) });
+            }
             Effect::ReadPages { ticket, keys } => {
                 let Some(store) = self.store.clone() else { return };
                 self.spawn(async move {

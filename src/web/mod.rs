@@ -13,6 +13,7 @@ mod global;
 pub mod http;
 pub mod idb;
 pub mod kdf;
+mod panic;
 mod promise;
 pub mod reply;
 pub mod server;

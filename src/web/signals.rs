@@ -37,9 +37,12 @@ impl Signals {
         let on: Rc<dyn Fn(Signal)> = Rc::new(on);
         let scope: JsValue = js_sys::global().into();
         let mut listeners = Vec::new();
-        for (event, signal) in
-            [("online", Signal::Online), ("offline", Signal::Offline), ("pageshow", Signal::PageShow)]
-        {
+        for (event, signal) in [
+            ("online", Signal::Online),
+            ("offline", Signal::Offline),
+            ("pageshow", Signal::PageShow),
+            ("focus", Signal::Visible),
+        ] {
             let on = Rc::clone(&on);
             listeners.extend(Listener::add(scope.clone(), event, move || on(signal)));
         }

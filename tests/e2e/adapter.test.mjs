@@ -185,7 +185,7 @@ test("an adapter without listen is pulled, and one that is none is refused", { t
     const docs = await e2e.loaded("main", "Note", {});
     const { phase } = await e2e.whenStatus("main", (status) => status.phase === "live");
     await session.close();
-    return { bad, count: docs.length, phase, databases: (await indexedDB.databases()).length };
+    return { bad, count: docs.length, phase, databases: (await window.page.stores()).length };
   }, schema);
   assert.deepEqual(result, { bad: Array(4).fill("bad_option"), count: 1, phase: "live", databases: 1 });
 });

@@ -30,7 +30,7 @@ const load = (page, options) =>
 const refusal = (page, options) =>
   page.evaluate((o) => window.page.tryToStart("other", o).then((error) => error?.code), options);
 
-const databases = (page) => page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name).sort());
+const databases = (page) => page.evaluate(async () => (await window.page.stores()).map(({ name }) => name).sort());
 
 test("a changed passphrase opens, the old one does not, and no row is written again", { timeout: 60_000 }, async (t) => {
   const { page, options } = await setUp(t);

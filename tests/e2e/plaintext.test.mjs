@@ -133,7 +133,7 @@ const PLANTED_FORMS = [
 /** Writes values into the store's table of pages, as an application that forgot to seal them would. */
 const plant = (page, values) =>
   page.evaluate(async (list) => {
-    const [{ name }] = await indexedDB.databases();
+    const [{ name }] = await window.page.stores();
     await window.page.alter(name, "p", (store) => {
       list.forEach(({ bytes, value }, i) => store.put(bytes ? Uint8Array.from(bytes) : value, `planted-${i}`));
     });

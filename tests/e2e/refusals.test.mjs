@@ -60,7 +60,7 @@ test("a header altered anywhere is a damaged store, and nothing is written", { t
   const { page, options, make } = await setUp(t);
   await make();
   const length = await page.evaluate(async () => {
-    [{ name: window.database }] = await indexedDB.databases();
+    [{ name: window.database }] = await window.page.stores();
     window.header = await window.page.records(window.database, "h");
     return window.header[0][1].length;
   });
@@ -86,7 +86,7 @@ test("a store of a newer version is refused and left untouched", { timeout: 60_0
   const { page, options, make } = await setUp(t);
   await make();
   await page.evaluate(async () => {
-    const [{ name, version }] = await indexedDB.databases();
+    const [{ name, version }] = await window.page.stores();
     const database = await window.page.connect(name, version + 1, (upgraded) => upgraded.createObjectStore("new"));
     database.close();
   });
@@ -121,7 +121,7 @@ test("a second tab gets store_in_use until the first one goes", { timeout: 60_00
   assertNamed(await refused(page, options), "store_in_use");
   // A tab that goes without closing anything leaves the store, too.
   await second.close();
-  const name = await page.evaluate(async () => (await indexedDB.databases())[0].name);
+  const name = await page.evaluate(async () => (await window.page.stores())[0].name);
   await page.evaluate((lock) => navigator.locks.request(lock, () => {}), name);
   assert.equal(await refused(page, options), null, "gone: the first one opens again");
 });

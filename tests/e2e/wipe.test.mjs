@@ -65,7 +65,7 @@ test("a damaged store: its cure names wipe, which lets it open and load everythi
   const { page, options } = await setUp(t);
   await sync(page, options);
   const database = await page.evaluate(async () => {
-    const [{ name }] = await indexedDB.databases();
+    const [{ name }] = await window.page.stores();
     const [[key, value]] = await window.page.records(name, "h");
     value[10] ^= 1;
     await window.page.restore(name, "h", [[key, value]]);
@@ -79,7 +79,7 @@ test("a damaged store: its cure names wipe, which lets it open and load everythi
   assert.equal(await wipe(page, { org: "demo", account: "ada" }), null);
   assert.deepEqual(await leftovers(page), NOTHING);
   assert.deepEqual(inOrder(await sync(page, options)), expected);
-  assert.deepEqual(await page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name)), [database]);
+  assert.deepEqual(await page.evaluate(async () => (await window.page.stores()).map(({ name }) => name)), [database]);
   // A database that lacks its tables is damaged as well, and goes the same way.
   await page.evaluate(async (name) => {
     await window.page.wipe({ org: "demo", account: "ada" });

@@ -7,7 +7,7 @@ const OPENING = {
   pending: 0,
   progress: null,
   storage: "ok",
-  damaged: { documents: 0, collections: 0 },
+  damaged: { documents: 0, collections: 0, operations: 0 },
   error: null,
   faults: {},
 };
@@ -174,6 +174,11 @@ export class FakeCore {
     const by = this.#issue(name, args, {});
     this.#news({ kind: "amended", id, by });
     return by;
+  }
+
+  /** An operation of an earlier opening, as the journal has it. */
+  resume(id) {
+    this.#operations.set(id, { id, name: "doc.put", args: {}, at: 5, state: "saved" });
   }
 
   #issue(name, args) {

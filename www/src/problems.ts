@@ -65,6 +65,11 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
     text: "Free some space, or unfollow something; or open in incognito, which writes nothing.",
     remedies: ["retry", "open-incognito"],
   },
+  storage_closed: {
+    title: "The browser's storage cannot be reached",
+    text: "It may pass: try again, or reload the page. In incognito nothing is written, and it works without.",
+    remedies: ["retry", "reload", "open-incognito"],
+  },
   storage_failed: {
     title: "The browser's storage failed",
     text: "Reload the page. If it lasts, this browser's storage is out of order, or switched off: open in incognito.",

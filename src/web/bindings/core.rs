@@ -243,8 +243,12 @@ impl Inner {
         let rounds = KDF_ROUNDS.0;
         let old = Secret::Passphrase(old).derive(&device.salt, header.rounds(device.by)?).await?;
         let next = Secret::Passphrase(next).derive(&device.salt, rounds).await?;
-        let next = rewrap(&*device.store, &header, device.by, &old, &next, rounds, &mut SystemRandom).await?;
-        *device.header.borrow_mut() = next;
+        let wrapped =
+            rewrap(&*device.store, &header, device.by, &old, &next, rounds, &mut SystemRandom).await;
+        let header = wrapped.inspect_err(|error| self.driver.post(Event::DeviceClosed(error.clone())))?;
+        self.driver.host().derived(&next);
+        self.driver.post(Event::Rewrapped(header.to_bytes()));
+        *device.header.borrow_mut() = header;
         Ok(())
     }
 }

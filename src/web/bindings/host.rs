@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-use js_sys::{Array, Function, Promise, Uint32Array};
+use js_sys::{Array, Function, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::ErrorJson;
 use super::status::status_json;
+use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
 use crate::web::driver::{Driver, Host, News};
@@ -37,6 +38,12 @@ impl JsHost {
 }
 
 impl Host for JsHost {
+    fn derived(&self, x: &DerivedKey) {
+        if let Some(derived) = method(&self.object, "derived") {
+            let _ = derived.call1(&self.object, &Uint8Array::from(x.as_bytes().as_slice()));
+        }
+    }
+
     fn changed(&self, defs: &[String], gone: &[u32]) {
         let defs: Array = defs.iter().map(|def| JsValue::from_str(def)).collect();
         // What the host throws is its own to report.

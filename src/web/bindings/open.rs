@@ -19,7 +19,7 @@ use crate::session::Memory;
 use crate::sync::{Config, Machine, Mode};
 use crate::web::adapter::Adapter;
 use crate::web::address::Address;
-use crate::web::driver::Driver;
+use crate::web::driver::{Driver, Host};
 use crate::web::idb::IdbDevice;
 use crate::web::kdf::pbkdf2;
 use crate::web::require_secure_context;
@@ -32,6 +32,7 @@ pub async fn open(options: JsValue, host: JsValue) -> std::result::Result<Core, 
 }
 
 async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
+    crate::web::panic::tell_where();
     let options = Options::read(options_object)?;
     let server = options.server.as_ref().map(|server| server_of(server, &options)).transpose()?;
     let slot = Rc::new(RefCell::new(Weak::new()));
@@ -60,7 +61,12 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
             create: options.mode == Mode::Synced,
         };
         let salt = kdf_salt(&options.org, &options.account);
-        let derive = async |rounds| options.secret.derive(&salt, rounds).await;
+        // Kept on the other side as long as the session is open: an instance that dies is opened again with it.
+        let derive = async |rounds| {
+            let x = options.secret.derive(&salt, rounds).await?;
+            Host::derived(&host, &x);
+            Ok(x)
+        };
         let opened = open_account(&IdbDevice::new(), &account, options.schema, derive, &mut random).await?;
         let store = Rc::new(opened.store);
         let machine = Machine::new(
@@ -97,7 +103,7 @@ impl Secret {
     pub(super) fn kind(&self) -> WrapKind {
         match self {
             Secret::Key(_) => WrapKind::Key,
-            Secret::Passphrase(_) | Secret::None => WrapKind::Passphrase,
+            Secret::Passphrase(_) | Secret::Derived(_) | Secret::None => WrapKind::Passphrase,
         }
     }
 
@@ -107,7 +113,7 @@ impl Secret {
             Secret::Passphrase(passphrase) => {
                 Ok(DerivedKey::from_bytes(pbkdf2(passphrase, salt, rounds).await?))
             }
-            Secret::Key(key) => Ok(DerivedKey::from_bytes(*key)),
+            Secret::Key(key) | Secret::Derived(key) => Ok(DerivedKey::from_bytes(*key)),
             Secret::None => fail(Code::BadOption, "`passphrase` is missing"),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Options {
 pub(super) enum Secret {
     Passphrase(String),
     Key([u8; 32]),
+    /// X of a passphrase, as an earlier opening derived it.
+    Derived([u8; 32]),
     None,
 }
 
@@ -36,7 +38,9 @@ impl Options {
             text(name).ok_or_else(|| Error::new(Code::BadOption, format!("`{name}` is missing")))
         };
         let mode = mode_of(&needed("mode")?)?;
+        let derived = property(object, "derived").map(|x| key_of(&x)).transpose()?;
         let secret = match (text("passphrase"), property(object, "key")) {
+            (None, None) if derived.is_some() => derived.map_or(Secret::None, Secret::Derived),
             (Some(_), Some(_)) => return fail(Code::BadOption, "`passphrase` and `key` exclude each other"),
             (Some(passphrase), None) => Secret::Passphrase(passphrase),
             (None, Some(key)) => Secret::Key(key_of(&key)?),

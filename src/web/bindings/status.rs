@@ -29,6 +29,7 @@ struct ProgressJson {
 struct DamagedJson {
     documents: u64,
     collections: u64,
+    operations: u64,
 }
 
 pub(super) fn status_json(status: &Status) -> String {
@@ -38,7 +39,11 @@ pub(super) fn status_json(status: &Status) -> String {
         pending: status.pending,
         progress: status.progress.map(|p| ProgressJson { received: p.received, total: p.total }),
         storage: status.storage.as_str(),
-        damaged: DamagedJson { documents: status.damaged.documents, collections: status.damaged.collections },
+        damaged: DamagedJson {
+            documents: status.damaged.documents,
+            collections: status.damaged.collections,
+            operations: status.damaged.operations,
+        },
         error: status.error.as_ref().map(ErrorJson::from),
         faults: status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect(),
     };

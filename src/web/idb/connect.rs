@@ -17,7 +17,7 @@ use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
 use super::failure;
 use super::records::HEADER_TABLE;
 use crate::error::{Code, Error, Result, fail};
-use crate::store::Table;
+use crate::store::{Failure, Table};
 use crate::web::global::{global, method, property};
 use crate::web::promise::Deferred;
 
@@ -27,6 +27,23 @@ pub(super) const DATABASE_VERSION: u32 = 1;
 
 /// Opens the database; `None` where there is none and `create` is false, in which case none was made.
 pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
+    match connect_once(name, create).await {
+        // `Internal error opening backing store` and its like may pass with the request that met them.
+        Err(error) if Failure::of(&error) == Failure::Handle => connect_once(name, create).await,
+        other => other,
+    }
+}
+
+/// Opens a database as it is; `None` where there is none, and none is made.
+pub(super) async fn look(name: &str) -> Result<Option<IdbDatabase>> {
+    let factory = factory()?;
+    match is_listed(&factory, name).await {
+        Some(false) => Ok(None),
+        listed => open_as_it_is(&factory, name, listed.is_none()).await,
+    }
+}
+
+async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
     let factory = factory()?;
     let listed = is_listed(&factory, name).await;
     if listed != Some(false) {
@@ -44,7 +61,7 @@ pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDataba
     upgrade(name).await?;
     match open_as_it_is(&factory, name, false).await? {
         Some(database) => checked(database).map(Some),
-        None => fail(Code::StorageFailed, "the database is gone as soon as it is made"),
+        None => fail(Code::StorageClosed, "the database is gone as soon as it is made"),
     }
 }
 
@@ -133,7 +150,7 @@ async fn upgrade(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn of_rexie(error: &rexie::Error) -> Error {
+pub(super) fn of_rexie(error: &rexie::Error) -> Error {
     // The exception lies in an error of a crate that rexie does not show; the text of it names the exception.
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];

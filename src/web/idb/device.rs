@@ -3,6 +3,7 @@
 use super::connect;
 use super::lock::StoreLock;
 use super::store::IdbStore;
+use super::witness::name_beside;
 use crate::error::Result;
 use crate::store::Device;
 
@@ -23,7 +24,7 @@ impl Device for IdbDevice {
     async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
         let lock = StoreLock::take(name).await?;
         match connect::connect(name, create).await {
-            Ok(Some(database)) => Ok(Some(IdbStore::new(database, lock))),
+            Ok(Some(database)) => Ok(Some(IdbStore::new(name, database, lock))),
             other => {
                 lock.free().await;
                 other.map(|_| None)
@@ -33,7 +34,11 @@ impl Device for IdbDevice {
 
     async fn delete(&self, name: &str) -> Result<()> {
         let lock = StoreLock::take(name).await?;
-        let result = connect::delete(name).await;
+        // What stands beside it first: a store without its witness raises no alarm, the other way round would.
+        let result = match connect::delete(&name_beside(name)).await {
+            Ok(()) => connect::delete(name).await,
+            other => other,
+        };
         lock.free().await;
         result
     }

@@ -1,4 +1,5 @@
-//! The browser's exceptions to named errors. Only the exception's name crosses: its message may repeat keys.
+//! The browser's exceptions to named errors: the one place that knows them; what to do about each kind is decided by
+//! `crate::store::Failure`. Only the exception's name crosses: its message may repeat keys.
 
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
@@ -8,6 +9,14 @@ use crate::web::global::{exception_name, property};
 
 /// What the exception means for the store; `what` says what was being done.
 pub(super) fn of_exception(what: &str, exception: &JsValue) -> Error {
+    let message = property(exception, "message").and_then(|message| message.as_string()).unwrap_or_default();
+    // Safari gives some of these without a name of their own.
+    if ["Indexed Database server lost", "in-progress transaction", "backing store"]
+        .iter()
+        .any(|known| message.contains(known))
+    {
+        return of_name(what, "UnknownError");
+    }
     of_name(what, &exception_name(exception))
 }
 
@@ -16,6 +25,9 @@ pub(super) fn of_name(what: &str, name: &str) -> Error {
     let code = match name {
         "QuotaExceededError" => Code::StorageFull,
         "VersionError" => Code::StoreTooNew,
+        // The connection was closed under us (Firefox says so too once it has met a full disk), or the browser's own
+        // storage failed: the handle is of no use any more.
+        "InvalidStateError" | "UnknownError" => Code::StorageClosed,
         _ => Code::StorageFailed,
     };
     Error::new(code, format!("{what}: {name}"))

@@ -127,6 +127,9 @@ impl WebLock {
         let options = Object::new();
         Reflect::set(&options, &"ifAvailable".into(), &true.into()).map_err(failed)?;
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).map_err(failed)?;
+        // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock, and when it
+        // is free (scripts/write-glue.mjs).
+        let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
         // A request that is refused altogether settles `freed` and never calls back. Should this future be dropped
         // here, so is the callback: calling it throws, and a callback that throws frees the lock.
         let first = Promise::race(&Array::of2(&answer.promise, &freed));

@@ -4,6 +4,7 @@
 //! One page owns a store, by a Web Lock that bears the store's name and is held until the store is closed.
 
 mod connect;
+mod connection;
 mod device;
 mod failure;
 mod lock;
@@ -11,6 +12,7 @@ mod records;
 mod store;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 pub use device::IdbDevice;
 pub use store::IdbStore;

@@ -1,7 +1,7 @@
 //! An open store: reads and batches, each in one transaction whose requests are all made at once. Awaiting between
 //! two requests would let the browser end the transaction in the middle.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Array, Object, Promise, Reflect, Uint8Array};
@@ -9,11 +9,14 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
 
+use super::connect::connect;
+use super::connection::{Connection, OnClosed};
 use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
+use super::witness::Beside;
 use crate::error::{Code, Result, fail};
-use crate::store::{Batch, Durability, RecordKey, Store, Table};
+use crate::store::{Batch, Durability, RecordKey, Store, Table, Witness};
 use crate::web::promise::Deferred;
 
 #[wasm_bindgen]
@@ -36,44 +39,58 @@ const WRITING: &str = "writing the store";
 
 /// A database that this page owns. Dropping it closes it too; only `close` waits until it can be opened again.
 pub struct IdbStore {
-    database: IdbDatabase,
+    name: String,
+    /// The handle, until it is dropped for another one.
+    connection: RefCell<Option<Connection>>,
+    beside: Rc<Beside>,
     /// Taken by `close`.
     lock: RefCell<Option<StoreLock>>,
-    /// Why the browser took the database away, if it did.
-    lost: Rc<Cell<Option<&'static str>>>,
     /// Settles with the last batch sent, and so after all of them: they run one after the other.
     last_batch: RefCell<Option<Promise>>,
-    // Keep what the browser calls.
-    _on_version_change: Closure<dyn FnMut()>,
-    _on_close: Closure<dyn FnMut()>,
+    /// Whom to tell that the handle died by itself.
+    listener: Rc<RefCell<Option<OnClosed>>>,
 }
 
 impl IdbStore {
-    pub(super) fn new(database: IdbDatabase, lock: StoreLock) -> Self {
-        let lost = Rc::new(Cell::new(None));
-        // Another version of the code, or the user, wants to upgrade or delete the database and waits for us. What
-        // was sent is still written; what comes later fails.
-        let on_version_change = Closure::<dyn FnMut()>::new({
-            let (lost, database) = (Rc::clone(&lost), database.clone());
-            move || {
-                lost.set(Some("somebody else asked to upgrade or delete the database"));
-                database.close();
+    pub(super) fn new(name: &str, database: IdbDatabase, lock: StoreLock) -> Self {
+        let store = IdbStore {
+            name: name.to_owned(),
+            connection: RefCell::default(),
+            beside: Beside::new(name),
+            lock: RefCell::new(Some(lock)),
+            last_batch: RefCell::default(),
+            listener: Rc::default(),
+        };
+        store.keep(database);
+        store
+    }
+
+    /// Calls back when the handle dies without having been asked anything.
+    pub fn on_closed(&self, listener: impl Fn() + 'static) {
+        *self.listener.borrow_mut() = Some(Rc::new(listener));
+    }
+
+    fn keep(&self, database: IdbDatabase) {
+        let listener = Rc::clone(&self.listener);
+        let on_closed: OnClosed = Rc::new(move || {
+            let listener = listener.borrow().clone();
+            if let Some(listener) = listener {
+                listener();
             }
         });
-        // The browser closed it by itself: the site's data was cleared, or the disk failed.
-        let on_close = Closure::<dyn FnMut()>::new({
-            let lost = Rc::clone(&lost);
-            move || lost.set(Some("the browser closed the database"))
-        });
-        database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
-        database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-        IdbStore {
-            database,
-            lock: RefCell::new(Some(lock)),
-            lost,
-            last_batch: RefCell::default(),
-            _on_version_change: on_version_change,
-            _on_close: on_close,
+        *self.connection.borrow_mut() = Some(Connection::new(database, on_closed));
+    }
+
+    /// Why the handle is of no use any more, if so.
+    fn lost(&self) -> Option<&'static str> {
+        self.connection.borrow().as_ref().map_or(Some("the database is being opened anew"), |c| c.lost.get())
+    }
+
+    /// An error of a transaction: where the handle died meanwhile, that is the reason, whatever the transaction says.
+    fn failed(&self, error: crate::error::Error) -> crate::error::Error {
+        match self.lost() {
+            Some(why) => crate::error::Error::new(Code::StorageClosed, why),
+            None => error,
         }
     }
 
@@ -81,8 +98,8 @@ impl IdbStore {
         if self.lock.borrow().is_none() {
             return fail(Code::Closed, "the store is closed");
         }
-        if let Some(why) = self.lost.get() {
-            return fail(Code::StorageFailed, why);
+        if let Some(why) = self.lost() {
+            return fail(Code::StorageClosed, why);
         }
         let what = if mode == "readonly" { READING } else { WRITING };
         let tables: Array = tables.iter().map(|table| JsValue::from_str(table)).collect();
@@ -93,7 +110,9 @@ impl IdbStore {
         };
         // A plain object takes any property.
         let _ = Reflect::set(&options, &"durability".into(), &durability.into());
-        let database: &DurableDatabase = self.database.unchecked_ref();
+        let database = self.connection.borrow().as_ref().map(|connection| connection.database.clone());
+        let Some(database) = database else { return fail(Code::StorageClosed, "the database is closed") };
+        let database: &DurableDatabase = database.unchecked_ref();
         // A database closed under us throws InvalidStateError here.
         database.transaction(&tables, mode, &options).map_err(|e| failure::of_exception(what, &e))
     }
@@ -114,7 +133,7 @@ impl IdbStore {
         transaction.set_onerror(Some(&done.reject));
         transaction.set_onabort(Some(&done.reject));
         if let Err(event) = JsFuture::from(done.promise).await {
-            return Err(failure::of_transaction(READING, &transaction, &event));
+            return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
         }
         requests.iter().map(IdbRequest::result).collect::<std::result::Result<_, _>>().map_err(|e| failed(&e))
     }
@@ -171,7 +190,7 @@ impl Store for IdbStore {
         let touched = |t: Table| {
             batch.puts.iter().any(|put| put.0 == t) || batch.deletes.iter().any(|delete| delete.0 == t)
         };
-        let tables = Table::ALL.into_iter().filter(|t| touched(*t)).map(Table::name);
+        let tables = Table::ALL.into_iter().filter(|t| batch.clear || touched(*t)).map(Table::name);
         let tables: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables).collect();
         let transaction = self.begin(&tables, "readwrite", batch.durability)?;
         if let Err(exception) = request_all(&transaction, &batch) {
@@ -179,7 +198,8 @@ impl Store for IdbStore {
             let _ = transaction.abort();
             return Err(failure::of_exception(WRITING, &exception));
         }
-        drop(batch);
+        let (header, mark) = (batch.header, batch.mark);
+        drop((batch.puts, batch.deletes));
         let settled = Deferred::new();
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
@@ -187,8 +207,37 @@ impl Store for IdbStore {
         *self.last_batch.borrow_mut() = Some(settled.promise.clone());
         end_at_once(&transaction);
         match JsFuture::from(settled.promise).await {
-            Ok(_) => Ok(()),
-            Err(event) => Err(failure::of_transaction(WRITING, &transaction, &event)),
+            Ok(_) => {
+                if header.is_some() || mark.is_some() {
+                    self.beside.write(header, mark);
+                }
+                Ok(())
+            }
+            Err(event) => Err(self.failed(failure::of_transaction(WRITING, &transaction, &event))),
+        }
+    }
+
+    async fn witness(&self) -> Result<Witness> {
+        if self.lock.borrow().is_none() {
+            return fail(Code::Closed, "the store is closed");
+        }
+        self.beside.read().await
+    }
+
+    async fn reopen(&self) -> Result<()> {
+        if self.lock.borrow().is_none() {
+            return fail(Code::Closed, "the store is closed");
+        }
+        // Dropped before anything else: a handle that failed is not used again.
+        self.connection.borrow_mut().take();
+        match connect(&self.name, true).await? {
+            // Closed while it was being opened.
+            Some(_) if self.lock.borrow().is_none() => fail(Code::Closed, "the store is closed"),
+            Some(database) => {
+                self.keep(database);
+                Ok(())
+            }
+            None => fail(Code::StorageClosed, "the database cannot be made"),
         }
     }
 
@@ -199,24 +248,9 @@ impl Store for IdbStore {
             // The next owner must find what was sent. How it went was told to its sender.
             let _ = JsFuture::from(last_batch).await;
         }
-        self.disconnect();
+        self.connection.borrow_mut().take();
+        self.beside.close().await;
         lock.free().await;
-    }
-}
-
-impl IdbStore {
-    fn disconnect(&self) {
-        self.database.set_onversionchange(None);
-        self.database.set_onclose(None);
-        self.database.close();
-    }
-}
-
-impl Drop for IdbStore {
-    fn drop(&mut self) {
-        if self.lock.borrow().is_some() {
-            self.disconnect();
-        }
     }
 }
 
@@ -236,6 +270,12 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
         }
         slot.clone().ok_or(JsValue::UNDEFINED)
     };
+    if batch.clear {
+        for place in Table::ALL {
+            table(place)?.clear()?;
+        }
+        transaction.object_store(HEADER_TABLE)?.clear()?;
+    }
     for (place, key) in &batch.deletes {
         table(*place)?.delete(&to_key(key))?;
     }

@@ -148,7 +148,12 @@ async fn an_abort_settles_the_commit_and_writes_nothing() {
     let two = || Batch { puts: [one(1).puts, one(2).puts].concat(), ..Batch::default() };
     for (reason, code) in [
         ("new DOMException('', 'QuotaExceededError')", Code::StorageFull),
-        ("new DOMException('', 'UnknownError')", Code::StorageFailed),
+        ("new DOMException('', 'UnknownError')", Code::StorageClosed),
+        ("new DOMException('', 'DataError')", Code::StorageFailed),
+        (
+            "new Error('Connection to Indexed Database server lost. Refresh the page to try again')",
+            Code::StorageClosed,
+        ),
         ("null", Code::StorageFailed),
     ] {
         let patch = abort_at_second_put(reason).await;
@@ -208,8 +213,9 @@ async fn somebody_elses_upgrade_is_let_through_and_told() {
     // Rejects if our connection stays open.
     raw("(await raw('upgraded', 2)).close();", &[]).await;
     let error = store.commit(one(2)).await.expect_err("gone");
-    assert_eq!(error.code(), Code::StorageFailed);
-    assert_eq!(store.header().await.expect_err("gone").code(), Code::StorageFailed);
+    assert_eq!(error.code(), Code::StorageClosed);
+    assert_eq!(store.header().await.expect_err("gone").code(), Code::StorageClosed);
+    assert_eq!(store.reopen().await.expect_err("upgraded").code(), Code::StoreTooNew);
     store.close().await;
     IdbDevice::new().delete("upgraded").await.expect("deleted");
 }
@@ -225,8 +231,11 @@ async fn a_connection_closed_under_us_is_a_named_error() {
     let store = fresh("closed-under-us").await;
     let error = store.commit(one(1)).await.expect_err("closed");
     drop(patch);
-    assert_eq!(error.code(), Code::StorageFailed);
+    assert_eq!(error.code(), Code::StorageClosed);
     assert!(error.detail().contains("InvalidStateError"), "{error}");
+    store.reopen().await.expect("the handle is dropped, another one serves");
+    store.commit(one(1)).await.expect("committed");
+    assert_eq!(count(&store).await, 1);
     store.close().await;
 }
 

@@ -89,10 +89,21 @@ export async function loaded(name, className, match) {
   return collection.ready;
 }
 
+/** The stores of the page; beside each stands a database with its mark. */
+export async function stores() {
+  return (await indexedDB.databases()).filter(({ name }) => !name.endsWith("-mark"));
+}
+
+/** Takes away what stands beside a closed store: without it, nothing tells that the store was put back. */
+export function forgetMark(name) {
+  return done(indexedDB.deleteDatabase(`${name}-mark`));
+}
+
 /** Every record of every database of the page, as it rests, in hexadecimal. */
 export async function dump() {
   const result = {};
-  for (const { name, version } of await indexedDB.databases()) {
+  const databases = (await indexedDB.databases()).sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { name, version } of databases) {
     const database = await connect(name);
     const tables = {};
     for (const table of [...database.objectStoreNames]) {

@@ -52,6 +52,7 @@ impl<S: Backend> World<S> {
             Effect::CloseSocket(socket) => {
                 self.clients[client].socket.take_if(|s| s.number == socket);
             }
+            Effect::Reopen(_) => panic!("this device closes under nobody: tests/faults has those that do"),
             Effect::AskToken { .. } => panic!("this server asks for no token"),
             Effect::Commit(batch) => {
                 assert_ne!(mode, Mode::Incognito, "a write in incognito");

@@ -1,0 +1,131 @@
+//! The high-water mark: a store that is behind it says so, tells how many operations were pending, and pulls everything
+//! anew.
+
+use escale::store::MemoryDevice;
+use escale::sync::StorageState;
+use escale::{Code, Error};
+
+use crate::check::check;
+use crate::client::Client;
+use crate::device::Plan;
+use crate::scenarios::{Scenario, Step, whole};
+
+/// A session with two operations that wait, and an older copy of its device, without them.
+fn with_two_waiting() -> (Client, Scenario, MemoryDevice) {
+    let scenario = Scenario { beginning: 1, deed: 0 };
+    let mut client = scenario.client(Plan::NONE);
+    for step in scenario.steps() {
+        client.take(step);
+    }
+    let copy = client.device.inner.snapshot();
+    for step in [Step::Offline(true), Step::Add(1), Step::Patch(2), Step::Settle] {
+        client.take(step);
+    }
+    assert_eq!(client.issued.values().filter(|saved| **saved).count(), 2);
+    (client, scenario, copy)
+}
+
+fn told(client: &Client) -> Error {
+    let status = client.machine().status();
+    assert_eq!(status.damaged.operations, 2, "how many may be lost");
+    assert_eq!(status.storage, StorageState::Lost);
+    let error = status.error.expect("a loss is told");
+    assert_eq!(error.code(), Code::LocalDataLost);
+    assert!(error.detail().contains("2 operations were pending"), "{error}");
+    error
+}
+
+#[test]
+fn a_store_that_is_gone_tells_how_many_operations_were_pending() {
+    let (mut client, scenario, _) = with_two_waiting();
+    client.die();
+    client.device.inner.put_back(&Client::store_name(), &MemoryDevice::new());
+    client.open();
+    told(&client);
+    assert_eq!(client.machine().memory().collections().count(), 0, "nothing is left");
+    client.take(Step::Subscribe(0));
+    check(&mut client, scenario, true, "gone");
+}
+
+#[test]
+fn an_older_copy_put_back_is_told_and_everything_is_pulled_anew() {
+    let (mut client, scenario, copy) = with_two_waiting();
+    client.die();
+    client.device.inner.put_back(&Client::store_name(), &copy);
+    client.open();
+    told(&client);
+    assert_eq!(client.machine().list(&whole()).expect("subscribed").2, 0, "asked for whole");
+    assert!(
+        !client.machine().list(&whole()).expect("subscribed").0.is_empty(),
+        "what is there stays visible"
+    );
+    check(&mut client, scenario, true, "put back");
+}
+
+#[test]
+fn a_dropped_tail_is_told() {
+    let scenario = Scenario { beginning: 1, deed: 0 };
+    let mut client = scenario.client(Plan::NONE);
+    for step in scenario.steps().into_iter().chain([Step::Offline(true), Step::Add(1)]) {
+        client.take(step);
+    }
+    let copy = client.device.inner.snapshot();
+    client.take(Step::Patch(2));
+    client.die();
+    // The last batch only: one of the two operations is still there.
+    client.device.inner.put_back(&Client::store_name(), &copy);
+    client.open();
+    told(&client);
+    assert_eq!(client.machine().status().pending, 1);
+    check(&mut client, scenario, true, "a dropped tail");
+}
+
+#[test]
+fn the_whole_device_put_back_mark_and_all_goes_unnoticed() {
+    let (mut client, scenario, copy) = with_two_waiting();
+    client.die();
+    client.device.inner = copy;
+    client.open();
+    assert!(!client.damage.any(), "docs/security.md says so");
+    client.issued.clear();
+    check(&mut client, scenario, false, "all put back");
+}
+
+#[test]
+fn a_mark_that_is_behind_altered_or_gone_raises_no_alarm() {
+    for how in 0..3 {
+        let (mut client, scenario, copy) = with_two_waiting();
+        client.die();
+        let name = Client::store_name();
+        let mut older = None;
+        copy.tamper_witness(&name, |witness| older = witness.mark.clone());
+        client.device.inner.tamper_witness(&name, |witness| match how {
+            0 => witness.mark = older,
+            1 => witness.mark.as_mut().expect("a mark")[20] ^= 1,
+            _ => *witness = escale::store::Witness::default(),
+        });
+        client.open();
+        assert!(!client.damage.any(), "{how}: {:?}", client.damage);
+        check(&mut client, scenario, false, "a mark");
+        let mut mended = None;
+        client.device.inner.tamper_witness(&name, |witness| mended = Some(witness.clone()));
+        assert!(
+            mended.is_some_and(|witness| witness.header.is_some() && witness.mark.is_some()),
+            "made anew"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_is_gone_opens_with_its_own_secret_only() {
+    let (mut client, _, _) = with_two_waiting();
+    client.take(Step::ChangeSecret);
+    client.die();
+    client.device.inner.put_back(&Client::store_name(), &MemoryDevice::new());
+    // The one before the change: refused, and the client falls back on the one in force.
+    client.other_secret = Some(client.secret);
+    client.secret -= 1;
+    client.open();
+    assert_eq!(client.other_secret, None, "the earlier secret was refused");
+    told(&client);
+}
