@@ -1,13 +1,14 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | kill | kill-server | package | lint | clean
+make demo | test | kill | kill-server | soak | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
+  make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make package   leave the finished npm package in pkg/
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -18,10 +19,10 @@ API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LI
   $(shell find js/src -name '*.ts') js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
-export KILLS
+export KILLS ROUNDS
 
 .NOTPARALLEL:
-.PHONY: help demo test kill kill-server package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test kill kill-server soak package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -37,6 +38,9 @@ kill: package counter browsers
 
 kill-server: rust
 	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --test server kills
+
+soak: package browsers
+	@scripts/test soak
 
 package: pkg/escale_bg.wasm pkg/package.json
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"

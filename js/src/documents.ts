@@ -29,7 +29,7 @@ export class Documents {
   readonly #schema: Schema;
   readonly #onError: (error: unknown) => void;
   readonly #byId = new Map<number, object>();
-  readonly #ids = new WeakMap<object, number>();
+  #ids = new WeakMap<object, number>();
   /** Ids whose data no migration could bring up: not read again, told once. */
   readonly #unreadable = new Set<number>();
   /** Ids that went out of use while a read was in flight; its rows for them must not be kept. */
@@ -80,6 +80,12 @@ export class Documents {
       this.#migrated.delete(id);
       if (this.#reads > 0) this.#goneInFlight.add(id);
     }
+  }
+
+  /** Ids mean something else from now on: the documents that were handed out have none. */
+  renew(): void {
+    this.clear();
+    this.#ids = new WeakMap();
   }
 
   /** Forgets everything. */

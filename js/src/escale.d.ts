@@ -1,6 +1,5 @@
 // The glue that wasm-bindgen writes beside the compiled files of this folder; its shape is the contract in core.ts.
-import type { Core, CoreOptions, Host } from "./core.js";
+import type { Glue } from "./core.js";
 
-export default function init(input: { module_or_path: unknown }): Promise<unknown>;
-export function open(options: CoreOptions, host: Host): Promise<Core>;
-export function wipe(org: string, account: string): Promise<void>;
+/** The glue for a new instance of the wasm. */
+export function makeGlue(): Glue;

@@ -56,6 +56,7 @@ export type {
 } from "./schema-types.js";
 export type { Inspection, Meta, Session } from "./session.js";
 export type { Mode, Phase, Status, StatusValue } from "./status.js";
+export type { Persistence, StorageUsage } from "./storage.js";
 export type { Value } from "./values.js";
 export type { LiveCallback, LiveState, Stop } from "./view.js";
 export type { Collection } from "./views.js";

@@ -1,7 +1,8 @@
 import { Application } from "./application.js";
-import type { CoreStatus, Host, OperationNews } from "./core.js";
+import type { Core, CoreOptions, CoreStatus, Host, OperationNews } from "./core.js";
 import { Documents } from "./documents.js";
 import { raise, toEscaleError } from "./errors.js";
+import { Living, type Opened } from "./living.js";
 import type { Operations } from "./operation-types.js";
 import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "./report.js";
@@ -21,18 +22,36 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   const { schema, operations, conflicts } = options as unknown as OpenOptions;
   const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts));
   try {
-    const glue = await wasm.start();
-    const core = await glue.open(checked, host);
+    const opened = await opening(wasm, checked, host);
+    const living = new Living(opened, {
+      reopen: () => opening(wasm, host.again(checked), host),
+      recovered: () => session.recovered(),
+      ended: (error) => session.died(error),
+    });
+    const { core } = living;
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
     const views = new Views(core, options.schema.classes, documents, onError);
-    const session = new Session<S, O>({ core, schema: options.schema, status, documents, views });
+    const session: Session<S, O> = new Session<S, O>({ core, living, schema: options.schema, status, documents, views, forget: () => host.forget() });
     host.follow(views, session);
     return session;
   } catch (error) {
     status.close();
     throw toEscaleError(error);
   }
+}
+
+/** Opens a core; where its instance dies meanwhile, so does the opening. */
+async function opening(wasm: Pick<Wasm, "start">, options: CoreOptions, host: Host): Promise<Opened> {
+  const glue = await wasm.start();
+  const { death, isDead = () => false } = glue;
+  let isOpen = false;
+  const core = await new Promise<Core>((resolve, reject) => {
+    void death?.then(({ error }) => isOpen || reject(raise("panicked", "the wasm stopped on a bug while opening", error)));
+    glue.open(options, host).then(resolve, reject);
+  });
+  isOpen = true;
+  return { core, death, isDead };
 }
 
 /** What a session is told of by the core. */
@@ -51,6 +70,8 @@ class SessionHost implements Host {
   readonly #status: LiveStatus;
   readonly #token: string | TokenSource | undefined;
   readonly #application: Application;
+  /** X, until the session ends. */
+  #derived: Uint8Array | undefined;
 
   constructor(status: LiveStatus, token: string | TokenSource | undefined, application: Application) {
     this.#status = status;
@@ -62,6 +83,23 @@ class SessionHost implements Host {
   follow(views: Views, session: Followed): void {
     this.#views = views;
     this.#session = session;
+  }
+
+  derived(x: Uint8Array): void {
+    this.#derived = x;
+  }
+
+  /** X is forgotten: nothing is opened again. */
+  forget(): void {
+    this.#derived?.fill(0);
+    this.#derived = undefined;
+  }
+
+  /** How to open again, in the mode of the moment. */
+  again(options: CoreOptions): CoreOptions {
+    const derived = this.#derived;
+    const secret = derived && options.key === undefined ? { passphrase: undefined, derived } : {};
+    return { ...options, ...secret, mode: this.#status.mode };
   }
 
   changed(defs: string[], gone: Uint32Array): void {

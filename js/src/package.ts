@@ -1,4 +1,4 @@
-import * as glue from "./escale.js";
+import { makeGlue } from "./escale.js";
 import { openWith } from "./open.js";
 import type { Operations } from "./operation-types.js";
 import type { OpenOptions, WipeOptions } from "./options.js";
@@ -8,7 +8,7 @@ import { Wasm, type InitInput } from "./wasm.js";
 import { wipeWith } from "./wipe.js";
 
 // Bundlers know this form: they copy the file and put its address here.
-const wasm = /* @__PURE__ */ new Wasm(glue, () => new URL("./escale_bg.wasm", import.meta.url));
+const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));
 
 /**
  * Opens a session: loads the wasm, opens the device's store, and resolves without waiting for the network.

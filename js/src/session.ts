@@ -3,6 +3,7 @@ import type { Core, OperationNews, PastAction } from "./core.js";
 import type { Documents } from "./documents.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 import { checkSweep, type Journal, type Swept } from "./journal.js";
+import type { Living } from "./living.js";
 import { documentOf } from "./migrate.js";
 import type {
   ArgsOf,
@@ -25,6 +26,7 @@ import { checkMatch, Query } from "./query.js";
 import type { Schema } from "./schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "./schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
+import { requestPersistence, usage, type Persistence, type StorageUsage } from "./storage.js";
 import { reviveMap } from "./values.js";
 import type { LiveCallback, Stop } from "./view.js";
 import type { Collection, Views } from "./views.js";
@@ -54,6 +56,10 @@ export interface Parts<S extends SchemaDeclaration> {
   status: LiveStatus;
   documents: Documents;
   views: Views;
+  /** Keeps the core alive. */
+  living: Living;
+  /** Forgets what the core could be opened again with. */
+  forget: () => void;
 }
 
 /** An open session: the documents of one org, on this device and in step with the server. */
@@ -70,11 +76,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #documents: Documents;
   readonly #views: Views;
   readonly #writes: Writes;
+  readonly #living: Living;
+  readonly #forget: () => void;
   #closing: Promise<void> | undefined;
 
   /** @internal */
   constructor(parts: Parts<S>) {
     this.#core = parts.core;
+    this.#living = parts.living;
+    this.#forget = parts.forget;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
@@ -101,6 +111,20 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     queueMicrotask(() => {
       if (!this.#closing) this.#end();
     });
+  }
+
+  /** @internal The wasm died of a bug, and the core lives in another instance: what it names has new names. */
+  recovered(): void {
+    this.#documents.renew();
+    this.#views.recovered();
+    this.#writes.recovered();
+  }
+
+  /** @internal The wasm died of a bug, and the core cannot be had again. */
+  died(error: EscaleError): void {
+    this.#closing ??= Promise.resolve();
+    this.#end();
+    this.#status.fail(error);
   }
 
   /**
@@ -242,6 +266,19 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     await this.#ask(() => this.#core.flush());
   }
 
+  /**
+   * Asks the browser to keep what rests on the device until the user deletes it. Without that, browsers evict what was
+   * not visited for a while, operations that wait included. Never fails for what the browser answers.
+   */
+  async requestPersistence(): Promise<Persistence> {
+    return this.#ask(async () => (this.#status.mode === "incognito" ? "unsupported" : requestPersistence()));
+  }
+
+  /** How much of the browser's storage this origin takes, and whether the browser keeps it. */
+  async usage(): Promise<StorageUsage> {
+    return this.#ask(usage);
+  }
+
   /** Forgets the key and all documents in memory; the session is closed, what rests on the device stays. */
   lock(): Promise<void> {
     return this.#finish(() => this.#core.lock());
@@ -267,7 +304,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** Reads the documents of the ids that `ask` gives, and asks again when a change overtook the reading. */
   async #load(className: string, ask: () => ArrayLike<number> | Promise<ArrayLike<number>>): Promise<object[]> {
     for (;;) {
-      const loaded = await this.#ask(async () => this.#documents.load(className, Array.from(await ask())));
+      // Ids of an instance that died are asked for again in the next one.
+      const loaded = await this.#again(async () => this.#documents.load(className, Array.from(await ask())));
       if (!loaded.overtaken) return [...loaded.documents.values()];
     }
   }
@@ -279,6 +317,17 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   #known(className: string): string {
     classOf(this.#schema, className);
     return className;
+  }
+
+  /** As {@link #ask}; what the death of an instance has cut short is asked once more, of the next one. */
+  async #again<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#guard(call);
+    } catch (error) {
+      if (this.#failed(error).code !== "panicked") throw this.#failed(error);
+      await this.#living.settled();
+      return this.#ask(call);
+    }
   }
 
   async #ask<T>(call: () => Promise<T>): Promise<T> {
@@ -298,18 +347,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /** The error for the caller; after a panic nothing of the core can be trusted, and the session ends. */
+  /** The error for the caller; after a panic nothing of the core can be trusted: another one lives on, or the session ends. */
   #failed(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
-    if (error.code === "panicked") {
-      this.#closing ??= Promise.resolve();
-      this.#end();
-      this.#status.fail(error);
-    }
+    if (error.code === "panicked" && this.#living.isMortal) this.died(error);
     return error;
   }
 
   #finish(call: () => Promise<void>): Promise<void> {
+    this.#living.end();
     this.#closing ??= (async () => {
       this.#views.endAll();
       try {
@@ -324,6 +370,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   #end(): void {
+    this.#living.free();
+    this.#forget();
     this.#views.endAll();
     this.#writes.end();
     this.#status.close();

@@ -1,10 +1,11 @@
-import type { OperationNews } from "./core.js";
+import type { CoreOperation, OperationNews } from "./core.js";
 import { Deferred } from "./deferred.js";
 import { EscaleError, raise } from "./errors.js";
 import type { Accepted, Operation } from "./operation-types.js";
 import { revive, type Value } from "./values.js";
 
 interface Tracked {
+  isSaved: boolean;
   saved: Deferred<"device" | "memory">;
   accepted: Deferred<Accepted>;
 }
@@ -27,7 +28,7 @@ export class Tracker {
     } finally {
       this.#issuing--;
     }
-    const tracked: Tracked = { saved: new Deferred(), accepted: new Deferred() };
+    const tracked: Tracked = { isSaved: false, saved: new Deferred(), accepted: new Deferred() };
     if (old !== undefined) this.#replace(old, id);
     this.#byId.set(id, [...(this.#byId.get(id) ?? []), tracked]);
     const early = this.#early;
@@ -51,7 +52,10 @@ export class Tracker {
     }
     switch (news.kind) {
       case "saved":
-        for (const { saved } of this.#byId.get(news.id) ?? []) saved.resolve(news.where);
+        for (const tracked of this.#byId.get(news.id) ?? []) {
+          tracked.isSaved = true;
+          tracked.saved.resolve(news.where);
+        }
         break;
       case "accepted":
         for (const { accepted } of this.#over(news.id)) accepted.resolve(acceptedOf(news));
@@ -70,6 +74,31 @@ export class Tracker {
   /** An operation was given up. */
   fail(id: string, error: EscaleError): void {
     for (const { accepted } of this.#over(id)) accepted.reject(error);
+  }
+
+  /**
+   * Another core is there, with these operations. One that was saved and is not among them is over, and nobody will tell
+   * how; one that was not saved is gone.
+   */
+  recovered(states: ReadonlyMap<string, CoreOperation["state"]>): void {
+    for (const [id, all] of [...this.#byId]) {
+      const state = states.get(id);
+      for (const tracked of all) {
+        if (state !== undefined && !tracked.isSaved) {
+          tracked.isSaved = true;
+          tracked.saved.resolve("device");
+        }
+      }
+      if (state !== undefined) continue;
+      this.#byId.delete(id);
+      for (const { isSaved, saved, accepted } of all) {
+        const error = isSaved
+          ? raise("forgotten", "the operation was saved and is over; the wasm stopped before it told how")
+          : raise("panicked", "the wasm stopped on a bug before the operation was saved");
+        saved.reject(error);
+        accepted.reject(error);
+      }
+    }
   }
 
   /** The session is over: nothing more will be known. */

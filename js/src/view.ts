@@ -52,6 +52,8 @@ export class View {
   #refreshing = false;
   #scheduled = false;
   #kept = false;
+  /** What is shown was read from a core that is no more. */
+  #isRenewed = false;
   #ended = false;
   #whenReady: Deferred<readonly object[]> | undefined;
 
@@ -97,6 +99,13 @@ export class View {
     if (this.#ended) return;
     this.#dirty = true;
     this.#schedule();
+  }
+
+  /** The ids of what is shown name nothing any more: all of it is read again, and shown until then. */
+  recovered(): void {
+    this.#held.clear();
+    this.#isRenewed = true;
+    this.changed();
   }
 
   /** The subscription or the session is over: no more callbacks, no documents. */
@@ -159,7 +168,9 @@ export class View {
 
   #apply(members: Set<number>, added: Map<number, object>): boolean {
     const left = [...this.#held].filter(([id]) => !members.has(id));
-    if (left.length === 0 && added.size === 0) return false;
+    if (this.#isRenewed) this.#docs = NONE;
+    else if (left.length === 0 && added.size === 0) return false;
+    this.#isRenewed = false;
     const removed = new Set(left.map(([, document]) => document));
     for (const [id] of left) this.#held.delete(id);
     for (const [id, document] of added) this.#held.set(id, document);

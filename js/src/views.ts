@@ -51,6 +51,14 @@ export class Views {
     for (const def of defs) this.#byDef.get(def)?.view.changed();
   }
 
+  /** Another core is there: it knows of the subscriptions what rests on the device. */
+  recovered(): void {
+    for (const [def, { view }] of this.#byDef) {
+      this.#core.subscribe(def);
+      view.recovered();
+    }
+  }
+
   /** The subscription to a def is over. */
   end(def: string): void {
     this.#byDef.get(def)?.view.end();

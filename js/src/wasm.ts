@@ -14,14 +14,19 @@ export type InitInput =
 /** The smallest module there is: magic number and version. */
 const EMPTY_MODULE = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-/** The wasm of this page, started once. A failed start is forgotten, so that the next call tries again. */
+/**
+ * The wasm of this page, started once. A failed start is forgotten, so that the next call tries again; where an instance
+ * dies, the next call starts another one of the same module.
+ */
 export class Wasm {
-  readonly #glue: Glue;
+  readonly #make: () => Glue;
   readonly #defaultUrl: () => URL;
   #started: Promise<Glue> | undefined;
+  /** As it was compiled, to start it again with no network. */
+  #module: WebAssembly.Module | undefined;
 
-  constructor(glue: Glue, defaultUrl: () => URL) {
-    this.#glue = glue;
+  constructor(make: () => Glue, defaultUrl: () => URL) {
+    this.#make = make;
     this.#defaultUrl = defaultUrl;
   }
 
@@ -37,10 +42,13 @@ export class Wasm {
   async #start(input: InitInput | undefined): Promise<Glue> {
     if (!isAllowed()) throw raise("wasm_forbidden", "this page does not allow WebAssembly to be compiled");
     try {
-      const module = await compile(input ?? this.#defaultUrl());
-      await this.#glue.default({ module_or_path: module });
-      return this.#glue;
+      this.#module ??= await compile(input ?? this.#defaultUrl());
+      const glue = this.#make();
+      await glue.default({ module_or_path: this.#module });
+      void glue.death?.then(() => (this.#started = undefined));
+      return glue;
     } catch (cause) {
+      this.#module = undefined;
       if (cause instanceof EscaleError) throw cause;
       throw raise("wasm_failed", "the wasm did not start", cause);
     }

@@ -83,6 +83,12 @@ export class Writes {
     if (news.kind === "refused" || (news.kind !== "saved" && this.#refused.has(news.id))) this.#refused.changed();
   }
 
+  /** Another core is there: it has what was saved, and nothing else. */
+  recovered(): void {
+    this.#tracker.recovered(new Map(this.#operations().map((operation) => [operation.id, operation.state])));
+    this.#refused.changed();
+  }
+
   /** The session is over. */
   end(): void {
     this.#tracker.end();

@@ -45,6 +45,7 @@ session.refused.subscribe((refused) => refused.forEach(({ error, discard }) => s
 session.status.subscribe(({ phase, pending, storage, error }) => show(phase, pending, storage, error?.cure));
 
 await session.flush(); // what was loaded is on the device: it opens with no network from now on
+show(await session.requestPersistence()); // asks the browser to keep it: granted, denied or unsupported
 await session.setMode("avion"); // no network call from here on
 await session.setMode("synced"); // asks only for what changed
 

@@ -19,7 +19,7 @@ function counted(url = MISSING) {
       started.push(module_or_path);
     },
   };
-  return { wasm: new Wasm(glue, () => url), started };
+  return { wasm: new Wasm(() => glue, () => url), started };
 }
 
 const answer = (body, type, status = 200) => new Response(body, { status, headers: { "content-type": type } });

@@ -221,7 +221,7 @@ impl Store for IdbStore {
         if self.lock.borrow().is_none() {
             return fail(Code::Closed, "the store is closed");
         }
-        self.beside.read().await
+        Ok(self.beside.read().await)
     }
 
     async fn reopen(&self) -> Result<()> {

@@ -118,6 +118,19 @@ async fn a_newer_store_is_refused_and_left_untouched() {
 }
 
 #[wasm_bindgen_test]
+async fn what_stands_beside_keeps_no_store_from_opening() {
+    let store = fresh("bare-beside").await;
+    store.close().await;
+    raw("(await raw('bare-beside-mark', 1)).close();", &[]).await;
+    let store = IdbDevice::new().open("bare-beside", false).await.expect("opened").expect("there");
+    assert_eq!(store.witness().await.expect("nothing"), crate::store::Witness::default());
+    store.commit(Batch { mark: Some(vec![7]), ..one(1) }).await.expect("committed");
+    assert_eq!(store.witness().await.expect("made anew").mark, Some(vec![7]));
+    store.close().await;
+    IdbDevice::new().delete("bare-beside").await.expect("deleted");
+}
+
+#[wasm_bindgen_test]
 async fn a_database_without_our_tables_is_damaged() {
     raw("(await raw('bare', 1)).close();", &[]).await;
     let error = IdbDevice::new().open("bare", true).await.err().expect("refused");

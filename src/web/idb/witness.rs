@@ -66,9 +66,20 @@ impl Beside {
         })
     }
 
-    /// What stands there, once all that was sent is written.
-    pub async fn read(self: &Rc<Self>) -> Result<Witness> {
+    /// What stands there, once all that was sent is written. What cannot be read says nothing: no store is kept from
+    /// opening by what stands beside it.
+    pub async fn read(self: &Rc<Self>) -> Witness {
         self.settle().await;
+        match self.get().await {
+            Ok(witness) => witness,
+            Err(_) => {
+                self.connection.borrow_mut().take();
+                self.get().await.unwrap_or_default()
+            }
+        }
+    }
+
+    async fn get(&self) -> Result<Witness> {
         let Some(database) = self.database(false).await? else { return Ok(Witness::default()) };
         let failed = |exception: JsValue| failure::of_exception(READING, &exception);
         let transaction = database.transaction_with_str(TABLE).map_err(failed)?;
@@ -143,6 +154,11 @@ impl Beside {
             return Ok(Some(connection.database.clone()));
         }
         let mut found = connect::look(&self.name).await?;
+        // Made by whoever died while making it: as good as none.
+        if let Some(bare) = found.take_if(|database| !database.object_store_names().contains(TABLE)) {
+            bare.close();
+            connect::delete(&self.name).await?;
+        }
         if found.is_none() && create {
             let builder =
                 Rexie::builder(&self.name).version(VERSION).add_object_store(ObjectStore::new(TABLE));

@@ -10,7 +10,7 @@ import { ROOT } from "./paths.mjs";
 const FOLDERS = { pkg: join(ROOT, "pkg"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
-const HELPERS = fileURLToPath(new URL("./in-page.js", import.meta.url));
+const HELPERS = ["in-page.js", "page-server.js"];
 
 /** Serves the page on a port of its own; `policy` is its Content-Security-Policy. */
 export async function startSite(t, { policy } = {}) {
@@ -22,7 +22,8 @@ export async function startSite(t, { policy } = {}) {
       return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(PAGE);
     }
     const [, folder, name] = /^\/(pkg|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
-    const file = pathname === "/in-page.js" ? HELPERS : name && join(FOLDERS[folder], normalize(`/${name}`));
+    const helper = HELPERS.find((one) => pathname === `/${one}`);
+    const file = helper ? fileURLToPath(new URL(helper, import.meta.url)) : name && join(FOLDERS[folder], normalize(`/${name}`));
     const bytes = file ? readFile(file) : Promise.reject(new Error("no such file"));
     return bytes.then(
       (body) => response.writeHead(200, { ...headers, "content-type": TYPES[extname(file)] ?? "text/plain" }).end(body),

@@ -1,0 +1,161 @@
+import type { Core, Death } from "./core.js";
+import { EscaleError, raise, toEscaleError } from "./errors.js";
+
+/** A core, and how its instance of the wasm dies; one without `death` ends with the session. */
+export interface Opened {
+  core: Core;
+  death: Promise<Death> | undefined;
+  /** Whether it has died: known at once, before anybody is told. */
+  isDead: () => boolean;
+}
+
+/** What is to be done around a death. */
+export interface Care {
+  /** Opens the core again, in another instance. */
+  reopen(): Promise<Opened>;
+  /** Another core is there: what named things of the earlier one must be named anew. */
+  recovered(): void;
+  /** It cannot be recovered. */
+  ended(error: EscaleError): void;
+}
+
+/** Two deaths within this time are no accident: the session ends. */
+const DEATHS_APART_MS = 10_000;
+
+/** What can wait for another core: it names nothing of the earlier one. */
+const PATIENT: ReadonlySet<string> = new Set(["setMode", "flush", "lock", "wipe", "close", "inspect", "history", "sweep", "query"]);
+/** What an end of the core does as well. */
+const ENDINGS: ReadonlySet<string> = new Set(["lock", "close"]);
+
+/**
+ * The core of a session, in whatever instance of the wasm it lives. Where an instance dies of a bug, what waits for it
+ * fails with `panicked`, and the core is opened again from what rests on the device.
+ */
+export class Living {
+  /** The core: each of its methods, in the instance of the moment. */
+  readonly core: Core;
+  readonly #care: Care;
+  #opened: Opened | undefined;
+  #recovery: Promise<void> | undefined;
+  #lastDeath = -Infinity;
+  #isOver = false;
+  /** How to fail the calls that wait. */
+  readonly #waiting = new Set<(error: EscaleError) => void>();
+
+  constructor(opened: Opened, care: Care) {
+    this.#care = care;
+    this.isMortal = opened.death === undefined;
+    this.core = new Proxy({} as Core, {
+      get: (_, name) =>
+        typeof name === "string" && name !== "then" ? (...values: unknown[]) => this.#call(name, values) : undefined,
+    });
+    this.#live(opened);
+  }
+
+  /** Whether a death is the end: nobody would tell of it. */
+  readonly isMortal: boolean;
+
+  /** Settles once there is a core again, or none will be. */
+  async settled(): Promise<void> {
+    await this.#recovery;
+  }
+
+  /** The session is over: nothing is opened again. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** The core has closed: what it holds is given back now, and not when somebody collects it. */
+  free(): void {
+    this.#isOver = true;
+    const { core } = this.#opened ?? {};
+    this.#opened = undefined;
+    (core as { free?(): void } | undefined)?.free?.();
+  }
+
+  #live(opened: Opened): void {
+    this.#opened = opened;
+    void opened.death?.then((death) => this.#die(opened, death));
+  }
+
+  #call(name: string, values: unknown[]): unknown {
+    const opened = this.#opened;
+    if (!opened && this.#isOver && !this.#recovery) throw raise("closed", "the session is closed");
+    if (!opened || opened.isDead()) {
+      if (PATIENT.has(name)) return this.#late(name, values);
+      throw raise("panicked", "the wasm stopped on a bug, and is being started again");
+    }
+    let result: unknown;
+    try {
+      result = (opened.core[name as keyof Core] as (...values: unknown[]) => unknown)(...values);
+    } catch (error) {
+      throw this.#sorted(opened, error);
+    }
+    return result instanceof Promise ? this.#wait(opened, name, result) : result;
+  }
+
+  /** A call that waited for another core. */
+  async #late(name: string, values: unknown[]): Promise<unknown> {
+    // Where nobody was told of the death yet, the recovery begins once somebody is.
+    await this.#opened?.death;
+    await this.#recovery;
+    if (this.#opened) return this.#call(name, values);
+    if (ENDINGS.has(name)) return undefined;
+    throw raise("panicked", "the wasm stopped on a bug, and could not be started again");
+  }
+
+  /** What a core promised, until it dies. */
+  #wait(opened: Opened, name: string, result: Promise<unknown>): Promise<unknown> {
+    if (!opened.death) return result;
+    return new Promise((resolve, reject) => {
+      const fail = (error: EscaleError): void => {
+        // What was to end has ended.
+        if (ENDINGS.has(name)) resolve(undefined);
+        else reject(error);
+      };
+      this.#waiting.add(fail);
+      result
+        .then(resolve, (error: unknown) => reject(toEscaleError(this.#sorted(opened, error))))
+        .finally(() => this.#waiting.delete(fail));
+    });
+  }
+
+  /** An error of the core as it is; what a dead one throws says nothing more. */
+  #sorted(opened: Opened, error: unknown): unknown {
+    return opened.isDead() ? raise("panicked", "the wasm stopped on a bug", error) : error;
+  }
+
+  #die(opened: Opened, { error, released }: Death): void {
+    if (this.#opened === opened) this.#opened = undefined;
+    const name = error instanceof Error ? error.message : "";
+    const panicked = raise("panicked", `the wasm stopped on a bug (${name})`, error);
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    const now = performance.now();
+    const isAgain = now - this.#lastDeath < DEATHS_APART_MS;
+    this.#lastDeath = now;
+    if (this.#isOver || isAgain) {
+      this.#recovery = undefined;
+      for (const fail of waiting) fail(panicked);
+      if (!this.#isOver) this.#care.ended(panicked);
+      return;
+    }
+    this.#recovery = this.#recover(released, panicked);
+    for (const fail of waiting) fail(panicked);
+  }
+
+  async #recover(released: Promise<void>, panicked: EscaleError): Promise<void> {
+    try {
+      await released;
+      const opened = await this.#care.reopen();
+      this.#live(opened);
+      if (this.#isOver) await opened.core.close();
+      else this.#care.recovered();
+    } catch (cause) {
+      this.#opened = undefined;
+      if (!this.#isOver) this.#care.ended(raise("panicked", panicked.message, toEscaleError(cause)));
+    } finally {
+      this.#recovery = undefined;
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// Makes of wasm-bindgen's glue, a module with one wasm in it for good, a function that makes a new one each time: after a
+// panic nothing of an instance can be trusted, and another takes its place. Usage: write-glue.mjs FROM TO
+import { readFileSync, writeFileSync } from "node:fs";
+
+const [from, to] = process.argv.slice(2);
+let glue = readFileSync(from, "utf8");
+
+/** Replaces what must be there once: another wasm-bindgen may write another text. */
+function replace(what, by) {
+  if (glue.split(what).length !== 2) throw new Error(`${from}: not once: ${what}`);
+  glue = glue.replace(what, () => by);
+}
+
+if (/^import /m.test(glue)) throw new Error(`${from} imports something: it cannot stand in a function`);
+glue = glue.replace(/^export (class|function|async function) /gm, "$1 ");
+replace("wasm = instance.exports;", "wasm = guard(instance.exports);");
+glue = glue.replaceAll("const imports = __wbg_get_imports();", "const imports = guardImports(__wbg_get_imports());");
+if (!glue.includes("guardImports")) throw new Error(`${from}: no imports`);
+replace("export { initSync, __wbg_init as default };", "");
+
+writeFileSync(
+  to,
+  `// wasm-bindgen's glue, in a function: one call, one instance (scripts/write-glue.mjs).
+export function makeGlue() {
+let isDead = false, died, exported;
+const death = new Promise((resolve) => { died = resolve; });
+/** Calls of a dead instance, by what the browser still holds of it, do nothing. */
+const nothing = () => [0, 0, 0, 0];
+const dead = new Proxy({}, { get: () => nothing });
+/** Whatever is thrown out of the wasm has left it in the middle of something: it is never entered again. */
+function guard(exports) {
+  exported = exports;
+  const guarded = Object.create(null);
+  for (const [name, value] of Object.entries(exports)) {
+    guarded[name] = typeof value !== "function" ? value : (...values) => {
+      if (isDead) return nothing();
+      try {
+        return value(...values);
+      } catch (error) {
+        kill(error);
+        throw error;
+      }
+    };
+  }
+  return guarded;
+}
+/** What a dead instance still asks for, from the middle of a call that it was in, is not done: it could write anything. */
+function guardImports(modules) {
+  for (const imports of Object.values(modules)) {
+    for (const [name, value] of Object.entries(imports)) {
+      if (typeof value !== "function") continue;
+      imports[name] = (...values) => {
+        if (isDead) throw new Error("this instance of the wasm is dead");
+        return value(...values);
+      };
+    }
+  }
+  return modules;
+}
+function kill(error) {
+  if (isDead) return;
+  isDead = true;
+  wasm = dead;
+  wasmInstance = wasmModule = undefined;
+  died({ error, released: release(exported.__wbindgen_externrefs) });
+  exported = undefined;
+}
+/** Lets go of what only the instance would have: connections, requests, and the locks that it marked. */
+async function release(table) {
+  const freed = [];
+  for (let i = 0; i < table.length; i++) {
+    const value = table.get(i);
+    if (value === null || value === undefined) continue;
+    try {
+      if (typeof value === "function") {
+        if (value.escaleFreed !== undefined) { value(); freed.push(value.escaleFreed); }
+      } else if (typeof value === "object") {
+        if (globalThis.IDBOpenDBRequest && value instanceof IDBOpenDBRequest) {
+          // Nobody would fill what is being made.
+          value.onupgradeneeded = () => value.transaction.abort();
+          value.onsuccess = () => value.result.close();
+        } else if (globalThis.IDBDatabase && value instanceof IDBDatabase) value.close();
+        else if (globalThis.WebSocket && value instanceof WebSocket) value.close();
+        else if (globalThis.AbortController && value instanceof AbortController) value.abort();
+      }
+    } catch { /* What cannot be let go is not held for long: the page's end frees it. */ }
+  }
+  await Promise.allSettled(freed);
+}
+${glue}
+return { default: __wbg_init, open, wipe, death, isDead: () => isDead };
+}
+`,
+);

@@ -1,0 +1,92 @@
+// The database deleted behind the session: while it is open, it gets back what the session holds; while nobody looks, the
+// next opening tells what was lost.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBrowser } from "./support/browser.mjs";
+import { startSite } from "./support/site.mjs";
+
+async function setUp(t) {
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  await page.evaluate(async () => {
+    const { makePageServer } = await import("/page-server.js");
+    const { open, defineSchema, done, stores } = window.page;
+    const schema = defineSchema({ Note: { key: ["id"], properties: { text: "string" } } });
+    window.server = makePageServer();
+    window.begin = (options = {}) =>
+      open({ org: "heal", schema, server: window.server.adapter, key: new Uint8Array(32), ...options });
+    window.drop = async (suffix = "") => {
+      const [{ name }] = await stores();
+      await done(indexedDB.deleteDatabase(`${name}${suffix}`));
+      return name;
+    };
+    const session = await window.begin();
+    await session.collection("Note", {}).ready;
+    for (const id of ["a", "b"]) await session.put("Note", { id, text: "x" }).accepted;
+    await session.flush();
+    await session.close();
+  });
+  return page;
+}
+
+test("a database deleted under an open session gets back what the session holds", { timeout: 60_000 }, async (t) => {
+  const page = await setUp(t);
+  const result = await page.evaluate(async () => {
+    const session = await window.begin();
+    const states = [];
+    session.status.subscribe(({ storage }) => states.at(-1) !== storage && states.push(storage));
+    await window.drop();
+    const written = session.put("Note", { id: "c", text: "y" });
+    const saved = await written.saved;
+    await written.accepted;
+    await new Promise((resolve) => session.live("Note", {}, (docs) => docs.length === 3 && resolve()));
+    await session.flush();
+    await session.close();
+    const after = await window.begin({ mode: "avion" });
+    const docs = await after.collection("Note", {}).ready;
+    const { storage, error } = after.status.value;
+    await after.close();
+    return { saved, last: states.at(-1), docs: docs.map(({ id }) => id), storage, error };
+  });
+  assert.deepEqual(result, { saved: "device", last: "ok", docs: ["a", "b", "c"], storage: "ok", error: null });
+});
+
+test("a database that is gone at the opening tells how many operations were pending", { timeout: 60_000 }, async (t) => {
+  const page = await setUp(t);
+  const result = await page.evaluate(async () => {
+    const flying = await window.begin({ mode: "avion" });
+    for (const id of ["c", "d"]) await flying.put("Note", { id, text: "y" }).saved;
+    await flying.close();
+    await window.drop();
+    const session = await window.begin();
+    const { storage, error, damaged } = session.status.value;
+    const docs = await session.collection("Note", {}).ready;
+    await session.wipe();
+    return { storage, code: error?.code, message: error?.message, damaged, docs: docs.length, left: (await indexedDB.databases()).length };
+  });
+  const { message, ...rest } = result;
+  assert.deepEqual(rest, {
+    storage: "lost",
+    code: "local_data_lost",
+    damaged: { documents: 0, collections: 0, operations: 2 },
+    docs: 2,
+    left: 0,
+  });
+  assert.match(message, /2 operations were pending/);
+});
+
+test("what stands beside a store keeps nobody from opening it", { timeout: 60_000 }, async (t) => {
+  const page = await setUp(t);
+  const result = await page.evaluate(async () => {
+    const name = await window.drop("-mark");
+    // Made, and never filled.
+    (await window.page.connect(`${name}-mark`, 1, () => {})).close();
+    const session = await window.begin();
+    const { storage, error } = session.status.value;
+    await session.flush();
+    await session.close();
+    return { storage, error, tables: Object.keys((await window.page.dump())[`${name}-mark`].tables) };
+  });
+  assert.deepEqual(result, { storage: "ok", error: null, tables: ["m"] });
+});

@@ -1,0 +1,84 @@
+// A session at work for long: the wasm's memory stays as large as it was, and every handle that it takes is returned.
+// A short form runs with the other tests; `make soak` is the long one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBrowser } from "./support/browser.mjs";
+import { startSite } from "./support/site.mjs";
+
+const ROUNDS = Number(process.env.ROUNDS || 12);
+const OPERATIONS = 100;
+
+test("memory stays flat and every handle is returned", { timeout: 60_000 + ROUNDS * 10_000 }, async (t) => {
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  await page.evaluate(async () => {
+    // The instance that the package makes, to look at its memory and at what it holds of JavaScript.
+    const { instantiate } = WebAssembly;
+    WebAssembly.instantiate = async (...values) => {
+      const made = await instantiate(...values);
+      window.exported = (made.instance ?? made).exports;
+      return made;
+    };
+    window.figures = () => {
+      const { memory, __wbindgen_externrefs: table } = window.exported;
+      let handles = 0;
+      // A place that was given back holds null.
+      for (let i = 0; i < table.length; i++) if ((table.get(i) ?? null) !== null) handles++;
+      return { bytes: memory.buffer.byteLength, handles };
+    };
+    const { makePageServer } = await import("/page-server.js");
+    const { open, defineSchema } = window.page;
+    const schema = defineSchema({ Note: { key: ["id"], properties: { text: "string" } } });
+    const server = makePageServer();
+    window.begin = () => open({ org: "soak", schema, server: server.adapter, key: new Uint8Array(32) });
+    window.work = async (session, operations) => {
+      const stop = session.live("Note", {}, () => {});
+      const written = [];
+      for (let n = 0; n < operations; n++) {
+        written.push(session.put("Note", { id: `n${n % 20}`, text: `${n} `.repeat(50) }).accepted);
+        if (n % 10 === 0) await Promise.all([session.get("Note", [`n${n % 20}`]), session.query("Note").docs()]);
+      }
+      await Promise.all(written);
+      stop();
+      await session.journal.sweep({ count: 1, apply: true });
+      await session.flush();
+      server.executed.length = 0;
+    };
+    // What is made once for the page is made.
+    const session = await window.begin();
+    await window.work(session, 10);
+    await session.close();
+  });
+  const rounds = [];
+  const idle = await page.evaluate(() => window.figures());
+  for (let round = 0; round < ROUNDS; round++) {
+    rounds.push(
+      await page.evaluate(async (operations) => {
+        // One session lives through all rounds, another one through this one alone.
+        window.session ??= await window.begin();
+        await window.work(window.session, operations);
+        return window.figures();
+      }, OPERATIONS),
+    );
+  }
+  await page.evaluate(() => window.session.close());
+  for (let round = 0; round < 10; round++) {
+    await page.evaluate(async () => {
+      const session = await window.begin();
+      await window.work(session, 10);
+      await session.close();
+    });
+  }
+  const end = await page.evaluate(() => window.figures());
+  const [middle, last] = [rounds[Math.floor(ROUNDS / 2)], rounds.at(-1)];
+  const mib = (bytes) => (bytes / 2 ** 20).toFixed(2);
+  console.log(
+    `proof: soak | the wasm's memory stays flat, every handle is returned | ${ROUNDS * OPERATIONS} operations, 11 sessions | ` +
+      `${mib(middle.bytes)} MiB half way, ${mib(last.bytes)} at the end; ${idle.handles} handles before, ${end.handles} after`,
+  );
+  // What is left of an accepted operation is its number and its id (R8); memory grows by pages of 64 KiB.
+  const allowed = 2 * 65_536 + 128 * (ROUNDS / 2) * OPERATIONS;
+  assert.ok(last.bytes - middle.bytes <= allowed, `${middle.bytes} bytes half way, ${last.bytes} at the end`);
+  assert.ok(end.handles <= idle.handles, `${idle.handles} handles before, ${end.handles} after`);
+});

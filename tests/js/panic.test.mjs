@@ -1,0 +1,158 @@
+// An instance of the wasm that dies: another one takes over, and what the application holds lives on.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openWith } from "../../js/dist/open.js";
+import { defineSchema } from "../../js/dist/schema.js";
+import { FakeCore, recorder, settled } from "./fake-core.mjs";
+
+const schema = defineSchema({ Package: { key: ["name"] } });
+
+/** Instances one after the other; `prepare` fills each core before the session sees it. */
+function instances(prepare = () => {}) {
+  const cores = [];
+  const deaths = [];
+  const start = async () => {
+    let die;
+    let isDead = false;
+    const death = new Promise((resolve) => (die = resolve));
+    return {
+      death,
+      isDead: () => isDead,
+      async open(options, host) {
+        const core = new FakeCore(options, host);
+        host.derived?.(new Uint8Array(32).fill(7));
+        deaths.push((error = new WebAssembly.RuntimeError("unreachable")) => {
+          isDead = true;
+          die({ error, released: Promise.resolve() });
+        });
+        cores.push(core);
+        await prepare(core, cores.length);
+        return core;
+      },
+    };
+  };
+  const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret" };
+  return { cores, deaths, open: (options = {}) => openWith({ start }, { ...given, ...options }) };
+}
+
+test("subscriptions and listeners live on, with new documents", async () => {
+  const { cores, deaths, open } = instances((core) => core.put("Package", { name: "a" }));
+  const session = await open();
+  const { callback, calls } = recorder();
+  session.live("Package", {}, callback);
+  const [[before]] = await calls(1);
+  assert.equal(session.meta(before).v, 1_001);
+  deaths[0]();
+  const [[after]] = await calls(2);
+  assert.deepEqual(after, before);
+  assert.equal(session.meta(before), undefined, "of an instance that is no more");
+  assert.equal(session.meta(after).v, 1_001);
+  assert.equal(cores[1].options.passphrase, undefined, "the passphrase is not kept");
+  assert.deepEqual(cores[1].options.derived, new Uint8Array(32).fill(7));
+  cores[1].put("Package", { name: "b" });
+  assert.equal((await calls(3))[0].length, 2);
+  await session.close();
+});
+
+test("a saved operation is accepted in the end, one that was not saved fails by name", async () => {
+  let saved;
+  const { cores, deaths, open } = instances((core, number) => {
+    // The journal of the device.
+    if (number === 2) core.resume(saved.id);
+  });
+  const session = await open();
+  saved = session.put("Package", { name: "a" });
+  const over = session.put("Package", { name: "b" });
+  const unsaved = session.put("Package", { name: "c" });
+  for (const { id } of [saved, over]) cores[0].save(id);
+  deaths[0]();
+  await assert.rejects(unsaved.saved, { code: "panicked" });
+  await assert.rejects(unsaved.accepted, { code: "panicked" });
+  await assert.rejects(over.accepted, { code: "forgotten" });
+  assert.equal(await saved.saved, "device");
+  cores[1].accept(saved.id, 42);
+  assert.deepEqual(await saved.accepted, { v: 42 });
+});
+
+test("a call that is cut short is asked again, or fails by name", async () => {
+  const { cores, deaths, open } = instances((core) => core.put("Package", { name: "a" }));
+  const session = await open();
+  cores[0].isHolding = true;
+  const got = session.get("Package", ["a"]);
+  await settled();
+  cores[0].changePassphrase = () => new Promise(() => {});
+  const changed = session.changePassphrase("secret", "another");
+  deaths[0]();
+  await assert.rejects(changed, { code: "panicked" });
+  assert.equal((await got).name, "a");
+});
+
+test("between two instances every call has a named error, or waits", async () => {
+  let letOpen;
+  const opening = new Promise((resolve) => (letOpen = resolve));
+  const { deaths, open } = instances((_, number) => (number === 2 ? opening : undefined));
+  const session = await open();
+  deaths[0]();
+  await settled();
+  assert.throws(() => session.put("Package", { name: "a" }), { code: "panicked" });
+  assert.throws(() => session.subscriptions(), { code: "panicked" });
+  assert.throws(() => session.live("Package", {}, () => {}), { code: "panicked" });
+  const flushed = session.flush();
+  const got = session.get("Package", ["a"]);
+  letOpen();
+  await flushed;
+  assert.equal(await got, undefined);
+  assert.ok(Array.isArray(session.subscriptions()));
+});
+
+test("a trap that a call meets is a death as well, told or not", async () => {
+  const { cores, deaths, open } = instances();
+  const session = await open();
+  cores[0].subscriptions = () => {
+    deaths[0]();
+    throw new WebAssembly.RuntimeError("unreachable");
+  };
+  assert.throws(() => session.subscriptions(), { code: "panicked" });
+  assert.throws(() => session.subscriptions(), { code: "panicked" }, "and does not reach the dead one");
+  await session.flush();
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+test("a second death soon after ends the session by name", async () => {
+  const { deaths, open } = instances();
+  const session = await open();
+  deaths[0]();
+  await settled();
+  const operation = session.put("Package", { name: "a" });
+  deaths[1]();
+  await settled();
+  assert.deepEqual([session.status.phase, session.status.error.code], ["closed", "panicked"]);
+  await assert.rejects(operation.accepted, { code: "closed" });
+  await assert.rejects(operation.saved, { code: "closed" });
+  assert.throws(() => session.put("Package", { name: "b" }), { code: "closed" });
+});
+
+test("where no other instance can be had, the session ends by name", async () => {
+  const { deaths, open } = instances((_, number) => {
+    if (number === 2) throw { code: "store_in_use", kind: "C", retryable: true, message: "x", cure: "y" };
+  });
+  const session = await open();
+  deaths[0]();
+  await settled();
+  assert.equal(session.status.phase, "closed");
+  assert.equal(session.status.error.code, "panicked");
+  assert.equal(session.status.error.cause.code, "store_in_use");
+});
+
+test("closing while an instance dies closes, and opens nothing", async () => {
+  const { cores, deaths, open } = instances();
+  const session = await open();
+  cores[0].close = () => new Promise(() => {});
+  const closed = session.close();
+  deaths[0]();
+  await closed;
+  await settled();
+  assert.equal(cores.length, 1);
+  assert.equal(session.status.phase, "closed");
+});
