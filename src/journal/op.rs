@@ -85,8 +85,8 @@ pub struct PendingOp {
     pub sent_as: Option<u64>,
     /// Found too large for the way to the server: only what became of it is asked.
     pub unsendable: Option<Unsendable>,
-    /// Whether it may be executed under another number than its present one: sent before the session was opened, or
-    /// numbered anew since it was sent.
+    /// Whether it may be executed under another number than its present one, or another under its number: sent before the
+    /// session was opened, numbered anew since it was sent, or given a number that another was sent under before.
     pub has_other_numbers: bool,
 }
 

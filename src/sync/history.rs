@@ -180,6 +180,8 @@ impl Writes {
             op.record = Some(record.number);
             self.insert(op);
         }
+        // As far as what waits can have been numbered before.
+        self.highest_sent = self.mark.last_seq + self.waiting.len() as u64;
     }
 }
 

@@ -34,12 +34,15 @@ impl Machine {
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
-            op.has_other_numbers |= op.sent_as.replace(seq).is_some_and(|earlier| earlier != seq);
+            // A number that was on its way before may still be spent by a late copy of that request.
+            let is_in_doubt = op.sent_as.is_some() || seq <= self.writes.highest_sent;
+            op.has_other_numbers |= op.sent_as.replace(seq) != Some(seq) && is_in_doubt;
             op.awaits = Some(awaits);
             let state = &op.state;
             let (id, at, (name, args)) = (state.id.clone(), state.at, op.sent());
             ops.push(Op { id, seq, name, args, at, after });
         }
+        self.writes.highest_sent = self.writes.highest_sent.max(seq);
         // What is left out has no number any more where others have it. Beyond, it may be executed under the one that it has.
         for order in self.writes.waiting.iter().filter(|order| !sent.contains(order)) {
             self.writes.ops.get_mut(order).expect("listed").seq.take_if(|own| *own <= seq);
@@ -246,15 +249,17 @@ impl Machine {
 
     /// A message is as of the session's operation `seq`. The documents in `rows` contain the effects of operations up to
     /// it, whose overlays are dropped there; where every def that shows an effect has been `told` whole, it is dropped
-    /// everywhere (R12).
-    pub(super) fn effects_seen(&mut self, seq: u64, told: &BTreeSet<Def>, rows: &BTreeSet<DocKey>) {
+    /// everywhere (R12). A push tells none whole, and nothing of operations whose numbers are in doubt: only a reply does,
+    /// with their results.
+    pub(super) fn effects_seen(&mut self, seq: u64, told: Option<&BTreeSet<Def>>, rows: &BTreeSet<DocKey>) {
         let era = self.memory.epoch().1;
         for (order, op) in &mut self.writes.ops {
-            if op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
+            let is_in_doubt = told.is_none() && op.has_other_numbers;
+            if is_in_doubt || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
                 continue;
             }
             let Some(awaits) = &mut op.awaits else { continue };
-            awaits.retain(|def| !told.contains(def));
+            awaits.retain(|def| !told.is_some_and(|told| told.contains(def)));
             for key in op.keys.iter().filter(|key| rows.contains(*key)) {
                 if op.seen_on.insert(key.clone(), era) != Some(era) {
                     // With the base that contains it, or it would be shown twice after a restart.
@@ -304,6 +309,7 @@ impl Machine {
         self.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.writes.mark.last_seq = 0;
         self.writes.mark.name += 1;
+        self.writes.highest_sent = 0;
         self.writes.accepted.clear();
         self.memory.mark_head();
         for op in self.writes.ops.values_mut() {

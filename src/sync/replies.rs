@@ -93,7 +93,7 @@ impl Machine {
         // The reply was full before these: they are asked for again.
         request.forget(&told);
         self.pull.ask_again(request);
-        self.effects_seen(reply.seq, &whole, &rows);
+        self.effects_seen(reply.seq, Some(&whole), &rows);
         if change == EpochChange::Later {
             self.enter_epoch_with(reply.seq);
         }
@@ -294,7 +294,7 @@ impl Machine {
             }
         }
         // A push tells of some documents; only a pull tells all that a def has to show.
-        self.effects_seen(pushed.seq, &BTreeSet::new(), &rows);
+        self.effects_seen(pushed.seq, None, &rows);
         if change == EpochChange::Later {
             self.enter_epoch_with(pushed.seq);
         }

@@ -59,6 +59,8 @@ pub(super) struct Writes {
     pub room: Room,
     /// The server had other operations under this session's numbers once: they were taken from what it told.
     pub is_renumbered: bool,
+    /// The highest number that an operation was sent under, of those of the session's present name.
+    pub highest_sent: u64,
     /// Operations accepted under the session's present name, by their places in its order.
     pub accepted: BTreeSet<(u64, OpId)>,
     /// Ids of accepted operations that a later epoch of the server does not hold (R8).
@@ -88,6 +90,7 @@ impl Writes {
             not_before_ms: 0,
             room: Room::default(),
             is_renumbered: false,
+            highest_sent: 0,
             accepted: BTreeSet::new(),
             lost_by_server: Vec::new(),
         };

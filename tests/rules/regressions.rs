@@ -154,3 +154,27 @@ fn what_a_smaller_request_leaves_out_keeps_its_number() {
     ];
     replay(&Plan { instances: 2, ..PLAN }, 2639, &actions);
 }
+
+/// Operations were numbered anew after the first of them was refused; a late copy of the request before then spent the last
+/// number, and what was sent under it next was taken for executed when a push told how far the server had come.
+#[test]
+fn a_number_that_was_on_its_way_before_tells_nothing_of_what_has_it_now() {
+    let actions = [
+        Action::Faults { loss: 60, twice: 20, late: 222 },
+        Action::Op { client: 2, what: 111, doc: 6, arg: 248 },
+        Action::Op { client: 2, what: 149, doc: 3, arg: 111 },
+        Action::Op { client: 2, what: 202, doc: 6, arg: 23 },
+        Action::Op { client: 2, what: 162, doc: 3, arg: 202 },
+        Action::Wait { ticks: 228 },
+        Action::Subscribe { client: 2, def: 1 },
+        Action::Reopen { client: 2 },
+        Action::Op { client: 2, what: 130, doc: 5, arg: 41 },
+        Action::Faults { loss: 0, twice: 230, late: 102 },
+        Action::Push { on: true },
+        Action::Reopen { client: 2 },
+        Action::WaitLong { seconds: 128 },
+        Action::Op { client: 2, what: 43, doc: 2, arg: 64 },
+        Action::Op { client: 0, what: 122, doc: 8, arg: 174 },
+    ];
+    replay(&Plan { clients: 3, incognito: true, instances: 2, ..PLAN }, 2094, &actions);
+}
