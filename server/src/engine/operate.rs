@@ -9,6 +9,7 @@ use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use escale::model::{Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
+use super::open::put_state;
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::tries::TRIES_MAX;
 use super::write::RESTARTS_MAX;
@@ -137,7 +138,7 @@ impl Engine {
     fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> std::result::Result<Done, Fault> {
         let waiting = |error| fault_of(&error, WAITING);
         let committing = |error| fault_of(&error, COMMITTING);
-        let mut tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
+        let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
         match before(tx.as_ref(), asking, op).map_err(waiting)? {
             Before::Refused(fault) => Ok(Done::Not(fault)),
             Before::Forgotten => {
@@ -149,12 +150,23 @@ impl Engine {
                 if is_next {
                     // The session took a new name, or lost its count: this number of it is used now.
                     let alias = Operation { result: None, ..record(asking, op, operation.v, operation.at) };
-                    keep(tx.as_mut(), asking, &alias).and_then(|()| tx.commit()).map_err(committing)?;
+                    self.spend(tx, asking, &alias).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
             }
             Before::Next => self.execute(tx, asking, op, at_least).map_err(committing),
         }
+    }
+
+    /// A number is used for an operation that was executed under another one. A copy of the database from before does not
+    /// know of it: it counts as a commit (R8).
+    fn spend(&self, mut tx: Box<dyn Transaction + '_>, asking: Asking, alias: &Operation) -> Result<()> {
+        keep(tx.as_mut(), asking, alias)?;
+        let mut state = tx.state()?;
+        put_state(tx.as_mut(), &mut state)?;
+        tx.commit()?;
+        self.remember(&state);
+        Ok(())
     }
 
     /// Runs an operation, and commits its effect with its result; of a refused one, the result alone.
@@ -208,11 +220,14 @@ impl Engine {
         tx.add_org(asking.org)?;
         if changed {
             state.highest = state.highest.max(now);
-            tx.put_state(&state)?;
         }
+        // A result counts too: a copy from before it does not know of it (R8).
+        put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
         if changed {
             self.after_commit(&state);
+        } else {
+            self.remember(&state);
         }
         Ok(Done::Result(result))
     }

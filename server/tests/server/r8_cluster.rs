@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use escale::codec::SyncReply;
+use escale::codec::{Op, SyncReply, SyncRequest};
 use escale::model::{Def, Epoch, Value};
 use escale_server::clock::Clock;
-use escale_server::engine::{Engine, renew_epoch_of};
+use escale_server::engine::{Caller, Engine, renew_epoch_of};
 use proptest::prelude::*;
 
 use super::cluster::*;
@@ -300,6 +300,32 @@ fn r8_a_write_below_the_highest_version_is_missed_too() {
     assert!(put(&cluster.engines[0], note("b", "one")).unwrap().unwrap() < highest);
     cluster.restore(&copy, Way::UnderItsMark);
     assert!(epoch(&cluster.engines[0]) > before);
+}
+
+#[test]
+fn r8_an_operation_below_the_highest_version_is_missed_too() {
+    let operate = |engine: &Engine, seq: u64, name: &str, args: Value| {
+        let (id, name) = (seq.to_string(), name.to_owned());
+        let op = Op { id, seq, name, args, at: NOON, after: None };
+        let request = SyncRequest { p: 1, session: "s".into(), ops: vec![op], subs: Vec::new() };
+        let caller = Caller { account: "x".into(), may_write: true, is_named: true };
+        engine.sync("o", &caller, &request).unwrap().results[0].clone()
+    };
+    let put = |id: &str| Value::from([("class", "Note".into()), ("data", Value::Map(note(id, "one")))]);
+    let mut cluster = cluster();
+    let highest = operate(&cluster.engines[2], 1, "doc.put", put("a")).ok.unwrap().v;
+    let copy = cluster.copy();
+    let before = epoch(&cluster.engines[0]);
+    assert!(operate(&cluster.engines[0], 2, "doc.put", put("b")).ok.unwrap().v < highest);
+    cluster.restore(&copy, Way::UnderItsMark);
+    let after = epoch(&cluster.engines[0]);
+    assert!(after > before);
+    // Of a refused one there is nothing but its number and its result.
+    let copy = cluster.copy();
+    let args = Value::from([("class", "Note".into()), ("key", Value::Array(vec!["none".into()]))]);
+    assert!(operate(&cluster.engines[0], 2, "doc.delete", args).fault.is_some());
+    cluster.restore(&copy, Way::UnderItsMark);
+    assert!(epoch(&cluster.engines[0]) > after);
 }
 
 #[test]
