@@ -1,11 +1,12 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | kill | kill-server | soak | package | lint | clean
+make demo | test | sim | kill | kill-server | soak | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
+  make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
@@ -19,10 +20,12 @@ API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LI
   $(shell find js/src -name '*.ts') js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
+SEEDS ?= 100000
+FROM ?= 0
 export KILLS ROUNDS
 
 .NOTPARALLEL:
-.PHONY: help demo test kill kill-server soak package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim kill kill-server soak package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -32,6 +35,9 @@ demo: package server www/dist/index.html
 
 test: package server counter www/dist/index.html browsers
 	@scripts/test $(PARTS)
+
+sim: rust
+	@cargo run --locked --profile sim --package escale-sim -- --seeds $(SEEDS) --from $(FROM)
 
 kill: package counter browsers
 	@scripts/test kill

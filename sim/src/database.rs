@@ -1,42 +1,63 @@
 //! The database under the instances: in memory, or for some of the seeds a file of SQLite.
 
 use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use escale::crypto::SeededRandom;
 use escale::model::Epoch;
 use escale_server::mark::MemoryMark;
-use escale_server::provider::{MemoryCopy, MemoryDatabase, MemoryProvider, Provider, State};
+use escale_server::provider::{MemoryCopy, MemoryDatabase, MemoryProvider, Provider, SqliteProvider, State};
+use tempfile::TempDir;
 
 use crate::record::Life;
-use crate::support::plan::Plan;
 use crate::tap::{Tap, Wire};
+
+/// One of so many seeds runs on SQLite, which takes about a hundred times as long.
+const SQLITE_OF: u64 = 400;
+
+/// The file of SQLite, and its log.
+const FILES: [&str; 2] = ["escale.db", "escale.db-wal"];
 
 /// A database with its mark.
 pub struct Database {
-    memory: Arc<MemoryDatabase>,
+    place: Place,
     mark: Arc<MemoryMark>,
     /// The number of the file that it stands for.
     file: u64,
 }
 
+enum Place {
+    Memory(Arc<MemoryDatabase>),
+    Sqlite { folder: TempDir, first: State },
+}
+
 /// A copy of a database and of its mark, and what had been done by then.
 pub struct Backup {
-    copy: MemoryCopy,
+    copy: Copied,
     mark: Arc<MemoryMark>,
     /// What the database holds.
     pub life: Life,
 }
 
+enum Copied {
+    Memory(MemoryCopy),
+    Sqlite(TempDir),
+}
+
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("in memory")
+        f.write_str(match self.place {
+            Place::Memory(_) => "in memory",
+            Place::Sqlite { .. } => "on SQLite",
+        })
     }
 }
 
 impl Database {
     /// An empty database.
-    pub fn new(_: &Plan, now: u64, random: &mut SeededRandom) -> Self {
+    pub fn new(now: u64, random: &mut SeededRandom) -> Self {
         let first = State {
             epoch: Epoch::new(now, "first").expect("an epoch"),
             commits: 0,
@@ -49,12 +70,23 @@ impl Database {
         };
         let mark = Arc::new(MemoryMark::default());
         mark.stands_beside(1);
-        Database { memory: MemoryDatabase::new(first), mark, file: 1 }
+        let place = if random.next_u64().is_multiple_of(SQLITE_OF) {
+            Place::Sqlite { folder: folder(), first }
+        } else {
+            Place::Memory(MemoryDatabase::new(first))
+        };
+        Database { place, mark, file: 1 }
     }
 
     /// A connection, tapped.
     pub fn provider(&self, wire: &Arc<Wire>) -> Box<dyn Provider> {
-        Box::new(Tap::on(MemoryProvider::open(&self.memory), wire))
+        match &self.place {
+            Place::Memory(database) => Box::new(Tap::on(MemoryProvider::open(database), wire)),
+            Place::Sqlite { folder, first } => {
+                let provider = SqliteProvider::open(&folder.path().join(FILES[0]), first);
+                Box::new(Tap::on(provider.expect("a database that opens"), wire))
+            }
+        }
     }
 
     /// Its mark.
@@ -64,12 +96,21 @@ impl Database {
 
     /// Copies it while it is served.
     pub fn back_up(&self, life: &Life) -> Backup {
-        Backup { copy: self.memory.copy(), mark: Arc::new(self.mark.copy()), life: life.clone() }
+        let copy = match &self.place {
+            Place::Memory(database) => Copied::Memory(database.copy()),
+            Place::Sqlite { folder, .. } => Copied::Sqlite(copied(folder.path())),
+        };
+        Backup { copy, mark: Arc::new(self.mark.copy()), life: life.clone() }
     }
 
     /// Puts a copy in its place; `keeps_mark` leaves the mark that is there, `elsewhere` is another file.
     pub fn put_back(&mut self, backup: &Backup, keeps_mark: bool, elsewhere: bool) {
-        self.memory = MemoryDatabase::restored(&backup.copy);
+        match (&mut self.place, &backup.copy) {
+            (Place::Memory(database), Copied::Memory(copy)) => *database = MemoryDatabase::restored(copy),
+            // Instances that are about to end still have the other one open.
+            (Place::Sqlite { folder, .. }, Copied::Sqlite(copy)) => *folder = copied(copy.path()),
+            _ => unreachable!("a copy of another kind"),
+        }
         if !keeps_mark {
             self.mark = Arc::new(backup.mark.copy());
         }
@@ -78,4 +119,22 @@ impl Database {
         }
         self.mark.stands_beside(self.file);
     }
+}
+
+/// A folder in memory where there is such a place: what a loss of power does to SQLite is not simulated.
+fn folder() -> TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a folder")
+}
+
+fn copied(from: &Path) -> TempDir {
+    let to = folder();
+    for name in FILES {
+        let from = from.join(name);
+        if from.exists() {
+            fs::copy(from, to.path().join(name)).expect("a copy");
+        }
+    }
+    to
 }

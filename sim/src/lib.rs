@@ -18,4 +18,4 @@ mod support;
 mod tap;
 
 pub use run::{Report, replay, sweep, trace};
-pub use support::plan::{Action, Kind, Plan};
+pub use support::plan::Action;

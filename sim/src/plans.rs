@@ -1,36 +1,178 @@
-//! What the seeds play: each seed has one of these plans.
+//! What the seeds play: each seed has one of these plans, and each plan presses on other promises.
 
-use crate::support::plan::Kind::{self, *};
+#[allow(clippy::enum_glob_use)] // a plan is a list of them
+use crate::support::plan::Kind::*;
 use crate::support::plan::Plan;
 
-/// Everything at once, a little of each.
-const ALL: &[(Kind, u16)] = &[
-    (Op, 70),
-    (Write, 30),
-    (WriteMany, 4),
-    (Delete, 6),
-    (Subscribe, 30),
-    (Unsubscribe, 6),
-    (Read, 4),
-    (Wait, 40),
-    (WaitLong, 8),
-];
+/// What sessions and the server's own writers do, whatever else happens.
+macro_rules! weights {
+    ($($more:expr),* $(,)?) => {
+        &[
+            (Op, 70), (Resolve, 6), (Write, 24), (WriteMany, 4), (Delete, 6), (Subscribe, 30), (Unsubscribe, 5),
+            (Read, 4), (Wait, 36), (WaitLong, 8), (Skew, 4), $($more),*
+        ]
+    };
+}
 
-const THREAD: Plan = Plan {
-    name: "thread",
-    clients: 1,
+/// Two sessions of one account, and one of another org.
+const TENANTS: &[(usize, usize)] = &[(0, 0), (0, 0), (1, 0)];
+
+const PLAN: Plan = Plan {
+    name: "",
+    clients: 3,
     incognito: false,
-    instances: 1,
-    actions: 30,
+    instances: 3,
+    actions: 48,
     watches_flicker: false,
-    tenants: &[],
-    weights: ALL,
+    tenants: TENANTS,
+    weights: weights![],
 };
 
 /// The plans, by seed.
-const PLANS: &[Plan] = &[THREAD];
+const PLANS: &[Plan] = &[
+    // Messages are lost, repeated, late, and cut in one direction; servers are busy, full, restarted.
+    Plan {
+        name: "network",
+        weights: weights![
+            (Faults, 20),
+            (OneWay, 12),
+            (Network, 8),
+            (Cut, 8),
+            (Mode, 8),
+            (Refuse, 6),
+            (Contention, 6),
+            (RestartServer, 8),
+            (FailServer, 6),
+        ],
+        ..PLAN
+    },
+    // Processes end at any effect, disks refuse, the power fails.
+    Plan {
+        name: "crashes",
+        weights: weights![
+            (CrashAt, 24),
+            (Crash, 8),
+            (Reopen, 40),
+            (FailCommits, 14),
+            (PowerLoss, 14),
+            (Faults, 8),
+            (RestartServer, 6),
+            (Past, 4),
+            (Sweep, 6),
+        ],
+        ..PLAN
+    },
+    // The server is put back from a backup; clocks are set back.
+    Plan {
+        name: "backups",
+        weights: weights![
+            (BackUp, 14),
+            (Restore, 14),
+            (Renew, 6),
+            (SetBack, 6),
+            (Faults, 10),
+            (CrashAt, 8),
+            (Reopen, 14),
+            (RestartServer, 6),
+        ],
+        ..PLAN
+    },
+    // Horizons pass while everybody sleeps, or is closed.
+    Plan {
+        name: "horizons",
+        weights: weights![
+            (Sleep, 14),
+            (Days, 4),
+            (Forget, 8),
+            (Delete, 30),
+            (Reopen, 16),
+            (Crash, 4),
+            (Mode, 8),
+            (Faults, 8),
+            (CursorKey, 4),
+        ],
+        ..PLAN
+    },
+    // Devices are wiped, and put back from copies.
+    Plan {
+        name: "devices",
+        weights: weights![
+            (Wipe, 6),
+            (CopyDevice, 16),
+            (PutBackDevice, 14),
+            (PowerLoss, 10),
+            (Reopen, 36),
+            (CrashAt, 8),
+            (Faults, 8),
+            (Mode, 8),
+        ],
+        ..PLAN
+    },
+    // One session, which alone writes, and only adds: what it sees never goes back.
+    Plan {
+        name: "flicker",
+        clients: 1,
+        watches_flicker: true,
+        tenants: &[],
+        weights: &[
+            (Add, 80),
+            (Subscribe, 20),
+            (Wait, 60),
+            (WaitLong, 6),
+            (Faults, 20),
+            (OneWay, 6),
+            (Mode, 8),
+            (Cut, 8),
+            (Contention, 8),
+            (CrashAt, 6),
+            (PowerLoss, 4),
+            (Reopen, 20),
+            (RestartServer, 6),
+        ],
+        ..PLAN
+    },
+    // A little of everything, one session in incognito.
+    Plan {
+        name: "all",
+        incognito: true,
+        actions: 64,
+        weights: weights![
+            (Faults, 12),
+            (OneWay, 6),
+            (Network, 6),
+            (Cut, 6),
+            (Mode, 6),
+            (Refuse, 4),
+            (Contention, 4),
+            (RestartServer, 6),
+            (FailServer, 4),
+            (CrashAt, 10),
+            (Crash, 4),
+            (Reopen, 30),
+            (FailCommits, 8),
+            (PowerLoss, 6),
+            (Wipe, 2),
+            (CopyDevice, 6),
+            (PutBackDevice, 4),
+            (BackUp, 6),
+            (Restore, 5),
+            (Renew, 2),
+            (SetBack, 4),
+            (Sleep, 5),
+            (Days, 1),
+            (CursorKey, 2),
+            (Sweep, 4),
+        ],
+        ..PLAN
+    },
+];
 
 /// The plan of a seed.
 pub fn plan(seed: u64) -> &'static Plan {
     &PLANS[(seed % PLANS.len() as u64) as usize]
+}
+
+/// The plan of that name.
+pub fn named(name: &str) -> &'static Plan {
+    PLANS.iter().find(|plan| plan.name == name).expect("a plan of the simulator")
 }

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::plans::plan;
+use crate::plans::{named, plan};
 use crate::server::RealServer;
-use crate::support::plan::{Action, Plan};
+use crate::support::plan::Action;
 use crate::support::play;
 use crate::support::world::Figures;
 
@@ -81,15 +81,17 @@ fn play(seed: u64) -> Result<Figures, String> {
 /// What a failing seed comes down to: its log, the broken promise, and the lines of a regression test.
 pub fn trace(seed: u64) -> String {
     let plan = plan(seed);
-    play::report::<RealServer>(plan, seed, seed, play::actions(plan, seed))
+    let called = format!("{:?}", plan.name);
+    play::report::<RealServer>((plan, &called), seed, seed, play::actions(plan, seed))
 }
 
-/// Plays one history: a failure that was found once, kept by name.
+/// Plays one history under the plan of that name: a failure that was found once, kept by name.
 ///
 /// # Panics
 ///
 /// Where it fails again.
-pub fn replay(plan: &Plan, seed: u64, actions: &[Action]) {
+pub fn replay(plan: &str, seed: u64, actions: &[Action]) {
+    let plan = named(plan);
     if let Err(failure) = play::run::<RealServer>(plan, seed, actions, true) {
         panic!("{}\n\n{}\n\nplan {}, seed {seed}", failure.log.join("\n"), failure.message, plan.name);
     }

@@ -1,4 +1,6 @@
 //! The real server: several instances of the engine over one database, whose calls may take their time.
+// A fault is as large as what it tells the session.
+#![allow(clippy::result_large_err)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,18 +73,34 @@ pub struct RealServer {
 }
 
 impl RealServer {
+    /// What is slow comes to its end: its reply is on its way then.
+    fn finish(&mut self) {
+        self.wire.heal();
+        for (_, mut fiber) in std::mem::take(&mut self.writes) {
+            while matches!(fiber.go_on(), Progress::Paused) {}
+        }
+        for (_, call) in self.calls.values_mut() {
+            while let Call::Slow(fiber) = call {
+                if let Progress::Done(result) = fiber.go_on() {
+                    *call = Call::Done(Box::new(result));
+                }
+            }
+        }
+        self.collect();
+    }
+
     /// Starts every instance anew.
     fn start(&mut self) {
-        self.calls.clear();
-        self.writes.clear();
         for number in 0..self.instances.len() {
-            self.restart(number);
+            self.start_again(number);
         }
     }
 
     /// The process of an instance ends, with all it was about, and another one takes its place.
-    fn restart(&mut self, number: usize) {
+    fn start_again(&mut self, number: usize) {
         self.calls.retain(|_, (of, _)| *of != number);
+        // A write of another instance: this one waits for its turn.
+        self.finish();
         let clock = self.instances[number].clock.clone();
         let name = self.random.next_u64();
         self.instances[number].engine = engine(&self.database, &self.wire, &self.settings, clock, name);
@@ -208,12 +226,13 @@ impl Backend for RealServer {
             delta_ms: 1_001 + SKEW_MS,
             skew_ms: SKEW_MS,
             retention_days: 1,
-            results_days: 1 + random.next_u64() % 90,
+            // Longer than any history: what a server does not know any more is another matter (docs/testing.md).
+            results_days: 36_500,
             page_bytes,
             tell_wait: Duration::ZERO,
             write_wait: Duration::ZERO,
         };
-        let database = Database::new(plan, now, &mut random);
+        let database = Database::new(now, &mut random);
         let instances = (0..plan.instances).map(|_| {
             let clock = Arc::new(SimClock::default());
             clock.show(now);
@@ -339,6 +358,14 @@ impl Backend for RealServer {
         self.instances[instance % count].ahead = of_255;
     }
 
+    fn restart(&mut self, instance: usize) {
+        self.start_again(instance % self.instances.len());
+    }
+
+    fn fail_commit(&mut self) {
+        self.wire.fail_next();
+    }
+
     fn set_back(&mut self, ms: u64) {
         self.set_back_ms = ms;
     }
@@ -380,6 +407,7 @@ impl Backend for RealServer {
         let Some(backup) = self.backup.take() else { return false };
         self.calls.clear();
         self.writes.clear();
+        self.wire.heal();
         self.collect();
         let way = [Way::UnderItsMark, Way::Elsewhere, Way::ByCommand][self.below(3) as usize];
         if !matches!(way, Way::UnderItsMark) {
@@ -403,9 +431,7 @@ impl Backend for RealServer {
     }
 
     fn renew(&mut self, now: u64) {
-        self.calls.clear();
-        self.writes.clear();
-        self.collect();
+        self.finish();
         let time = self.epoch_time(now);
         self.show(time);
         self.renew_there(time);

@@ -1,17 +1,73 @@
 //! The twin in memory: the store of the tests and of the simulator (`incognito` has none).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::{Batch, Device, RecordKey, Store, Table, Witness};
+use super::{Batch, Device, Durability, RecordKey, Store, Table, Witness};
 use crate::error::{Code, Error, Result, fail};
+
+type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
+
+/// Records with what stood there before.
+type Before = Vec<((Table, RecordKey), Option<Vec<u8>>)>;
+
+/// Batches that a loss of power may still take; older ones have reached the disk by then.
+const UNSYNCED_MAX: usize = 32;
 
 #[derive(Clone, Default)]
 struct Content {
     header: Option<Vec<u8>>,
-    records: BTreeMap<(Table, RecordKey), Vec<u8>>,
+    records: Records,
+    /// What relaxed batches replaced since the last strict one, the oldest first.
+    unsynced: VecDeque<Replaced>,
     owned: bool,
+}
+
+/// What a batch replaced.
+#[derive(Clone)]
+struct Replaced {
+    header: Option<Vec<u8>>,
+    records: Before,
+}
+
+impl Content {
+    fn write(&mut self, batch: Batch) {
+        let cleared: Before = match batch.clear {
+            true => {
+                std::mem::take(&mut self.records).into_iter().map(|(key, old)| (key, Some(old))).collect()
+            }
+            false => Vec::new(),
+        };
+        let header = self.header.clone();
+        if batch.clear {
+            self.header = None;
+        }
+        let mut records = cleared;
+        records.extend(self.change(batch.deletes, batch.puts));
+        let replaced = Replaced { header, records };
+        if batch.header.is_some() {
+            self.header = batch.header;
+        }
+        match batch.durability {
+            Durability::Strict => self.unsynced.clear(),
+            Durability::Relaxed => self.unsynced.push_back(replaced),
+        }
+        if self.unsynced.len() > UNSYNCED_MAX {
+            self.unsynced.pop_front();
+        }
+    }
+
+    fn change(&mut self, deletes: Vec<(Table, RecordKey)>, puts: Vec<(Table, RecordKey, Vec<u8>)>) -> Before {
+        let mut replaced = Vec::with_capacity(deletes.len() + puts.len());
+        for key in deletes {
+            replaced.push((key, self.records.remove(&key)));
+        }
+        for (table, key, bytes) in puts {
+            replaced.push(((table, key), self.records.insert((table, key), bytes)));
+        }
+        replaced
+    }
 }
 
 type Shared = Rc<RefCell<Content>>;
@@ -66,8 +122,29 @@ impl MemoryDevice {
         change(self.witnesses.borrow_mut().entry(name.to_owned()).or_default());
     }
 
+    /// The power fails: the newest of the batches that were not written with strict durability, `batches` of them at
+    /// most, are gone. Gives how many went.
+    pub fn lose_power(&self, name: &str, batches: usize) -> usize {
+        let stores = self.stores.borrow();
+        let Some(mut content) = stores.get(name).map(|content| content.borrow_mut()) else { return 0 };
+        let mut lost = 0;
+        while lost < batches
+            && let Some(replaced) = content.unsynced.pop_back()
+        {
+            content.header = replaced.header;
+            for (key, before) in replaced.records.into_iter().rev() {
+                match before {
+                    Some(bytes) => content.records.insert(key, bytes),
+                    None => content.records.remove(&key),
+                };
+            }
+            lost += 1;
+        }
+        lost
+    }
+
     /// Changes what rests, behind the back of whoever owns it: for tests of damage.
-    pub fn tamper(&self, name: &str, change: impl FnOnce(&mut BTreeMap<(Table, RecordKey), Vec<u8>>)) {
+    pub fn tamper(&self, name: &str, change: impl FnOnce(&mut Records)) {
         if let Some(content) = self.stores.borrow().get(name) {
             change(&mut content.borrow_mut().records);
         }
@@ -148,26 +225,14 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<()> {
-        let mut content = self.content()?.borrow_mut();
-        if batch.clear {
-            content.header = None;
-            content.records.clear();
-        }
-        if batch.header.is_some() {
-            content.header.clone_from(&batch.header);
-        }
-        for (table, key) in batch.deletes {
-            content.records.remove(&(table, key));
-        }
-        for (table, key, bytes) in batch.puts {
-            content.records.insert((table, key), bytes);
-        }
+        let content = self.content()?;
         if batch.header.is_some() || batch.mark.is_some() {
             let mut witnesses = self.witnesses.borrow_mut();
             let witness = witnesses.entry(self.name.clone()).or_default();
-            witness.header = batch.header.or(witness.header.take());
-            witness.mark = batch.mark.or(witness.mark.take());
+            witness.header = batch.header.clone().or(witness.header.take());
+            witness.mark = batch.mark.clone().or(witness.mark.take());
         }
+        content.borrow_mut().write(batch);
         Ok(())
     }
 
@@ -200,5 +265,32 @@ mod tests {
     #[test]
     fn memory_passes_the_conformance_suite() {
         conformance::block_on(conformance::all(&MemoryDevice::new()));
+    }
+
+    #[test]
+    fn the_power_takes_what_was_relaxed_and_nothing_else() {
+        let device = MemoryDevice::new();
+        let store = conformance::block_on(device.open("a", true)).unwrap().unwrap();
+        let write = |n: u8, durability| {
+            let key = RecordKey([n; 16]);
+            let puts = vec![(Table::State, key, vec![n]), (Table::Pages, RecordKey([0; 16]), vec![n])];
+            let deletes = vec![(Table::State, RecordKey([n - 1; 16]))];
+            let batch = Batch { puts, deletes, durability, header: Some(vec![n]) };
+            conformance::block_on(store.commit(batch)).unwrap();
+        };
+        for (n, durability) in [(1, Durability::Relaxed), (2, Durability::Strict), (3, Durability::Relaxed)] {
+            write(n, durability);
+        }
+        let before = device.snapshot();
+        write(4, Durability::Relaxed);
+        let rests = |device: &MemoryDevice| {
+            let content = device.stores.borrow()["a"].borrow().clone();
+            (content.header, content.records)
+        };
+        assert_eq!(device.lose_power("a", 1), 1);
+        assert_eq!(rests(&device), rests(&before));
+        assert_eq!(device.lose_power("a", 9), 1, "up to the strict one");
+        assert_eq!(rests(&device).0, Some(vec![2]));
+        assert_eq!(device.lose_power("a", 9), 0);
     }
 }

@@ -95,6 +95,12 @@ pub trait Backend: Sized {
     /// An instance's clock is ahead, of 255 parts of the skew so many.
     fn skew(&mut self, instance: usize, of_255: u8);
 
+    /// The process of an instance ends, with the requests that it was about, and another takes its place.
+    fn restart(&mut self, instance: usize);
+
+    /// The next commit fails.
+    fn fail_commit(&mut self);
+
     /// Every clock is set back by so much from the true time.
     fn set_back(&mut self, ms: u64);
 

@@ -15,7 +15,7 @@ fn run(plan: &Plan, seed: u64, actions: &[Action]) -> Result<(), Failure> {
 }
 
 fn report(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
-    super::play::report::<ModelServer>(plan, escale_seed, seed, actions)
+    super::play::report::<ModelServer>((plan, "&PLAN"), escale_seed, seed, actions)
 }
 
 /// Plays the histories of a plan: `usual` seeds, always the same, and a quarter as many of proptest's, which begins at

@@ -125,6 +125,39 @@ pub enum Action {
     BackUp,
     Restore,
     Renew,
+    /// The process of an instance ends, and another takes its place.
+    RestartServer {
+        instance: u8,
+    },
+    /// The server's disk is full for its next commit.
+    FailServer,
+    /// Everybody sleeps so many hours, with what is on its way; then the server forgets what it may.
+    Sleep {
+        hours: u8,
+    },
+    /// A client stops with its device, which loses so many of the batches that it had not synced.
+    PowerLoss {
+        client: u8,
+        batches: u8,
+    },
+    /// A client stops, and its device is empty then.
+    Wipe {
+        client: u8,
+    },
+    /// A client's device is copied.
+    CopyDevice {
+        client: u8,
+    },
+    /// A client stops, and its device is what the copy was.
+    PutBackDevice {
+        client: u8,
+    },
+    /// What a client sends is lost, or what it is sent, or neither any more.
+    OneWay {
+        client: u8,
+        mute: bool,
+        deaf: bool,
+    },
     /// The application of a client issues an operation.
     Op {
         client: u8,
@@ -184,6 +217,14 @@ pub enum Kind {
     BackUp,
     Restore,
     Renew,
+    RestartServer,
+    FailServer,
+    Sleep,
+    PowerLoss,
+    Wipe,
+    CopyDevice,
+    PutBackDevice,
+    OneWay,
     Op,
     /// Operations that add to counters, nothing else.
     Add,
@@ -259,6 +300,16 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::BackUp => Action::BackUp,
         Kind::Restore => Action::Restore,
         Kind::Renew => Action::Renew,
+        Kind::RestartServer => Action::RestartServer { instance: a },
+        Kind::FailServer => Action::FailServer,
+        Kind::Sleep => Action::Sleep { hours: a },
+        Kind::PowerLoss => Action::PowerLoss { client: a % 3, batches: b % 8 },
+        Kind::Wipe => Action::Wipe { client: a % 3 },
+        Kind::CopyDevice => Action::CopyDevice { client: a % 3 },
+        Kind::PutBackDevice => Action::PutBackDevice { client: a % 3 },
+        Kind::OneWay => {
+            Action::OneWay { client: a % 3, mute: b.is_multiple_of(3), deaf: c.is_multiple_of(3) }
+        }
         Kind::Op => Action::Op { client: a % 3, what: b, doc: c % 9, arg: d },
         Kind::Add => Action::Op { client: a % 3, what: b % 5, doc: c % 3, arg: d },
         Kind::Resolve => Action::Resolve { client: a % 3, amends: b & 1 == 0 },

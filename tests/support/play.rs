@@ -56,8 +56,9 @@ pub fn reduce<S: Backend>(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> V
     actions
 }
 
-/// What failed: the log, the broken promise, what `ESCALE_SEED` must be to play it again, and the history reduced.
-pub fn report<S: Backend>(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
+/// What failed, under a plan that a test calls so: the log, the broken promise, what `ESCALE_SEED` must be to play it again, and the history reduced.
+pub fn report<S: Backend>(plan: (&Plan, &str), escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
+    let (plan, called) = plan;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let actions = reduce::<S>(plan, seed, actions);
@@ -66,7 +67,7 @@ pub fn report<S: Backend>(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec
     let Some(failure) = failure else { return "not the same twice".into() };
     let list: Vec<String> = actions.iter().map(|action| format!("    Action::{action:?},")).collect();
     format!(
-        "{}\n\n{}\n\nplan {}, ESCALE_SEED={escale_seed}, reduced to\nreplay(&PLAN, {seed}, &[\n{}\n]);\n",
+        "{}\n\n{}\n\nplan {}, ESCALE_SEED={escale_seed}, reduced to\nreplay({called}, {seed}, &[\n{}\n]);\n",
         failure.log.join("\n"),
         failure.message,
         plan.name,

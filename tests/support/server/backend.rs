@@ -84,6 +84,13 @@ impl Backend for ModelServer {
         self.instances[instance % count].ahead_ms = u64::from(of_255) * self.limits.skew_ms / 255;
     }
 
+    /// The model has no processes.
+    fn restart(&mut self, _: usize) {
+        self.calls.clear();
+    }
+
+    fn fail_commit(&mut self) {}
+
     fn set_back(&mut self, ms: u64) {
         self.set_back = ms;
     }

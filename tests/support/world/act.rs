@@ -98,6 +98,14 @@ impl<S: Backend> World<S> {
                 }
             }
             Action::Renew => self.server.renew(self.now),
+            Action::RestartServer { instance } => self.server.restart(usize::from(instance)),
+            Action::FailServer => self.server.fail_commit(),
+            Action::Sleep { hours } => self.sleep(hours),
+            Action::PowerLoss { client, batches } => self.lose_power(of(client, self), usize::from(batches)),
+            Action::Wipe { client } => self.wipe(of(client, self)),
+            Action::CopyDevice { client } => self.copy_device(of(client, self)),
+            Action::PutBackDevice { client } => self.put_back_device(of(client, self)),
+            Action::OneWay { client, mute, deaf } => self.cut_one_way(of(client, self), mute, deaf),
             Action::Op { client, what, doc, arg } => {
                 let (name, args) = self.operation(what, doc, arg);
                 self.issue(of(client, self), name, args);

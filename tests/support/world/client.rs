@@ -13,6 +13,7 @@ use escale::store::{MemoryDevice, MemoryStore};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
+use super::devices::Copied;
 use super::writes::{Counters, Ledger};
 use crate::support::backend::{Backend, Tenant};
 use crate::support::schema::schema;
@@ -97,6 +98,14 @@ pub struct Client {
     /// The session that the server's side of the socket is registered for.
     pub said_session: String,
     pub ledger: Ledger,
+    /// What it sends is lost; what it is sent is lost.
+    pub mute: bool,
+    pub deaf: bool,
+    /// Since when it has had something to send, and did nothing.
+    pub idle_since: Option<u64>,
+    pub copied: Option<Copied>,
+    /// Its device was put back from a copy once, or lost its newest batches.
+    pub was_put_back: bool,
 }
 
 /// The code of the org of that number.
@@ -133,6 +142,11 @@ impl Client {
             reading: 0,
             said_session: String::new(),
             ledger: Ledger::default(),
+            mute: false,
+            deaf: false,
+            idle_since: None,
+            copied: None,
+            was_put_back: false,
         }
     }
 
@@ -214,6 +228,7 @@ impl<S: Backend> World<S> {
         client.machine = Some(machine);
         client.life += 1;
         client.mono_base = now - 1_000;
+        client.idle_since = None;
         client.wake_at = None;
         client.socket = None;
         client.sending = None;
@@ -236,6 +251,7 @@ impl<S: Backend> World<S> {
         if client.machine.take().is_some() {
             client.store = None;
             client.socket = None;
+            client.idle_since = None;
             client.ledger.crash(client.setup.incognito);
             client.life += 1;
             self.figures.crashes += 1;
@@ -247,6 +263,7 @@ impl<S: Backend> World<S> {
     pub fn feed(&mut self, number: usize, event: Event) {
         let (now, logs) = (self.now, self.logs);
         self.who = number + 1;
+        self.check_idle(number);
         let client = &mut self.clients[number];
         let clock = client.clock(now);
         let Some(machine) = &mut client.machine else { return };
@@ -270,5 +287,6 @@ impl<S: Backend> World<S> {
             }
             self.carry_out(number, effect);
         }
+        self.note_idle(number);
     }
 }

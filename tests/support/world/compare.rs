@@ -29,6 +29,7 @@ impl<S: Backend> World<S> {
         for number in 0..self.clients.len() {
             self.clients[number].fail_commits = 0;
             self.clients[number].crash_in = None;
+            self.cut_one_way(number, false, false);
             self.open(number);
             if self.clients[number].mode == Mode::Avion {
                 self.clients[number].mode = Mode::Synced;

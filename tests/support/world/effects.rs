@@ -35,7 +35,9 @@ impl<S: Backend> World<S> {
             }
             Effect::OpenSocket(socket) => {
                 assert_ne!(mode, Mode::Avion, "a socket in avion");
-                let is_up = self.clients[client].network && !self.chance(self.faults.loss);
+                let state = &self.clients[client];
+                let is_whole = state.network && !state.mute && !state.deaf;
+                let is_up = is_whole && !self.chance(self.faults.loss);
                 self.clients[client].socket = Some(Socket { number: socket, is_up, ..Socket::default() });
                 let at = self.now + self.delay();
                 if is_up {
@@ -121,7 +123,7 @@ impl<S: Backend> World<S> {
         }
         let late = Job::Reply { client, life, number, bytes: refused(Code::Timeout) };
         self.at(self.now + REQUEST_TIMEOUT_MS, late);
-        if self.chance(self.faults.loss) {
+        if self.chance(self.faults.loss) || self.clients[client].mute {
             self.figures.lost += 1;
             return;
         }

@@ -14,8 +14,10 @@ mod act;
 mod check;
 pub mod client;
 mod compare;
+mod devices;
 mod effects;
 mod overlay;
+mod watch;
 mod wire;
 pub mod writes;
 

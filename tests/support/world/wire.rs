@@ -324,7 +324,9 @@ impl<S: Backend> World<S> {
     }
 
     fn send_reply(&mut self, client: usize, life: u64, number: u64, reply: &SyncReply) {
-        if self.chance(self.faults.loss) || !self.clients[client].network {
+        let state = &self.clients[client];
+        let is_cut = !state.network || state.deaf;
+        if self.chance(self.faults.loss) || is_cut {
             self.figures.lost += 1;
             return;
         }

@@ -33,6 +33,8 @@ pub struct Issued {
     /// The documents that it is about.
     pub keys: BTreeSet<Key>,
     pub saved: bool,
+    /// Whether the device has known of it all the time.
+    pub is_remembered: bool,
     pub end: Option<End>,
 }
 
@@ -54,20 +56,37 @@ impl Ledger {
     fn issue(&mut self, id: String, keys: BTreeSet<Key>) {
         self.places += 1;
         self.written.extend(keys.clone());
-        self.ops.insert(id, Issued { place: self.places, keys, saved: false, end: None });
+        self.ops
+            .insert(id, Issued { place: self.places, keys, saved: false, is_remembered: true, end: None });
     }
 
     /// Another operation takes the place of one.
     fn replace(&mut self, id: &str, by: String) {
         let (place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
-        self.ops.insert(by, Issued { place, keys, saved: false, end: None });
+        self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
+    }
+
+    /// The device is put back to where it held these, or nothing: of the others, only what has ended is known to be so.
+    pub fn keep(&mut self, saved: &BTreeSet<String>) {
+        self.ops.retain(|id, issued| saved.contains(id) || issued.end.is_some());
+        self.forget_accepted();
+    }
+
+    /// The device does not remember what it was told is accepted: should a server be restored, nobody knows what is lost.
+    pub fn forget_accepted(&mut self) {
+        for issued in self.ops.values_mut() {
+            issued.is_remembered = false;
+        }
     }
 
     /// The application ends: what it was not told is saved may be lost; in incognito all of it.
     pub fn crash(&mut self, incognito: bool) {
         self.counters.clear();
         self.ops.retain(|_, issued| issued.saved && !(incognito && issued.end.is_none()));
+        if incognito {
+            self.forget_accepted();
+        }
     }
 }
 
@@ -263,14 +282,16 @@ impl<S: Backend> World<S> {
         let of = self.clients[client].setup.tenant;
         let ledger = &mut self.clients[client].ledger;
         let mut ended = |id: &String, end: End| {
-            let unknown = Issued { place: 0, keys: BTreeSet::new(), saved: true, end: None };
+            let unknown =
+                Issued { place: 0, keys: BTreeSet::new(), saved: true, is_remembered: true, end: None };
             let issued = ledger.ops.entry(id.clone()).or_insert(unknown);
             issued.saved = true;
             issued.end = Some(end);
         };
         match effect {
             Effect::Saved { id } => {
-                let unknown = Issued { place: 0, keys: BTreeSet::new(), saved: false, end: None };
+                let unknown =
+                    Issued { place: 0, keys: BTreeSet::new(), saved: false, is_remembered: true, end: None };
                 let issued = ledger.ops.entry(id).or_insert(unknown);
                 assert!(!std::mem::replace(&mut issued.saved, true), "saved twice");
             }

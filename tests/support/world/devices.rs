@@ -1,0 +1,88 @@
+//! What happens to devices: the power fails, stores are wiped or put back from a copy, everything sleeps, the network goes
+//! in one direction.
+
+use std::collections::BTreeSet;
+
+use escale::store::conformance::block_on;
+use escale::store::{Device, MemoryDevice};
+
+use super::World;
+use crate::support::backend::Backend;
+
+/// A device as it was, and the operations that were saved on it by then.
+pub struct Copied {
+    device: MemoryDevice,
+    saved: BTreeSet<String>,
+}
+
+impl<S: Backend> World<S> {
+    /// Nobody's clock is asked for hours: what is on its way arrives after them.
+    pub(super) fn sleep(&mut self, hours: u8) {
+        self.finish_transactions();
+        for client in &mut self.clients {
+            if let Some(socket) = &mut client.socket {
+                socket.is_up = false;
+            }
+        }
+        self.now += u64::from(hours) * 3_600_000;
+        for number in 0..self.clients.len() {
+            self.clients[number].idle_since = None;
+        }
+        self.server.forget(0, self.now);
+    }
+
+    /// R10: nothing that was saved can be among what the power takes.
+    pub(super) fn lose_power(&mut self, client: usize, batches: usize) {
+        self.crash(client);
+        let state = &mut self.clients[client];
+        let lost = state.device.lose_power(&state.store_name(), batches);
+        if lost > 0 {
+            self.figures.devices += 1;
+            state.ledger.forget_accepted();
+            state.was_put_back = true;
+            note!(self, "client {client} loses its last {lost} batches");
+        }
+    }
+
+    pub(super) fn wipe(&mut self, client: usize) {
+        self.crash(client);
+        let state = &mut self.clients[client];
+        if state.setup.incognito {
+            return;
+        }
+        block_on(state.device.delete(&state.store_name())).expect("a store that nobody owns");
+        state.copied = None;
+        state.session = None;
+        state.ledger.keep(&BTreeSet::new());
+        self.figures.devices += 1;
+        note!(self, "client {client} is wiped");
+    }
+
+    pub(super) fn copy_device(&mut self, client: usize) {
+        let state = &mut self.clients[client];
+        let saved = state.ledger.ops.iter().filter(|(_, issued)| issued.saved);
+        let saved = saved.map(|(id, _)| id.clone()).collect();
+        state.copied = Some(Copied { device: state.device.snapshot(), saved });
+    }
+
+    pub(super) fn put_back_device(&mut self, client: usize) {
+        self.crash(client);
+        let state = &mut self.clients[client];
+        let Some(copied) = &state.copied else { return };
+        state.device = copied.device.snapshot();
+        state.was_put_back = true;
+        state.session = None;
+        state.ledger.keep(&copied.saved);
+        self.figures.devices += 1;
+        note!(self, "client {client} is put back");
+    }
+
+    /// A socket that is cut in one direction is half open: it brings nothing, and nobody says so.
+    pub(super) fn cut_one_way(&mut self, client: usize, mute: bool, deaf: bool) {
+        let state = &mut self.clients[client];
+        (state.mute, state.deaf) = (mute, deaf);
+        if let Some(socket) = state.socket.as_mut().filter(|_| mute || deaf) {
+            socket.is_up = false;
+        }
+    }
+}
