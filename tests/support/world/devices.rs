@@ -40,6 +40,7 @@ impl<S: Backend> World<S> {
             self.figures.devices += 1;
             state.ledger.forget_accepted();
             state.was_put_back = true;
+            state.session = None;
             note!(self, "client {client} loses its last {lost} batches");
         }
     }
