@@ -275,7 +275,7 @@ mod tests {
             let key = RecordKey([n; 16]);
             let puts = vec![(Table::State, key, vec![n]), (Table::Pages, RecordKey([0; 16]), vec![n])];
             let deletes = vec![(Table::State, RecordKey([n - 1; 16]))];
-            let batch = Batch { puts, deletes, durability, header: Some(vec![n]) };
+            let batch = Batch { puts, deletes, durability, header: Some(vec![n]), ..Batch::default() };
             conformance::block_on(store.commit(batch)).unwrap();
         };
         for (n, durability) in [(1, Durability::Relaxed), (2, Durability::Strict), (3, Durability::Relaxed)] {

@@ -40,7 +40,7 @@ const ANSWERS = {
   "a connection that breaks in the middle": ["offline", () => ({ headers: { "content-length": "900" }, body: "x", breaks: true })],
   "more bytes than any reply may have": ["too_large", answer(200, MSGPACK, Buffer.alloc(33 << 20, 0xc0))],
   "nesting without end": ["too_deep", answer(200, MSGPACK, withField(nested(100_000)))],
-  "nesting in a message's place": ["malformed", answer(200, MSGPACK, nested(100_000))],
+  "nesting in a message's place": ["too_deep", answer(200, MSGPACK, nested(100_000))],
   "another version of the protocol": ["wrong_protocol", answer(200, MSGPACK, encode({ ...empty, p: 2 }))],
   "400 and an older protocol": ["wrong_protocol", answer(400, MSGPACK, fault("wrong_protocol", "D"))],
   "400 and no fault": ["malformed", answer(400, MSGPACK, "")],

@@ -198,6 +198,8 @@ test("written in avion while somebody else wrote: each class settles its conflic
     await Promise.all(all.map((one) => writer.put(one, first).accepted));
     const docs = await Promise.all(all.map(async (one) => (await whenDocs("main", one, {}, ([doc]) => doc && !writer.meta(doc).pending))[0]));
     await writer.setMode("avion");
+    // What had left before arrives meanwhile.
+    await writer.inspect();
     const flight = [Date.now()];
     const conflicting = all.map((one, i) => writer.patch(one, ["x"], { a: 5 }, one === "Asked" ? { ifVersion: writer.meta(docs[i]).v } : {}));
     const chained = writer.patch("Merged", ["x"], { c: 7 });
