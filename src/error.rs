@@ -148,6 +148,8 @@ codes! {
     NoStore "no_store" N "Open once in `synced` with the network up.";
     /// Another tab owns the store.
     StoreInUse "store_in_use" C "Close the other tab, then open again.";
+    /// Another tab leads the store now.
+    Deposed "deposed" C "Nothing to do: this session follows the one that leads.";
     /// The store was written by a newer version of Escale.
     StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
     /// The schema contradicts what rests on the device.

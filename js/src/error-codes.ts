@@ -40,6 +40,7 @@ export type ErrorCode =
   | "store_damaged"
   | "no_store"
   | "store_in_use"
+  | "deposed"
   | "store_too_new"
   | "schema_mismatch"
   | "insecure_context"

@@ -58,14 +58,14 @@ impl AccountKey {
 /// They depend on the store's own random id, so that two devices of an account share no key and no nonce budget.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct StoreKeys {
-    seal: [[u8; 32]; 3],
+    seal: [[u8; 32]; Table::SHARED.len()],
     index: [u8; 32],
 }
 
 impl StoreKeys {
     /// The keys of the store of that id.
     pub fn derive(key: &AccountKey, store_id: &[u8; 16]) -> Self {
-        let seal = Table::ALL.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
+        let seal = Table::SHARED.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
         StoreKeys { seal, index: derive(&key.0, "index", store_id) }
     }
 

@@ -47,6 +47,12 @@ pub struct OpState {
     pub seen: Option<u32>,
     /// Documents whose base contains its effect already, while others' do not, and in which era.
     pub seen_on: Vec<(Name, Pk, u32)>,
+    /// What the server returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The operations that it was issued in the place of, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<OpId>,
 }
 
 /// Why an operation cannot be sent as it is.

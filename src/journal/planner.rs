@@ -25,7 +25,7 @@ pub struct ActionMeta {
 }
 
 /// A retention rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Retention {
     /// Keep the newest `n` persists of each actor, and all that lies between and after them.
     Count(u32),

@@ -6,6 +6,7 @@ use super::action::Action;
 use super::op::OpState;
 use crate::codec::{pack_named, unpack};
 use crate::error::{Code, Error, Result};
+use crate::model::Value;
 
 /// One record. It is written anew, under another number, when the operation's state changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,9 +26,44 @@ pub struct JournalRecord {
     /// The server accepted it, and a later epoch does not hold it (R8).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// How it ended, for the session that issued it; older records have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Once it is over: the operations that it was issued in the place of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<String>,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The server has executed it.
+    Accepted {
+        /// The version that it gave.
+        v: u64,
+        /// What it returned.
+        value: Option<Value>,
+    },
+    /// It was given up: the code and what was found.
+    Failed(String, String),
 }
 
 impl JournalRecord {
+    /// A record of an operation, without a number yet, that tells nothing.
+    pub fn of(op_id: String, name: u64) -> Self {
+        JournalRecord {
+            number: 0,
+            op_id,
+            op: None,
+            seq: None,
+            name,
+            actions: Vec::new(),
+            lost: false,
+            outcome: None,
+            replaces: Vec::new(),
+        }
+    }
+
     /// The plain bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         pack_named(self)

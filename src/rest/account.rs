@@ -40,6 +40,8 @@ pub struct Account<S> {
     pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
+    /// The latest generation that had begun.
+    pub generation: u64,
 }
 
 /// Opens an account's store, or makes it. `derive` gives X for a number of rounds.
@@ -56,26 +58,39 @@ pub async fn open_account<D: Device>(
     let name = store_name(options.org, options.account);
     let no_store = || Error::new(Code::NoStore, "nothing rests on this device for this org and account");
     let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
-    let found = match store.header().await {
-        Ok(header) => store.witness().await.map(|witness| (header, witness)),
-        Err(error) => Err(error),
-    };
-    let opened = match found {
-        Ok((Some(bytes), witness)) => {
-            existing(&store, &bytes, &witness, options, schema, derive, random).await
+    let opened = loop {
+        // Looked at before the header: whoever makes the store meanwhile begins a generation first.
+        let found = match store.generation().await {
+            Ok(seen) => look(&store).await.map(|(header, witness)| (seen, header, witness)),
+            Err(error) => Err(error),
+        };
+        let made = match found {
+            Ok((_, Some(bytes), witness)) => {
+                break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
+            }
+            // The store was made and never written, or all of it is gone: what stands beside it tells which.
+            Ok((seen, None, witness)) if options.create => {
+                let schema = schema.clone();
+                match witness.header.as_deref().map(Header::from_bytes) {
+                    Some(Ok(header)) => {
+                        vanished(&store, seen, header, &witness, options, schema, &derive, random).await
+                    }
+                    _ => fresh(&store, seen, options, schema, &derive, random).await,
+                }
+            }
+            Ok((_, None, _)) => Err(no_store()),
+            Err(error) => Err(error),
+        };
+        match made {
+            // Somebody else makes it at this moment.
+            Err(error) if error.code() == Code::Deposed => {}
+            made => break made,
         }
-        // The store was made and never written, or all of it is gone: what stands beside it tells which.
-        Ok((None, witness)) if options.create => match witness.header.as_deref().map(Header::from_bytes) {
-            Some(Ok(header)) => vanished(&store, header, &witness, options, schema, derive, random).await,
-            _ => fresh(&store, options, schema, derive, random).await,
-        },
-        Ok((None, _)) => Err(no_store()),
-        Err(error) => Err(error),
     };
     match opened {
-        Ok((header, key, Opened { memory, mut rest, journal, damage })) => {
+        Ok((header, key, Opened { memory, mut rest, journal, damage, generation, .. })) => {
             rest.set_header(header.to_bytes());
-            Ok(Account { store, header, key, memory, rest, journal, damage })
+            Ok(Account { store, header, key, memory, rest, journal, damage, generation })
         }
         Err(error) => {
             store.close().await;
@@ -84,13 +99,17 @@ pub async fn open_account<D: Device>(
     }
 }
 
+async fn look<S: Store>(store: &S) -> Result<(Option<Vec<u8>>, Witness)> {
+    Ok((store.header().await?, store.witness().await?))
+}
+
 async fn existing<S: Store>(
     store: &S,
     bytes: &[u8],
     witness: &Witness,
     options: &AccountOptions<'_>,
     schema: Schema,
-    derive: impl AsyncFn(u32) -> Result<DerivedKey>,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
     let header = Header::from_bytes(bytes)?;
@@ -102,31 +121,35 @@ async fn existing<S: Store>(
     Ok((header, key, opened))
 }
 
-/// The header and the first checkpoint go in one batch: a store has both or neither.
+/// The header and the first checkpoint go in one batch: a store has both or neither. Of two sessions that make it at the
+/// same time one begins the later generation, and the other's batch is not written.
 async fn fresh<S: Store>(
     store: &S,
+    seen: u64,
     options: &AccountOptions<'_>,
     schema: Schema,
-    derive: impl AsyncFn(u32) -> Result<DerivedKey>,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
     let x = derive(options.rounds).await?;
     let (header, key) = Header::make(options.by, &x, options.rounds, random)?;
     let keys = StoreKeys::derive(&key, header.store_id());
     let rest = Rest::new(keys, random.text()?);
-    let opened = first(store, rest, &header, schema, random).await?;
+    let opened = first(store, seen, rest, &header, schema, random).await?;
     Ok((header, key, opened))
 }
 
 /// A store of which nothing is left but what stood beside it: it begins again under the same K, numbers go on, and
 /// what was lost is told.
+#[allow(clippy::too_many_arguments)] // what the two other ways to open take, together
 async fn vanished<S: Store>(
     store: &S,
+    seen: u64,
     header: Header,
     witness: &Witness,
     options: &AccountOptions<'_>,
     schema: Schema,
-    derive: impl AsyncFn(u32) -> Result<DerivedKey>,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
     let x = derive(header.rounds(options.by)?).await?;
@@ -141,15 +164,16 @@ async fn vanished<S: Store>(
     rest.journal.next_record = next.2 + SKIPPED;
     rest.set_header(header.to_bytes());
     rest.is_anew = true;
-    let mut opened = first(store, rest, &header, schema, random).await?;
+    let mut opened = first(store, seen, rest, &header, schema, random).await?;
     let none = RolledBack { records: 0, pending: 0, lost: 0 };
     opened.damage.rolled_back = Some(mark.map_or(none, |mark| mark.lost(&JournalAtRest::default())));
     Ok((header, key, opened))
 }
 
-/// Writes a store's first batch.
+/// Writes a store's first batch, unless somebody else has begun a generation since `seen`.
 async fn first<S: Store>(
     store: &S,
+    seen: u64,
     mut rest: Rest,
     header: &Header,
     schema: Schema,
@@ -159,9 +183,14 @@ async fn first<S: Store>(
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
     let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
+    let Some(generation) = store.take_over(seen).await? else {
+        return Err(Error::new(Code::Deposed, "somebody else makes the store"));
+    };
+    batch.generation = Some(generation);
     store.commit(batch).await?;
     rest.committed(&mut memory, receipt);
-    Ok(Opened { memory, rest, journal: JournalAtRest::default(), damage: Damage::default() })
+    let (journal, damage) = (JournalAtRest::default(), Damage::default());
+    Ok(Opened { memory, rest, journal, damage, inbox: Vec::new(), generation })
 }
 
 /// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in

@@ -23,6 +23,19 @@ pub struct StateRecord {
     pub journal: JournalMark,
     /// What changed; in a checkpoint, what there is.
     pub delta: Delta,
+    /// Journal records written and deleted along, for sessions that follow; absent where nobody does. The last field, so
+    /// that a record may end before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub along: Option<JournalNumbers>,
+}
+
+/// Numbers of journal records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JournalNumbers {
+    /// Written.
+    pub puts: Vec<u64>,
+    /// Deleted.
+    pub deletes: Vec<u64>,
 }
 
 /// Changes, each telling the state after it.
@@ -117,6 +130,11 @@ impl Delta {
 }
 
 impl StateRecord {
+    /// The collections that it tells of, and whether they are subscribed to after it.
+    pub fn collections(&self) -> impl Iterator<Item = (&Def, bool)> {
+        self.delta.collections.iter().map(|(def, state)| (def, state.is_some()))
+    }
+
     /// The plain bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
         pack(self)

@@ -5,10 +5,7 @@ use super::writer::Rest;
 use crate::crypto::{Random, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::journal::JournalRecord;
-use crate::store::{Batch, Durability, RecordKey, Store, Table};
-
-/// Records read in one go.
-const SCAN_RECORDS: usize = 256;
+use crate::store::{Batch, Durability, RecordKey, Table};
 
 /// What a batch does to the journal.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +16,8 @@ pub struct JournalChanges {
     pub deletes: Vec<u64>,
     /// Records that could not be read, and were reported.
     pub strays: Vec<RecordKey>,
+    /// Requests of the inbox that it fulfils.
+    pub taken: Vec<RecordKey>,
     /// What stands in the state besides.
     pub mark: JournalMark,
 }
@@ -65,6 +64,7 @@ impl Rest {
         let gone = changes.deletes.iter().map(|number| (Table::Journal, self.journal_key(*number)));
         batch.deletes.extend(gone);
         batch.deletes.extend(changes.strays.iter().map(|key| (Table::Journal, *key)));
+        batch.deletes.extend(changes.taken.iter().map(|key| (Table::Inbox, *key)));
         batch.durability = Durability::Strict;
         Ok(())
     }
@@ -81,24 +81,18 @@ impl Rest {
 }
 
 /// Reads the whole journal. Damage is no error: it is counted, and reported by the machine (R14).
-pub async fn scan_journal<S: Store>(store: &S, keys: &StoreKeys) -> Result<JournalAtRest> {
+pub fn read_journal(found: Vec<(RecordKey, Vec<u8>)>, keys: &StoreKeys) -> JournalAtRest {
     let mut journal = JournalAtRest::default();
-    let mut after = None;
-    loop {
-        let found = store.scan(Table::Journal, after, SCAN_RECORDS).await?;
-        let Some((last, _)) = found.last() else { break };
-        after = Some(*last);
-        for (key, sealed) in found {
-            if let Ok(record) = read(keys, key, &sealed) {
-                journal.records.push(record);
-            } else {
-                journal.damaged += 1;
-                journal.strays.push(key);
-            }
+    for (key, sealed) in found {
+        if let Ok(record) = read(keys, key, &sealed) {
+            journal.records.push(record);
+        } else {
+            journal.damaged += 1;
+            journal.strays.push(key);
         }
     }
     journal.records.sort_unstable_by_key(|record| record.number);
-    Ok(journal)
+    journal
 }
 
 fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<JournalRecord> {

@@ -9,20 +9,24 @@
 mod account;
 mod checkpoint;
 mod delta;
+mod inbox;
 mod journal;
 mod mark;
 mod open;
 mod page;
 mod pages;
 mod reopen;
+mod tail;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
+pub use delta::StateRecord;
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open};
 pub use page::PageRow;
 pub use reopen::{Expected, Reopened, Verdict, reopen};
+pub use tail::{Reader, Tail};
 pub use writer::{Limits, Receipt, Rest};
 
 /// Decoders of bytes at rest, for the fuzz targets and the corpus.

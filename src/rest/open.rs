@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
-use super::journal::{JournalAtRest, scan_journal};
+use super::journal::{JournalAtRest, read_journal};
 use super::mark::{HighWater, RolledBack};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
@@ -12,9 +12,6 @@ use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
 use crate::session::{DocumentAtRest, Memory};
 use crate::store::{RecordKey, Store, Table};
-
-/// Records read in one go.
-const SCAN_RECORDS: usize = 256;
 
 /// Pages read in one go, for their names only.
 const SCAN_PAGES: usize = 64;
@@ -53,6 +50,16 @@ pub struct Opened {
     pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
+    /// What sessions that follow have asked for.
+    pub inbox: Vec<(RecordKey, Vec<u8>)>,
+    /// The latest generation that had begun.
+    pub generation: u64,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("damage", &self.damage).finish_non_exhaustive()
+    }
 }
 
 /// Reads the state of a store. Errors: `schema_mismatch`, `storage_failed`; damage is no error (R14).
@@ -66,7 +73,9 @@ pub async fn open<S: Store>(
     mark: Option<&[u8]>,
 ) -> Result<Opened> {
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
-    let Found { mut records, sizes, mut strays } = scan_state(store, &keys).await?;
+    let found = store.snapshot().await?;
+    let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
+    let Found { mut records, sizes, mut strays } = read_state(found.state, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
@@ -113,7 +122,7 @@ pub async fn open<S: Store>(
     for record in records.into_values() {
         abandoned.extend(fold(&mut memory, record.delta));
     }
-    let journal = scan_journal(store, &keys).await?;
+    let journal = read_journal(found.journal, &keys);
     let lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     pin_operations(&mut memory, &journal);
     let missing = memory.restore_links();
@@ -155,12 +164,13 @@ pub async fn open<S: Store>(
         journal: mark,
         strays,
         ghosts: Vec::new(),
-        header: Vec::new(),
+        header,
         is_header_due: false,
         is_anew: false,
         limits: Limits::default(),
+        generation: None,
     };
-    Ok(Opened { memory, rest, journal, damage })
+    Ok(Opened { memory, rest, journal, damage, inbox, generation })
 }
 
 /// The state as it was found.
@@ -172,22 +182,17 @@ struct Found {
     strays: Vec<(Table, RecordKey)>,
 }
 
-async fn scan_state<S: Store>(store: &S, keys: &StoreKeys) -> Result<Found> {
+fn read_state(state: Vec<(RecordKey, Vec<u8>)>, keys: &StoreKeys) -> Found {
     let mut found = Found { records: BTreeMap::new(), sizes: HashMap::new(), strays: Vec::new() };
-    let mut after = None;
-    loop {
-        let batch = store.scan(Table::State, after, SCAN_RECORDS).await?;
-        let Some((last, _)) = batch.last() else { return Ok(found) };
-        after = Some(*last);
-        for (key, sealed) in batch {
-            if let Ok(record) = read(keys, key, &sealed) {
-                found.sizes.insert(record.number, sealed.len());
-                found.records.insert(record.number, record);
-            } else {
-                found.strays.push((Table::State, key));
-            }
+    for (key, sealed) in state {
+        if let Ok(record) = read(keys, key, &sealed) {
+            found.sizes.insert(record.number, sealed.len());
+            found.records.insert(record.number, record);
+        } else {
+            found.strays.push((Table::State, key));
         }
     }
+    found
 }
 
 /// Keeps the documents that pending operations stand on, before those that nothing holds leave.
@@ -221,7 +226,7 @@ async fn unused_pages<S: Store>(
     }
 }
 
-fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> {
+pub(super) fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> {
     let record = StateRecord::decode(&keys.open(Table::State, key, sealed)?)?;
     // The number inside names the record: a record of this store under another's name cannot be.
     if keys.record_key(Table::State, record.number) == key {

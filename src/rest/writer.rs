@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::checkpoint::{self, Places};
-use super::delta::{Delta, StateRecord};
+use super::delta::{Delta, JournalNumbers, StateRecord};
 use super::journal::{JournalChanges, JournalMark};
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
@@ -43,6 +43,8 @@ pub struct Rest {
     /// Nothing rests on the device: the next batch is all there is to be.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
+    /// Under which generation it writes.
+    pub(super) generation: Option<u64>,
 }
 
 /// When the layout is put in order.
@@ -81,6 +83,8 @@ struct Layout {
     pages: Pages,
     placed: Vec<(DocKey, Stamp, PageRef)>,
     journal: JournalMark,
+    /// Journal records written and deleted along.
+    along: Option<JournalNumbers>,
     is_checkpoint: bool,
 }
 
@@ -103,6 +107,7 @@ impl Rest {
             is_header_due: false,
             is_anew: false,
             limits: Limits::default(),
+            generation: None,
         }
     }
 
@@ -110,6 +115,16 @@ impl Rest {
     #[cfg(any(test, feature = "testing"))]
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    /// What is written from now on is of that generation.
+    pub fn lead(&mut self, generation: Option<u64>) {
+        self.generation = generation;
+    }
+
+    /// The generation that it writes under.
+    pub fn generation(&self) -> Option<u64> {
+        self.generation
     }
 
     /// The store's random name (R11).
@@ -159,7 +174,7 @@ impl Rest {
         dirty: &Dirty,
         random: &mut dyn Random,
     ) -> Result<(Batch, Receipt)> {
-        let mut batch = Batch::default();
+        let mut batch = Batch { generation: self.generation, ..Batch::default() };
         let mark = journal.map_or(self.journal, |changes| changes.mark);
         let mut pages = self.pages.clone();
         let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
@@ -181,7 +196,12 @@ impl Rest {
         } else {
             vec![checkpoint::changes(memory, dirty, &self.session, &places)]
         };
-        let layout = Layout { pages, placed, journal: mark, is_checkpoint: due };
+        // Without a generation nobody follows.
+        let along = self.generation.and(journal).map(|changes| JournalNumbers {
+            puts: changes.records.iter().map(|record| record.number).collect(),
+            deletes: changes.deletes.clone(),
+        });
+        let layout = Layout { pages, placed, journal: mark, along, is_checkpoint: due };
         let mut receipt = self.write_state(deltas, layout, &mut batch, random)?;
         batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
         if let Some(changes) = journal {
@@ -257,14 +277,15 @@ impl Rest {
         batch: &mut Batch,
         random: &mut dyn Random,
     ) -> Result<Receipt> {
-        let Layout { pages, placed, journal, is_checkpoint } = layout;
+        let Layout { pages, placed, journal, along, is_checkpoint } = layout;
         let first = self.next_record;
         let (base, chunks) =
             if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
         let mut written = 0;
         let count = deltas.len() as u64;
         for (number, delta) in (first..).zip(deltas) {
-            let record = StateRecord { number, base, chunks, next_page: pages.next, journal, delta };
+            let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));
+            let record = StateRecord { number, base, chunks, next_page, journal, delta, along };
             let key = self.keys.record_key(Table::State, number);
             let sealed = self.keys.seal(Table::State, key, &record.encode()?, random)?.into_bytes();
             written += sealed.len();

@@ -33,6 +33,8 @@ pub struct Memory {
     pub(super) unread: BTreeSet<DocKey>,
     /// Those whose base or links changed since the last [`Memory::take_touched`].
     pub(super) touched: BTreeSet<DocKey>,
+    /// Documents that leave once all is told of a state that another session has written.
+    pub(super) leaving: BTreeSet<DocKey>,
     /// What pending operations make of them.
     pub(super) shown: HashMap<DocKey, Shown>,
 }
@@ -55,6 +57,7 @@ impl Memory {
             pins: HashMap::new(),
             unread: BTreeSet::new(),
             touched: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             shown: HashMap::new(),
         }
     }

@@ -5,6 +5,7 @@ mod apply;
 mod collection;
 mod dirty;
 mod document;
+mod follow;
 mod memory;
 mod overlay;
 pub mod query;

@@ -13,11 +13,16 @@ pub enum Table {
     Pages,
     /// Operations and actions (R10). Read whole.
     Journal,
+    /// What other sessions of the same store want done by the one that leads: only where a device is shared.
+    Inbox,
 }
 
 impl Table {
-    /// Every table.
+    /// The tables of every store; one that is shared has the inbox as well.
     pub const ALL: [Table; 3] = [Table::State, Table::Pages, Table::Journal];
+
+    /// The tables of a store that is shared, in the order of their discriminants.
+    pub const SHARED: [Table; 4] = [Table::State, Table::Pages, Table::Journal, Table::Inbox];
 
     /// Its name in the browser's database: one letter, so that nothing of the application shows (R13).
     pub fn name(self) -> &'static str {
@@ -25,6 +30,7 @@ impl Table {
             Table::State => "s",
             Table::Pages => "p",
             Table::Journal => "j",
+            Table::Inbox => "i",
         }
     }
 }
@@ -42,7 +48,8 @@ pub enum Durability {
 /// Puts and deletes that are written together or not at all. Sealed before a transaction opens.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Everything that is in the store goes first: the batch is all there is to be.
+    /// Everything that is in the store goes first: the batch is all there is to be. What the inbox holds stays, and so do
+    /// generations: others have written it.
     pub clear: bool,
     /// A new header, in clear. A copy goes beside the store.
     pub header: Option<Vec<u8>>,
@@ -54,6 +61,8 @@ pub struct Batch {
     pub deletes: Vec<(Table, RecordKey)>,
     /// How far it must have gone.
     pub durability: Durability,
+    /// The generation of its writer: where a later one has begun, nothing is written. `None` writes whoever leads.
+    pub generation: Option<u64>,
 }
 
 impl Batch {

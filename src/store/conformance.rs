@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use super::{Batch, Device, Durability, RecordKey, Store, Table, Witness};
+use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Store, Table, Witness};
 use crate::error::Code;
 
 /// Runs a future that never waits for the outside: those of the memory twin.
@@ -25,6 +25,7 @@ pub async fn all<D: Device>(device: &D) {
     a_batch_replaces_and_deletes(device).await;
     a_scan_goes_on_in_order_and_keeps_to_its_table(device).await;
     a_store_has_one_owner(device).await;
+    a_lone_holder_leads(device).await;
     what_was_written_outlives_the_holder(device).await;
     a_closed_store_says_so(device).await;
     a_deleted_store_is_gone(device).await;
@@ -32,6 +33,17 @@ pub async fn all<D: Device>(device: &D) {
     a_batch_that_clears_leaves_nothing_else(device).await;
     what_stands_beside_is_kept_apart(device).await;
     a_store_opened_again_is_the_same(device).await;
+}
+
+/// Every test of stores that several sessions have open, for a device that is shared.
+pub async fn shared<D: Device>(device: &D) {
+    a_store_is_shared(device).await;
+    a_snapshot_is_of_one_moment(device).await;
+    a_later_generation_ends_the_earlier_ones(device).await;
+    only_one_takes_over(device).await;
+    old_fences_are_pruned_and_still_hold(device).await;
+    a_store_deleted_under_its_holder_says_so(device).await;
+    what_is_asked_for_outlives_a_batch_that_clears(device).await;
 }
 
 async fn fresh<D: Device>(device: &D, name: &str) -> D::Store {
@@ -125,6 +137,134 @@ async fn a_store_has_one_owner<D: Device>(device: &D) {
     store.close().await;
     let again = device.open("owner", false).await.expect("open").expect("there");
     again.close().await;
+}
+
+async fn a_lone_holder_leads<D: Device>(device: &D) {
+    let store = fresh(device, "alone").await;
+    let mut batch = Batch { header: Some(vec![1]), ..put(Table::State, 2, 2, 1) };
+    batch.puts.extend([put(Table::State, 1, 1, 1), put(Table::Journal, 3, 3, 1)].map(|b| b.puts).concat());
+    store.commit(batch).await.expect("commit");
+    let seen = store.generation().await.expect("read");
+    let generation = store.take_over(seen).await.expect("nobody else is there");
+    assert_eq!(generation, Some(seen + 1));
+    store.commit(Batch { generation, ..put(Table::State, 2, 4, 1) }).await.expect("commit");
+    let found = store.snapshot().await.expect("snapshot");
+    assert_eq!(found.header, Some(vec![1]));
+    assert_eq!(found.state, vec![(key(1), vec![1]), (key(2), vec![4])]);
+    assert_eq!((found.journal, found.inbox), (vec![(key(3), vec![3])], Vec::new()));
+    store.close().await;
+}
+
+async fn a_store_is_shared<D: Device>(device: &D) {
+    let one = fresh(device, "shared").await;
+    let two = device.open("shared", false).await.expect("open").expect("there");
+    one.commit(put(Table::State, 1, 1, 1)).await.expect("commit");
+    assert_eq!(two.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
+    two.commit(put(Table::Inbox, 2, 2, 1)).await.expect("commit");
+    assert_eq!(one.scan(Table::Inbox, None, 9).await.expect("scan"), vec![(key(2), vec![2])]);
+    one.close().await;
+    assert_eq!(two.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])], "one may go");
+    two.close().await;
+}
+
+async fn a_snapshot_is_of_one_moment<D: Device>(device: &D) {
+    let store = fresh(device, "snapshot").await;
+    let empty = store.snapshot().await.expect("snapshot");
+    assert!(empty.header.is_none() && empty.state.is_empty() && empty.generation == 0);
+    let mut batch = Batch { header: Some(vec![1, 2]), ..put(Table::State, 9, 1, 2) };
+    for (table, n) in [(Table::State, 3), (Table::Journal, 4), (Table::Inbox, 5), (Table::Pages, 6)] {
+        batch.puts.extend(put(table, n, n, 2).puts);
+    }
+    store.commit(batch).await.expect("commit");
+    assert_eq!(store.take_over(0).await.expect("taken"), Some(1));
+    let found = store.snapshot().await.expect("snapshot");
+    assert_eq!(found.header, Some(vec![1, 2]));
+    assert_eq!(found.state, vec![(key(3), vec![3; 2]), (key(9), vec![1; 2])], "in the order of the keys");
+    assert_eq!((found.journal, found.inbox), (vec![(key(4), vec![4; 2])], vec![(key(5), vec![5; 2])]));
+    assert_eq!(found.generation, 1);
+    store.close().await;
+}
+
+async fn a_later_generation_ends_the_earlier_ones<D: Device>(device: &D) {
+    let (one, two) = (fresh(device, "fence").await, device.open("fence", true).await.expect("open"));
+    let two = two.expect("there");
+    let of = |generation, batch| Batch { generation: Some(generation), ..batch };
+    one.commit(of(0, put(Table::State, 1, 1, 1))).await.expect("nobody has taken over");
+    assert_eq!(one.take_over(0).await.expect("taken"), Some(1));
+    one.commit(of(1, put(Table::State, 1, 2, 1))).await.expect("it leads");
+    one.commit(of(1, put(Table::State, 1, 3, 1))).await.expect("and goes on");
+    assert_eq!(two.generation().await.expect("read"), 1);
+    assert_eq!(two.take_over(1).await.expect("taken"), Some(2));
+    for generation in [0, 1] {
+        let mut batch = of(generation, put(Table::State, 1, 9, 1));
+        batch.header = Some(vec![9]);
+        batch.deletes = vec![(Table::State, key(2))];
+        assert_eq!(one.commit(batch).await.expect_err("deposed").code(), Code::Deposed);
+    }
+    assert_eq!(one.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![3])]);
+    assert_eq!(one.header().await.expect("header"), None, "nothing of it was written");
+    two.commit(of(2, put(Table::State, 1, 4, 1))).await.expect("the new one leads");
+    one.commit(put(Table::Inbox, 1, 1, 1)).await.expect("the inbox takes from whoever writes");
+    two.close().await;
+    // Whoever opens later finds it so.
+    assert_eq!(one.generation().await.expect("read"), 2);
+    one.close().await;
+}
+
+async fn only_one_takes_over<D: Device>(device: &D) {
+    let (one, two) = (fresh(device, "race").await, device.open("race", true).await.expect("open"));
+    let two = two.expect("there");
+    let (mut a, mut b) = (Box::pin(one.take_over(0)), Box::pin(two.take_over(0)));
+    let (mut first, mut second) = (None, None);
+    // Both are started before either is waited for.
+    std::future::poll_fn(|context| {
+        for (slot, future) in [(&mut first, &mut a), (&mut second, &mut b)] {
+            if slot.is_none()
+                && let Poll::Ready(taken) = future.as_mut().poll(context)
+            {
+                *slot = Some(taken.expect("no failure"));
+            }
+        }
+        if first.is_some() && second.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    drop((a, b));
+    let mut taken = [first.flatten(), second.flatten()];
+    taken.sort_unstable();
+    assert_eq!(taken, [None, Some(1)]);
+    one.close().await;
+    two.close().await;
+}
+
+async fn old_fences_are_pruned_and_still_hold<D: Device>(device: &D) {
+    let store = fresh(device, "prune").await;
+    for seen in 0..FENCES_KEPT + 3 {
+        assert_eq!(store.take_over(seen).await.expect("taken"), Some(seen + 1));
+    }
+    assert_eq!(store.generation().await.expect("read"), FENCES_KEPT + 3);
+    let oldest = Batch { generation: Some(3), ..put(Table::State, 1, 1, 1) };
+    assert_eq!(store.commit(oldest).await.expect_err("deposed").code(), Code::Deposed);
+    store.close().await;
+}
+
+async fn a_store_deleted_under_its_holder_says_so<D: Device>(device: &D) {
+    let store = fresh(device, "under").await;
+    store.commit(put(Table::State, 1, 1, 1)).await.expect("commit");
+    device.delete("under").await.expect("delete");
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect_err("gone").code(), Code::StorageFailed);
+    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.expect_err("gone").code(), Code::StorageFailed);
+    store.close().await;
+    assert!(device.open("under", false).await.expect("open").is_none());
+}
+
+async fn what_is_asked_for_outlives_a_batch_that_clears<D: Device>(device: &D) {
+    let store = fresh(device, "asked").await;
+    store.commit(put(Table::Inbox, 1, 1, 1)).await.expect("commit");
+    assert_eq!(store.take_over(0).await.expect("taken"), Some(1));
+    store.commit(Batch { clear: true, ..put(Table::State, 2, 2, 1) }).await.expect("commit");
+    assert_eq!(store.scan(Table::Inbox, None, 9).await.expect("scan"), vec![(key(1), vec![1])]);
+    assert_eq!(store.generation().await.expect("read"), 1, "generations go on");
+    store.close().await;
 }
 
 async fn what_was_written_outlives_the_holder<D: Device>(device: &D) {

@@ -1,10 +1,10 @@
 //! The twin in memory: the store of the tests and of the simulator (`incognito` has none).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::{Batch, Device, Durability, RecordKey, Store, Table, Witness};
+use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table, Witness};
 use crate::error::{Code, Error, Result, fail};
 
 type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
@@ -22,6 +22,9 @@ struct Content {
     /// What relaxed batches replaced since the last strict one, the oldest first.
     unsynced: VecDeque<Replaced>,
     owned: bool,
+    /// The generations that have begun.
+    fences: BTreeSet<u64>,
+    is_deleted: bool,
 }
 
 /// What a batch replaced.
@@ -33,17 +36,17 @@ struct Replaced {
 
 impl Content {
     fn write(&mut self, batch: Batch) {
-        let cleared: Before = match batch.clear {
-            true => {
-                std::mem::take(&mut self.records).into_iter().map(|(key, old)| (key, Some(old))).collect()
-            }
-            false => Vec::new(),
-        };
         let header = self.header.clone();
+        let mut records = Before::new();
         if batch.clear {
             self.header = None;
+            // What others handed in is not the leader's to lose.
+            let (kept, cleared): (Records, Records) = std::mem::take(&mut self.records)
+                .into_iter()
+                .partition(|((table, _), _)| *table == Table::Inbox);
+            self.records = kept;
+            records.extend(cleared.into_iter().map(|(key, old)| (key, Some(old))));
         }
-        let mut records = cleared;
         records.extend(self.change(batch.deletes, batch.puts));
         let replaced = Replaced { header, records };
         if batch.header.is_some() {
@@ -79,6 +82,7 @@ pub struct MemoryDevice {
     stores: Rc<RefCell<HashMap<String, Shared>>>,
     /// What stands beside the stores, as a second database would.
     witnesses: Witnesses,
+    is_shared: bool,
 }
 
 /// A store of a [`MemoryDevice`].
@@ -87,12 +91,18 @@ pub struct MemoryStore {
     content: Shared,
     witnesses: Witnesses,
     open: RefCell<bool>,
+    is_shared: bool,
 }
 
 impl MemoryDevice {
-    /// A device without any store.
+    /// A device without any store. Each store is for one holder at a time, as in the browser.
     pub fn new() -> Self {
         MemoryDevice::default()
+    }
+
+    /// A device whose stores are each for as many holders as there are.
+    pub fn shared() -> Self {
+        MemoryDevice { is_shared: true, ..MemoryDevice::default() }
     }
 
     /// A copy of everything at rest, as a backup or a crash would find it; nothing in it is owned.
@@ -104,7 +114,7 @@ impl MemoryDevice {
             (name.clone(), Rc::new(RefCell::new(content)))
         });
         let witnesses = Rc::new(RefCell::new(self.witnesses.borrow().clone()));
-        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), witnesses }
+        MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), witnesses, is_shared: self.is_shared }
     }
 
     /// Puts a store back as it is in `copy`, or empty where it has none; what stands beside it stays. For tests.
@@ -167,11 +177,12 @@ impl Device for MemoryDevice {
             return Ok(None);
         }
         let content = stores.entry(name.to_owned()).or_default().clone();
-        if std::mem::replace(&mut content.borrow_mut().owned, true) {
+        if !self.is_shared && std::mem::replace(&mut content.borrow_mut().owned, true) {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
         let (name, witnesses) = (name.to_owned(), self.witnesses.clone());
-        Ok(Some(MemoryStore { name, content, witnesses, open: RefCell::new(true) }))
+        let (open, is_shared) = (RefCell::new(true), self.is_shared);
+        Ok(Some(MemoryStore { name, content, witnesses, open, is_shared }))
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
@@ -179,7 +190,10 @@ impl Device for MemoryDevice {
         if stores.get(name).is_some_and(|content| content.borrow().owned) {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
-        stores.remove(name);
+        if let Some(content) = stores.remove(name) {
+            // Whoever has it open finds it gone.
+            *content.borrow_mut() = Content { is_deleted: true, ..Content::default() };
+        }
         self.witnesses.borrow_mut().remove(name);
         Ok(())
     }
@@ -187,15 +201,17 @@ impl Device for MemoryDevice {
 
 impl MemoryStore {
     fn content(&self) -> Result<&Shared> {
-        if *self.open.borrow() {
-            Ok(&self.content)
-        } else {
-            Err(Error::new(Code::Closed, "the store is closed"))
+        if !*self.open.borrow() {
+            return Err(Error::new(Code::Closed, "the store is closed"));
         }
+        if self.content.borrow().is_deleted {
+            return fail(Code::StorageFailed, "the store was deleted");
+        }
+        Ok(&self.content)
     }
 
     fn release(&self) {
-        if self.open.replace(false) {
+        if self.open.replace(false) && !self.is_shared {
             self.content.borrow_mut().owned = false;
         }
     }
@@ -224,8 +240,40 @@ impl Store for MemoryStore {
         Ok(records.take(limit).map(|((_, key), bytes)| (*key, bytes.clone())).collect())
     }
 
+    async fn snapshot(&self) -> Result<Snapshot> {
+        let content = self.content()?.borrow();
+        let all = |table| {
+            let of_table = content.records.iter().filter(move |((t, _), _)| *t == table);
+            of_table.map(|((_, key), bytes)| (*key, bytes.clone())).collect()
+        };
+        Ok(Snapshot {
+            header: content.header.clone(),
+            state: all(Table::State),
+            journal: all(Table::Journal),
+            inbox: all(Table::Inbox),
+            generation: content.fences.last().copied().unwrap_or(0),
+        })
+    }
+
+    async fn generation(&self) -> Result<u64> {
+        Ok(self.content()?.borrow().fences.last().copied().unwrap_or(0))
+    }
+
+    async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
+        let mut content = self.content()?.borrow_mut();
+        let next = seen + 1;
+        if !content.fences.insert(next) {
+            return Ok(None);
+        }
+        content.fences.retain(|fence| fence + FENCES_KEPT > next);
+        Ok(Some(next))
+    }
+
     async fn commit(&self, batch: Batch) -> Result<()> {
         let content = self.content()?;
+        if batch.generation.is_some_and(|generation| content.borrow().fences.contains(&(generation + 1))) {
+            return fail(Code::Deposed, "a later generation has begun");
+        }
         if batch.header.is_some() || batch.mark.is_some() {
             let mut witnesses = self.witnesses.borrow_mut();
             let witness = witnesses.entry(self.name.clone()).or_default();
@@ -292,5 +340,10 @@ mod tests {
         assert_eq!(device.lose_power("a", 9), 1, "up to the strict one");
         assert_eq!(rests(&device).0, Some(vec![2]));
         assert_eq!(device.lose_power("a", 9), 0);
+    }
+
+    #[test]
+    fn shared_memory_passes_the_suite_of_sharing() {
+        conformance::block_on(conformance::shared(&MemoryDevice::shared()));
     }
 }

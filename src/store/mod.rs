@@ -8,10 +8,12 @@ mod batch;
 pub mod conformance;
 mod failure;
 mod memory;
+mod snapshot;
 
 pub use batch::{Batch, Durability, RecordKey, Table};
 pub use failure::Failure;
 pub use memory::{MemoryDevice, MemoryStore};
+pub use snapshot::Snapshot;
 
 use crate::error::Result;
 
@@ -21,14 +23,15 @@ pub trait Device {
     /// An open store.
     type Store: Store;
 
-    /// Opens the store of that name and owns it until it is closed; `None` where there is none and `create` is
-    /// false, in which case nothing was written.
+    /// Opens the store of that name; `None` where there is none and `create` is false, in which case nothing was
+    /// written. The holder owns it until it is closed, but on a device that is shared: there others may have it open.
     ///
     /// Errors: `store_in_use` while another holder owns it, `store_too_new` where a newer version of the code
     /// wrote it (left untouched), `storage_failed`.
     async fn open(&self, name: &str, create: bool) -> Result<Option<Self::Store>>;
 
-    /// Deletes the store of that name, if there is one, and what stands beside it. Errors: `store_in_use`, `storage_failed`.
+    /// Deletes the store of that name, if there is one, and what stands beside it; on a shared device whoever has it open
+    /// finds it gone. Errors: `store_in_use`, `storage_failed`.
     async fn delete(&self, name: &str) -> Result<()>;
 }
 
@@ -41,7 +44,14 @@ pub struct Witness {
     pub mark: Option<Vec<u8>>,
 }
 
-/// An open store, owned by its holder alone.
+/// How many fences are kept: a session that slept through so many others is found out still.
+pub const FENCES_KEPT: u64 = 256;
+
+/// Records read in one go where a snapshot is put together.
+const SNAPSHOT_RECORDS: usize = 256;
+
+/// An open store: its holder's alone, or, on a shared device, one that several sessions have open, of which one leads and
+/// writes under a generation.
 #[allow(async_fn_in_trait)]
 pub trait Store {
     /// The header: the one record in clear, which tells how K is wrapped. `None` in a new store.
@@ -58,8 +68,39 @@ pub trait Store {
         limit: usize,
     ) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
-    /// Writes a batch: resolved once all of it is written, an error once none of it will be. Errors:
-    /// `storage_full`, `storage_failed`, `closed`.
+    /// What is needed to open, all of one moment. As it is here it is for a store whose holder owns it: nobody else writes
+    /// between the readings, and it has no inbox.
+    async fn snapshot(&self) -> Result<Snapshot> {
+        let header = self.header().await?;
+        let mut tables = [Vec::new(), Vec::new()];
+        for (table, records) in [Table::State, Table::Journal].into_iter().zip(&mut tables) {
+            loop {
+                let after = records.last().map(|(key, _): &(RecordKey, Vec<u8>)| *key);
+                let found = self.scan(table, after, SNAPSHOT_RECORDS).await?;
+                if found.is_empty() {
+                    break;
+                }
+                records.extend(found);
+            }
+        }
+        let [state, journal] = tables;
+        Ok(Snapshot { header, state, journal, inbox: Vec::new(), generation: 0 })
+    }
+
+    /// The latest generation that has begun; 0 where none has, as in every store whose holder owns it.
+    async fn generation(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// Begins the generation after `seen`, in one step: from then on no batch of an earlier one is written. Gives the
+    /// new generation, or `None` where somebody else began it first.
+    /// Whoever owns the store is always first.
+    async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
+        Ok(Some(seen + 1))
+    }
+
+    /// Writes a batch: resolved once all of it is written, an error once none of it will be. Errors: `deposed` where
+    /// a later generation than the batch's has begun, `storage_full`, `storage_failed`, `closed`.
     async fn commit(&self, batch: Batch) -> Result<()>;
 
     /// What is kept beside the store, in a place of its own: what was last written there by a batch's `header` and

@@ -52,8 +52,14 @@ impl Machine {
             Some(error) if !self.healing.is_hopeful() => Err(error.clone()),
             Some(_) => Ok(false),
             None if self.rest.is_none() => Ok(true),
-            None => Ok(self.committing.is_none() && self.memory.is_clean() && self.writes.journal.is_clean()),
+            None if self.tabs.is_following => Ok(self.is_handed_in()),
+            None => Ok(!self.is_committing() && self.memory.is_clean() && self.writes.journal.is_clean()),
         }
+    }
+
+    /// Whether a batch is in flight.
+    pub fn is_committing(&self) -> bool {
+        self.committing.is_some() || self.tabs.is_handing_in()
     }
 
     pub(super) fn committed(&mut self, result: Result<()>) {

@@ -1,6 +1,7 @@
 //! What happens to the machine, and what it wants done.
 
 use super::history::Swept;
+use super::tabs::{TabEffect, TabEvent};
 use super::writes::Write;
 use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
@@ -169,6 +170,8 @@ pub enum Event {
     },
     /// The moment of [`Effect::WakeAt`] has come.
     Woke,
+    /// What concerns the other sessions of the store.
+    Tab(TabEvent),
 }
 
 /// A document's data, for the application.
@@ -293,6 +296,8 @@ pub enum Effect {
         /// Ids of no use any more.
         gone: Vec<u32>,
     },
+    /// What concerns the other sessions of the store.
+    Tab(TabEffect),
     /// Tell the application that the status changed.
     StatusChanged,
     /// Send [`Event::Woke`] at that time, in place of any earlier wish; `None` for never.

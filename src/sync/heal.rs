@@ -116,7 +116,7 @@ impl Machine {
 
     /// Opens the device anew where that is due. The batch in flight is told first: no handle has two users.
     pub(super) fn advance_healing(&mut self, now: u64) {
-        let Some(rest) = self.rest.as_ref().filter(|_| self.committing.is_none()) else { return };
+        let Some(rest) = self.rest.as_ref().filter(|_| !self.is_committing()) else { return };
         if self.healing.due().is_some_and(|due| due <= now) {
             self.healing.handle = Handle::Opening;
             self.healing.tried = true;
@@ -148,6 +148,8 @@ impl Machine {
         let verdict = match (&mut self.rest, result) {
             (Some(rest), Ok(found)) => match (rest.judge(&found), found.header) {
                 (Verdict::Foreign, _) => Err(foreign()),
+                // Whoever leads has written since, and mends what is damaged.
+                _ if self.tabs.is_following => Ok(Verdict::Same),
                 // K may have been wrapped anew by what nobody answered.
                 (Verdict::Same, Some(header)) => {
                     rest.set_header(header);

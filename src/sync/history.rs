@@ -1,16 +1,18 @@
 //! The journal as the machine keeps it: which records to write, each document's history, and the sweeper.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::event::Effect;
+use super::follow::restored;
 use super::machine::Machine;
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{
-    Action, ActionMeta, ActionType, JournalRecord, OpId, PendingOp, Protect, Retention, iso8601, plan,
+    Action, ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601,
+    plan,
 };
 use crate::model::{Name, Pk};
-use crate::rest::{JournalAtRest, JournalChanges};
+use crate::rest::{JournalAtRest, JournalChanges, StateRecord};
 use crate::session::DocKey;
 use crate::store::RecordKey;
 
@@ -27,7 +29,7 @@ struct ActionIndex {
 
 /// A record at rest.
 #[derive(Clone, Debug, Default)]
-struct RecordIndex {
+pub(super) struct RecordIndex {
     /// Whether its operation is not over.
     pending: bool,
     /// Whether it tells of an operation that the server has lost: it is never swept whole.
@@ -38,7 +40,7 @@ struct RecordIndex {
 /// The journal's records and what is due to them.
 #[derive(Default)]
 pub(super) struct Journal {
-    records: BTreeMap<u64, RecordIndex>,
+    pub records: BTreeMap<u64, RecordIndex>,
     /// Operations whose record must be written, by order.
     dirty: BTreeSet<u64>,
     /// Records of operations that are over, to be written.
@@ -51,6 +53,8 @@ pub(super) struct Journal {
     /// What was swept, to be told once it is gone from the device.
     swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
+    /// The operations that have, or had, a record: none is taken in twice.
+    pub ids: HashSet<OpId>,
     /// The records themselves, where there is no device.
     in_memory: BTreeMap<u64, JournalRecord>,
 }
@@ -62,6 +66,8 @@ pub(super) struct JournalInFlight {
     written: Vec<(u64, OpId, u64)>,
     ended: Vec<(Option<u64>, JournalRecord)>,
     swept: Vec<(u64, Swept)>,
+    /// Requests that were fulfilled otherwise than by a record.
+    done: Vec<RecordKey>,
 }
 
 /// What a sweep removes.
@@ -75,9 +81,26 @@ pub struct Swept {
 pub(super) enum JournalPurpose {
     History { ticket: u64, key: DocKey },
     Sweep { ticket: u64, swept: Swept },
+    Follow(Vec<StateRecord>),
 }
 
 impl Journal {
+    /// Nothing is due from here: another session writes. Gives the sweeps that wait, and the tickets of those half done.
+    pub fn let_go(&mut self) -> (VecDeque<(u64, Retention, bool)>, Vec<u64>) {
+        self.dirty.clear();
+        self.ended.clear();
+        self.dropped.clear();
+        self.strays.clear();
+        self.is_sweeping = false;
+        let swept = std::mem::take(&mut self.swept);
+        (std::mem::take(&mut self.sweeps), swept.into_iter().map(|(ticket, _)| ticket).collect())
+    }
+
+    /// The highest number of an action at rest.
+    pub fn last_rowid(&self) -> i64 {
+        self.records.values().flat_map(|record| &record.actions).map(|action| action.rowid).max().unwrap_or(0)
+    }
+
     /// Whether everything is at rest.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty() && self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
@@ -103,7 +126,8 @@ impl Journal {
         self.dropped.extend(record);
     }
 
-    fn index(&mut self, record: &JournalRecord) {
+    pub fn index(&mut self, record: &JournalRecord) {
+        self.ids.insert(record.op_id.clone());
         let actions = record.actions.iter().map(|action| ActionIndex {
             rowid: action.rowid,
             class: action.class.clone(),
@@ -122,17 +146,16 @@ impl Writes {
     /// An operation is over: its actions stay.
     pub fn end(&mut self, op: PendingOp) {
         self.journal.dirty.remove(&op.state.order);
-        let (seq, op_id, name) = (op.state.seq, op.state.id, self.mark.name);
+        let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.mark.name, op.state.replaces);
+        let outcome = op.state.accepted.map(|v| Outcome::Accepted { v, value: op.state.value });
         let record =
-            JournalRecord { number: 0, op_id, op: None, seq, name, actions: op.actions, lost: false };
+            JournalRecord { seq, actions: op.actions, outcome, replaces, ..JournalRecord::of(op_id, name) };
         self.journal.ended.push((op.record, record));
     }
 
     /// The server has lost an operation that it had accepted: this is remembered across openings.
     pub fn lose(&mut self, id: OpId) {
-        let (op_id, name) = (id.clone(), self.mark.name);
-        let record =
-            JournalRecord { number: 0, op_id, op: None, seq: None, name, actions: Vec::new(), lost: true };
+        let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.mark.name) };
         self.journal.ended.push((None, record));
         self.lost_by_server.push(id);
     }
@@ -156,6 +179,12 @@ impl Writes {
         }
     }
 
+    /// An operation has ended without being executed: a session that issued it reads how.
+    pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
+        let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
+        self.journal.ended.push((None, record));
+    }
+
     /// Takes the journal in as it rests.
     pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
         self.journal.strays = at_rest.strays;
@@ -171,14 +200,9 @@ impl Writes {
             if let Some(seq) = record.seq.filter(|seq| *seq > 0 && is_counted) {
                 self.accepted.insert((seq, record.op_id.clone()));
             }
-            let Some(state) = record.op else { continue };
-            let mut op = PendingOp::new(state, Vec::new());
-            op.actions = record.actions;
-            op.saved = true;
-            op.prepared = true;
-            op.has_other_numbers = op.is_waiting();
-            op.record = Some(record.number);
-            self.insert(op);
+            if let Some(op) = restored(record) {
+                self.insert(op);
+            }
         }
         // As far as what waits can have been numbered before.
         self.highest_sent = self.mark.last_seq + self.waiting.len() as u64;
@@ -191,25 +215,28 @@ impl Machine {
         let orders: Vec<u64> = self.writes.ops.keys().copied().collect();
         for order in orders {
             let Some(mut op) = self.writes.remove(order) else { continue };
-            op.keys =
-                op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
-            op.changes = crate::journal::changes_of(self.memory.schema(), &op.state.name, &op.state.args)
-                .unwrap_or(None);
-            let seen_on = op.state.seen_on.iter();
-            op.seen_on = seen_on
-                .filter_map(|(class, pk, era)| Some((self.memory.doc_key(class, pk)?, *era)))
-                .collect();
-            if op.state.accepted.is_some() {
-                op.awaits = Some(op.keys.iter().flat_map(|key| self.memory.defs_of(key)).collect());
-            }
+            self.stand_again(&mut op);
             self.writes.insert(op);
+        }
+    }
+
+    /// A restored operation stands on its documents again.
+    pub(super) fn stand_again(&self, op: &mut PendingOp) {
+        op.keys = op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        op.changes =
+            crate::journal::changes_of(self.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+        let seen_on = op.state.seen_on.iter();
+        op.seen_on =
+            seen_on.filter_map(|(class, pk, era)| Some((self.memory.doc_key(class, pk)?, *era))).collect();
+        if op.state.accepted.is_some() {
+            op.awaits = Some(op.keys.iter().flat_map(|key| self.memory.defs_of(key)).collect());
         }
     }
 
     /// What is due to the journal, as one part of the next batch.
     pub(super) fn journal_changes(&mut self) -> Option<JournalInFlight> {
         let journal = &mut self.writes.journal;
-        if journal.is_clean() {
+        if journal.is_clean() && self.tabs.is_clean() {
             return None;
         }
         let mut changes =
@@ -223,7 +250,8 @@ impl Machine {
             let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.writes.mark.name);
             written.push((order, op_id.clone(), next));
             let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
-            let record = JournalRecord { number: next, op_id, op: op_state, seq, name, actions, lost: false };
+            let record =
+                JournalRecord { number: next, op: op_state, seq, actions, ..JournalRecord::of(op_id, name) };
             deletes.extend(op.record);
             changes.records.push(record);
             next += 1;
@@ -241,7 +269,10 @@ impl Machine {
         self.writes.mark.pending = self.writes.ops.len() as u64;
         changes.mark = self.writes.mark;
         changes.deletes = deletes.into_iter().collect();
-        Some(JournalInFlight { changes, written, ended, swept })
+        let done = self.tabs.take_done();
+        changes.taken = self.tabs.taken_with(written.iter().map(|(_, id, _)| id));
+        changes.taken.extend(&done);
+        Some(JournalInFlight { changes, written, ended, swept, done })
     }
 
     /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
@@ -263,6 +294,7 @@ impl Machine {
                 self.writes.journal.dropped.insert(number);
                 continue;
             };
+            self.tabs.is_written(&id);
             // Of another id, it has taken that one's place, whose record stays until its own is written.
             op.record = Some(number);
             if op.state.id != id {
@@ -278,7 +310,8 @@ impl Machine {
 
     /// Nothing of it was written: it is due again.
     pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
-        let JournalInFlight { changes, written, ended, swept } = in_flight;
+        let JournalInFlight { changes, written, ended, swept, done } = in_flight;
+        self.tabs.put_back_done(done);
         let journal = &mut self.writes.journal;
         journal.swept.extend(swept);
         journal.strays = changes.strays;
@@ -327,6 +360,10 @@ impl Machine {
             Ok(_) => self.healing.answered(ticket),
         }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
+        let purpose = match purpose {
+            JournalPurpose::Follow(states) => return self.followed(states, &numbers, records),
+            other => other,
+        };
         let Some(rest) = &self.rest else { return Ok(()) };
         let sealed = match records {
             Ok(sealed) => sealed,
@@ -337,6 +374,7 @@ impl Machine {
                         self.writes.journal.is_sweeping = false;
                         Effect::Swept { ticket, swept: Err(error) }
                     }
+                    JournalPurpose::Follow(_) => return Ok(()),
                 });
                 return Ok(());
             }
@@ -375,6 +413,7 @@ impl Machine {
                 }
                 self.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
             }
+            JournalPurpose::Follow(_) => {}
             JournalPurpose::Sweep { ticket, swept } => {
                 let removed: BTreeSet<i64> = swept.rowids.iter().copied().collect();
                 for mut record in records {
@@ -410,7 +449,7 @@ impl Machine {
         }
     }
 
-    fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+    pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
         let records = self.writes.journal.records.values();
         let rows: Vec<ActionMeta> = records
             .flat_map(|record| record.actions.iter().map(|action| (record.pending, action)))

@@ -11,6 +11,7 @@ use super::pull::Pull;
 use super::reads::Reads;
 use super::room::Outgoing;
 use super::status::StorageState;
+use super::tabs::Tabs;
 use super::token::Token;
 use super::writes::Writes;
 use crate::codec::{LiveRequest, Sub, SyncRequest};
@@ -48,6 +49,7 @@ pub struct Machine {
     pub(super) live: Live,
     pub(super) reads: Reads,
     pub(super) writes: Writes,
+    pub(super) tabs: Tabs,
     pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
     /// Operations may be lost: how many records of the journal are gone.
     pub(super) records_lost: u64,
@@ -106,6 +108,7 @@ impl Machine {
             live: Live::default(),
             reads: Reads::default(),
             writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
+            tabs: Tabs::default(),
             committing: None,
             records_lost: damage.journal,
             rolled_back: damage.rolled_back,
@@ -148,7 +151,8 @@ impl Machine {
         std::mem::take(&mut self.effects)
     }
 
-    fn dispatch(&mut self, event: Event) -> Result<()> {
+    pub(super) fn dispatch(&mut self, event: Event) -> Result<()> {
+        let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
         match event {
             Event::Started => {
                 self.start();
@@ -237,10 +241,11 @@ impl Machine {
                 self.last_wake = None;
                 Ok(())
             }
+            Event::Tab(_) => Ok(()),
         }
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         self.need_all();
         self.ask_token();
     }
@@ -275,7 +280,7 @@ impl Machine {
     }
 
     /// There is a reason to hope: delays end, but for what the server asked.
-    fn try_at_once(&mut self) {
+    pub(super) fn try_at_once(&mut self) {
         self.try_device_soon();
         self.pull.backoff.reset();
         self.live.backoff.reset();
@@ -304,7 +309,7 @@ impl Machine {
 
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        self.mode != Mode::Avion && self.network && !self.token.is_awaited
+        !self.tabs.is_following && self.mode != Mode::Avion && self.network && !self.token.is_awaited
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -316,9 +321,14 @@ impl Machine {
         let now = self.clock.mono_ms;
         self.hide_expired();
         self.advance_writes();
-        self.advance_sweep();
-        self.advance_healing(now);
-        self.advance_commit(now)?;
+        if self.tabs.is_following {
+            self.advance_healing(now);
+            self.advance_following(now)?;
+        } else {
+            self.advance_sweep();
+            self.advance_healing(now);
+            self.advance_commit(now)?;
+        }
         if self.is_connected() {
             self.advance_socket(now)?;
             if now >= self.pull.all_at_ms {
@@ -333,7 +343,9 @@ impl Machine {
             }
             self.advance_pull(now);
         }
-        self.advance_compaction();
+        if !self.tabs.is_following {
+            self.advance_compaction();
+        }
         let (defs, gone) = self.memory.take_changes();
         if !defs.is_empty() || !gone.is_empty() {
             self.effects.push(Effect::Changed { defs, gone });
@@ -449,9 +461,10 @@ impl Machine {
                 }
             }
         }
-        times.extend(self.healing.due().filter(|_| self.committing.is_none()));
-        let is_clean = self.memory.is_clean() && self.writes.journal.is_clean();
-        if !self.healing.is_away() && self.committing.is_none() && !is_clean && self.rest.is_some() {
+        times.extend(self.healing.due().filter(|_| !self.is_committing()));
+        times.extend(self.tabs.next_look_ms());
+        let is_clean = self.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
+        if !self.healing.is_away() && !self.is_committing() && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
         times.extend(self.pins_due());
@@ -480,10 +493,5 @@ impl Machine {
     /// The layout of the device, but in incognito.
     pub fn rest(&self) -> Option<&Rest> {
         self.rest.as_ref()
-    }
-
-    /// Whether a batch is in flight.
-    pub fn is_committing(&self) -> bool {
-        self.committing.is_some()
     }
 }

@@ -128,6 +128,7 @@ impl Machine {
                 (Some(ok), _) => {
                     has_ended = true;
                     self.accept(order, ok.v);
+                    self.keep_value(order, ok.value.as_ref());
                     self.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
                 (None, Some(fault)) => has_ended |= self.take_fault(order, fault)?,

@@ -108,6 +108,12 @@ impl Reads {
     }
 }
 
+/// A reading that met a page which is not there any more: another session has written since.
+pub(super) struct Stalled {
+    purpose: Purpose,
+    pages: HashMap<u64, Option<Page>>,
+}
+
 /// Where a document's data is.
 enum Found {
     Here(Data),
@@ -249,7 +255,7 @@ impl Machine {
         for (&page, sealed) in reading.pages.iter().zip(sealed) {
             let Some(rest) = &self.rest else { return Ok(()) };
             let rows = sealed.and_then(|sealed| rest.open_page(page, &sealed).ok()).map(Rc::new);
-            if rows.is_none() {
+            if rows.is_none() && !self.tabs.is_following {
                 self.reads.unreadable.insert(page);
             }
             if let (Some(rows), Purpose::Answer { .. }) = (&rows, &reading.purpose) {
@@ -257,11 +263,31 @@ impl Machine {
             }
             opened.insert(page, rows);
         }
-        match reading.purpose {
-            Purpose::Answer { ticket, ids } => self.answer(ticket, ids, &opened),
+        if self.tabs.is_following && opened.values().any(Option::is_none) {
+            self.tabs.stalled.push(Stalled { purpose: reading.purpose, pages: opened });
+            self.look();
+            return Ok(());
+        }
+        self.go_on_reading(reading.purpose, &opened);
+        self.ask_for_lost();
+        Ok(())
+    }
+
+    /// A look has ended, and has brought something new or not: readings that waited for it are begun again, or go on
+    /// with what there is.
+    pub(super) fn let_stalled_go(&mut self, is_new: bool) {
+        for Stalled { purpose, pages } in std::mem::take(&mut self.tabs.stalled) {
+            let pages = if is_new { HashMap::new() } else { pages };
+            self.go_on_reading(purpose, &pages);
+        }
+    }
+
+    fn go_on_reading(&mut self, purpose: Purpose, opened: &HashMap<u64, Option<Page>>) {
+        match purpose {
+            Purpose::Answer { ticket, ids } => self.answer(ticket, ids, opened),
             Purpose::Query { ticket, predicates, mut rest, batch, mut found } => {
                 for id in batch {
-                    match self.locate(id, &opened) {
+                    match self.locate(id, opened) {
                         Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
                         // Moved to another page meanwhile: taken up again.
                         Ok(Found::OnPage(_)) => rest.push_back(id),
@@ -274,7 +300,7 @@ impl Machine {
             Purpose::Pins { ids } => {
                 let mut found = Vec::new();
                 for id in ids {
-                    match self.locate(id, &opened) {
+                    match self.locate(id, opened) {
                         Ok(Found::Here(data)) => found.push((id, data)),
                         // Moved meanwhile: read again.
                         Ok(_) => {}
@@ -283,10 +309,8 @@ impl Machine {
                 }
                 self.pins_read(found);
             }
-            Purpose::Compact => self.compact(&opened),
+            Purpose::Compact => self.compact(opened),
         }
-        self.ask_for_lost();
-        Ok(())
     }
 
     /// The data of a version, if it is still held: here, on one of these pages, or on a page still to be read. A page
@@ -313,6 +337,10 @@ impl Machine {
         let row = page.as_ref().and_then(|rows| rows.get(place.slot as usize));
         if let Some(row) = row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
             return Ok(Found::Here(row.data.clone()));
+        }
+        if self.tabs.is_following {
+            // Whoever leads finds it damaged, and mends it.
+            return Ok(Found::Nowhere);
         }
         self.memory.lose(&key);
         self.reads.lost.insert(key);

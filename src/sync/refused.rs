@@ -97,6 +97,7 @@ impl Machine {
                 self.give_up(order);
                 let error =
                     Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
+                self.tell_end(&old, Err(&error));
                 self.effects.push(Effect::Accepted { id: old, result: Err(error) });
                 return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
             }
@@ -124,6 +125,7 @@ impl Machine {
         }
         let Some((name, args)) = op.with_settled(&key, issued) else {
             self.give_up(order);
+            self.tell_end(&old, Ok(row.v));
             self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
             return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
         };
@@ -190,6 +192,8 @@ impl Machine {
         let Some(replaced) = replaced else { return };
         if let Some(op) = self.writes.get_mut(id) {
             op.record = replaced.record;
+            op.state.replaces.clone_from(&replaced.state.replaces);
+            op.state.replaces.push(replaced.state.id.clone());
         }
         self.unpin(&replaced);
     }

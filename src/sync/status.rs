@@ -28,6 +28,12 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The phase of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Phase::Opening, Phase::Loading, Phase::Live, Phase::Offline, Phase::Paused, Phase::Avion];
+        all.into_iter().find(|phase| phase.as_str() == name)
+    }
+
     /// The name that the application sees.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -159,6 +165,9 @@ impl Machine {
     fn phase(&self, is_loading: bool) -> Phase {
         if self.mode == Mode::Avion {
             return Phase::Avion;
+        }
+        if self.tabs.is_following {
+            return self.tabs.phase;
         }
         if self.token.is_awaited && self.error.is_some() {
             return Phase::Paused;

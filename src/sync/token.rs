@@ -29,7 +29,11 @@ impl Token {
 impl Machine {
     /// Asks the application for a token, where it has any and the network is wanted.
     pub(super) fn ask_token(&mut self) {
-        if self.config.has_token && self.mode != Mode::Avion && self.token.value.is_none() {
+        if self.config.has_token
+            && !self.tabs.is_following
+            && self.mode != Mode::Avion
+            && self.token.value.is_none()
+        {
             self.token.is_awaited = true;
             self.effects.push(Effect::AskToken { refused: false });
         }

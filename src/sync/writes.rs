@@ -40,7 +40,9 @@ pub(super) struct Writes {
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: BTreeSet<u64>,
     parked: BTreeSet<u64>,
-    last_order: u64,
+    pub last_order: u64,
+    /// What a session that follows issues comes after everything, until the one that leads gives it its place.
+    pub order_floor: u64,
     pub last_rowid: i64,
     pub mark: JournalMark,
     pub journal: super::history::Journal,
@@ -78,6 +80,7 @@ impl Writes {
             waiting: BTreeSet::new(),
             parked: BTreeSet::new(),
             last_order: 0,
+            order_floor: 0,
             last_rowid: 0,
             mark,
             journal: super::history::Journal::default(),
@@ -190,7 +193,7 @@ impl Writes {
     }
 
     pub fn next_order(&self) -> u64 {
-        self.last_order + 1
+        (self.last_order + 1).max(self.order_floor)
     }
 
     /// The operations that stand on a document, in order.
@@ -265,6 +268,8 @@ impl Machine {
             refused: None,
             seen: None,
             seen_on: Vec::new(),
+            value: None,
+            replaces: Vec::new(),
         };
         for key in &keys {
             self.memory.pin(key);

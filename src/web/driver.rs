@@ -273,6 +273,8 @@ impl Driver {
                 let defs: Vec<String> = defs.iter().map(ToString::to_string).collect();
                 self.host.changed(&defs, &gone);
             }
+            // Nobody else has the store open.
+            Effect::Tab(_) => {}
             Effect::StatusChanged => self.host.status(),
             Effect::WakeAt(at) => {
                 let driver = Rc::downgrade(self);

@@ -98,6 +98,7 @@ fn check_rest(client: &Client, what: &str) {
                 Table::Pages => pages += 1,
                 Table::Journal => journal += 1,
                 Table::State => state += 1,
+                Table::Inbox => panic!("{what}: a session alone hands nothing in"),
             }
         }
     });

@@ -242,6 +242,7 @@ impl Client {
                 }
             }
             Effect::WakeAt(at) => self.wish = at,
+            Effect::Tab(_) => panic!("a session alone on its device has no others"),
             Effect::Changed { .. }
             | Effect::OpenSocket(_)
             | Effect::Say { .. }

@@ -166,16 +166,23 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A variant by its name or its number; no type here has one with content.
+    /// A variant by its name or its number, or a map of its name and its content.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        match &self.node {
-            Node::Text(_) | Node::Unsigned(_) => visitor.visit_enum(Variant(self)),
-            _ => Err(NodeError::Words("an unexpected type, the name of a variant expected".into())),
+        let wrong = || NodeError::Words("an unexpected type, the name of a variant expected".into());
+        match self.node {
+            Node::Text(_) | Node::Unsigned(_) => visitor.visit_enum(Variant { name: self, content: None }),
+            Node::Map(entries) if entries.len() == 1 => {
+                let is_json = self.is_json;
+                let (name, content) = entries.into_iter().next().ok_or_else(wrong)?;
+                let [name, content] = [name, content].map(|node| Reader { node, is_json });
+                visitor.visit_enum(Variant { name, content: Some(content) })
+            }
+            _ => Err(wrong()),
         }
     }
 
@@ -291,14 +298,23 @@ impl<'de> MapAccess<'de> for &mut Entries<'de> {
     }
 }
 
-struct Variant<'b>(Reader<'b>);
+struct Variant<'b> {
+    name: Reader<'b>,
+    content: Option<Reader<'b>>,
+}
+
+impl<'b> Variant<'b> {
+    fn content(self) -> Result<Reader<'b>, NodeError> {
+        self.content.ok_or_else(|| NodeError::Words("a variant without content".into()))
+    }
+}
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
     type Error = NodeError;
     type Variant = Self;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), NodeError> {
-        let name = match &self.0.node {
+        let name = match &self.name.node {
             Node::Unsigned(number) => return Ok((seed.deserialize(number.into_deserializer())?, self)),
             Node::Text(name) => name.as_ref(),
             _ => "",
@@ -311,26 +327,25 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     type Error = NodeError;
 
     fn unit_variant(self) -> Result<(), NodeError> {
-        Ok(())
+        match self.content {
+            None => Ok(()),
+            Some(_) => Err(NodeError::Words("a variant with content".into())),
+        }
     }
 
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, NodeError> {
-        Err(no_content())
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, NodeError> {
+        seed.deserialize(self.content()?)
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, NodeError> {
-        Err(no_content())
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, NodeError> {
+        self.content()?.items(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
         self,
-        _: &'static [&'static str],
-        _: V,
+        fields: &'static [&'static str],
+        visitor: V,
     ) -> Result<V::Value, NodeError> {
-        Err(no_content())
+        self.content()?.deserialize_struct("", fields, visitor)
     }
-}
-
-fn no_content() -> NodeError {
-    NodeError::Words("a variant with content".into())
 }

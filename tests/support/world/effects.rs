@@ -110,6 +110,7 @@ impl<S: Backend> World<S> {
             | Effect::Amended { .. }
             | Effect::Past { .. }
             | Effect::Swept { .. }) => self.told_of_op(client, effect),
+            Effect::Tab(_) => panic!("a session alone on its device has no others"),
             Effect::Changed { .. } | Effect::StatusChanged => {}
         }
     }

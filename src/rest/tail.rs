@@ -1,0 +1,108 @@
+//! The log as a stream: a session that follows reads the state records that come after those it has.
+//!
+//! A checkpoint takes the place of the log before it, so the record that the present one begins with is read along: where
+//! it is gone, the whole state is read anew.
+
+use super::delta::{Delta, StateRecord};
+use super::open::{Opened, open};
+use super::writer::Rest;
+use crate::crypto::StoreKeys;
+use crate::error::Result;
+use crate::model::schema::Schema;
+use crate::session::{DocumentAtRest, Memory};
+use crate::store::{RecordKey, Store, Table};
+
+/// Records read at a look.
+const LOOK_RECORDS: u64 = 16;
+
+/// What a look has found.
+pub enum Tail {
+    /// Nothing new.
+    Same,
+    /// The log goes on with these.
+    On(Vec<StateRecord>),
+    /// There is no way from here: the whole state must be read.
+    Anew,
+}
+
+/// What reads the whole state anew, apart from the machine that wants it.
+pub struct Reader {
+    keys: StoreKeys,
+    schema: Schema,
+    session: String,
+}
+
+impl Reader {
+    /// Reads it, as an opening does.
+    pub async fn read<S: Store>(self, store: &S) -> Result<Opened> {
+        open(store, self.keys, self.schema, self.session, None).await
+    }
+}
+
+impl Rest {
+    /// What reads this store anew.
+    pub fn reader(&self, schema: Schema) -> Reader {
+        Reader { keys: self.keys.clone(), schema, session: self.session.clone() }
+    }
+
+    /// The state records to look at: the one that the checkpoint begins with, and those that come next.
+    pub fn look_keys(&self) -> Vec<RecordKey> {
+        let next = self.next_record..self.next_record + LOOK_RECORDS;
+        [self.base].into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
+    }
+
+    /// How far it has come: a look that finds nothing new leaves it.
+    pub fn place_in_log(&self) -> (u64, u64) {
+        (self.base, self.next_record)
+    }
+
+    /// Reads what a look at these keys has found.
+    pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
+        let Some((Some(_), next)) = found.split_first() else { return Tail::Anew };
+        let mut records = Vec::new();
+        for (number, sealed) in (self.next_record..).zip(next) {
+            let Some(sealed) = sealed else { break };
+            match super::open::read(&self.keys, self.keys.record_key(Table::State, number), sealed) {
+                Ok(record) if (record.base, record.chunks) == (self.base, self.chunks) => {
+                    records.push(record);
+                }
+                _ => return Tail::Anew,
+            }
+        }
+        if records.is_empty() { Tail::Same } else { Tail::On(records) }
+    }
+
+    /// Brings the memory to the state after a record.
+    pub fn follow(&mut self, memory: &mut Memory, record: StateRecord) {
+        self.next_record = record.number + 1;
+        self.journal = record.journal;
+        let Delta { head, collections, documents, links } = record.delta;
+        if let Some(head) = head {
+            memory.follow_epoch(head.epoch, head.era);
+            self.session = head.session;
+        }
+        for (def, state) in collections {
+            memory.follow_collection(&def, state.map(|state| (state.v, state.ready, state.load)));
+        }
+        for (class, states) in documents {
+            let Some(position) = memory.schema().position(&class) else { continue };
+            for (pk, state) in states {
+                memory.follow_document((position as u16, pk), state.map(DocumentAtRest::from));
+            }
+        }
+        for (def, states) in links {
+            for state in states {
+                memory.follow_link(&def, &state.0, state.member(), state.mark());
+            }
+        }
+    }
+
+    /// Goes on from the whole state as it was read anew.
+    pub fn go_on_from(&mut self, mut opened: Rest) {
+        if opened.header.is_empty() {
+            opened.header = std::mem::take(&mut self.header);
+        }
+        (opened.limits, opened.is_header_due) = (self.limits, self.is_header_due);
+        *self = opened;
+    }
+}

@@ -1,0 +1,432 @@
+//! Following: the memory and the operations are brought to the state that the leader has written, record by record, or
+//! read anew where the log has no way from here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::event::Effect;
+use super::history::JournalPurpose;
+use super::inbox::error_of_outcome;
+use super::machine::Machine;
+use super::replies::error_of;
+use super::tabs::{ORDER_FLOOR, TabEffect};
+use super::writes::Writes;
+use crate::error::{Code, Error, Result};
+use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
+use crate::rest::{Opened, Reader, StateRecord, Tail};
+use crate::session::DocKey;
+use crate::store::RecordKey;
+
+/// Delay after the device could not be read, or held what was not whole.
+const LOOK_RETRY_MS: u64 = 1_000;
+
+/// How an operation that is over ended, and which ones it stood in the place of.
+type Ended = (Option<Outcome>, Vec<OpId>);
+
+/// The operation of a record, where it is not over.
+pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
+    let mut op = PendingOp::new(record.op?, Vec::new());
+    op.actions = record.actions;
+    op.saved = true;
+    op.prepared = true;
+    op.has_other_numbers = op.is_waiting();
+    op.record = Some(record.number);
+    Some(op)
+}
+
+impl Machine {
+    /// What reads the whole state anew; `None` in incognito.
+    pub fn reader(&self) -> Option<Reader> {
+        Some(self.rest.as_ref()?.reader(self.memory.schema().clone()))
+    }
+
+    pub(super) fn look(&mut self) {
+        let Some(rest) = &self.rest else { return };
+        if self.tabs.is_looking || self.tabs.reading.is_some() {
+            self.tabs.looks_again = true;
+            return;
+        }
+        self.tabs.is_looking = true;
+        self.tabs.last_look += 1;
+        let number = self.tabs.last_look;
+        self.effects.push(Effect::Tab(TabEffect::Look { number, keys: rest.look_keys() }));
+    }
+
+    /// The whole state is to be read anew; what is being read is of no interest any more.
+    pub(super) fn want_anew(&mut self) {
+        self.tabs.is_looking = false;
+        self.tabs.last_reading += 1;
+        self.tabs.reading = Some(self.tabs.last_reading);
+        self.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
+    }
+
+    pub(super) fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
+        if !self.tabs.is_looking || !self.tabs.is_following || number != self.tabs.last_look {
+            return;
+        }
+        let Some(rest) = &self.rest else { return };
+        let tail = match found {
+            Ok(found) => rest.looked(&found),
+            Err(error) => return self.look_failed(error),
+        };
+        match tail {
+            Tail::Same => self.end_look(false),
+            Tail::On(_) | Tail::Anew if self.tabs.next.is_some() => self.want_anew(),
+            Tail::Anew => self.want_anew(),
+            Tail::On(records) => {
+                let along = || records.iter().filter_map(|record| record.along.as_ref());
+                let deleted: BTreeSet<u64> = along().flat_map(|along| &along.deletes).copied().collect();
+                let put = along().flat_map(|along| &along.puts);
+                let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
+                if !over.is_empty() && !self.tabs.provisional.is_empty() {
+                    // One of this session's own may have come and gone in between: the inbox tells.
+                    return self.want_anew();
+                }
+                let keys: Vec<RecordKey> = numbers.iter().map(|number| rest.journal_key(*number)).collect();
+                if keys.is_empty() {
+                    self.follow_on(records, Vec::new());
+                } else {
+                    let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(records));
+                    self.effects.push(Effect::ReadJournal { ticket, keys });
+                }
+            }
+        }
+    }
+
+    /// The journal's part of what a look has found.
+    pub(super) fn followed(
+        &mut self,
+        records: Vec<StateRecord>,
+        numbers: &[u64],
+        found: Result<Vec<Option<Vec<u8>>>>,
+    ) -> Result<()> {
+        let is_next = self.rest.as_ref().is_some_and(|rest| {
+            records.first().is_some_and(|record| (record.base, record.number) == rest.place_in_log())
+        });
+        if !self.tabs.is_looking || !self.tabs.is_following || !is_next {
+            return Ok(());
+        }
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                self.look_failed(error);
+                return Ok(());
+            }
+        };
+        let Some(rest) = &self.rest else { return Ok(()) };
+        let opened =
+            numbers.iter().zip(found).map(|(number, sealed)| rest.open_journal(*number, &sealed?).ok());
+        match opened.collect::<Option<Vec<JournalRecord>>>() {
+            Some(journal) => self.follow_on(records, journal),
+            // Written anew since.
+            None => self.want_anew(),
+        }
+        Ok(())
+    }
+
+    /// Goes on to the state after these records.
+    fn follow_on(&mut self, records: Vec<StateRecord>, journal: Vec<JournalRecord>) {
+        self.tabs.has_followed = true;
+        let pinned = self.pin_of(&journal);
+        let mut deletes: Vec<u64> = Vec::new();
+        for record in records {
+            deletes.extend(record.along.iter().flat_map(|along| &along.deletes));
+            for (def, is_there) in record.collections() {
+                let awaited = if is_there { &mut self.tabs.wanted } else { &mut self.tabs.unwanted };
+                awaited.remove(def);
+            }
+            let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
+            if let Some(rest) = &mut self.rest {
+                rest.follow(&mut self.memory, record);
+            }
+            for def in &defs {
+                self.show_again(def);
+            }
+        }
+        for def in self.tabs.unwanted.clone() {
+            self.memory.follow_collection(&def, None);
+        }
+        self.memory.end_following();
+        self.writes.mark = self.rest.as_ref().map(crate::rest::Rest::journal_mark).unwrap_or_default();
+        self.follow_journal(journal, &deletes);
+        self.unpin_keys(pinned);
+        self.end_look(true);
+    }
+
+    /// Keeps the documents of operations that are about to come.
+    fn pin_of(&mut self, journal: &[JournalRecord]) -> Vec<DocKey> {
+        let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
+        let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        for key in &keys {
+            self.memory.pin(key);
+        }
+        keys
+    }
+
+    fn unpin_keys(&mut self, keys: Vec<DocKey>) {
+        for key in &keys {
+            self.memory.unpin(key);
+        }
+    }
+
+    /// The journal's records that were written and deleted.
+    fn follow_journal(&mut self, journal: Vec<JournalRecord>, deletes: &[u64]) {
+        for record in journal {
+            self.writes.journal.index(&record);
+            let (id, outcome, seq) = (record.op_id.clone(), record.outcome.clone(), record.seq);
+            let replaces = record.replaces.clone();
+            if record.lost {
+                self.writes.lost_by_server.push(id);
+                continue;
+            }
+            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.writes.mark.name) {
+                self.writes.accepted.insert((seq, id.clone()));
+            }
+            let old = self.take_out(&id);
+            match restored(record) {
+                Some(_) if self.tabs.dealt.contains(&id) => {}
+                Some(mut op) => {
+                    self.stand_again(&mut op);
+                    op.keys.iter().for_each(|key| self.memory.pin(key));
+                    let replaced = self.replaced(&op.state.replaces, &id);
+                    for op in &replaced {
+                        self.unpin(op);
+                    }
+                    self.tell_news(old.as_ref(), &op);
+                    self.writes.insert(op);
+                }
+                None => {
+                    let replaced = self.replaced(&replaces, &id);
+                    self.tell_outcome(&id, old.as_ref().or(replaced.last()), outcome);
+                    for op in &replaced {
+                        self.unpin(op);
+                    }
+                }
+            }
+            if let Some(op) = &old {
+                self.unpin(op);
+            }
+        }
+        if deletes.is_empty() {
+            return;
+        }
+        let deletes: BTreeSet<u64> = deletes.iter().copied().collect();
+        self.writes.journal.records.retain(|number, _| !deletes.contains(number));
+        let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
+        let gone: Vec<OpId> =
+            self.writes.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
+        for id in gone {
+            let op = self.take_out(&id);
+            self.tell_outcome(&id, op.as_ref(), None);
+            if let Some(op) = &op {
+                self.unpin(op);
+            }
+        }
+    }
+
+    /// Takes out the operations that another one stands in the place of, their documents staying pinned.
+    fn replaced(&mut self, replaces: &[OpId], by: &OpId) -> Vec<PendingOp> {
+        let replaced: Vec<PendingOp> = replaces.iter().filter_map(|id| self.take_out(id)).collect();
+        let amended = replaced.iter().map(|op| Effect::Amended { id: op.state.id.clone(), by: by.clone() });
+        self.effects.extend(amended);
+        replaced
+    }
+
+    /// Takes an operation out, its documents staying pinned.
+    fn take_out(&mut self, id: &str) -> Option<PendingOp> {
+        self.tabs.provisional.remove(id);
+        let order = self.writes.by_id.get(id).copied()?;
+        self.writes.remove(order)
+    }
+
+    /// What is new of an operation, for the application.
+    fn tell_news(&mut self, old: Option<&PendingOp>, op: &PendingOp) {
+        let id = op.state.id.clone();
+        let before = old.map(|old| &old.state);
+        if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
+            let result = Ok((v, op.state.value.clone()));
+            self.effects.push(Effect::Accepted { id: id.clone(), result });
+        }
+        if let Some(fault) = &op.state.refused
+            && before.is_none_or(|old| old.refused.is_none())
+        {
+            self.effects.push(Effect::Refused { id, error: error_of(fault) });
+        }
+    }
+
+    /// An operation is over: how, as far as it is told.
+    fn tell_outcome(&mut self, id: &OpId, old: Option<&PendingOp>, outcome: Option<Outcome>) {
+        self.tabs.dealt.remove(id);
+        let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
+        let result = match (outcome, &old.state.refused) {
+            (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
+            (Some(Outcome::Failed(code, detail)), _) => Err(error_of_outcome(&code, &detail)),
+            // Discarded.
+            (None, Some(fault)) => Err(error_of(fault)),
+            (None, None) => {
+                Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
+            }
+        };
+        self.effects.push(Effect::Accepted { id: id.clone(), result });
+    }
+
+    fn look_failed(&mut self, error: Error) {
+        self.tabs.is_looking = false;
+        self.tabs.reading = None;
+        self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);
+        self.device_failed(&error);
+        self.error = Some(error);
+    }
+
+    /// What the store holds is known as of the last look.
+    fn end_look(&mut self, is_new: bool) {
+        self.tabs.is_looking = false;
+        if self.tabs.next.is_some() && self.tabs.has_followed {
+            self.begin_to_lead();
+            return;
+        }
+        if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
+            if let Err(error) = self.promote() {
+                self.error = Some(error);
+            }
+            return;
+        }
+        self.let_stalled_go(is_new);
+        if std::mem::take(&mut self.tabs.looks_again) || is_new {
+            self.look();
+        }
+    }
+
+    /// The whole state as it was read.
+    pub(super) fn read_anew(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
+        if self.tabs.reading != Some(number) {
+            return Ok(());
+        }
+        self.tabs.reading = None;
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.look_failed(error);
+                return Ok(());
+            }
+        };
+        if self.tabs.next.is_none() && opened.damage.any() {
+            // The leader mends it; there is nothing better here than what is shown.
+            self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);
+            return Ok(());
+        }
+        self.adopt(*opened);
+        if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
+            return self.promote();
+        }
+        self.end_look(true);
+        Ok(())
+    }
+
+    fn adopt(&mut self, opened: Opened) {
+        let Opened { memory, rest, journal, damage, inbox, .. } = opened;
+        self.tabs.has_followed = true;
+        self.records_lost += damage.journal;
+        let inbox: BTreeSet<RecordKey> = inbox.into_iter().map(|(key, _)| key).collect();
+        let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
+        let ended: HashMap<OpId, Ended> = over
+            .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
+            .collect();
+        self.tabs.wanted.retain(|def| memory.collection(def).is_none());
+        self.tabs.unwanted.retain(|def| memory.collection(def).is_some());
+        self.pin_of(&journal.records);
+        if damage.any() {
+            let era = memory.epoch().1;
+            let lost = memory.collections().filter(|(_, c)| c.v(era) == 0).map(|(def, _)| def.clone());
+            self.lost_collections.extend(lost);
+        }
+        self.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
+        let mark = rest.journal_mark();
+        if let Some(own) = &mut self.rest {
+            own.go_on_from(rest);
+        }
+        self.adopt_operations(journal, mark, &ended, &inbox);
+    }
+
+    /// The operations as they rest, and those of this session that the leader has not taken in yet.
+    fn adopt_operations(
+        &mut self,
+        journal: crate::rest::JournalAtRest,
+        mark: crate::rest::JournalMark,
+        ended: &HashMap<OpId, Ended>,
+        inbox: &BTreeSet<RecordKey>,
+    ) {
+        let nobody = Box::new(super::application::NoApplication);
+        let application = std::mem::replace(&mut self.writes.application, nobody);
+        let fresh = Writes::new(journal, mark, application);
+        let old = std::mem::replace(&mut self.writes, fresh);
+        self.restore_ops();
+        self.writes.order_floor = ORDER_FLOOR;
+        self.writes.last_rowid = ORDER_FLOOR as i64;
+        self.writes.journal.ids.extend(old.journal.ids);
+        self.writes.stale.extend(old.by_key.into_keys());
+        self.writes.stale.extend(self.writes.by_key.keys().cloned().collect::<Vec<_>>());
+        self.tabs.dealt.retain(|id| self.writes.by_id.contains_key(id));
+        let mut places: BTreeMap<OpId, u64> = BTreeMap::new();
+        // Whoever is about to lead carries out what was decided.
+        let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { BTreeSet::new() };
+        for id in dealt {
+            let order = self.writes.by_id[&id];
+            if let Some(op) = self.writes.remove(order) {
+                places.insert(id, order);
+                self.unpin(&op);
+            }
+        }
+        let of_ops = self.writes.ops.values().map(|op| (&op.state.id, &op.state.replaces));
+        let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
+        let by =
+            by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
+        let replaced: BTreeMap<OpId, OpId> = by.collect();
+        let met: BTreeSet<OpId> = old.ops.values().map(|op| op.state.id.clone()).collect();
+        for op in
+            self.writes.ops.values().filter(|op| !met.contains(&op.state.id)).cloned().collect::<Vec<_>>()
+        {
+            for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
+                self.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
+            }
+            self.tell_news(None, &op);
+        }
+        for (_, op) in old.ops {
+            let id = op.state.id.clone();
+            if let Some(order) = self.writes.by_id.get(&id) {
+                self.tabs.provisional.remove(&id);
+                let new = self.writes.ops[order].clone();
+                self.tell_news(Some(&op), &new);
+                self.unpin(&op);
+                continue;
+            }
+            if let Some(by) = replaced.get(&id) {
+                self.tabs.provisional.remove(&id);
+                if let Some((outcome, _)) = ended.get(by) {
+                    self.effects.push(Effect::Amended { id, by: by.clone() });
+                    self.tell_outcome(by, Some(&op), outcome.clone());
+                }
+                self.unpin(&op);
+                continue;
+            }
+            let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
+            let is_due =
+                provisional.is_some_and(|p| !op.saved || p.key.is_some_and(|key| inbox.contains(&key)));
+            if !is_due {
+                self.tabs.provisional.remove(&id);
+                self.tell_outcome(&id, Some(&op), ended.get(&id).and_then(|(outcome, _)| outcome.clone()));
+                self.unpin(&op);
+                continue;
+            }
+            let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));
+            self.keep_provisional(op, amended.copied());
+        }
+    }
+
+    /// An operation of this session stays, after all others or in the place of the one that it amends.
+    fn keep_provisional(&mut self, mut op: PendingOp, place: Option<u64>) {
+        op.state.order = place.unwrap_or_else(|| self.writes.next_order());
+        op.record = None;
+        op.seq = None;
+        self.writes.insert(op);
+    }
+}

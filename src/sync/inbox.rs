@@ -1,0 +1,184 @@
+//! The leader's side of the inbox: each request is carried out once, and its record goes with the batch that holds what
+//! became of it.
+
+use super::event::{Effect, Event};
+use super::machine::Machine;
+use super::tabs::{TabEffect, Tabs};
+use super::writes::Write;
+use crate::error::{Code, Error, Result};
+use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
+use crate::model::Value;
+use crate::store::RecordKey;
+
+/// The ticket of sweeps that nobody here awaits.
+const NOBODY: u64 = 0;
+
+impl Tabs {
+    /// Whether no request is to be taken out of the inbox.
+    pub fn is_clean(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// The requests that are fulfilled, to be taken out with the next batch.
+    pub fn take_done(&mut self) -> Vec<RecordKey> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// The batch was not written.
+    pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
+        self.done.extend(done);
+    }
+
+    /// The requests that these operations come from.
+    pub fn taken_with<'a>(&self, ids: impl Iterator<Item = &'a OpId>) -> Vec<RecordKey> {
+        ids.filter_map(|id| self.from_inbox.get(id)).copied().collect()
+    }
+
+    /// An operation has a record of its own.
+    pub fn is_written(&mut self, id: &OpId) {
+        self.from_inbox.remove(id);
+    }
+}
+
+impl Machine {
+    pub(super) fn read_inbox(&mut self) {
+        if std::mem::replace(&mut self.tabs.is_reading_inbox, true) {
+            self.tabs.reads_inbox_again = true;
+            return;
+        }
+        self.effects.push(Effect::Tab(TabEffect::ReadInbox));
+    }
+
+    pub(super) fn take_inbox(&mut self, found: Result<Vec<(RecordKey, Vec<u8>)>>) -> Result<()> {
+        self.tabs.is_reading_inbox = false;
+        let again = std::mem::take(&mut self.tabs.reads_inbox_again);
+        if self.tabs.is_following {
+            return Ok(());
+        }
+        let Some(rest) = &self.rest else { return Ok(()) };
+        // Where the device failed, whoever says "look" next makes it be read again.
+        let mut requests: Vec<(RecordKey, Request)> = Vec::new();
+        for (key, sealed) in found? {
+            if !rest.is_request(&key) || !self.tabs.met.insert(key) {
+                continue;
+            }
+            match rest.open_request(key, &sealed) {
+                Ok(request) => requests.push((key, request)),
+                // Whoever asked for it keeps showing it as not accepted.
+                Err(error) => {
+                    self.error = Some(error);
+                    self.tabs.done.push(key);
+                }
+            }
+        }
+        for (key, wanted) in std::mem::take(&mut self.tabs.deferred) {
+            self.take_request(key, wanted)?;
+        }
+        requests.sort_unstable_by_key(|(key, request)| (request.stamp, *key));
+        for (key, request) in requests {
+            self.take_request(Some(key), request.wanted)?;
+        }
+        if again {
+            self.read_inbox();
+        }
+        Ok(())
+    }
+
+    /// Carries a request out, the one of that record or one of this session's own.
+    pub(super) fn take_request(&mut self, key: Option<RecordKey>, wanted: Wanted) -> Result<()> {
+        self.tabs.met.extend(key);
+        match wanted {
+            Wanted::Write(wanted) => return self.take_write(key, wanted),
+            Wanted::Amend { id, new, args } => {
+                if !self.is_known(&new) {
+                    let again = args.clone();
+                    match self.amend(&id, new.clone(), args) {
+                        Ok(()) => {
+                            self.tabs.from_inbox.extend(key.map(|key| (new, key)));
+                            return Ok(());
+                        }
+                        // Its refusal was heard by a leader that could not write it down: it will be refused again.
+                        Err(error) if error.code() == Code::BadOption => {
+                            self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
+                            return Ok(());
+                        }
+                        Err(error) => self.refuse(new, error),
+                    }
+                }
+            }
+            Wanted::Discard(id) => match self.discard(&id) {
+                Err(error) if error.code() == Code::BadOption => {
+                    self.tabs.deferred.push((key, Wanted::Discard(id)));
+                    return Ok(());
+                }
+                // Decided meanwhile, here or elsewhere: then there is nothing left of it.
+                _ => {}
+            },
+            Wanted::Subscribe(def) => self.dispatch(Event::Subscribe(def))?,
+            Wanted::Unsubscribe(def) => self.dispatch(Event::Unsubscribe(def))?,
+            Wanted::Sweep(retention) => self.sweep(NOBODY, retention, true),
+            Wanted::Signal(_) => {}
+        }
+        self.tabs.done.extend(key);
+        Ok(())
+    }
+
+    fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
+        let WantedWrite { id, name, args, at, touches, after, base, bases } = wanted;
+        if self.is_known(&id) {
+            self.tabs.done.extend(key);
+            return Ok(());
+        }
+        let touches = touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        match self.write(Write { id: id.clone(), name, args, touches, after }) {
+            Ok(()) => {
+                if let Some(op) = self.writes.get_mut(&id) {
+                    op.state.at = at;
+                    op.state.base = base;
+                    op.state.bases = bases;
+                }
+                self.tabs.from_inbox.extend(key.map(|key| (id, key)));
+            }
+            // Issued by another version of the application.
+            Err(error) => {
+                self.refuse(id, error);
+                self.tabs.done.extend(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an operation was taken in before.
+    fn is_known(&self, id: &OpId) -> bool {
+        self.writes.by_id.contains_key(id) || self.writes.journal.ids.contains(id)
+    }
+
+    fn refuse(&mut self, id: OpId, error: Error) {
+        self.tell_end(&id, Err(&error));
+        self.effects.push(Effect::Accepted { id, result: Err(error) });
+    }
+
+    /// An operation ends without a result of its own: other sessions read how.
+    pub(super) fn tell_end(&mut self, id: &OpId, end: std::result::Result<u64, &Error>) {
+        if self.rest.is_none() {
+            return;
+        }
+        let outcome = match end {
+            Ok(v) => Outcome::Accepted { v, value: None },
+            Err(error) => Outcome::Failed(error.code().as_str().to_owned(), error.detail().to_owned()),
+        };
+        self.writes.leave_outcome(id.clone(), outcome);
+    }
+
+    /// What the server returned is kept for the session that issued the operation.
+    pub(super) fn keep_value(&mut self, order: u64, value: Option<&Value>) {
+        if let Some(op) = self.writes.ops.get_mut(&order) {
+            op.state.value = value.cloned();
+        }
+    }
+}
+
+/// The error that an outcome tells.
+pub(super) fn error_of_outcome(code: &str, detail: &str) -> Error {
+    Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
+}

@@ -1,0 +1,362 @@
+//! Several sessions over one store: one leads, and it alone talks to the server and writes the state; the others follow
+//! (ARCHITECTURE.md). Here are the roles, and the ways from one to the other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use super::event::{Effect, Event, Mode};
+use super::machine::Machine;
+use super::reads::Stalled;
+use super::status::{Phase, StorageState};
+use crate::error::{Code, Error, Result};
+use crate::journal::{OpId, Request, Wanted};
+use crate::model::Def;
+use crate::rest::Opened;
+use crate::store::RecordKey;
+
+/// Orders from here on are of operations that the leader has not taken in yet.
+pub(super) const ORDER_FLOOR: u64 = 1 << 52;
+
+/// What happens between the sessions of a store.
+#[derive(Debug)]
+pub enum TabEvent {
+    /// Another session has written: there is something to look at.
+    Look,
+    /// The records of [`TabEffect::Look`] were read.
+    Looked {
+        /// The number that it gave.
+        number: u64,
+        /// What was found.
+        found: Result<Vec<Option<Vec<u8>>>>,
+    },
+    /// The whole state was read anew.
+    Read {
+        /// The number that [`TabEffect::Read`] gave.
+        number: u64,
+        /// What was found.
+        opened: Result<Box<Opened>>,
+    },
+    /// The inbox was read.
+    Inbox(Result<Vec<(RecordKey, Vec<u8>)>>),
+    /// This session has begun that generation: it leads from now on.
+    Lead(u64),
+    /// Another session has begun a later generation, or is about to.
+    Depose,
+    /// The leader has told where it stands.
+    Heard(Phase),
+}
+
+/// What is wanted for the sake of the other sessions.
+#[derive(Debug)]
+pub enum TabEffect {
+    /// Read these state records.
+    Look {
+        /// Names the answer.
+        number: u64,
+        /// Which.
+        keys: Vec<RecordKey>,
+    },
+    /// Read the whole state anew, with what [`Machine::reader`] gives.
+    Read(u64),
+    /// Read the inbox.
+    ReadInbox,
+    /// This session leads.
+    Leads,
+    /// This session leads no more.
+    Deposed,
+}
+
+/// An operation that the leader has not taken in yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Provisional {
+    /// The name of its request, once it is handed in, or on its way.
+    pub key: Option<RecordKey>,
+    /// The refused operation that it stands in the place of.
+    pub amends: Option<OpId>,
+}
+
+/// What a session knows of the others.
+#[allow(clippy::struct_excessive_bools)] // each is a thing under way, independent of the others
+pub(super) struct Tabs {
+    pub is_following: bool,
+    /// A generation was begun, and leading awaits the state of that moment.
+    pub next: Option<u64>,
+    /// Leads no more as soon as the batch in flight is settled.
+    is_deposed: bool,
+    /// Whether anything was read since the opening.
+    pub has_followed: bool,
+    pub is_looking: bool,
+    pub last_look: u64,
+    pub looks_again: bool,
+    pub reading: Option<u64>,
+    pub last_reading: u64,
+    /// When to look again, where the device failed.
+    pub look_at_ms: Option<u64>,
+    pub phase: Phase,
+    /// To be handed in, and on its way.
+    pub queue: VecDeque<(RecordKey, Request)>,
+    pub sending: Option<Vec<(RecordKey, Request)>>,
+    pub last_stamp: u64,
+    pub provisional: BTreeMap<OpId, Provisional>,
+    /// Refused operations that were amended or discarded here.
+    pub dealt: BTreeSet<OpId>,
+    /// Subscriptions begun and ended here that the leader has not written yet.
+    pub wanted: BTreeSet<Def>,
+    pub unwanted: BTreeSet<Def>,
+    /// Readings of documents that await a look.
+    pub stalled: Vec<Stalled>,
+    /// The leader's: requests that became operations, those that were met, and those that are fulfilled otherwise.
+    pub from_inbox: HashMap<OpId, RecordKey>,
+    pub met: HashSet<RecordKey>,
+    pub done: Vec<RecordKey>,
+    /// Those that must wait.
+    pub deferred: Vec<(Option<RecordKey>, Wanted)>,
+    pub is_reading_inbox: bool,
+    pub reads_inbox_again: bool,
+}
+
+impl Default for Tabs {
+    fn default() -> Self {
+        Tabs {
+            is_following: false,
+            next: None,
+            is_deposed: false,
+            has_followed: false,
+            is_looking: false,
+            last_look: 0,
+            looks_again: false,
+            reading: None,
+            last_reading: 0,
+            look_at_ms: None,
+            phase: Phase::Opening,
+            queue: VecDeque::new(),
+            sending: None,
+            last_stamp: 0,
+            provisional: BTreeMap::new(),
+            dealt: BTreeSet::new(),
+            wanted: BTreeSet::new(),
+            unwanted: BTreeSet::new(),
+            stalled: Vec::new(),
+            from_inbox: HashMap::new(),
+            met: HashSet::new(),
+            done: Vec::new(),
+            deferred: Vec::new(),
+            is_reading_inbox: false,
+            reads_inbox_again: false,
+        }
+    }
+}
+
+impl Tabs {
+    /// Whether a batch of requests is on its way.
+    pub fn is_handing_in(&self) -> bool {
+        self.sending.is_some()
+    }
+
+    /// When to look again, where the device failed.
+    pub fn next_look_ms(&self) -> Option<u64> {
+        self.look_at_ms
+    }
+}
+
+impl Machine {
+    /// The machine as one that follows, until it is told to lead.
+    pub fn following(mut self) -> Self {
+        self.tabs.is_following = true;
+        self.writes.order_floor = ORDER_FLOOR;
+        self.writes.last_rowid = ORDER_FLOOR as i64;
+        self
+    }
+
+    /// The generation that this session leads in.
+    pub fn generation(&self) -> Option<u64> {
+        self.rest.as_ref()?.generation()
+    }
+
+    /// Whether another session leads, or none does.
+    pub fn is_following(&self) -> bool {
+        self.tabs.is_following
+    }
+
+    /// Takes what concerns the roles; gives back what is to be done whoever leads.
+    pub(super) fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
+        match event {
+            Event::Tab(event) => self.tab(event)?,
+            Event::Committed(result) if self.tabs.is_handing_in() => self.handed_in(result),
+            Event::Committed(result) => {
+                let is_deposed = result.as_ref().is_err_and(|error| error.code() == Code::Deposed);
+                self.committed(result);
+                if is_deposed || self.tabs.is_deposed {
+                    self.demote()?;
+                }
+            }
+            event if self.tabs.is_following => return self.take_following(event),
+            event => return Ok(Some(event)),
+        }
+        Ok(None)
+    }
+
+    fn tab(&mut self, event: TabEvent) -> Result<()> {
+        if self.rest.is_none() {
+            return Ok(());
+        }
+        match event {
+            TabEvent::Look if self.tabs.is_following => self.look(),
+            TabEvent::Look => self.read_inbox(),
+            TabEvent::Looked { number, found } => self.looked(number, found),
+            TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
+            TabEvent::Inbox(found) => self.take_inbox(found)?,
+            TabEvent::Lead(generation) if self.tabs.is_following => {
+                self.tabs.next = Some(generation);
+                self.begin_to_lead();
+            }
+            TabEvent::Lead(generation) => self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation))),
+            TabEvent::Depose if self.tabs.is_following => self.tabs.next = None,
+            TabEvent::Depose if self.committing.is_some() => self.tabs.is_deposed = true,
+            TabEvent::Depose => self.demote()?,
+            TabEvent::Heard(phase) => self.tabs.phase = phase,
+        }
+        Ok(())
+    }
+
+    /// A generation has begun: nobody else writes the state any more, which is read as it stands now. What is on its way
+    /// to the inbox arrives first.
+    pub(super) fn begin_to_lead(&mut self) {
+        if self.tabs.next.is_none() || self.tabs.is_handing_in() {
+            return;
+        }
+        if self.tabs.has_followed || self.tabs.reading.is_some() {
+            self.want_anew();
+        } else {
+            // Just opened: mostly nothing has been written since.
+            self.tabs.is_looking = false;
+            self.look();
+        }
+    }
+
+    /// What is here is what the last leader left: this session leads.
+    pub(super) fn promote(&mut self) -> Result<()> {
+        let Some(generation) = self.tabs.next.take() else { return Ok(()) };
+        self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
+        self.tabs.is_following = false;
+        self.tabs.looks_again = false;
+        self.tabs.look_at_ms = None;
+        self.writes.order_floor = 0;
+        let provisional = std::mem::take(&mut self.tabs.provisional);
+        let journaled = self.writes.ops.values().filter(|op| !provisional.contains_key(&op.state.id));
+        let last_order = journaled.clone().map(|op| op.state.order).max().unwrap_or(0);
+        self.writes.last_rowid = self.writes.journal.last_rowid();
+        let mut own = Vec::new();
+        for (order, op) in self.writes.ops.iter().filter(|(_, op)| provisional.contains_key(&op.state.id)) {
+            let amends = provisional[&op.state.id].amends.clone();
+            let key = provisional[&op.state.id].key.filter(|_| op.saved);
+            own.push((*order, key, wanted_of(op, amends)));
+        }
+        let mut requests: Vec<(Option<RecordKey>, Wanted)> = Vec::new();
+        // Those that became operations are among them already.
+        let is_other = |wanted: &Wanted| !matches!(wanted, Wanted::Write(_) | Wanted::Amend { .. });
+        let queue = std::mem::take(&mut self.tabs.queue).into_iter().map(|(_, request)| request.wanted);
+        let others: Vec<Wanted> = queue.filter(is_other).collect();
+        let mut given_up = Vec::new();
+        for (order, key, wanted) in own {
+            given_up.extend(self.writes.remove(order));
+            requests.push((key, wanted));
+        }
+        self.writes.last_order = last_order;
+        requests.extend(others.into_iter().map(|wanted| (None, wanted)));
+        for def in std::mem::take(&mut self.tabs.wanted) {
+            requests.push((None, Wanted::Subscribe(def)));
+        }
+        for def in std::mem::take(&mut self.tabs.unwanted) {
+            requests.push((None, Wanted::Unsubscribe(def)));
+        }
+        self.tabs.dealt.clear();
+        self.reads.unreadable.clear();
+        for (key, wanted) in requests {
+            self.take_request(key, wanted)?;
+        }
+        for op in given_up {
+            self.unpin(&op);
+        }
+        self.let_stalled_go(true);
+        self.pull.failing = false;
+        self.pull.answered = false;
+        self.error = None;
+        self.start();
+        self.try_at_once();
+        self.effects.push(Effect::Tab(TabEffect::Leads));
+        self.read_inbox();
+        Ok(())
+    }
+
+    /// Another session leads: what is not written is dropped where it comes again from the server, and handed in where it
+    /// comes from here.
+    fn demote(&mut self) -> Result<()> {
+        self.tabs.is_deposed = false;
+        self.tabs.is_following = true;
+        self.tabs.phase = if self.mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
+        self.rest.iter_mut().for_each(|rest| rest.lead(None));
+        self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
+        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.token.is_awaited = false;
+        (self.commit_failures, self.commit_not_before_ms) = (0, 0);
+        (self.storage, self.storage_error) = (StorageState::Ok, None);
+        self.writes.order_floor = ORDER_FLOOR;
+        self.writes.last_rowid = ORDER_FLOOR as i64;
+        let (sweeps, swept) = self.writes.journal.let_go();
+        for ticket in swept {
+            let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
+            self.effects.push(Effect::Swept { ticket, swept: Err(error) });
+        }
+        self.tabs.done.clear();
+        self.tabs.met.clear();
+        for (key, wanted) in std::mem::take(&mut self.tabs.deferred) {
+            if key.is_none() {
+                self.ask(wanted)?;
+            }
+        }
+        let from_inbox = std::mem::take(&mut self.tabs.from_inbox);
+        for op in self.writes.ops.values_mut().filter(|op| !op.saved) {
+            let key = from_inbox.get(&op.state.id).copied();
+            // What it asks for is on the device.
+            op.saved = key.is_some();
+            let amends = op.state.replaces.last().cloned();
+            self.tabs.dealt.extend(amends.clone());
+            self.tabs.provisional.insert(op.state.id.clone(), Provisional { key, amends });
+        }
+        let dirty = self.memory.take_dirty();
+        for def in dirty.collections {
+            if self.memory.collection(&def).is_some() {
+                self.tabs.wanted.insert(def.clone());
+                self.ask(Wanted::Subscribe(def))?;
+            } else {
+                self.tabs.unwanted.insert(def.clone());
+                self.ask(Wanted::Unsubscribe(def))?;
+            }
+        }
+        for (ticket, retention, apply) in sweeps {
+            self.sweep_following(ticket, retention, apply)?;
+        }
+        self.tabs.has_followed = true;
+        self.effects.push(Effect::Tab(TabEffect::Deposed));
+        self.want_anew();
+        Ok(())
+    }
+}
+
+/// The request that an operation of this session makes.
+pub(super) fn wanted_of(op: &crate::journal::PendingOp, amends: Option<OpId>) -> Wanted {
+    let state = &op.state;
+    match amends {
+        Some(id) => Wanted::Amend { id, new: state.id.clone(), args: Some(state.args.clone()) },
+        None => Wanted::Write(crate::journal::WantedWrite {
+            id: state.id.clone(),
+            name: state.name.clone(),
+            args: state.args.clone(),
+            at: state.at,
+            touches: state.touches.clone(),
+            after: state.after.clone(),
+            base: state.base.clone(),
+            bases: state.bases.clone(),
+        }),
+    }
+}

@@ -1,0 +1,52 @@
+//! Random histories of two to five tabs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Instant;
+
+use super::world::{Plan, World};
+use crate::support::seeds::{cases, given};
+
+/// Plays as many histories, from seeds that are the same each time, then from one that is not.
+fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
+    let began = Instant::now();
+    let (mut takeovers, mut writes) = (0, 0);
+    let first = given().unwrap_or(0);
+    let count = if given().is_some() { 1 } else { u64::from(cases(usual)) };
+    for seed in first..first + count {
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            let mut world = World::new(plan(seed), seed);
+            world.run();
+            (world.takeovers, world.writes)
+        }));
+        match played {
+            Ok((more, written)) => {
+                takeovers += more;
+                writes += written;
+            }
+            Err(panic) => {
+                eprintln!("ESCALE_SEED={seed}");
+                resume_unwind(panic);
+            }
+        }
+    }
+    let seconds = began.elapsed().as_secs_f32();
+    println!("proof: {id} | {promise} | {count} histories | violations 0 | {seconds:.1} s");
+    println!("{writes} writes, {takeovers} times another tab took over");
+}
+
+#[test]
+fn tabs_write_once_and_end_equal() {
+    play("tabs-once", "each write of any tab is executed once, and all tabs end equal", 600, |seed| Plan {
+        tabs: 2 + (seed % 4) as usize,
+        steps: 200,
+        is_wild: false,
+        loses_words: seed % 2 == 0,
+    });
+}
+
+#[test]
+fn tabs_decide_about_refused_writes() {
+    play("tabs-refused", "refused writes, decisions, sweeps and others' writes in any tab", 400, |seed| {
+        Plan { tabs: 2 + (seed % 4) as usize, steps: 200, is_wild: true, loses_words: seed % 2 == 0 }
+    });
+}

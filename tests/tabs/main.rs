@@ -1,0 +1,12 @@
+//! Several sessions over one store, leaders that end, freeze and thaw at any moment, and writes from all of them.
+
+#![cfg(not(target_family = "wasm"))] // needs a machine
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports)] // Its world is for tests/rules.
+mod support;
+
+mod histories;
+mod tab;
+mod world;

@@ -1,0 +1,205 @@
+//! One tab: a machine over the shared store, and what is on its way for it. What it asked of the device is done even while
+//! it is frozen; that it is done reaches it in order, once it is thawed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use escale::codec::SyncRequest;
+use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
+use escale::journal::Policy;
+use escale::rest::{AccountOptions, Limits, Reader, open_account};
+use escale::session::{Content, DocKey};
+use escale::store::conformance::block_on;
+use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, TabEffect, TabEvent};
+
+use crate::support::schema::schema;
+use crate::support::world::writes::Counters;
+
+/// What a tab has asked of the device.
+pub enum Task {
+    Commit(Batch),
+    Pages(u64, Vec<RecordKey>),
+    Journal(u64, Vec<RecordKey>),
+    Look(u64, Vec<RecordKey>),
+    Read(u64, Reader),
+    Inbox,
+    TakeOver,
+    /// A word from another tab.
+    Told(Event),
+}
+
+pub struct Tab {
+    pub machine: Machine,
+    pub store: MemoryStore,
+    pub tasks: VecDeque<Task>,
+    pub arrived: VecDeque<Event>,
+    pub sent: Option<(u64, SyncRequest)>,
+    pub wake_at: Option<u64>,
+    pub is_frozen: bool,
+    /// What its application was told.
+    pub issued: BTreeSet<String>,
+    pub saved: BTreeSet<String>,
+    pub ended: BTreeMap<String, escale::Result<u64>>,
+    pub refused: BTreeSet<String>,
+    /// The counters last seen, which never go back while it is not deposed.
+    pub counters: BTreeMap<DocKey, i64>,
+    pub rows: Option<Vec<(DocKey, BTreeMap<String, escale::model::Value>)>>,
+    pub generation: Option<u64>,
+}
+
+pub const ORG: &str = "org";
+pub const ACCOUNT: &str = "account0";
+
+impl Tab {
+    pub fn open(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> Self {
+        let options =
+            AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
+        let derive = async |_| Ok(DerivedKey::from_bytes([9; 32]));
+        let random = &mut SeededRandom::new(seed);
+        let opened = block_on(open_account(device, &options, schema(), derive, random)).expect("a store");
+        assert!(!opened.damage.any(), "R7: {:?}", opened.damage);
+        let config = Config { mode: Mode::Synced, has_live: false, watches_silence: false, has_token: false };
+        let source = Box::new(SeededRandom::new(seed ^ 0xabcd));
+        let mut rest = opened.rest;
+        rest.set_limits(limits);
+        let machine = Machine::new(config, opened.memory, Some(rest), opened.damage, String::new(), source)
+            .with_writes(opened.journal, Box::new(Counters { policy }))
+            .following();
+        let mut tab = Tab {
+            machine,
+            store: opened.store,
+            tasks: VecDeque::new(),
+            arrived: VecDeque::new(),
+            sent: None,
+            wake_at: None,
+            is_frozen: false,
+            issued: BTreeSet::new(),
+            saved: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            counters: BTreeMap::new(),
+            rows: None,
+            generation: None,
+        };
+        tab.arrived.push_back(Event::Started);
+        tab.arrived.push_back(Event::Tab(TabEvent::Look));
+        tab
+    }
+
+    /// Brings an event to the machine. Gives what is to be told to the other tabs.
+    pub fn feed(&mut self, event: Event, now: u64) {
+        let clock = Clock { wall_ms: now, mono_ms: now };
+        for effect in self.machine.handle(event, clock) {
+            match effect {
+                Effect::Send { number, request, .. } => {
+                    assert!(!self.machine.is_following(), "only who leads sends");
+                    self.sent = Some((number, request));
+                }
+                Effect::CancelSend(_) => self.sent = None,
+                Effect::Commit(batch) => {
+                    let is_guarded = batch.generation.is_some();
+                    let inbox_alone = batch.puts.iter().all(|(table, ..)| *table == Table::Inbox)
+                        && batch.deletes.is_empty();
+                    assert!(is_guarded || inbox_alone, "who follows writes to the inbox alone");
+                    self.tasks.push_back(Task::Commit(batch));
+                }
+                Effect::ReadPages { ticket, keys } => self.tasks.push_back(Task::Pages(ticket, keys)),
+                Effect::ReadJournal { ticket, keys } => self.tasks.push_back(Task::Journal(ticket, keys)),
+                Effect::Tab(TabEffect::Look { number, keys }) => {
+                    self.tasks.push_back(Task::Look(number, keys));
+                }
+                Effect::Tab(TabEffect::Read(number)) => {
+                    let reader = self.machine.reader().expect("a device");
+                    self.tasks.push_back(Task::Read(number, reader));
+                }
+                Effect::Tab(TabEffect::ReadInbox) => self.tasks.push_back(Task::Inbox),
+                Effect::Tab(TabEffect::Leads) => {}
+                // What it had not written of the server's state comes again.
+                Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
+                Effect::Answer { rows, .. } => {
+                    let rows = rows.expect("a device that reads").into_iter();
+                    let read = rows.map(|row| ((0, row.pk), row.data.to_map().expect("a map")));
+                    self.rows = Some(read.collect());
+                }
+                Effect::WakeAt(at) => self.wake_at = at,
+                Effect::Saved { id } => drop(self.saved.insert(id)),
+                Effect::Accepted { id, result } => {
+                    self.ended.entry(id).or_insert(result.map(|(v, _)| v));
+                }
+                Effect::Refused { id, .. } => drop(self.refused.insert(id)),
+                Effect::Amended { id, by } => {
+                    if self.issued.contains(&id) {
+                        self.issued.insert(by);
+                    }
+                    self.ended.entry(id).or_insert(Ok(0));
+                }
+                Effect::Changed { .. }
+                | Effect::StatusChanged
+                | Effect::Matched { .. }
+                | Effect::Past { .. }
+                | Effect::Swept { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        self.machine.memory().check_links();
+    }
+
+    /// Carries the next task out. Gives whether something was written that others should look at.
+    pub fn work(&mut self) -> bool {
+        let Some(task) = self.tasks.pop_front() else { return false };
+        let mut is_written = false;
+        let event = match task {
+            Task::Commit(batch) => {
+                let generation = batch.generation;
+                let result = block_on(self.store.commit(batch));
+                let now = block_on(self.store.generation()).expect("read");
+                assert!(result.is_err() || generation.is_none_or(|g| g == now), "a deposed leader wrote");
+                is_written = result.is_ok();
+                Event::Committed(result)
+            }
+            Task::Pages(ticket, keys) => {
+                Event::PagesRead { ticket, pages: block_on(self.store.get(Table::Pages, &keys)) }
+            }
+            Task::Journal(ticket, keys) => {
+                Event::JournalRead { ticket, records: block_on(self.store.get(Table::Journal, &keys)) }
+            }
+            Task::Look(number, keys) => {
+                let found = block_on(self.store.get(Table::State, &keys));
+                Event::Tab(TabEvent::Looked { number, found })
+            }
+            Task::Read(number, reader) => {
+                let opened = block_on(reader.read(&self.store)).map(Box::new);
+                Event::Tab(TabEvent::Read { number, opened })
+            }
+            Task::Inbox => Event::Tab(TabEvent::Inbox(block_on(self.store.scan(Table::Inbox, None, 10_000)))),
+            Task::TakeOver => {
+                let seen = block_on(self.store.generation()).expect("read");
+                match block_on(self.store.take_over(seen)).expect("taken") {
+                    Some(generation) => {
+                        self.generation = Some(generation);
+                        Event::Tab(TabEvent::Lead(generation))
+                    }
+                    None => return false,
+                }
+            }
+            Task::Told(event) => event,
+        };
+        self.arrived.push_back(event);
+        is_written
+    }
+
+    /// A counter as the application sees it, where its data is in memory.
+    pub fn seen(&self, key: &DocKey) -> Option<i64> {
+        let memory = self.machine.memory();
+        let class = memory.class(key.0).name().clone();
+        let id = self.machine.find(&class, &key.1)?;
+        let data = match memory.shown_by_id(id) {
+            Some((_, shown)) => shown.data.clone()?,
+            None => match &memory.by_id(id)?.1.content {
+                Content::Resident(data) => data.clone(),
+                _ => return None,
+            },
+        };
+        data.to_map().expect("a map").get("n")?.as_f64().map(|n| n as i64)
+    }
+}

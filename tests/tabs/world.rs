@@ -1,0 +1,463 @@
+//! The tabs of one browser, the model of the server, and a scheduler that does one thing at a time, at random.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::Code;
+use escale::codec::SyncReply;
+use escale::crypto::{Random, SeededRandom};
+use escale::journal::{Policy, Retention, make_id};
+use escale::model::{Def, Value};
+use escale::rest::Limits;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, Refusal, TabEvent, Write};
+
+use super::tab::{Tab, Task};
+use crate::support::schema::{data, key, name};
+use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
+
+const NOW: u64 = 1_700_000_000_000;
+/// Counters, which only the tabs write; other documents are written by the server too.
+const COUNTERS: usize = 3;
+const DOCS: usize = 6;
+
+/// What may happen beside counters being counted.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub tabs: usize,
+    pub steps: usize,
+    /// Refused operations, decisions about them, sweeps, and documents that others write.
+    pub is_wild: bool,
+    /// Words between tabs are lost as often as not.
+    pub loses_words: bool,
+}
+
+pub struct World {
+    plan: Plan,
+    device: MemoryDevice,
+    server: ModelServer,
+    tabs: Vec<Option<Tab>>,
+    now: u64,
+    random: SeededRandom,
+    policy: Policy,
+    limits: Limits,
+    editions: u64,
+    /// Operations that some application was told to be saved; what became of them, where the application decided.
+    saved: BTreeSet<String>,
+    decided: BTreeSet<String>,
+    pub takeovers: u64,
+    pub writes: u64,
+}
+
+impl World {
+    pub fn new(plan: Plan, seed: u64) -> Self {
+        let mut random = SeededRandom::new(seed);
+        let mut pick = |n: u64| random.below(n).expect("random");
+        let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+        for number in 0..DOCS {
+            put(&mut server, number, 0);
+        }
+        let limits = Limits {
+            log_bytes_min: [300, 2_000, 256 << 10][pick(3) as usize],
+            sparse_pages: [2, 6, 64][pick(3) as usize],
+        };
+        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let policy = if plan.is_wild { policies[pick(5) as usize] } else { Policy::Ask };
+        let mut world = World {
+            plan,
+            device: MemoryDevice::shared(),
+            server,
+            tabs: (0..plan.tabs).map(|_| None).collect(),
+            now: NOW + 10_000,
+            random,
+            policy,
+            limits,
+            editions: 0,
+            saved: BTreeSet::new(),
+            decided: BTreeSet::new(),
+            takeovers: 0,
+            writes: 0,
+        };
+        world.open(0);
+        world.tab(0).tasks.push_back(Task::TakeOver);
+        world.tab(0).arrived.push_back(Event::Subscribe(Def::class_of(&name("Doc"))));
+        world
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.random.below(n).expect("random")
+    }
+
+    fn tab(&mut self, number: usize) -> &mut Tab {
+        self.tabs[number].as_mut().expect("an open tab")
+    }
+
+    fn open(&mut self, number: usize) {
+        if self.tabs[number].is_none() {
+            let seed = self.below(1 << 40);
+            self.tabs[number] = Some(Tab::open(&self.device, seed, self.policy, self.limits));
+        }
+    }
+
+    pub fn run(&mut self) {
+        for _ in 0..self.plan.steps {
+            self.step();
+        }
+        self.heal();
+        self.compare();
+    }
+
+    fn step(&mut self) {
+        self.now += self.random.below(40).expect("random");
+        let number = self.below(self.tabs.len() as u64) as usize;
+        if self.tabs[number].is_none() {
+            if self.below(8) == 0 {
+                self.open(number);
+            }
+            return;
+        }
+        match self.below(100) {
+            0..=34 => self.work(number),
+            35..=64 => self.deliver(number),
+            65..=74 => self.network(number),
+            75..=86 => self.act(number),
+            87 => self.tab(number).is_frozen = true,
+            88..=89 => self.tab(number).is_frozen = false,
+            90 => self.kill(number),
+            91..=92 => self.take_over(number),
+            93..=96 => self.wake(number),
+            97 if self.plan.is_wild => {
+                self.editions += 1;
+                let (number, edition) = (COUNTERS + self.below(3) as usize, self.editions);
+                put(&mut self.server, number, edition);
+            }
+            98 => self.tab(number).arrived.push_back(Event::Tab(TabEvent::Look)),
+            _ => self.now += 500,
+        }
+        self.note(number);
+    }
+
+    /// The device does what the tab asked for, whether or not it is frozen.
+    fn work(&mut self, number: usize) {
+        if self.tab(number).work() {
+            self.tell_others(number);
+        }
+    }
+
+    fn tell_others(&mut self, number: usize) {
+        for other in (0..self.tabs.len()).filter(|other| *other != number) {
+            let is_lost = self.plan.loses_words && self.below(2) == 0;
+            if let Some(tab) = self.tabs[other].as_mut().filter(|_| !is_lost) {
+                tab.arrived.push_back(Event::Tab(TabEvent::Look));
+            }
+        }
+    }
+
+    fn deliver(&mut self, number: usize) {
+        let now = self.now;
+        let tab = self.tab(number);
+        if !tab.is_frozen
+            && let Some(event) = tab.arrived.pop_front()
+        {
+            tab.feed(event, now);
+        }
+    }
+
+    /// A request reaches the server, frozen tab or not; the answer may be lost.
+    fn network(&mut self, number: usize) {
+        let Some((request_number, request)) = self.tab(number).sent.take() else { return };
+        let now = self.now;
+        let lost = self.below(8);
+        let reply = if lost == 0 {
+            Err(Refusal::from(escale::Error::new(Code::Offline, "lost on the way")))
+        } else {
+            let reply = self.answer(&request, now);
+            if lost == 1 { Err(Refusal::from(escale::Error::new(Code::Timeout, "lost"))) } else { Ok(reply) }
+        };
+        self.tab(number).arrived.push_back(Event::Replied { number: request_number, reply });
+    }
+
+    fn answer(&mut self, request: &escale::codec::SyncRequest, now: u64) -> SyncReply {
+        let (results, _) = self.server.execute(0, &request.session, &request.ops, (0, now), &mut || false);
+        let told = self.server.tell_now(0, now);
+        self.server.reply(request, results, told)
+    }
+
+    fn act(&mut self, number: usize) {
+        if self.tab(number).is_frozen {
+            return;
+        }
+        let now = self.now;
+        let what = self.below(20);
+        let doc = self.below(if self.plan.is_wild { DOCS as u64 } else { COUNTERS as u64 }) as usize;
+        match what {
+            0 if self.plan.is_wild => {
+                let pk = key(doc).1;
+                let def = Def::document(&name("Doc"), &pk);
+                let event = if self.below(2) == 0 { Event::Subscribe(def) } else { Event::Unsubscribe(def) };
+                self.tab(number).feed(event, now);
+            }
+            1..=3 if self.plan.is_wild => self.decide(number),
+            4 if self.plan.is_wild => {
+                let retention = Retention::Count(1 + self.below(3) as u32);
+                self.tab(number).feed(Event::Sweep { ticket: 2, retention, apply: true }, now);
+            }
+            5..=7 if self.plan.is_wild && doc >= COUNTERS => {
+                self.editions += 1;
+                let is_poison = self.below(3) == 0;
+                let mut set = BTreeMap::from([("size".to_owned(), Value::from(self.editions as i64))]);
+                if is_poison {
+                    set.insert("poison".into(), true.into());
+                }
+                let args = Value::from([("class", "Doc".into()), ("key", id(doc)), ("set", Value::Map(set))]);
+                self.issue(number, "doc.patch", args);
+            }
+            8..=9 => self.read(number),
+            _ => {
+                let doc = doc % COUNTERS;
+                let args = Value::from([
+                    ("class", "Doc".into()),
+                    ("key", id(doc)),
+                    ("property", "n".into()),
+                    ("by", Value::from(1)),
+                ]);
+                self.issue(number, "add", args);
+            }
+        }
+    }
+
+    fn issue(&mut self, number: usize, name: &str, args: Value) {
+        let now = self.now;
+        let id = make_id(now, &mut self.random).expect("an id");
+        let tab = self.tab(number);
+        if tab.machine.check_write(name, &args).is_err() {
+            return;
+        }
+        tab.issued.insert(id.clone());
+        let write = Write { id, name: name.to_owned(), args, touches: Vec::new(), after: Vec::new() };
+        tab.feed(Event::Write(write), now);
+        self.writes += 1;
+    }
+
+    /// A tab's application discards or amends a refused operation.
+    fn decide(&mut self, number: usize) {
+        let now = self.now;
+        let amends = self.below(2) == 0;
+        let new = make_id(now, &mut self.random).expect("an id");
+        let tab = self.tab(number);
+        let operations = tab.machine.operations();
+        let Some((op, _)) = operations.iter().find(|(op, _)| op.state.refused.is_some()) else { return };
+        let (old, mut args) = (op.state.id.clone(), op.state.args.clone());
+        drop(operations);
+        tab.ended.entry(old.clone()).or_insert(Ok(0));
+        if amends {
+            if let Some(Value::Map(set)) = args.as_map_mut().and_then(|map| map.get_mut("set")) {
+                set.remove("poison");
+            }
+            tab.issued.insert(new.clone());
+            tab.feed(Event::Amend { id: old.clone(), new, args: Some(args) }, now);
+        } else {
+            tab.feed(Event::Discard(old.clone()), now);
+        }
+        self.decided.insert(old);
+    }
+
+    fn read(&mut self, number: usize) {
+        let now = self.now;
+        let tab = self.tab(number);
+        let ids = tab.machine.list(&Def::class_of(&name("Doc"))).map(|(ids, ..)| ids).unwrap_or_default();
+        tab.feed(Event::Read { ticket: 2, ids }, now);
+    }
+
+    fn kill(&mut self, number: usize) {
+        // What it asked of the device before may be done still.
+        while self.below(2) == 0 && self.tabs[number].as_ref().is_some_and(|tab| !tab.tasks.is_empty()) {
+            self.work(number);
+        }
+        if let Some((_, request)) = self.tab(number).sent.take().filter(|_| self.now.is_multiple_of(2)) {
+            let now = self.now;
+            self.answer(&request, now);
+        }
+        self.note(number);
+        self.tabs[number] = None;
+    }
+
+    /// The lock is granted to a tab, or taken by it: the one that held it may hear of it, or find out.
+    fn take_over(&mut self, number: usize) {
+        if self.tab(number).is_frozen || !self.tab(number).machine.is_following() {
+            return;
+        }
+        self.takeovers += 1;
+        self.tab(number).tasks.push_back(Task::TakeOver);
+        for other in (0..self.tabs.len()).filter(|other| *other != number) {
+            let hears = self.below(2) == 0;
+            if let Some(tab) = self.tabs[other].as_mut()
+                && hears
+                && !tab.machine.is_following()
+            {
+                tab.tasks.push_back(Task::Told(Event::Tab(TabEvent::Depose)));
+            }
+        }
+    }
+
+    fn wake(&mut self, number: usize) {
+        let now = self.now;
+        let tab = self.tab(number);
+        if !tab.is_frozen && tab.wake_at.is_some_and(|at| at <= now) {
+            tab.wake_at = None;
+            tab.feed(Event::Woke, now);
+        }
+    }
+
+    /// What a tab was told, and that nothing it shows goes back.
+    fn note(&mut self, number: usize) {
+        let Some(tab) = &mut self.tabs[number] else { return };
+        self.saved.extend(tab.saved.iter().filter(|id| tab.issued.contains(*id)).cloned());
+        // Another tab has decided otherwise about the same refused operation, or a class's policy has.
+        let of_decisions = [Code::NotFound, Code::VersionConflict];
+        let undone =
+            |end: &escale::Result<u64>| end.as_ref().is_err_and(|e| of_decisions.contains(&e.code()));
+        self.decided.extend(tab.ended.iter().filter(|(_, end)| undone(end)).map(|(id, _)| id.clone()));
+        // A subscription that ends takes what is shown with it.
+        let counters = if self.plan.is_wild { 0 } else { COUNTERS };
+        for counter in 0..counters {
+            let key = (0, key(counter).1);
+            let Some(n) = tab.seen(&key) else { continue };
+            let before = tab.counters.insert(key, n).unwrap_or(0);
+            assert!(n >= before, "tab {number}: counter {counter} goes back from {before} to {n}");
+        }
+    }
+
+    /// Everybody thaws, words arrive, and time passes until nothing more happens.
+    fn heal(&mut self) {
+        self.plan.loses_words = false;
+        self.open(0);
+        for number in 0..self.tabs.len() {
+            if let Some(tab) = &mut self.tabs[number] {
+                tab.is_frozen = false;
+            }
+        }
+        self.settle();
+        // A subscription is lost with the tab that had not handed it in.
+        self.tab(0).arrived.push_back(Event::Subscribe(Def::class_of(&name("Doc"))));
+        // Past the longest delay, and a pull of everything.
+        for _ in 0..16 {
+            // Whoever had begun to lead may have ended before it could.
+            if self.tabs.iter().flatten().all(|tab| tab.machine.is_following()) {
+                self.take_over(0);
+                self.settle();
+            }
+            // Where words are lost, each looks by itself now and then.
+            for tab in self.tabs.iter_mut().flatten() {
+                tab.arrived.push_back(Event::Tab(TabEvent::Look));
+            }
+            self.settle();
+            for number in 0..self.tabs.len() {
+                while self.plan.is_wild && self.tabs[number].is_some() && self.has_refused(number) {
+                    self.decide(number);
+                    self.settle();
+                }
+            }
+            self.now += 31_000;
+        }
+        self.settle();
+    }
+
+    fn has_refused(&mut self, number: usize) -> bool {
+        let tab = self.tab(number);
+        tab.machine.operations().iter().any(|(op, _)| op.state.refused.is_some())
+    }
+
+    fn settle(&mut self) {
+        for round in 0.. {
+            assert!(round < 5_000, "the tabs never come to rest");
+            let mut is_busy = false;
+            for number in 0..self.tabs.len() {
+                let now = self.now;
+                if self.tabs[number].is_none() {
+                    continue;
+                }
+                while !self.tab(number).tasks.is_empty() {
+                    is_busy = true;
+                    self.work(number);
+                }
+                if let Some((request_number, request)) = self.tab(number).sent.take() {
+                    is_busy = true;
+                    let reply = Ok(self.answer(&request, now));
+                    self.tab(number).arrived.push_back(Event::Replied { number: request_number, reply });
+                }
+                while let Some(event) = self.tab(number).arrived.pop_front() {
+                    is_busy = true;
+                    self.tab(number).feed(event, now);
+                    self.note(number);
+                }
+                self.wake(number);
+            }
+            if !is_busy {
+                return;
+            }
+            self.now += 1;
+        }
+    }
+
+    fn compare(&mut self) {
+        let executed = &self.server.db.operations.executed;
+        let once: BTreeSet<&String> = executed.iter().map(|(_, id)| id).collect();
+        assert_eq!(once.len(), executed.len(), "R11: an operation was executed twice");
+        for id in &self.saved {
+            let result = self.server.db.operations.results.get(&(0, id.clone()));
+            let is_refused = result.is_some_and(|result| result.fault.is_some());
+            let is_done = once.contains(id) || is_refused || self.decided.contains(id);
+            assert!(is_done, "R10: {id} was told to be saved, and the server never met it");
+        }
+        let adds = |counter: usize| {
+            let stored = &self.server.db.docs[&key(counter)];
+            stored.data.get("n").and_then(Value::as_f64).map_or(0, |n| n as i64)
+        };
+        let want: Vec<i64> = (0..COUNTERS).map(adds).collect();
+        if !self.plan.is_wild {
+            assert_eq!(want.iter().sum::<i64>() as usize, once.len(), "each addition counts once");
+        }
+        for number in 0..self.tabs.len() {
+            let now = self.now;
+            if self.tabs[number].is_none() {
+                continue;
+            }
+            let left: Vec<String> = self
+                .tab(number)
+                .machine
+                .operations()
+                .iter()
+                .map(|(op, _)| format!("{:?}", op.state))
+                .collect();
+            assert!(left.is_empty(), "tab {number} still waits for {left:?}");
+            let ids = self.tab(number).machine.list(&Def::class_of(&name("Doc"))).map(|(ids, ..)| ids);
+            let Some(ids) = ids else { panic!("tab {number} is not subscribed") };
+            self.tab(number).rows = None;
+            self.tab(number).feed(Event::Read { ticket: 2, ids }, now);
+            self.settle();
+            let rows: BTreeMap<_, _> = self.tab(number).rows.take().expect("an answer").into_iter().collect();
+            let stored: BTreeMap<_, _> = (0..DOCS)
+                .filter_map(|doc| Some((doc, self.server.db.docs.get(&key(doc)).filter(|s| !s.deleted)?)))
+                .map(|(doc, stored)| ((0, key(doc).1), stored.data.clone()))
+                .collect();
+            assert_eq!(rows, stored, "R9: tab {number} is not in step");
+            let tab = self.tabs[number].as_ref().expect("open");
+            for id in &tab.issued {
+                assert!(
+                    tab.ended.contains_key(id) || tab.refused.contains(id) || self.decided.contains(id),
+                    "tab {number} was never told how {id} ended"
+                );
+            }
+        }
+    }
+}
+
+fn id(number: usize) -> Value {
+    Value::Array(vec![Value::String(format!("id{number}"))])
+}
+
+fn put(server: &mut ModelServer, number: usize, edition: u64) {
+    let v = server.db.highest.max(NOW) + 1;
+    let data = data(number, Some(number % 3), 0, edition);
+    server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
+}
