@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | kill | kill-server | soak | package | lint | clean
+make demo | test | sim | kill | kill-server | soak | bench | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -10,6 +10,8 @@ make demo | test | sim | kill | kill-server | soak | package | lint | clean
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
+  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000); ONLY=escale,dexie
+                 runs some; the table goes into docs/performance.md
   make package   leave the finished npm package in pkg/
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -22,10 +24,10 @@ PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -p
 PARTS :=
 SEEDS ?= 100000
 FROM ?= 0
-export KILLS ROUNDS
+export KILLS ROUNDS DOCUMENTS ONLY
 
 .NOTPARALLEL:
-.PHONY: help demo test sim kill kill-server soak package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim kill kill-server soak bench package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -47,6 +49,9 @@ kill-server: rust
 
 soak: package browsers
 	@scripts/test soak
+
+bench: package browsers
+	@scripts/bench
 
 package: pkg/escale_bg.wasm pkg/package.json
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"

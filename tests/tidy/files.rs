@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where everything but the files of the root is.
-const FOLDERS: [&str; 9] = ["src", "js", "server", "sim", "www", "tests", "scripts", "docs", ".ci"];
+const FOLDERS: [&str; 10] = ["src", "js", "server", "sim", "bench", "www", "tests", "scripts", "docs", ".ci"];
 
 /// Made by tools, wherever they are.
 const GENERATED: [&str; 3] = ["node_modules", "dist", "target"];

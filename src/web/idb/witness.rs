@@ -70,13 +70,11 @@ impl Beside {
     /// opening by what stands beside it.
     pub async fn read(self: &Rc<Self>) -> Witness {
         self.settle().await;
-        match self.get().await {
-            Ok(witness) => witness,
-            Err(_) => {
-                self.connection.borrow_mut().take();
-                self.get().await.unwrap_or_default()
-            }
+        if let Ok(witness) = self.get().await {
+            return witness;
         }
+        self.connection.borrow_mut().take();
+        self.get().await.unwrap_or_default()
     }
 
     async fn get(&self) -> Result<Witness> {

@@ -1,0 +1,79 @@
+// The generated documents: about 1 KB of prose each, the same for every system and every run.
+
+const WORDS = (
+  "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
+  "number state place world water light house river mountain engine letter signal garden window market bridge forest " +
+  "history science language village winter summer morning evening question answer journey harbour station measure"
+).split(" ");
+
+/** Numbers from a seed, from 0 up to 1. */
+export function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Documents of one section: what a collection lists. */
+export const SECTION_SIZE = 100;
+
+export const idOf = (index) => `d${String(index).padStart(7, "0")}`;
+export const sectionOf = (index, count) => `s${String(index % Math.ceil(count / SECTION_SIZE)).padStart(5, "0")}`;
+
+/** The document of that index; `round` makes another version of it. */
+export function documentAt(index, count, round = 0) {
+  const next = random(index * 7919 + round * 104729 + 1);
+  const words = (length) => Array.from({ length }, () => WORDS[Math.floor(next() * WORDS.length)]).join(" ");
+  return {
+    id: idOf(index),
+    section: sectionOf(index, count),
+    title: words(6),
+    author: words(2),
+    n: Math.floor(next() * 1e9),
+    score: next(),
+    isOpen: next() < 0.5,
+    tags: [words(1), words(1), words(1)],
+    body: words(130),
+  };
+}
+
+/** All documents, in batches. */
+export function batchesOf(count, size = 500) {
+  const batches = [];
+  for (let from = 0; from < count; from += size) {
+    const length = Math.min(size, count - from);
+    batches.push(Array.from({ length }, (_, at) => documentAt(from + at, count)));
+  }
+  return batches;
+}
+
+/** New versions of `total` documents chosen by chance, in batches of `size`. */
+export function updatesOf(count, round, total = 1_000, size = 100) {
+  const next = random(round + 17);
+  const chosen = new Set();
+  while (chosen.size < Math.min(total, count)) chosen.add(Math.floor(next() * count));
+  const documents = [...chosen].map((index) => documentAt(index, count, round));
+  const batches = [];
+  for (let from = 0; from < documents.length; from += size) batches.push(documents.slice(from, from + size));
+  return batches;
+}
+
+/** Ids chosen by chance. */
+export function idsOf(count, round, total = 1_000) {
+  const next = random(round + 31);
+  return Array.from({ length: total }, () => idOf(Math.floor(next() * count)));
+}
+
+let seen = 0;
+
+/** Reads each property of a document, so that nothing of it is left undone. */
+export function touch(document) {
+  for (const name in document) {
+    const value = document[name];
+    seen += typeof value === "number" ? value & 1 : typeof value === "string" ? value.length : Array.isArray(value) ? value.length : 1;
+  }
+  return seen;
+}

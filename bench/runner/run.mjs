@@ -1,0 +1,52 @@
+// `node runner/run.mjs [--rounds 5] [--documents 10000] [--only escale,dexie]`: every system once a round, in turn.
+import { mkdir, writeFile } from "node:fs/promises";
+import { cpus } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { documentAt } from "../page/data.js";
+import { alone } from "./alone.mjs";
+import { measure } from "./measure.mjs";
+import { serve } from "./site.mjs";
+import { sizes } from "./sizes.mjs";
+import { MEASURE, SYSTEMS } from "./systems.mjs";
+
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "5" }, documents: { type: "string", default: "10000" }, only: { type: "string" } },
+});
+const [rounds, count] = [Number(values.rounds), Number(values.documents)];
+const only = values.only?.split(",");
+const systems = SYSTEMS.filter(({ id }) => !only || id === MEASURE || only.includes(id));
+const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
+const results = [];
+const failed = new Map();
+const ofItself = [];
+try {
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const system of systems) {
+      if (failed.has(system.id)) continue;
+      try {
+        const figures = await measure(system, count, site);
+        results.push({ round, system: system.id, ...figures });
+        const told = Object.entries(figures).map(([name, value]) => `${name} ${value < 10 ? value.toFixed(2) : Math.round(value)}`);
+        console.log(`round ${round}, ${system.id}: ${told.join(", ")}`);
+      } catch (error) {
+        failed.set(system.id, String(error.message).split("\n")[0]);
+        console.log(`round ${round}, ${system.id}: failed: ${failed.get(system.id)}`);
+      }
+    }
+    const figures = await alone(count, site);
+    ofItself.push({ round, ...figures });
+    console.log(`round ${round}, Escale alone: ${Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value)}`).join(", ")}`);
+  }
+} finally {
+  site.stop();
+}
+const folder = new URL("../results/", import.meta.url);
+await mkdir(folder, { recursive: true });
+const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
+// Of the data itself, as JSON: what memory is compared with.
+const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
+const report = { documents: count, rounds, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
+await writeFile(new URL(`documents-${count}.json`, folder), `${JSON.stringify(report, null, 1)}\n`);
+if (failed.has("escale") || failed.has(MEASURE)) process.exitCode = 1;

@@ -1,0 +1,198 @@
+// Escale, as applications use it: its parts come through an adapter object as msgpack bytes; all that rests is sealed.
+import { encode } from "@msgpack/msgpack";
+import { defineSchema, init, open } from "escale";
+
+import { documentAt, idOf, sectionOf } from "../page/data.js";
+
+/** Documents whose sections the runner lists. */
+const LISTED = [3, 7];
+
+const schema = defineSchema({
+  Doc: {
+    key: ["id"],
+    collections: { section: { key: ["section"], mutable: true } },
+  },
+});
+const EPOCH = [1, "bench"];
+const START = 1_700_000_000_000;
+
+/** The pk of a document, as the protocol defines it. */
+async function pkOf(id) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(id)));
+  return btoa(String.fromCharCode(...digest.subarray(3, 19))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+const rowOf = async (document, v) => ({ pk: await pkOf(document.id), v, data: encode({ ...document, release: 1 }) });
+
+class System {
+  #passphrase;
+  constructor(variant) {
+    if (variant === "passphrase") this.#passphrase = "a passphrase of the benchmark";
+  }
+  #replies = [];
+  #now = START;
+  #hear = () => {};
+  #pushed = 0;
+  #memory;
+  #isOnline = true;
+  #seq = 0;
+  #count = 0;
+  /** Documents that operations changed. */
+  #written = new Map();
+  #listed = [];
+  /** The reply that tells the two collections. */
+  #lists;
+  /** Rows of each section, by its def. */
+  #sections = new Map();
+
+  /** What an application may do ahead of its first session. The wasm's memory is caught on its way, to be counted. */
+  async load() {
+    const { instantiate } = WebAssembly;
+    WebAssembly.instantiate = async (...args) => {
+      const made = await instantiate(...args);
+      this.#memory = (made.instance ?? made).exports.memory;
+      return made;
+    };
+    await init();
+    WebAssembly.instantiate = instantiate;
+  }
+
+  /** The replies of a server that tells all documents, a batch each. */
+  async prepare(batches, count) {
+    this.#count = count;
+    const pks = [];
+    for (const [index, batch] of batches.entries()) {
+      const rows = await Promise.all(batch.map((document) => rowOf(document, START - 1_000_000 + index)));
+      pks.push(...rows.map(({ pk }) => pk));
+      for (const [at, { section }] of batch.entries()) {
+        if (!this.#sections.has(section)) this.#sections.set(section, []);
+        this.#sections.get(section).push(rows[at]);
+      }
+      const isLast = index === batches.length - 1;
+      const part = { def: "Doc", rows, left: [], total: count, ...(isLast ? { present: pks } : { next: String(index + 1) }) };
+      this.#replies.push(this.#reply([part]));
+    }
+    const parts = [];
+    for (const index of LISTED) {
+      const section = sectionOf(index, count);
+      const rows = this.#sections.get(section);
+      parts.push({ def: `Doc/section@${await pkOf(section)}`, rows, left: [], present: rows.map(({ pk }) => pk) });
+      this.#listed.push(section);
+    }
+    this.#lists = this.#reply(parts);
+  }
+
+  #reply(parts, results = []) {
+    return encode({ p: 1, epoch: EPOCH, now: this.#now, delta: 10, seq: this.#seq, results, parts });
+  }
+
+  async open() {
+    const server = {
+      sync: async (request) => {
+        const { subs, ops } = request;
+        if (!this.#isOnline) throw new Error("no network");
+        if (ops.length > 0) return this.#execute(request);
+        // Each reply is one of those that were prepared; what it leaves out is asked for again.
+        const loading = subs.filter(([, v]) => v === 0);
+        if (loading.some(([def]) => def !== "Doc")) return this.#lists;
+        if (loading.length > 0) return this.#replies[Number(loading[0][2] ?? 0)];
+        return this.#reply(subs.map(([def]) => ({ def, rows: [], left: [] })));
+      },
+      listen: (_defs, on) => {
+        this.#hear = on;
+      },
+    };
+    const secret = this.#passphrase ? { passphrase: this.#passphrase } : { key: new Uint8Array(32).fill(7) };
+    this.session = await open({ org: "bench", schema, server, ...secret });
+  }
+
+  /** Subscribes without looking: nothing is read into JavaScript. */
+  #follow(match) {
+    this.session.live("Doc", match, () => {})();
+  }
+
+  async arrive() {
+    this.#follow({});
+    for (const section of this.#listed) this.#follow({ section });
+    await new Promise((resolve) => {
+      this.session.status.subscribe(({ phase }) => phase === "live" && resolve());
+    });
+    await this.session.flush();
+  }
+
+  /** The frames of a server that pushes new versions. */
+  async prepareUpdates(batches) {
+    return Promise.all(
+      batches.map(async (batch) => {
+        const v = START + 10_000 + this.#pushed++;
+        const rows = await Promise.all(batch.map((document) => rowOf(document, v)));
+        return encode({ epoch: EPOCH, now: v, delta: 10, seq: 0, parts: [{ def: "Doc", rows, left: [] }] });
+      }),
+    );
+  }
+
+  async update(frames) {
+    for (const frame of frames) {
+      this.#hear(frame);
+      await this.session.flush();
+    }
+  }
+
+  all() {
+    return new Promise((resolve) => {
+      const stop = this.session.live("Doc", {}, (docs) => {
+        queueMicrotask(() => stop());
+        resolve(docs);
+      });
+    });
+  }
+  async list(section) {
+    const collection = this.session.collection("Doc", { section });
+    await collection.ready;
+    return collection.docs;
+  }
+  get(ids) {
+    return Promise.all(ids.map((id) => this.session.get("Doc", [id])));
+  }
+
+  /** W10: small operations written with no network, then drained. Gives the milliseconds of each. */
+  async writes(count, operations) {
+    const { session } = this;
+    this.#isOnline = false;
+    const start = performance.now();
+    const written = [];
+    for (let at = 0; at < operations; at += 1) written.push(session.patch("Doc", [idOf(at % count)], { n: at }));
+    await Promise.all(written.map(({ saved }) => saved));
+    const saved = performance.now();
+    this.#isOnline = true;
+    // The delays of a lost network end when the browser says that it is back.
+    dispatchEvent(new Event("online"));
+    await Promise.all(written.map(({ accepted }) => accepted));
+    await session.flush();
+    return { written: saved - start, drained: performance.now() - saved };
+  }
+
+  /** Executes operations as a server does, and tells what they changed. */
+  async #execute({ ops, subs }) {
+    this.#now += 1_000;
+    const rows = [];
+    for (const { args } of ops) {
+      const [id] = args.key;
+      const before = this.#written.get(id) ?? documentAt(Number(id.slice(1)), this.#count);
+      this.#written.set(id, { ...before, ...args.set });
+    }
+    for (const id of new Set(ops.map(({ args }) => args.key[0]))) rows.push(await rowOf(this.#written.get(id), this.#now));
+    const results = ops.map(({ id }) => ({ id, ok: { v: this.#now } }));
+    this.#seq = Math.max(this.#seq, ...ops.map(({ seq }) => seq));
+    return this.#reply(subs.map(([def]) => ({ def, rows: def === "Doc" ? rows : [], left: [] })), results);
+  }
+
+  async close() {
+    await this.session.close();
+  }
+  wasmBytes() {
+    return this.#memory?.buffer.byteLength ?? 0;
+  }
+}
+
+export const create = (variant) => new System(variant);

@@ -1,0 +1,136 @@
+// IndexedDB by hand: one record a document (the measure of all), 256 a record, and a sealed record a document.
+
+const PACK = 256;
+
+const done = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+const complete = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = transaction.onerror = () => reject(transaction.error);
+  });
+
+function openDatabase(upgrade) {
+  const request = indexedDB.open("raw", 1);
+  request.onupgradeneeded = () => upgrade(request.result);
+  return done(request);
+}
+
+class Plain {
+  async open() {
+    this.db = await openDatabase((db) => db.createObjectStore("docs", { keyPath: "id" }).createIndex("section", "section"));
+  }
+  async arrive(batches) {
+    for (const batch of batches) {
+      const transaction = this.db.transaction("docs", "readwrite");
+      const store = transaction.objectStore("docs");
+      for (const document of batch) store.put(document);
+      await complete(transaction);
+    }
+  }
+  update(batches) {
+    return this.arrive(batches);
+  }
+  all() {
+    return done(this.db.transaction("docs").objectStore("docs").getAll());
+  }
+  list(section) {
+    return done(this.db.transaction("docs").objectStore("docs").index("section").getAll(section));
+  }
+  get(ids) {
+    const store = this.db.transaction("docs").objectStore("docs");
+    return Promise.all(ids.map((id) => done(store.get(id))));
+  }
+  async close() {
+    this.db.close();
+  }
+}
+
+class Packed extends Plain {
+  #at;
+  async open() {
+    this.db = await openDatabase((db) => db.createObjectStore("docs"));
+    this.#at = undefined;
+  }
+  async arrive(batches) {
+    let page = 0;
+    let rest = [];
+    for (const [index, batch] of batches.entries()) {
+      rest.push(...batch);
+      const transaction = this.db.transaction("docs", "readwrite");
+      while (rest.length >= PACK || (rest.length > 0 && index === batches.length - 1)) {
+        transaction.objectStore("docs").put(rest.slice(0, PACK), page++);
+        rest = rest.slice(PACK);
+      }
+      await complete(transaction);
+    }
+  }
+  /** Everything is read once and kept: there is no other way to find a document. */
+  async #pages() {
+    if (!this.#at) {
+      const pages = await done(this.db.transaction("docs").objectStore("docs").getAll());
+      const places = new Map();
+      for (const [page, documents] of pages.entries()) for (const [slot, { id }] of documents.entries()) places.set(id, [page, slot]);
+      this.#at = { pages, places };
+    }
+    return this.#at;
+  }
+  async update(batches) {
+    const { pages, places } = await this.#pages();
+    for (const batch of batches) {
+      const touched = new Set();
+      for (const document of batch) {
+        const [page, slot] = places.get(document.id);
+        pages[page][slot] = document;
+        touched.add(page);
+      }
+      const transaction = this.db.transaction("docs", "readwrite");
+      for (const page of touched) transaction.objectStore("docs").put(pages[page], page);
+      await complete(transaction);
+    }
+  }
+  async all() {
+    return (await this.#pages()).pages.flat();
+  }
+  async list(section) {
+    return (await this.all()).filter((document) => document.section === section);
+  }
+  async get(ids) {
+    const { pages, places } = await this.#pages();
+    return ids.map((id) => places.get(id)).map(([page, slot]) => pages[page][slot]);
+  }
+}
+
+class Sealed extends Plain {
+  #key;
+  async open() {
+    await super.open();
+    this.#key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["encrypt", "decrypt"]);
+  }
+  async #seal({ id, section, ...rest }) {
+    const iv = crypto.getRandomValues(new Uint8Array(12));
+    const bytes = new TextEncoder().encode(JSON.stringify(rest));
+    return { id, section, iv, data: await crypto.subtle.encrypt({ name: "AES-GCM", iv }, this.#key, bytes) };
+  }
+  async #unseal({ id, section, iv, data }) {
+    const bytes = await crypto.subtle.decrypt({ name: "AES-GCM", iv }, this.#key, data);
+    return { id, section, ...JSON.parse(new TextDecoder().decode(bytes)) };
+  }
+  async arrive(batches) {
+    for (const batch of batches) await super.arrive([await Promise.all(batch.map((document) => this.#seal(document)))]);
+  }
+  async all() {
+    return Promise.all((await super.all()).map((record) => this.#unseal(record)));
+  }
+  async list(section) {
+    return Promise.all((await super.list(section)).map((record) => this.#unseal(record)));
+  }
+  async get(ids) {
+    return Promise.all((await super.get(ids)).map((record) => this.#unseal(record)));
+  }
+}
+
+export const create = (variant) => new { plain: Plain, packed: Packed, sealed: Sealed }[variant]();

@@ -1,0 +1,51 @@
+// Replicache: a pull brings a patch of one batch; its own `persist` is awaited, which it otherwise runs when idle.
+import { ReplicacheImpl } from "replicache/impl";
+
+class System {
+  #patches = [];
+  #cookie = 0;
+  async open() {
+    this.rep = new ReplicacheImpl({
+      name: "bench",
+      licenseKey: "l00000000000000000000000000000000",
+      indexes: { section: { jsonPointer: "/section", prefix: "doc/" } },
+      pullInterval: null,
+      logLevel: "error",
+      puller: async () => {
+        const patch = this.#patches.shift() ?? [];
+        return { httpRequestInfo: { httpStatusCode: 200, errorMessage: "" }, response: { cookie: ++this.#cookie, lastMutationIDChanges: {}, patch } };
+      },
+    });
+    this.#cookie = Date.now();
+    await this.rep.clientGroupID;
+  }
+  async arrive(batches) {
+    for (const batch of batches) {
+      this.#patches.push(batch.map((document) => ({ op: "put", key: `doc/${document.id}`, value: document })));
+      await this.rep.pull({ now: true });
+    }
+    await this.rep.persist();
+  }
+  async update(batches) {
+    for (const batch of batches) {
+      this.#patches.push(batch.map((document) => ({ op: "put", key: `doc/${document.id}`, value: document })));
+      await this.rep.pull({ now: true });
+      await this.rep.persist();
+    }
+  }
+  all() {
+    return this.rep.query((tx) => tx.scan({ prefix: "doc/" }).values().toArray());
+  }
+  list(section) {
+    // The start of a range, and no end but a prefix of its own.
+    return this.rep.query((tx) => tx.scan({ indexName: "section", prefix: section }).values().toArray());
+  }
+  get(ids) {
+    return this.rep.query((tx) => Promise.all(ids.map((id) => tx.get(`doc/${id}`))));
+  }
+  async close() {
+    await this.rep.close();
+  }
+}
+
+export const create = () => new System();

@@ -1,0 +1,45 @@
+// TinyBase with its IndexedDB persister, which saves the whole table. Lists are text: a cell holds none.
+import { createIndexes, createStore } from "tinybase";
+import { createIndexedDbPersister } from "tinybase/persisters/persister-indexed-db";
+
+const toRow = ({ tags, ...rest }) => ({ ...rest, tags: JSON.stringify(tags) });
+const toDocument = ({ tags, ...rest }) => ({ ...rest, tags: JSON.parse(tags) });
+
+class System {
+  async open() {
+    this.store = createStore();
+    this.indexes = createIndexes(this.store);
+    this.persister = createIndexedDbPersister(this.store, "tinybase");
+    await this.persister.load();
+    this.indexes.setIndexDefinition("section", "docs", "section");
+  }
+  #put(batch) {
+    this.store.transaction(() => {
+      for (const document of batch) this.store.setRow("docs", document.id, toRow(document));
+    });
+  }
+  async arrive(batches) {
+    for (const batch of batches) this.#put(batch);
+    await this.persister.save();
+  }
+  async update(batches) {
+    for (const batch of batches) {
+      this.#put(batch);
+      await this.persister.save();
+    }
+  }
+  async all() {
+    return Object.values(this.store.getTable("docs")).map(toDocument);
+  }
+  async list(section) {
+    return this.indexes.getSliceRowIds("section", section).map((id) => toDocument(this.store.getRow("docs", id)));
+  }
+  async get(ids) {
+    return ids.map((id) => toDocument(this.store.getRow("docs", id)));
+  }
+  async close() {
+    await this.persister.destroy();
+  }
+}
+
+export const create = () => new System();

@@ -1,0 +1,13 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  root: here("page"),
+  base: "./",
+  resolve: { alias: { escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
+  define: { global: "globalThis", "process.env.NODE_ENV": '"production"' },
+  logLevel: "warn",
+  build: { outDir: here("dist"), emptyOutDir: true, target: "es2022", assetsInlineLimit: 0, chunkSizeWarningLimit: 10_000 },
+});
