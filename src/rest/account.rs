@@ -103,6 +103,18 @@ async fn look<S: Store>(store: &S) -> Result<(Option<Vec<u8>>, Witness)> {
     Ok((store.header().await?, store.witness().await?))
 }
 
+/// K, by what X is made from, and the keys of the store.
+async fn unlock(
+    header: &Header,
+    options: &AccountOptions<'_>,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
+) -> Result<(AccountKey, StoreKeys)> {
+    let x = derive(header.rounds(options.by)?).await?;
+    let key = header.unwrap(options.by, &x)?;
+    let keys = StoreKeys::derive(&key, header.store_id());
+    Ok((key, keys))
+}
+
 async fn existing<S: Store>(
     store: &S,
     bytes: &[u8],
@@ -113,9 +125,7 @@ async fn existing<S: Store>(
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
     let header = Header::from_bytes(bytes)?;
-    let x = derive(header.rounds(options.by)?).await?;
-    let key = header.unwrap(options.by, &x)?;
-    let keys = StoreKeys::derive(&key, header.store_id());
+    let (key, keys) = unlock(&header, options, derive).await?;
     let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
     opened.rest.is_header_due = witness.header.as_deref() != Some(bytes);
     Ok((header, key, opened))
@@ -152,9 +162,7 @@ async fn vanished<S: Store>(
     derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
     random: &mut dyn Random,
 ) -> Result<(Header, AccountKey, Opened)> {
-    let x = derive(header.rounds(options.by)?).await?;
-    let key = header.unwrap(options.by, &x)?;
-    let keys = StoreKeys::derive(&key, header.store_id());
+    let (key, keys) = unlock(&header, options, derive).await?;
     let mark = witness.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
     let mut rest = Rest::new(keys, random.text()?);
     let next = mark.map_or((0, 0, 0), |mark| (mark.next_record, mark.next_page, mark.next_journal));

@@ -4,7 +4,7 @@ use super::event::Effect;
 use super::machine::Machine;
 use super::reads::{Purpose, Reading};
 use super::status::StorageState;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 
 /// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
 pub(super) const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
@@ -70,25 +70,35 @@ impl Machine {
                 if let Some(journal) = journal {
                     self.journal_committed(journal);
                 }
-                self.commit_failures = 0;
-                self.healing.served();
-                self.storage = StorageState::Ok;
-                self.storage_error = None;
+                self.device_served();
             }
             Err(error) => {
                 rest.failed(&mut self.memory, receipt);
                 if let Some(journal) = journal {
                     self.journal_failed(journal);
                 }
-                let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
-                self.commit_failures += 1;
-                self.commit_not_before_ms = self.clock.mono_ms + delay;
-                let is_full = error.code() == Code::StorageFull;
-                self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
-                self.device_failed(&error);
-                self.storage_error = Some(error);
+                self.device_refused(error);
             }
         }
+    }
+
+    /// The device took what it was given.
+    pub(super) fn device_served(&mut self) {
+        self.commit_failures = 0;
+        self.healing.served();
+        self.storage = StorageState::Ok;
+        self.storage_error = None;
+    }
+
+    /// The device took nothing: the status says so, and it is tried again after a delay.
+    pub(super) fn device_refused(&mut self, error: Error) {
+        let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
+        self.commit_failures += 1;
+        self.commit_not_before_ms = self.clock.mono_ms + delay;
+        let is_full = error.code() == Code::StorageFull;
+        self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
+        self.device_failed(&error);
+        self.storage_error = Some(error);
     }
 
     /// Reads sparse pages, to write their documents anew together: records are what costs.

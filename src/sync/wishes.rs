@@ -2,14 +2,11 @@
 
 use super::event::{Effect, Event, Mode};
 use super::machine::Machine;
-use super::status::{Phase, StorageState};
+use super::status::Phase;
 use super::tabs::{Provisional, wanted_of};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
 use crate::store::{Batch, Durability, RecordKey};
-
-/// Delays after requests could not be handed in: 1 s, doubling to 30 s.
-const HAND_IN_RETRY_MS: (u64, u64) = (1_000, 30_000);
 
 impl Machine {
     /// The application's wishes, where another session leads.
@@ -169,20 +166,11 @@ impl Machine {
                     }
                     self.effects.push(Effect::Saved { id });
                 }
-                self.commit_failures = 0;
-                self.healing.served();
-                self.storage = StorageState::Ok;
-                self.storage_error = None;
+                self.device_served();
             }
             Err(error) => {
                 requests.into_iter().rev().for_each(|request| self.tabs.queue.push_front(request));
-                let delay = (HAND_IN_RETRY_MS.0 << self.commit_failures.min(10)).min(HAND_IN_RETRY_MS.1);
-                self.commit_failures += 1;
-                self.commit_not_before_ms = self.clock.mono_ms + delay;
-                let is_full = error.code() == Code::StorageFull;
-                self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
-                self.device_failed(&error);
-                self.storage_error = Some(error);
+                self.device_refused(error);
             }
         }
         self.begin_to_lead();
