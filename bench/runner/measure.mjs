@@ -5,19 +5,12 @@ import { join } from "node:path";
 
 import { chromium } from "playwright-core";
 
-const ARGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+import { ARGS } from "../../tests/e2e/support/browser.mjs";
+import { CHROME } from "../../tests/e2e/support/paths.mjs";
 
 export async function inBrowser(profile, url, work) {
   const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROME || "/usr/bin/chromium",
+    executablePath: CHROME,
     headless: true,
     args: ARGS,
   });
