@@ -95,9 +95,8 @@ impl Record {
             self.life.history.entry(org).or_default().push(entry);
         }
         for (org, account, operation) in written.operations {
-            let Some(bytes) = &operation.result else { continue };
             let tenant = Tenant { org: org_number(&org), account: account_number(&account) };
-            let bytes = in_clear(bytes).expect("a result in clear");
+            let bytes = in_clear(&operation.result).expect("a result in clear");
             let result: OpResult = decode(Format::Msgpack, bytes, usize::MAX).expect("a result");
             if operation.v.is_some() {
                 self.life.executed.push((tenant, operation.id.clone()));

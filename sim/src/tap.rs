@@ -9,7 +9,7 @@ use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
     Action, Change, Document, Entry, FeedRow, Link, Operation, Place, Provider, RewriteResult, RewriteState,
-    Session, Snapshot, State, Transaction, Walked,
+    Session, Snapshot, Spent, State, Transaction, Walked,
 };
 
 use crate::fiber::pause;
@@ -146,8 +146,8 @@ impl Snapshot for TappedTransaction<'_> {
         self.inner.operation(org, account, id)
     }
 
-    fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>> {
-        self.inner.operation_at(org, session, seq)
+    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+        self.inner.spent(org, account, id)
     }
 }
 

@@ -1,6 +1,6 @@
 //! R11: exactly once, whatever becomes of the answers.
 
-use escale::codec::{SyncReply, SyncRequest};
+use escale::codec::{Fault, SyncReply, SyncRequest};
 use escale::crypto::SeededRandom;
 use escale::journal::Policy;
 use escale::sync::{Event, Mode, Refusal};
@@ -185,7 +185,9 @@ fn r11_a_forgotten_result_is_an_accepted_operation() {
     let id = driver.add(0, 1);
     let (number, request) = driver.sent.take().expect("a request");
     driver.answer(&mut server, &request);
-    server.db.operations.results.clear();
+    for result in server.db.operations.results.values_mut() {
+        (result.ok, result.fault) = (None, Some(Fault::new(Code::Forgotten, "the model")));
+    }
     let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
     driver.feed(Event::Replied { number, reply: Err(refusal) });
     driver.wait(40_000);

@@ -8,6 +8,7 @@ use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
+use super::known::known;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
 
 /// Their names.
@@ -88,10 +89,10 @@ fn check_version(
         None => return Ok(()),
         Some(IfVersion::At(v)) => v,
         Some(IfVersion::Of(id)) => {
-            let known =
-                tx.writing.transaction().operation(tx.writing.org(), tx.account, id).map_err(working)?;
+            let (org, account) = (tx.writing.org(), tx.account);
+            let known = known(tx.writing.transaction(), org, account, id).map_err(working)?;
             let held = "the operation that `ifVersion` names was refused, or is not known";
-            known.and_then(|known| known.v).ok_or_else(|| Fault::new(Code::OrderHeld, held))?
+            known.and_then(|known| known.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?
         }
     };
     let row = tx.writing.row(class, pk).map_err(working)?;

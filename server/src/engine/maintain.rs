@@ -41,7 +41,7 @@ impl Engine {
         Ok(n)
     }
 
-    /// Forgets the results of old operations (R11): sessions keep their last number for ever.
+    /// Forgets the results of old operations (R11): their ids, and the last number of each session, are kept for ever.
     fn purge_results(&self) -> Result<()> {
         loop {
             let mut tx = self.provider.write(self.settings.write_wait)?;

@@ -2,6 +2,7 @@
 
 mod built_in;
 mod cursor;
+mod known;
 mod maintain;
 mod now;
 mod open;

@@ -274,7 +274,7 @@ fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<u64> {
     last = 0;
     while let Some(number) = tx.rewrite_results((last, WALK), &|org, account, operation| {
         let pk = operate::result_pk(account, &operation.id);
-        close(operate::result_place(org, &pk), operation.seq, operation.result.as_deref().unwrap_or_default())
+        close(operate::result_place(org, &pk), operation.seq, &operation.result)
     })? {
         last = number;
     }

@@ -9,6 +9,7 @@ use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use escale::model::{Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
+use super::known::{Known, known};
 use super::open::put_state;
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::tries::TRIES_MAX;
@@ -36,10 +37,8 @@ struct Asking<'a> {
 
 /// What was known of an operation before it runs.
 enum Before {
-    /// It was executed: this was the result, and the number is the session's next one, or not.
-    Known { operation: Operation, is_next: bool },
-    /// It was executed, so long ago that its result is gone.
-    Forgotten,
+    /// It was executed, or refused; the number is the session's next one, or not.
+    Known { known: Known, is_next: bool },
     /// It is not executed, and leaves nothing.
     Refused(Fault),
     /// It is the session's next.
@@ -108,9 +107,9 @@ impl Engine {
             if room == 0 {
                 break;
             }
-            let known = tx.operation(asking.org, &asking.caller.account, &op.id)?;
-            if let Some(operation) = known.filter(|operation| operation.name == sha_s(&op.name)) {
-                let result = self.known_result(asking, &operation);
+            let known = known(tx.as_ref(), asking.org, &asking.caller.account, &op.id)?;
+            if let Some(known) = known.filter(|known| !is_of_another_name(known, op)) {
+                let result = self.known_result(asking, &op.id, &known);
                 room = room.saturating_sub(weight(&result));
                 results.push(result);
             }
@@ -141,16 +140,11 @@ impl Engine {
         let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
         match before(tx.as_ref(), asking, op).map_err(waiting)? {
             Before::Refused(fault) => Ok(Done::Not(fault)),
-            Before::Forgotten => {
-                let fault = Fault::new(Code::Forgotten, "the operation's result is no longer kept");
-                Ok(Done::Result(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) }))
-            }
-            Before::Known { operation, is_next } => {
-                let result = self.known_result(asking, &operation);
+            Before::Known { known, is_next } => {
+                let result = self.known_result(asking, &op.id, &known);
                 if is_next {
                     // The session took a new name, or lost its count: this number of it is used now.
-                    let alias = Operation { result: None, ..record(asking, op, operation.v, operation.at) };
-                    self.spend(tx, asking, &alias).map_err(committing)?;
+                    self.spend(tx, asking, op.seq).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
             }
@@ -160,8 +154,8 @@ impl Engine {
 
     /// A number is used for an operation that was executed under another one. A copy of the database from before does not
     /// know of it: it counts as a commit (R8).
-    fn spend(&self, mut tx: Box<dyn Transaction + '_>, asking: Asking, alias: &Operation) -> Result<()> {
-        keep(tx.as_mut(), asking, alias)?;
+    fn spend(&self, mut tx: Box<dyn Transaction + '_>, asking: Asking, seq: u64) -> Result<()> {
+        put_seq(tx.as_mut(), asking, seq)?;
         let mut state = tx.state()?;
         put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
@@ -212,11 +206,14 @@ impl Engine {
             }
         };
         let changed = changed && v.is_some();
-        let operation = record(asking, op, v, now);
         let bytes = encode(Format::Msgpack, &result)?;
-        let pk = result_pk(&asking.caller.account, &op.id);
-        let rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
-        keep(tx.as_mut(), asking, &Operation { result: Some(rests), ..operation })?;
+        let (account, id, name) = (&asking.caller.account, op.id.clone(), sha_s(&op.name));
+        let pk = result_pk(account, &id);
+        let result_rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
+        let session = asking.session.to_owned();
+        let operation = Operation { session, seq: op.seq, id, name, v, at: now, result: result_rests };
+        tx.append_operation(asking.org, account, &operation)?;
+        put_seq(tx.as_mut(), asking, op.seq)?;
         tx.add_org(asking.org)?;
         if changed {
             state.highest = state.highest.max(now);
@@ -245,25 +242,25 @@ impl Engine {
         Some(Fault { phase: WORKING, ..Fault::new(Code::Internal, what) })
     }
 
-    /// What an operation was answered. A result that cannot be read will not be read the next time either: the operation
-    /// was executed all the same, and its session goes on.
-    fn known_result(&self, asking: Asking, operation: &Operation) -> OpResult {
-        self.stored_result(asking, operation).unwrap_or_else(|error| {
-            tracing::error!(org = asking.org, %error, "a stored result cannot be read");
-            let fault = match operation.v {
-                Some(_) => {
-                    Fault::new(Code::Forgotten, "the operation was executed; its result cannot be read")
-                }
-                None => Fault::new(Code::Internal, "the operation was refused; why cannot be read any more"),
-            };
-            OpResult { id: operation.id.clone(), ok: None, fault: Some(fault) }
-        })
+    /// What an operation was answered. A result that is gone, or cannot be read, will not be read the next time either:
+    /// the operation was executed all the same, or refused, and its session goes on.
+    fn known_result(&self, asking: Asking, id: &str, known: &Known) -> OpResult {
+        if let Known::Kept(operation) = known {
+            match self.stored_result(asking, operation) {
+                Ok(result) => return result,
+                Err(error) => tracing::error!(org = asking.org, %error, "a stored result cannot be read"),
+            }
+        }
+        let fault = match known.v() {
+            Some(_) => Fault::new(Code::Forgotten, "the operation was executed; its result is gone"),
+            None => Fault::new(Code::Internal, "the operation was refused; why is not known any more"),
+        };
+        OpResult { id: id.to_owned(), ok: None, fault: Some(fault) }
     }
 
     fn stored_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
         let pk = result_pk(&asking.caller.account, &operation.id);
-        let rests = operation.result.as_deref().unwrap_or_default();
-        let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, rests)?;
+        let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, &operation.result)?;
         decode(Format::Msgpack, &bytes, usize::MAX)
             .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
     }
@@ -295,7 +292,8 @@ fn check(ops: &[Op]) -> Result<()> {
     Ok(())
 }
 
-/// The rules of the order (R11): the next one of the session is executed, an earlier one answered as it was.
+/// The rules of the order (R11): what is known by its id is answered as it was; of the others the next one of the session
+/// is executed.
 fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
     let Asking { org, caller, session } = asking;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
@@ -308,46 +306,38 @@ fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
         None => 0,
     };
     let is_next = op.seq == last + 1;
-    if let Some(operation) = tx.operation(org, &caller.account, &op.id)? {
-        if operation.name != sha_s(&op.name) {
+    if let Some(known) = known(tx, org, &caller.account, &op.id)? {
+        if is_of_another_name(&known, op) {
             return refused(Code::BadValue, "the id is that of an operation of another name");
         }
-        return Ok(Before::Known { operation, is_next });
+        return Ok(Before::Known { known, is_next });
     }
     if op.seq > last + 1 {
         let what = format!("operation {} after {last}", op.seq);
         return refused(Code::OrderGap, &what);
     }
     if !is_next {
-        return if is_reused(tx, asking, op)? {
-            refused(Code::SessionReused, "the session used this number for another operation")
-        } else {
-            Ok(Before::Forgotten)
-        };
+        // Its own id would be known.
+        return refused(Code::SessionReused, "the session used this number for another operation");
     }
     if let Some(after) = &op.after
         && caller.may_write
-        && tx.operation(org, &caller.account, after)?.is_none_or(|earlier| earlier.v.is_none())
+        && known(tx, org, &caller.account, after)?.is_none_or(|earlier| earlier.v().is_none())
     {
         return refused(Code::OrderHeld, "the operation that `after` names was refused, or is not known");
     }
     Ok(Before::Next)
 }
 
-fn is_reused(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<bool> {
-    Ok(tx.operation_at(asking.org, asking.session, op.seq)?.is_some_and(|id| id != op.id))
+/// The name goes with the result.
+fn is_of_another_name(known: &Known, op: &Op) -> bool {
+    matches!(known, Known::Kept(operation) if operation.name != sha_s(&op.name))
 }
 
-fn record(asking: Asking, op: &Op, v: Option<Version>, at: u64) -> Operation {
-    let session = asking.session.to_owned();
-    Operation { session, seq: op.seq, id: op.id.clone(), name: sha_s(&op.name), v, at, result: None }
-}
-
-/// Remembers an operation, and that its session has come this far.
-fn keep(tx: &mut dyn Transaction, asking: Asking, operation: &Operation) -> Result<()> {
+/// A session has come this far.
+fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
     let account = asking.caller.account.clone();
-    tx.append_operation(asking.org, &account, operation)?;
-    tx.put_session(asking.org, asking.session, &Session { account, seq: operation.seq })
+    tx.put_session(asking.org, asking.session, &Session { account, seq })
 }
 
 /// An operation that panics is refused for good: tried again, it would stop its session for ever.

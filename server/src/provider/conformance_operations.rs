@@ -1,20 +1,20 @@
 //! The part of the suite that is about sessions, operations and the journal.
 
 use super::conformance::write;
-use super::{Action, Operation, Provider, Session};
+use super::{Action, Operation, Provider, Session, Spent};
 
 /// Each test on a database of its own.
 pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
-    operations_are_found_by_id_and_by_number(&fresh());
+    operations_are_found_by_id(&fresh());
     an_id_and_a_number_are_used_once(&fresh());
     a_savepoint_takes_back_what_followed(&fresh());
-    old_results_go_and_sessions_stay(&fresh());
+    old_results_go_and_ids_and_sessions_stay(&fresh());
     what_rests_is_rewritten_in_order(&fresh());
 }
 
 fn operation(id: &str, seq: u64) -> Operation {
-    let result = Some(vec![0, 255]);
-    Operation { session: "s".into(), seq, id: id.into(), name: "n".into(), v: Some(7), at: 10 + seq, result }
+    let (session, name, v) = ("s".into(), "n".into(), Some(7));
+    Operation { session, seq, id: id.into(), name, v, at: 10 + seq, result: vec![0, 255] }
 }
 
 fn action(goblin: &str, state: Option<&[u8]>) -> Action {
@@ -22,14 +22,12 @@ fn action(goblin: &str, state: Option<&[u8]>) -> Action {
     Action { goblin: goblin.into(), state: state.map(<[u8]>::to_vec), v: 7, commit: "1".into(), timestamp }
 }
 
-fn operations_are_found_by_id_and_by_number<P: Provider>(open: &dyn Fn() -> P) {
+fn operations_are_found_by_id<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
-    let alias = Operation { session: "t".into(), result: None, ..operation("a", 4) };
     write(&first, |tx| {
         tx.put_session("o", "s", &Session { account: "x".into(), seq: 1 }).expect("put_session");
         tx.put_session("o", "s", &Session { account: "x".into(), seq: 2 }).expect("in place of the other");
         tx.append_operation("o", "x", &operation("a", 2)).expect("append_operation");
-        tx.append_operation("o", "x", &alias).expect("the same id, without a result");
     });
     let snapshot = second.read().expect("a snapshot");
     assert_eq!(snapshot.session("o", "s").expect("session"), Some(Session { account: "x".into(), seq: 2 }));
@@ -38,9 +36,7 @@ fn operations_are_found_by_id_and_by_number<P: Provider>(open: &dyn Fn() -> P) {
     for (org, account, id) in [("p", "x", "a"), ("o", "y", "a"), ("o", "x", "b")] {
         assert_eq!(snapshot.operation(org, account, id).expect("operation"), None);
     }
-    let id_at = |session, seq| snapshot.operation_at("o", session, seq).expect("operation_at");
-    assert_eq!((id_at("s", 2), id_at("t", 4)), (Some("a".into()), Some("a".into())));
-    assert_eq!((id_at("s", 1), id_at("u", 2)), (None, None));
+    assert_eq!(snapshot.spent("o", "x", "a").expect("spent"), None, "its result is there");
 }
 
 fn an_id_and_a_number_are_used_once<P: Provider>(open: &dyn Fn() -> P) {
@@ -66,23 +62,29 @@ fn a_savepoint_takes_back_what_followed<P: Provider>(open: &dyn Fn() -> P) {
     });
     let snapshot = provider.read().expect("a snapshot");
     assert!(snapshot.knows_org("kept").expect("org") && !snapshot.knows_org("undone").expect("org"));
-    assert_eq!(snapshot.operation_at("o", "s", 1).expect("operation_at"), Some("a".into()));
+    assert_eq!(snapshot.operation("o", "x", "a").expect("operation"), Some(operation("a", 1)));
 }
 
-fn old_results_go_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
+fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
     write(&provider, |tx| {
         tx.put_session("o", "s", &Session { account: "x".into(), seq: 3 }).expect("put_session");
         for seq in 1..=3 {
-            tx.append_operation("o", "x", &operation(&seq.to_string(), seq)).expect("append_operation");
+            let v = (seq != 2).then_some(7);
+            tx.append_operation("o", "x", &Operation { v, ..operation(&seq.to_string(), seq) })
+                .expect("append_operation");
         }
     });
     write(&provider, |tx| {
         assert_eq!(tx.purge_operations(13, 1).expect("purge"), 1);
         assert_eq!(tx.purge_operations(13, 5).expect("purge"), 1);
         assert_eq!(tx.purge_operations(13, 5).expect("purge"), 0);
-        assert_eq!(tx.operation_at("o", "s", 3).expect("operation_at"), Some("3".into()));
-        assert_eq!(tx.operation("o", "x", "1").expect("operation"), None);
+        let is_kept = |id| tx.operation("o", "x", id).expect("operation").is_some();
+        assert_eq!(["1", "2", "3"].map(is_kept), [false, false, true]);
+        let spent = |id| tx.spent("o", "x", id).expect("spent");
+        assert_eq!(["1", "2", "3"].map(spent), [Some(Spent { v: Some(7) }), Some(Spent { v: None }), None]);
+        assert_eq!(tx.spent("p", "x", "1").expect("another org's"), None);
+        assert_eq!(tx.spent("o", "y", "1").expect("another account's"), None);
         assert_eq!(tx.session("o", "s").expect("session").map(|s| s.seq), Some(3));
     });
 }
@@ -104,9 +106,6 @@ fn what_rests_is_rewritten_in_order<P: Provider>(open: &dyn Fn() -> P) {
             Ok(Some(format!("{org}{account}{}", o.id).into_bytes()))
         };
         assert!(tx.rewrite_results((0, 9), &change).expect("rewrite").is_some());
-        assert_eq!(
-            tx.operation("o", "x", "a").expect("operation").and_then(|o| o.result),
-            Some(b"oxa".to_vec())
-        );
+        assert_eq!(tx.operation("o", "x", "a").expect("operation").map(|o| o.result), Some(b"oxa".to_vec()));
     });
 }

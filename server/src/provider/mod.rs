@@ -8,6 +8,7 @@ mod conformance_operations;
 #[cfg(feature = "testing")]
 mod memory;
 mod record;
+mod spent;
 mod sqlite;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub use record::{
     Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, Session,
     Shown, State,
 };
+pub use spent::Spent;
 pub use sqlite::{SqliteProvider, inspect};
 
 /// A database shared by every instance of the server, in this process and in others.
@@ -79,8 +81,8 @@ pub trait Snapshot {
     /// The operation of that id, with its result.
     fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>>;
 
-    /// The id of the operation that the session used this number for, as long as it is kept.
-    fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>>;
+    /// What is left of the operation of that id, where [`Transaction::purge_operations`] took its result.
+    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>>;
 }
 
 /// A write, seen by nobody else until it is committed.
@@ -123,7 +125,7 @@ pub trait Transaction: Snapshot {
     /// Stores a session in place of the one there.
     fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()>;
 
-    /// Stores an operation: its id is new within the account where it has a result, its number within the session.
+    /// Stores an operation: its id is new within the account, its number within the session.
     fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()>;
 
     /// Appends to the journal.
@@ -135,7 +137,8 @@ pub trait Transaction: Snapshot {
     /// Undoes what was written since the savepoint.
     fn undo(&mut self) -> Result<()>;
 
-    /// Removes at most `limit` operations executed before that time. Returns how many went.
+    /// Removes at most `limit` operations executed before that time, but for what [`Snapshot::spent`] tells of them,
+    /// which stays for ever. Returns how many went.
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64>;
 
     /// Replaces the states of at most `limit` actions after that number, ascending, by what `change` makes of their

@@ -148,9 +148,8 @@ pub struct Operation {
     pub v: Option<Version>,
     /// When, in milliseconds since 1970.
     pub at: u64,
-    /// What was answered, as it rests; none where the session used this number for an operation that was executed
-    /// under another one.
-    pub result: Option<Vec<u8>>,
+    /// What was answered, as it rests.
+    pub result: Vec<u8>,
 }
 
 /// A `persist` of the journal: a document's state after a write.

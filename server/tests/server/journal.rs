@@ -88,7 +88,7 @@ fn a_database_from_before_operations_is_brought_up_to_date() {
     drop(engine);
     let earlier = raw(folder.path());
     earlier
-        .execute_batch("DROP TABLE sessions; DROP TABLE ops; DROP TABLE actions; PRAGMA user_version = 1;")
+        .execute_batch("DROP TABLE sessions; DROP TABLE ops; DROP TABLE actions; DROP TABLE spent; PRAGMA user_version = 1;")
         .unwrap();
     drop(earlier);
     assert!(escale_server::engine::epoch_of(&Engine::database_in(folder.path())).is_ok());

@@ -1,7 +1,12 @@
 //! SQLite, and the database in memory, against the suite of every provider.
 
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
+use escale::model::sha_s;
 use escale_server::engine::first_state;
-use escale_server::provider::{MemoryDatabase, MemoryProvider, SqliteProvider, conformance};
+use escale_server::provider::{
+    MemoryDatabase, MemoryProvider, Operation, Provider, Spent, SqliteProvider, conformance,
+};
 
 #[test]
 fn sqlite_conforms() {
@@ -29,12 +34,65 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 4; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap();
     assert_eq!(error.code(), escale::Code::StoreTooNew);
     assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn the_format_before_is_brought_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("escale.db");
+    drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    // Operation `a` was executed, and number 1 of another session used for it too.
+    raw.execute_batch(
+        "DROP TABLE spent; PRAGMA user_version = 2;
+         INSERT INTO ops VALUES ('o', 'x', 's', 1, 'a', 'n', 7, 5, x'00'), ('o', 'x', 't', 1, 'a', 'n', 7, 5, NULL);",
+    )
+    .unwrap();
+    drop(raw);
+    let provider = SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap();
+    let mut tx = provider.write(std::time::Duration::ZERO).unwrap();
+    assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
+    assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
+    assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
+}
+
+/// What docs/protocol.md says of the room that ids take.
+#[test]
+#[allow(clippy::print_stdout)] // the figures are for who reads the log
+fn an_id_that_is_kept_for_ever_takes_32_bytes() {
+    const OPERATIONS: u64 = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("escale.db");
+    let provider = SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap();
+    let bytes = || {
+        let raw = rusqlite::Connection::open(&path).unwrap();
+        let pragma = |name: &str| raw.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
+        (pragma("page_count").unwrap() - pragma("freelist_count").unwrap()) * pragma("page_size").unwrap()
+    };
+    let mut random = SeededRandom::new(1);
+    let (empty, wait) = (bytes(), std::time::Duration::from_secs(5));
+    let mut tx = provider.write(wait).unwrap();
+    for seq in 1..=OPERATIONS {
+        let at = 1_700_000_000_000 + seq * 40;
+        let (session, id) = (sha_s("session"), make_id(at, &mut random).unwrap());
+        let name = sha_s("doc.patch");
+        let operation = Operation { session, seq, id, name, v: Some(at), at, result: vec![0; 64] };
+        tx.append_operation("org", "account", &operation).unwrap();
+    }
+    tx.commit().unwrap();
+    let kept = (bytes() - empty) / OPERATIONS;
+    let mut tx = provider.write(wait).unwrap();
+    assert_eq!(tx.purge_operations(u64::MAX >> 1, OPERATIONS as usize).unwrap(), OPERATIONS);
+    tx.commit().unwrap();
+    let spent = (bytes() - empty) / OPERATIONS;
+    println!("{OPERATIONS} operations: {kept} bytes each with a result of 64, {spent} each without");
+    assert!(spent <= 32, "{spent} bytes");
 }
 
 #[test]

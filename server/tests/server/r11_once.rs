@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use escale::codec::{Op, OpResult};
+use escale::model::Value;
 use escale_server::clock::ManualClock;
 use escale_server::engine::{Engine, renew_epoch_of};
 use escale_server::seal::Seal;
@@ -98,6 +99,54 @@ fn r11_results_are_forgotten_in_time_and_the_order_is_not() {
     world.engine.purge().unwrap();
     let reply = send(&world.engine, vec![add(5)]);
     assert_eq!((told(&reply), reply.seq), (vec![("op-5", "ok")], 5));
+}
+
+/// Operations of a session that waited for longer than results are kept.
+fn purged(ops: Vec<Op>) -> World {
+    let world = operating();
+    send(&world.engine, ops);
+    world.clock.advance(91 * DAY);
+    world.engine.purge().unwrap();
+    reopened(world)
+}
+
+#[test]
+fn r11_an_id_is_known_for_ever() {
+    let world = purged(vec![add(1), add(2), op("op-3", 3, "doc.delete", key_args("none"))]);
+    let again = |n, seq| Op { seq, ..add(n) };
+    // A session that has forgotten its numbers goes on from the one told; then under another name.
+    let reply = send(&world.engine, vec![again(2, 4), again(4, 5)]);
+    assert_eq!((told(&reply), reply.seq), (vec![("op-2", "forgotten"), ("op-4", "ok")], 5));
+    let reply = send_as(&world.engine, "", "renamed", vec![again(1, 1), again(2, 2), again(4, 3)]);
+    let expected = [("op-1", "forgotten"), ("op-2", "forgotten"), ("op-4", "ok")];
+    assert_eq!((told(&reply), reply.seq), (expected.to_vec(), 3));
+    // So are those behind one that is not executed.
+    let reply = send(&world.engine, vec![again(6, 9), again(1, 10)]);
+    assert_eq!(told(&reply), [("op-6", "order_gap"), ("op-1", "forgotten")]);
+    assert_eq!(counted(&world.engine, "c"), 7, "nothing is executed twice");
+    let reply = send(&world.engine, vec![op("op-3", 3, "doc.delete", key_args("none"))]);
+    assert_eq!(told(&reply), [("op-3", "internal")], "it was refused, and that is all that is known of it");
+}
+
+#[test]
+fn r11_a_number_of_old_is_no_other_operations() {
+    let world = purged(vec![add(1), add(2)]);
+    let reply = send(&world.engine, vec![Op { seq: 2, ..add(9) }]);
+    assert_eq!((told(&reply), reply.seq), (vec![("op-9", "session_reused")], 2));
+    assert_eq!(counted(&world.engine, "c"), 3);
+}
+
+#[test]
+fn r11_what_was_executed_long_ago_can_be_waited_for() {
+    let world = purged(vec![op("made", 1, "doc.put", put_args("a", "one")), add(2)]);
+    let after = Op { after: Some("op-2".into()), ..add(3) };
+    let named = with(
+        with(key_args("a"), "set", map([("text", "b".into())].map(|(n, v)| (n.to_owned(), v)).into())),
+        "ifVersion",
+        [("op", Value::from("made"))],
+    );
+    let reply = send(&world.engine, vec![after, op("then", 4, "doc.patch", named)]);
+    assert_eq!(told(&reply), [("op-3", "ok"), ("then", "ok")]);
 }
 
 #[test]
@@ -212,7 +261,7 @@ impl Client {
         let from = (self.answered + 1).saturating_sub(back).max(self.first);
         (from..from + n)
             .map(|n| {
-                let by = if n.is_multiple_of(11) { escale::model::Value::Null } else { (n as i64).into() };
+                let by = if n.is_multiple_of(11) { Value::Null } else { (n as i64).into() };
                 let args = [("key", list(&[COUNTERS[n as usize % 3]])), ("by", by)];
                 op(&format!("op-{n}"), n + 1 - self.first, "counter.add", args)
             })

@@ -5,8 +5,9 @@ use escale::model::{Def, DefKind, Version};
 use smol_str::SmolStr;
 
 use super::tables::{Tables, document_key, entry_key};
+use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FeedRow, Operation, Place, Session, Snapshot, State,
+    Change, ChangeState, Document, Entry, FeedRow, Operation, Place, Session, Snapshot, Spent, State,
 };
 
 /// The tables as they were at one moment.
@@ -153,9 +154,7 @@ impl<T: Reads> Snapshot for T {
         Ok(number.and_then(|number| tables.operations.get(number)).map(|held| held.operation.clone()))
     }
 
-    fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>> {
-        let tables = self.tables();
-        let number = tables.by_seq.get(&(org.into(), session.into(), seq));
-        Ok(number.and_then(|number| tables.operations.get(number)).map(|held| held.operation.id.clone()))
+    fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+        Ok(self.tables().spent.get(&spent_key(org, account, id)).copied())
     }
 }

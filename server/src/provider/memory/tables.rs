@@ -6,7 +6,10 @@ use std::sync::Arc;
 use escale::model::Version;
 use smol_str::SmolStr;
 
-use crate::provider::{Action, ChangeState, Document, EntryValue, FeedRow, Operation, Place, Session, State};
+use crate::provider::spent::KEY_BYTES;
+use crate::provider::{
+    Action, ChangeState, Document, EntryValue, FeedRow, Operation, Place, Session, Spent, State,
+};
 
 /// Org, class, pk.
 pub(super) type DocumentKey = (SmolStr, SmolStr, SmolStr);
@@ -65,10 +68,12 @@ pub(super) struct Tables {
     /// By the number of their insertion, which is never given again.
     pub(super) operations: Arc<BTreeMap<i64, Arc<OperationAtRest>>>,
     pub(super) last_operation: i64,
-    /// Org, account and id of the operations with a result, with their numbers.
+    /// Org, account and id, with their numbers.
     pub(super) by_id: Arc<BTreeMap<(SmolStr, SmolStr, SmolStr), i64>>,
-    /// Org, session and `seq`, with their numbers.
-    pub(super) by_seq: Arc<BTreeMap<(SmolStr, SmolStr, u64), i64>>,
+    /// Org, session and `seq`.
+    pub(super) by_seq: Arc<BTreeSet<(SmolStr, SmolStr, u64)>>,
+    /// What is left of purged operations.
+    pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
     pub(super) actions: Arc<Vec<Arc<Action>>>,
 }
 
@@ -86,6 +91,7 @@ impl Tables {
             last_operation: 0,
             by_id: Arc::default(),
             by_seq: Arc::default(),
+            spent: Arc::default(),
             actions: Arc::default(),
         }
     }

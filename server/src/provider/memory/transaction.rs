@@ -8,9 +8,10 @@ use escale::{Code, Error, Result};
 use super::snapshot::Reads;
 use super::tables::{LinkAtRest, OperationAtRest, Tables, document_key, entry_key, link_key};
 use super::{MemoryDatabase, lock};
+use crate::provider::spent::spent_key;
 use crate::provider::{
     Action, ChangeState, Document, Entry, FeedRow, Link, Operation, Place, RewriteResult, RewriteState,
-    Session, State, Transaction, Walked,
+    Session, Spent, State, Transaction, Walked,
 };
 
 /// A write under way. Dropped before its commit, it leaves nothing.
@@ -140,16 +141,13 @@ impl Transaction for MemoryTransaction<'_> {
     fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()> {
         let by_id = (org.into(), account.into(), operation.id.as_str().into());
         let by_seq = (org.into(), operation.session.as_str().into(), operation.seq);
-        let is_known = operation.result.is_some() && self.tables.by_id.contains_key(&by_id);
-        if is_known || self.tables.by_seq.contains_key(&by_seq) {
+        if self.tables.by_id.contains_key(&by_id) || self.tables.by_seq.contains(&by_seq) {
             return Err(Error::new(Code::Internal, "an operation's id or number is used twice"));
         }
         self.tables.last_operation += 1;
         let number = self.tables.last_operation;
-        if operation.result.is_some() {
-            Arc::make_mut(&mut self.tables.by_id).insert(by_id, number);
-        }
-        Arc::make_mut(&mut self.tables.by_seq).insert(by_seq, number);
+        Arc::make_mut(&mut self.tables.by_id).insert(by_id, number);
+        Arc::make_mut(&mut self.tables.by_seq).insert(by_seq);
         let (org, account) = (org.into(), account.into());
         let rests = OperationAtRest { org, account, operation: operation.clone() };
         Arc::make_mut(&mut self.tables.operations).insert(number, Arc::new(rests));
@@ -178,12 +176,12 @@ impl Transaction for MemoryTransaction<'_> {
         for (number, held) in &old {
             let OperationAtRest { org, account, operation } = held.as_ref();
             let by_id = (org.clone(), account.clone(), operation.id.as_str().into());
-            if operation.result.is_some() {
-                Arc::make_mut(&mut self.tables.by_id).remove(&by_id);
-            }
+            Arc::make_mut(&mut self.tables.by_id).remove(&by_id);
             let by_seq = (org.clone(), operation.session.as_str().into(), operation.seq);
             Arc::make_mut(&mut self.tables.by_seq).remove(&by_seq);
             Arc::make_mut(&mut self.tables.operations).remove(number);
+            let key = spent_key(org, account, &operation.id);
+            Arc::make_mut(&mut self.tables.spent).insert(key, Spent { v: operation.v });
         }
         Ok(old.len() as u64)
     }
@@ -212,13 +210,12 @@ impl Transaction for MemoryTransaction<'_> {
         change: &RewriteResult,
     ) -> Result<Option<i64>> {
         let operations = Arc::make_mut(&mut self.tables.operations);
-        let held = operations.range_mut(after + 1..).filter(|(_, held)| held.operation.result.is_some());
         let mut last = None;
-        for (number, held) in held.take(limit) {
+        for (number, held) in operations.range_mut(after + 1..).take(limit) {
             last = Some(*number);
             if let Some(bytes) = change(&held.org, &held.account, &held.operation)? {
                 let (org, account) = (held.org.clone(), held.account.clone());
-                let operation = Operation { result: Some(bytes), ..held.operation.clone() };
+                let operation = Operation { result: bytes, ..held.operation.clone() };
                 *held = Arc::new(OperationAtRest { org, account, operation });
             }
         }

@@ -12,13 +12,14 @@ use super::{SqliteProvider, Turn, failed, read};
 use crate::provider::State;
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 
 /// `Escl`: tells this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
 
 /// What each format added to the one before it.
-const TABLES: [&str; FORMAT as usize] = [include_str!("tables.sql"), include_str!("operations.sql")];
+const TABLES: [&str; FORMAT as usize] =
+    [include_str!("tables.sql"), include_str!("operations.sql"), include_str!("spent.sql")];
 
 /// How long an ordinary statement waits for another process.
 const BUSY: Duration = Duration::from_secs(5);

@@ -6,7 +6,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::failed;
 use super::read::{all, one};
-use crate::provider::{Action, Operation, RewriteResult, RewriteState, Session};
+use crate::provider::spent::spent_key;
+use crate::provider::{Action, Operation, RewriteResult, RewriteState, Session, Spent};
 
 pub(super) fn session(connection: &Connection, org: &str, session: &str) -> Result<Option<Session>> {
     let sql = "SELECT account, seq FROM sessions WHERE org = ?1 AND session = ?2";
@@ -24,14 +25,9 @@ pub(super) fn operation(
     one(connection, sql, params![org, account, id], |row| operation_of(row, 0))
 }
 
-pub(super) fn operation_at(
-    connection: &Connection,
-    org: &str,
-    session: &str,
-    seq: u64,
-) -> Result<Option<String>> {
-    let sql = "SELECT id FROM ops WHERE org = ?1 AND session = ?2 AND seq = ?3";
-    one(connection, sql, params![org, session, seq], |row| row.get(0))
+pub(super) fn spent(connection: &Connection, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+    let sql = "SELECT v FROM spent WHERE key = ?1";
+    one(connection, sql, params![spent_key(org, account, id)], |row| Ok(Spent { v: row.get(0)? }))
 }
 
 fn operation_of(row: &Row, first: usize) -> rusqlite::Result<Operation> {
@@ -75,9 +71,17 @@ pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
 }
 
 pub(super) fn purge_operations(connection: &Connection, before: u64, limit: usize) -> Result<u64> {
-    let sql =
-        "DELETE FROM ops WHERE rowid IN (SELECT rowid FROM ops INDEXED BY ops_at WHERE at < ?1 LIMIT ?2)";
-    run(connection, sql, params![before, limit as u64])
+    let sql = "SELECT rowid, org, account, id, v FROM ops INDEXED BY ops_at WHERE at < ?1 LIMIT ?2";
+    let old = all(connection, sql, params![before, limit as u64], |row| {
+        let texts: [String; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
+        Ok((row.get::<_, i64>(0)?, texts, row.get::<_, Option<Version>>(4)?))
+    })?;
+    for (number, [org, account, id], v) in &old {
+        let key = spent_key(org, account, id);
+        run(connection, "INSERT INTO spent (key, v) VALUES (?1, ?2)", params![key, v])?;
+        run(connection, "DELETE FROM ops WHERE rowid = ?1", params![number])?;
+    }
+    Ok(old.len() as u64)
 }
 
 /// Replaces the bytes of what `select` shows after `number` (numbers, then columns, then bytes), one by one, by what

@@ -7,8 +7,7 @@ CREATE TABLE sessions (
 ) WITHOUT ROWID, STRICT;
 
 -- Operations executed, as long as their results are kept. `name` is the hash of the operation's name, `v` the version
--- that it gave (null: it was refused), `at` when, `result` what was answered, sealed as documents are. A line without
--- `result` says that the session used this `seq` for an operation whose result stands elsewhere.
+-- that it gave (null: it was refused), `at` when, `result` what was answered, sealed as documents are.
 CREATE TABLE ops (
     org TEXT NOT NULL, account TEXT NOT NULL, session TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL,
     name TEXT NOT NULL, v INTEGER, at INTEGER NOT NULL, result BLOB

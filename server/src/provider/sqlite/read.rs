@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, 
 
 use super::{SqliteProvider, begin, damaged, failed, operations};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Operation, Place, Session, Snapshot, State,
+    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Operation, Place, Session, Snapshot, Spent,
+    State,
 };
 
 /// A read transaction, ended when dropped.
@@ -94,8 +95,8 @@ macro_rules! snapshot_through_connection {
             fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
                 operations::operation(self.connection(), org, account, id)
             }
-            fn operation_at(&self, org: &str, session: &str, seq: u64) -> Result<Option<String>> {
-                operations::operation_at(self.connection(), org, session, seq)
+            fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+                operations::spent(self.connection(), org, account, id)
             }
         }
     };

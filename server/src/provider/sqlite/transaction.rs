@@ -13,7 +13,7 @@ use super::read::{
 use super::{Writer, begin, damaged, failed, open, operations};
 use crate::provider::{
     Action, Change, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, RewriteResult,
-    RewriteState, Session, Snapshot, State, Transaction, Walked,
+    RewriteState, Session, Snapshot, Spent, State, Transaction, Walked,
 };
 
 /// Lines of the feed that are kept: more than any server lags behind in the time between two looks.
