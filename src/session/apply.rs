@@ -53,6 +53,12 @@ impl PreparedPart {
         &self.def
     }
 
+    /// The highest version that it tells.
+    pub(crate) fn highest(&self) -> Option<Version> {
+        let rows = self.rows.iter().map(|prepared| prepared.row.v);
+        rows.chain(self.left.iter().map(|(_, v)| *v)).max()
+    }
+
     /// The documents that it tells as they are now, or as deleted.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
         self.rows.iter().map(|prepared| &prepared.row.pk)

@@ -1,10 +1,11 @@
 //! Sending operations and taking their results (R10 to R12).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::event::Effect;
 use super::machine::Machine;
 use super::refused::Settled;
+use super::replies::Told;
 use super::room::Outgoing;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
@@ -252,15 +253,20 @@ impl Machine {
     /// it, whose overlays are dropped there; where every def that shows an effect has been `told` whole, it is dropped
     /// everywhere (R12). A push tells none whole, and nothing of operations whose numbers are in doubt: only a reply does,
     /// with their results.
-    pub(super) fn effects_seen(&mut self, seq: u64, told: Option<&BTreeSet<Def>>, rows: &BTreeSet<DocKey>) {
+    pub(super) fn effects_seen(
+        &mut self,
+        seq: u64,
+        told: Option<&BTreeMap<Def, Told>>,
+        rows: &BTreeSet<DocKey>,
+    ) {
         let era = self.memory.epoch().1;
         for (order, op) in &mut self.writes.ops {
             let is_in_doubt = told.is_none() && op.has_other_numbers;
             if is_in_doubt || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
                 continue;
             }
-            let Some(awaits) = &mut op.awaits else { continue };
-            awaits.retain(|def| !told.is_some_and(|told| told.contains(def)));
+            let Some(mut awaits) = op.awaits.take() else { continue };
+            awaits.retain(|def| !told.and_then(|told| told.get(def)).is_some_and(|told| told.shows(op)));
             for key in op.keys.iter().filter(|key| rows.contains(*key)) {
                 if op.seen_on.insert(key.clone(), era) != Some(era) {
                     // With the base that contains it, or it would be shown twice after a restart.
@@ -274,6 +280,7 @@ impl Machine {
                 self.writes.journal.rewrite(*order);
                 self.writes.stale.extend(op.keys.iter().cloned());
             }
+            op.awaits = Some(awaits);
         }
         self.end_seen();
     }

@@ -78,6 +78,10 @@ pub(super) struct Pull {
     /// Defs that were hinted at while their load was under way: what was committed late may lie behind its cursor, so
     /// that they are asked for once more when it has ended.
     hinted: BTreeSet<Def>,
+    /// How far loads of several pages have come in this opening: the highest version told.
+    reached: BTreeMap<Def, Version>,
+    /// Accepted operations that were stamped behind there: only the pull after the load shows their effects.
+    behind: BTreeMap<Def, BTreeSet<OpId>>,
     /// Damaged documents to ask for, as `Class@pk`.
     pub repairs: BTreeSet<Def>,
     /// Defs whose part was refused for a while.
@@ -141,6 +145,8 @@ impl Pull {
     pub fn drop_def(&mut self, def: &Def) {
         self.needed.remove(def);
         self.hinted.remove(def);
+        self.reached.remove(def);
+        self.behind.remove(def);
         self.retries.remove(def);
         if let Some(request) = &mut self.in_flight {
             request.is_less |= request.asked.remove(def).is_some();
@@ -162,11 +168,32 @@ impl Pull {
         self.needed.insert(def);
     }
 
-    /// A def was told whole.
-    pub fn is_whole(&mut self, def: &Def) {
-        if self.hinted.remove(def) {
+    /// An operation was executed at that version while the load of a def was under way.
+    pub fn is_executed(&mut self, def: &Def, id: &OpId, v: Version) {
+        if self.reached.get(def).is_none_or(|reached| v <= *reached) {
+            self.behind.entry(def.clone()).or_default().insert(id.clone());
+        }
+    }
+
+    /// A page of a load came that is not its last; the versions in it go up to `highest`.
+    pub fn is_unfinished(&mut self, def: &Def, is_first: bool, highest: Option<Version>) {
+        if is_first {
+            self.reached.insert(def.clone(), 0);
+        }
+        if let Some(reached) = self.reached.get_mut(def) {
+            *reached = highest.map_or(*reached, |highest| highest.max(*reached));
+        }
+        self.needed.insert(def.clone());
+    }
+
+    /// A def was told whole, by one page or by the last of several. Gives the operations that it has not told of.
+    pub fn is_whole(&mut self, def: &Def) -> BTreeSet<OpId> {
+        self.reached.remove(def);
+        let behind = self.behind.remove(def).unwrap_or_default();
+        if self.hinted.remove(def) || !behind.is_empty() {
             self.needed.insert(def.clone());
         }
+        behind
     }
 
     /// Gives the request in flight up; what it asked for is needed again.

@@ -1,6 +1,6 @@
 //! What the server says: replies to pulls, socket frames, and their faults.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::Refusal;
 use super::live::SocketState;
@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::pull::InFlight;
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
+use crate::journal::{OpId, PendingOp};
 use crate::model::{Def, Epoch, Version};
 use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
@@ -21,6 +22,24 @@ enum ReadPart {
     Refused(Def, Fault),
     /// A document in it cannot be read.
     Unreadable(Def, Error),
+}
+
+/// What a def that was told whole has shown of operations.
+pub(super) enum Told {
+    /// All that were executed.
+    All,
+    /// By the last page of a load: those that are accepted, but for these.
+    But(BTreeSet<OpId>),
+}
+
+impl Told {
+    /// Whether the effect of an operation is in it.
+    pub fn shows(&self, op: &PendingOp) -> bool {
+        match self {
+            Told::All => true,
+            Told::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.id),
+        }
+    }
 }
 
 impl ReadPart {
@@ -77,17 +96,17 @@ impl Machine {
         self.error = None;
         self.pull.answered = true;
         self.take_results(&request.ops, reply.results, reply.seq)?;
+        self.note_behind(&request);
         let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
-        let mut whole: BTreeSet<Def> = BTreeSet::new();
+        let mut whole: BTreeMap<Def, Told> = BTreeMap::new();
         let mut rows: BTreeSet<DocKey> = BTreeSet::new();
         for part in parts {
             let def = part.def().clone();
             if request.asks(&def) && told.insert(def.clone()) {
                 rows.extend(self.rows_of(&part));
-                if self.apply_part(part, &request, &def, settled)? {
-                    whole.insert(def);
-                }
+                let all = self.apply_part(part, &request, &def, settled)?;
+                whole.extend(all.map(|all| (def, all)));
             }
         }
         // The reply was full before these: they are asked for again.
@@ -117,33 +136,44 @@ impl Machine {
         parts.into_iter().map(read).collect()
     }
 
-    /// Applies one part of a reply to a pull. Gives whether nothing more of it is to come for now.
+    /// Operations executed while a load is under way, by a clock that is behind: the load has passed their place.
+    fn note_behind(&mut self, request: &InFlight) {
+        for op in request.ops.iter().filter_map(|(id, _)| self.writes.get(id)) {
+            let Some(v) = op.state.accepted else { continue };
+            let is_under_way = |def: &&Def| request.asked.get(*def).is_some_and(|asked| asked.cursor);
+            for def in op.awaits.iter().flatten().filter(is_under_way) {
+                self.pull.is_executed(def, &op.state.id, v);
+            }
+        }
+    }
+
+    /// Applies one part of a reply to a pull. Gives what it has told of operations where nothing more is to come for now.
     fn apply_part(
         &mut self,
         part: ReadPart,
         request: &InFlight,
         def: &Def,
         settled: Version,
-    ) -> Result<bool> {
+    ) -> Result<Option<Told>> {
         let is_repair = request.repairs.contains(def);
         let era = self.memory.epoch().1;
         let part = match part {
             ReadPart::Prepared(part) => part,
             ReadPart::Refused(_, fault) if is_repair => {
                 self.repair_refused(def, &fault)?;
-                return Ok(false);
+                return Ok(None);
             }
             ReadPart::Refused(_, fault) => {
                 let had_cursor = request.asked.get(def).is_some_and(|asked| asked.cursor);
                 self.part_refused(def, &fault, had_cursor)?;
-                return Ok(!fault.kind.is_retryable());
+                return Ok((!fault.kind.is_retryable()).then_some(Told::All));
             }
             // One document that cannot be read keeps no other def from its changes. Asked again with all others.
             ReadPart::Unreadable(_, error) => {
                 if self.memory.collection(def).is_some() {
                     self.faults.insert(def.clone(), error);
                 }
-                return Ok(false);
+                return Ok(None);
             }
         };
         self.pull.retries.remove(def);
@@ -151,21 +181,24 @@ impl Machine {
             if !self.memory.apply_repair(part, era) {
                 self.pull.repairs.insert(def.clone());
             }
-            return Ok(false);
+            return Ok(None);
         }
         self.faults.remove(def);
-        let asked = request.asked.get(def).map(|asked| asked.since);
+        let asked = request.asked.get(def);
+        let is_first = asked.is_none_or(|asked| !asked.cursor);
+        let asked = asked.map(|asked| asked.since);
+        let highest = part.highest();
         match self.memory.apply(part, PartContext { era, settled, asked }) {
             PartOutcome::Whole => {
                 self.lost_collections.remove(def);
-                self.pull.is_whole(def);
-                Ok(true)
+                let behind = self.pull.is_whole(def);
+                Ok(Some(if is_first { Told::All } else { Told::But(behind) }))
             }
             PartOutcome::Unfinished => {
-                self.pull.needed.insert(def.clone());
-                Ok(false)
+                self.pull.is_unfinished(def, is_first, highest);
+                Ok(None)
             }
-            PartOutcome::Unknown => Ok(false),
+            PartOutcome::Unknown => Ok(None),
         }
     }
 

@@ -1,14 +1,14 @@
 //! R12 and what it leans on: what holds an operation, and what a session makes of an answer that it did not expect.
 
-use escale::codec::Op;
+use escale::codec::{Data, Op, OpOk, OpResult, Part, Row, SyncReply};
 use escale::journal::Policy;
-use escale::model::Value;
+use escale::model::{Def, Epoch, Value};
 use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
-use super::driver::{Driver, put, server, stored};
+use super::driver::{Driver, NOW, put, server, stored};
 use crate::support::backend::Backend;
-use crate::support::schema::data;
+use crate::support::schema::{data, key, name};
 
 fn lost(driver: &mut Driver) {
     let (number, _) = driver.sent.take().expect("a request");
@@ -135,4 +135,50 @@ fn r8_what_the_server_has_lost_is_remembered() {
     driver.add(0, 1);
     driver.settle(&mut server);
     assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
+}
+
+/// A load goes from the lowest version to the highest, page by page, and another instance's clock stamps an operation
+/// below where it has come to: its last page says that the operation was executed, and does not bring its effect. The
+/// session once took it off there, and showed it again with the next pull.
+#[test]
+fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    let whole = Def::class_of(&name("Doc"));
+    driver.feed(Event::Subscribe(whole.clone()));
+    let row = |number: usize, v: u64, n: i64| {
+        let mut data = data(number, None, 0, 0);
+        data.insert("n".into(), Value::from(n));
+        let data = Some(Data::from_map(&data).expect("data"));
+        Row { pk: key(number).1, v: NOW + v, deleted: false, max_life: None, data }
+    };
+    let answer = |driver: &mut Driver, row: Option<Row>, next: Option<&str>, done: Option<(&str, u64)>| {
+        let (number, _) = driver.sent.take().expect("a request");
+        let part = Part {
+            def: whole.clone(),
+            rows: row.into_iter().collect(),
+            left: Vec::new(),
+            present: None,
+            next: next.map(str::to_owned),
+            total: None,
+            fault: None,
+        };
+        let ok = |(id, v): (&str, u64)| {
+            let ok = Some(OpOk { v: NOW + v, value: None });
+            OpResult { id: id.to_owned(), ok, fault: None }
+        };
+        let epoch = Epoch::new(NOW, "first").expect("an epoch");
+        let results: Vec<OpResult> = done.map(ok).into_iter().collect();
+        let seq = u64::from(driver.requests > 2);
+        let reply = SyncReply { p: 1, epoch, now: NOW + 1_000, delta: 990, seq, results, parts: vec![part] };
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    };
+    answer(&mut driver, Some(row(0, 20, 5)), Some("first"), None);
+    let id = driver.add(0, 1);
+    answer(&mut driver, Some(row(1, 100, 0)), Some("second"), None);
+    assert_eq!(ids(&driver.sent.as_ref().expect("a request").1), [&id]);
+    answer(&mut driver, None, None, Some((&id, 50)));
+    assert_eq!(driver.seen(0, "n"), Some(6), "accepted, and still shown");
+    answer(&mut driver, Some(row(0, 50, 6)), None, None);
+    assert_eq!(driver.seen(0, "n"), Some(6));
+    assert!(driver.machine.operations().is_empty());
 }
