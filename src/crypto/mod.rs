@@ -11,4 +11,4 @@ mod seal;
 pub use header::{Header, WrapKind};
 pub use keys::{AccountKey, DerivedKey, StoreKeys, kdf_salt, store_name};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use seal::Sealed;
+pub use seal::{SealId, Sealed};

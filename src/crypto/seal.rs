@@ -22,6 +22,17 @@ impl Sealed {
     }
 }
 
+/// Names one sealing of a record: no other one has it, were it of the same content in the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealId([u8; NONCE_BYTES]);
+
+impl SealId {
+    /// That of a record as it rests; `None` where it cannot be one.
+    pub fn of(sealed: &[u8]) -> Option<Self> {
+        sealed.first_chunk().copied().map(SealId)
+    }
+}
+
 impl StoreKeys {
     /// Seals a record for its place.
     pub fn seal(

@@ -20,13 +20,12 @@ mod tail;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
-pub use delta::StateRecord;
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open};
 pub use page::PageRow;
 pub use reopen::{Expected, Reopened, Verdict, reopen};
-pub use tail::{Reader, Tail};
+pub use tail::{LogRecord, Reader, Tail};
 pub use writer::{Limits, Receipt, Rest};
 
 /// Decoders of bytes at rest, for the fuzz targets and the corpus.

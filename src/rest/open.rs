@@ -7,7 +7,7 @@ use super::journal::{JournalAtRest, read_journal};
 use super::mark::{HighWater, RolledBack};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
-use crate::crypto::StoreKeys;
+use crate::crypto::{SealId, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
 use crate::session::{DocumentAtRest, Memory};
@@ -75,7 +75,7 @@ pub async fn open<S: Store>(
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
     let found = store.snapshot().await?;
     let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
-    let Found { mut records, sizes, mut strays } = read_state(found.state, &keys);
+    let Found { mut records, sizes, seals, mut strays } = read_state(found.state, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
@@ -168,6 +168,7 @@ pub async fn open<S: Store>(
         is_header_due: false,
         is_anew: false,
         limits: Limits::default(),
+        newest: last.and_then(|last| seals.get(&last).copied()),
         generation: None,
     };
     Ok(Opened { memory, rest, journal, damage, inbox, generation })
@@ -178,15 +179,19 @@ struct Found {
     records: BTreeMap<u64, StateRecord>,
     /// Bytes at rest of each.
     sizes: HashMap<u64, usize>,
+    /// Which writing of each.
+    seals: HashMap<u64, SealId>,
     /// Records that cannot be read.
     strays: Vec<(Table, RecordKey)>,
 }
 
 fn read_state(state: Vec<(RecordKey, Vec<u8>)>, keys: &StoreKeys) -> Found {
-    let mut found = Found { records: BTreeMap::new(), sizes: HashMap::new(), strays: Vec::new() };
+    let mut found =
+        Found { records: BTreeMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
     for (key, sealed) in state {
         if let Ok(record) = read(keys, key, &sealed) {
             found.sizes.insert(record.number, sealed.len());
+            found.seals.extend(SealId::of(&sealed).map(|seal| (record.number, seal)));
             found.records.insert(record.number, record);
         } else {
             found.strays.push((Table::State, key));

@@ -1,12 +1,13 @@
 //! The log as a stream: a session that follows reads the state records that come after those it has.
 //!
 //! A checkpoint takes the place of the log before it, so the record that the present one begins with is read along: where
-//! it is gone, the whole state is read anew.
+//! it is gone, the whole state is read anew. So is the newest record that it has: where a device fails and has written
+//! nevertheless, the leader writes another one under the same number.
 
 use super::delta::{Delta, StateRecord};
 use super::open::{Opened, open};
 use super::writer::Rest;
-use crate::crypto::StoreKeys;
+use crate::crypto::{SealId, StoreKeys};
 use crate::error::Result;
 use crate::model::schema::Schema;
 use crate::session::{DocumentAtRest, Memory};
@@ -15,12 +16,20 @@ use crate::store::{RecordKey, Store, Table};
 /// Records read at a look.
 const LOOK_RECORDS: u64 = 16;
 
+/// A record of the log as it was read.
+pub struct LogRecord {
+    /// What it says.
+    pub record: StateRecord,
+    /// Which writing of it.
+    seal: Option<SealId>,
+}
+
 /// What a look has found.
 pub enum Tail {
     /// Nothing new.
     Same,
     /// The log goes on with these.
-    On(Vec<StateRecord>),
+    On(Vec<LogRecord>),
     /// There is no way from here: the whole state must be read.
     Anew,
 }
@@ -45,10 +54,11 @@ impl Rest {
         Reader { keys: self.keys.clone(), schema, session: self.session.clone() }
     }
 
-    /// The state records to look at: the one that the checkpoint begins with, and those that come next.
+    /// The state records to look at: the one that the checkpoint begins with, the newest, and those that come next.
     pub fn look_keys(&self) -> Vec<RecordKey> {
         let next = self.next_record..self.next_record + LOOK_RECORDS;
-        [self.base].into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
+        let held = [self.base, self.next_record.saturating_sub(1)];
+        held.into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
     }
 
     /// How far it has come: a look that finds nothing new leaves it.
@@ -58,13 +68,16 @@ impl Rest {
 
     /// Reads what a look at these keys has found.
     pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
-        let Some((Some(_), next)) = found.split_first() else { return Tail::Anew };
+        let [Some(_), Some(newest), next @ ..] = found else { return Tail::Anew };
+        if self.newest != SealId::of(newest) {
+            return Tail::Anew;
+        }
         let mut records = Vec::new();
         for (number, sealed) in (self.next_record..).zip(next) {
             let Some(sealed) = sealed else { break };
             match super::open::read(&self.keys, self.keys.record_key(Table::State, number), sealed) {
                 Ok(record) if (record.base, record.chunks) == (self.base, self.chunks) => {
-                    records.push(record);
+                    records.push(LogRecord { record, seal: SealId::of(sealed) });
                 }
                 _ => return Tail::Anew,
             }
@@ -73,7 +86,8 @@ impl Rest {
     }
 
     /// Brings the memory to the state after a record.
-    pub fn follow(&mut self, memory: &mut Memory, record: StateRecord) {
+    pub fn follow(&mut self, memory: &mut Memory, LogRecord { record, seal }: LogRecord) {
+        self.newest = seal;
         self.next_record = record.number + 1;
         self.journal = record.journal;
         let Delta { head, collections, documents, links } = record.delta;

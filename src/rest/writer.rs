@@ -7,7 +7,7 @@ use super::delta::{Delta, JournalNumbers, StateRecord};
 use super::journal::{JournalChanges, JournalMark};
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
-use crate::crypto::{Random, StoreKeys};
+use crate::crypto::{Random, SealId, StoreKeys};
 use crate::error::Result;
 use crate::session::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
 use crate::store::{Batch, Durability, RecordKey, Table};
@@ -43,6 +43,8 @@ pub struct Rest {
     /// Nothing rests on the device: the next batch is all there is to be.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
+    /// Which writing of the newest record was read: for a session that follows.
+    pub(super) newest: Option<SealId>,
     /// Under which generation it writes.
     pub(super) generation: Option<u64>,
 }
@@ -107,6 +109,7 @@ impl Rest {
             is_header_due: false,
             is_anew: false,
             limits: Limits::default(),
+            newest: None,
             generation: None,
         }
     }

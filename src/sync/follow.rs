@@ -12,7 +12,7 @@ use super::tabs::{ORDER_FLOOR, TabEffect};
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
-use crate::rest::{Opened, Reader, StateRecord, Tail};
+use crate::rest::{LogRecord, Opened, Reader, Tail};
 use crate::session::DocKey;
 use crate::store::RecordKey;
 
@@ -73,7 +73,7 @@ impl Machine {
             Tail::On(_) | Tail::Anew if self.tabs.next.is_some() => self.want_anew(),
             Tail::Anew => self.want_anew(),
             Tail::On(records) => {
-                let along = || records.iter().filter_map(|record| record.along.as_ref());
+                let along = || records.iter().filter_map(|found| found.record.along.as_ref());
                 let deleted: BTreeSet<u64> = along().flat_map(|along| &along.deletes).copied().collect();
                 let put = along().flat_map(|along| &along.puts);
                 let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
@@ -95,12 +95,14 @@ impl Machine {
     /// The journal's part of what a look has found.
     pub(super) fn followed(
         &mut self,
-        records: Vec<StateRecord>,
+        records: Vec<LogRecord>,
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
         let is_next = self.rest.as_ref().is_some_and(|rest| {
-            records.first().is_some_and(|record| (record.base, record.number) == rest.place_in_log())
+            records
+                .first()
+                .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == rest.place_in_log())
         });
         if !self.tabs.is_looking || !self.tabs.is_following || !is_next {
             return Ok(());
@@ -124,11 +126,12 @@ impl Machine {
     }
 
     /// Goes on to the state after these records.
-    fn follow_on(&mut self, records: Vec<StateRecord>, journal: Vec<JournalRecord>) {
+    fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) {
         self.tabs.has_followed = true;
         let pinned = self.pin_of(&journal);
         let mut deletes: Vec<u64> = Vec::new();
-        for record in records {
+        for found in records {
+            let record = &found.record;
             deletes.extend(record.along.iter().flat_map(|along| &along.deletes));
             for (def, is_there) in record.collections() {
                 let awaited = if is_there { &mut self.tabs.wanted } else { &mut self.tabs.unwanted };
@@ -136,7 +139,7 @@ impl Machine {
             }
             let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
             if let Some(rest) = &mut self.rest {
-                rest.follow(&mut self.memory, record);
+                rest.follow(&mut self.memory, found);
             }
             for def in &defs {
                 self.show_again(def);
@@ -309,6 +312,8 @@ impl Machine {
                 return Ok(());
             }
         };
+        // Another one has begun a later generation meanwhile.
+        self.tabs.next.take_if(|next| *next < opened.generation);
         if self.tabs.next.is_none() && opened.damage.any() {
             // The leader mends it; there is nothing better here than what is shown.
             self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);

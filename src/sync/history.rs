@@ -12,7 +12,7 @@ use crate::journal::{
     plan,
 };
 use crate::model::{Name, Pk};
-use crate::rest::{JournalAtRest, JournalChanges, StateRecord};
+use crate::rest::{JournalAtRest, JournalChanges, LogRecord};
 use crate::session::DocKey;
 use crate::store::RecordKey;
 
@@ -81,7 +81,7 @@ pub struct Swept {
 pub(super) enum JournalPurpose {
     History { ticket: u64, key: DocKey },
     Sweep { ticket: u64, swept: Swept },
-    Follow(Vec<StateRecord>),
+    Follow(Vec<LogRecord>),
 }
 
 impl Journal {

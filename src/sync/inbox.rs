@@ -3,7 +3,7 @@
 
 use super::event::{Effect, Event};
 use super::machine::Machine;
-use super::tabs::{TabEffect, Tabs};
+use super::tabs::{Inbox, TabEffect, Tabs};
 use super::writes::Write;
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
@@ -49,7 +49,7 @@ impl Machine {
         self.effects.push(Effect::Tab(TabEffect::ReadInbox));
     }
 
-    pub(super) fn take_inbox(&mut self, found: Result<Vec<(RecordKey, Vec<u8>)>>) -> Result<()> {
+    pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
         self.tabs.is_reading_inbox = false;
         let again = std::mem::take(&mut self.tabs.reads_inbox_again);
         if self.tabs.is_following {
@@ -57,8 +57,13 @@ impl Machine {
         }
         let Some(rest) = &self.rest else { return Ok(()) };
         // Where the device failed, whoever says "look" next makes it be read again.
+        let found = found?;
+        if rest.generation().is_some_and(|own| own < found.generation) {
+            // It thawed, or had begun and came to lead late: with nothing to write, it would not have met the fence.
+            return self.depose();
+        }
         let mut requests: Vec<(RecordKey, Request)> = Vec::new();
-        for (key, sealed) in found? {
+        for (key, sealed) in found.requests {
             if !rest.is_request(&key) || !self.tabs.met.insert(key) {
                 continue;
             }

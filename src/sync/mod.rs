@@ -34,5 +34,5 @@ pub use history::Swept;
 pub use machine::{Config, Machine};
 pub use replies::error_of;
 pub use status::{Damaged, Phase, Progress, Status, StorageState};
-pub use tabs::{TabEffect, TabEvent};
+pub use tabs::{Inbox, TabEffect, TabEvent};
 pub use writes::Write;

@@ -36,13 +36,22 @@ pub enum TabEvent {
         opened: Result<Box<Opened>>,
     },
     /// The inbox was read.
-    Inbox(Result<Vec<(RecordKey, Vec<u8>)>>),
+    Inbox(Result<Inbox>),
     /// This session has begun that generation: it leads from now on.
     Lead(u64),
     /// Another session has begun a later generation, or is about to.
     Depose,
     /// The leader has told where it stands.
     Heard(Phase),
+}
+
+/// The inbox as it was found.
+#[derive(Debug)]
+pub struct Inbox {
+    /// The latest generation that had begun, read before the requests.
+    pub generation: u64,
+    /// The requests, sealed.
+    pub requests: Vec<(RecordKey, Vec<u8>)>,
 }
 
 /// What is wanted for the sake of the other sessions.
@@ -57,7 +66,7 @@ pub enum TabEffect {
     },
     /// Read the whole state anew, with what [`Machine::reader`] gives.
     Read(u64),
-    /// Read the inbox.
+    /// Read the latest generation, and then the inbox.
     ReadInbox,
     /// This session leads.
     Leads,
@@ -210,10 +219,20 @@ impl Machine {
                 self.begin_to_lead();
             }
             TabEvent::Lead(generation) => self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation))),
-            TabEvent::Depose if self.tabs.is_following => self.tabs.next = None,
-            TabEvent::Depose if self.committing.is_some() => self.tabs.is_deposed = true,
-            TabEvent::Depose => self.demote()?,
+            TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
+        }
+        Ok(())
+    }
+
+    /// This session leads no more: at once, or as soon as the batch in flight is settled.
+    pub(super) fn depose(&mut self) -> Result<()> {
+        if self.tabs.is_following {
+            self.tabs.next = None;
+        } else if self.committing.is_some() {
+            self.tabs.is_deposed = true;
+        } else {
+            self.demote()?;
         }
         Ok(())
     }

@@ -41,12 +41,19 @@ fn tabs_write_once_and_end_equal() {
         steps: 200,
         is_wild: false,
         loses_words: seed % 2 == 0,
+        has_faults: seed % 3 == 0,
     });
 }
 
 #[test]
 fn tabs_decide_about_refused_writes() {
     play("tabs-refused", "refused writes, decisions, sweeps and others' writes in any tab", 400, |seed| {
-        Plan { tabs: 2 + (seed % 4) as usize, steps: 200, is_wild: true, loses_words: seed % 2 == 0 }
+        Plan {
+            tabs: 2 + (seed % 4) as usize,
+            steps: 200,
+            is_wild: true,
+            loses_words: seed % 2 == 0,
+            has_faults: seed % 3 == 0,
+        }
     });
 }

@@ -8,5 +8,6 @@
 mod support;
 
 mod histories;
+mod regressions;
 mod tab;
 mod world;

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use escale::codec::SyncRequest;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
 use escale::journal::Policy;
-use escale::rest::{AccountOptions, Limits, Reader, open_account};
+use escale::rest::{AccountOptions, Expected, Limits, Reader, open_account, reopen};
 use escale::session::{Content, DocKey};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, TabEffect, TabEvent};
+use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect, TabEvent};
+use escale::{Code, Error};
 
 use crate::support::schema::schema;
 use crate::support::world::writes::Counters;
@@ -24,8 +25,23 @@ pub enum Task {
     Read(u64, Reader),
     Inbox,
     TakeOver,
+    Reopen(Expected),
     /// A word from another tab.
     Told(Event),
+}
+
+/// How a commit fails.
+#[derive(Clone, Copy)]
+pub struct Fault {
+    pub code: Code,
+    /// It was written nevertheless.
+    pub is_written: bool,
+}
+
+impl Fault {
+    fn error(self) -> Error {
+        Error::new(self.code, "by the test")
+    }
 }
 
 pub struct Tab {
@@ -112,6 +128,7 @@ impl Tab {
                     let reader = self.machine.reader().expect("a device");
                     self.tasks.push_back(Task::Read(number, reader));
                 }
+                Effect::Reopen(expected) => self.tasks.push_back(Task::Reopen(expected)),
                 Effect::Tab(TabEffect::ReadInbox) => self.tasks.push_back(Task::Inbox),
                 Effect::Tab(TabEffect::Leads) => {}
                 // What it had not written of the server's state comes again.
@@ -144,18 +161,22 @@ impl Tab {
         self.machine.memory().check_links();
     }
 
-    /// Carries the next task out. Gives whether something was written that others should look at.
-    pub fn work(&mut self) -> bool {
+    /// Carries the next task out; a commit that fails does so as `fault` says. Gives whether something was written that
+    /// others should look at.
+    pub fn work(&mut self, fault: Option<Fault>) -> bool {
         let Some(task) = self.tasks.pop_front() else { return false };
         let mut is_written = false;
         let event = match task {
+            Task::Commit(_) if fault.is_some_and(|fault| !fault.is_written) => {
+                Event::Committed(Err(fault.expect("a fault").error()))
+            }
             Task::Commit(batch) => {
                 let generation = batch.generation;
                 let result = block_on(self.store.commit(batch));
                 let now = block_on(self.store.generation()).expect("read");
                 assert!(result.is_err() || generation.is_none_or(|g| g == now), "a deposed leader wrote");
                 is_written = result.is_ok();
-                Event::Committed(result)
+                Event::Committed(fault.map_or(result, |fault| Err(fault.error())))
             }
             Task::Pages(ticket, keys) => {
                 Event::PagesRead { ticket, pages: block_on(self.store.get(Table::Pages, &keys)) }
@@ -171,7 +192,12 @@ impl Tab {
                 let opened = block_on(reader.read(&self.store)).map(Box::new);
                 Event::Tab(TabEvent::Read { number, opened })
             }
-            Task::Inbox => Event::Tab(TabEvent::Inbox(block_on(self.store.scan(Table::Inbox, None, 10_000)))),
+            Task::Inbox => {
+                let generation = block_on(self.store.generation()).expect("read");
+                let found = block_on(self.store.scan(Table::Inbox, None, 10_000));
+                Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
+            }
+            Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),
             Task::TakeOver => {
                 let seen = block_on(self.store.generation()).expect("read");
                 match block_on(self.store.take_over(seen)).expect("taken") {

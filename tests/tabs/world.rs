@@ -11,7 +11,7 @@ use escale::rest::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Refusal, TabEvent, Write};
 
-use super::tab::{Tab, Task};
+use super::tab::{Fault, Tab, Task};
 use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
 
@@ -29,6 +29,8 @@ pub struct Plan {
     pub is_wild: bool,
     /// Words between tabs are lost as often as not.
     pub loses_words: bool,
+    /// Commits fail, written or not.
+    pub has_faults: bool,
 }
 
 pub struct World {
@@ -138,9 +140,20 @@ impl World {
 
     /// The device does what the tab asked for, whether or not it is frozen.
     fn work(&mut self, number: usize) {
-        if self.tab(number).work() {
+        let fault = self.fault();
+        if self.tab(number).work(fault) {
             self.tell_others(number);
         }
+    }
+
+    /// Whether the device fails this time; it may have written nevertheless.
+    fn fault(&mut self) -> Option<Fault> {
+        if !self.plan.has_faults || self.below(12) != 0 {
+            return None;
+        }
+        let codes = [Code::StorageFull, Code::StorageFailed, Code::StorageClosed];
+        let code = codes[self.below(3) as usize];
+        Some(Fault { code, is_written: self.below(2) == 0 })
     }
 
     fn tell_others(&mut self, number: usize) {
@@ -329,7 +342,7 @@ impl World {
 
     /// Everybody thaws, words arrive, and time passes until nothing more happens.
     fn heal(&mut self) {
-        self.plan.loses_words = false;
+        (self.plan.loses_words, self.plan.has_faults) = (false, false);
         self.open(0);
         for number in 0..self.tabs.len() {
             if let Some(tab) = &mut self.tabs[number] {

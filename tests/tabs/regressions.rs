@@ -1,0 +1,91 @@
+//! What histories once showed, played by hand.
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::Def;
+use escale::rest::Limits;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, TabEvent};
+
+use super::tab::{Fault, Tab, Task};
+use crate::support::schema::name;
+
+const NOW: u64 = 1_700_000_000_000;
+
+fn open(device: &MemoryDevice, seed: u64) -> Tab {
+    let mut tab = Tab::open(device, seed, Policy::Ask, Limits::default());
+    settle(&mut tab);
+    tab
+}
+
+/// Does all that a tab wants of the device.
+fn settle(tab: &mut Tab) {
+    while !(tab.tasks.is_empty() && tab.arrived.is_empty()) {
+        while tab.work(None) {}
+        if let Some(event) = tab.arrived.pop_front() {
+            tab.feed(event, NOW);
+        }
+    }
+}
+
+fn lead(tab: &mut Tab) {
+    tab.tasks.push_back(Task::TakeOver);
+    settle(tab);
+    assert!(!tab.machine.is_following());
+}
+
+fn look(tab: &mut Tab) {
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    settle(tab);
+}
+
+fn subscribe(tab: &mut Tab, def: &Def) {
+    tab.feed(Event::Subscribe(def.clone()), NOW);
+}
+
+/// A tab had begun a generation, and heard of it after another one had begun the next: with nothing to write it never met
+/// the fence, and led for ever beside the other, what was subscribed to there unknown to it. So did one that had led and
+/// thawed.
+#[test]
+fn a_leader_with_nothing_to_write_finds_a_later_generation() {
+    for leads_before in [false, true] {
+        let device = MemoryDevice::shared();
+        let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+        first.tasks.push_back(Task::TakeOver);
+        first.work(None);
+        if leads_before {
+            settle(&mut first);
+        }
+        lead(&mut second);
+        settle(&mut first);
+        assert_eq!(first.machine.is_following(), !leads_before);
+        let def = Def::class_of(&name("Doc"));
+        subscribe(&mut second, &def);
+        settle(&mut second);
+        look(&mut first);
+        assert!(first.machine.is_following() && !second.machine.is_following());
+        assert!(first.machine.memory().collection(&def).is_some());
+    }
+}
+
+/// A leader's commit failed, and was written: it wrote another record under the same number, and a tab that had read the
+/// first one missed what the second added.
+#[test]
+fn a_record_written_twice_under_one_number_is_followed() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    let (whole, section) =
+        (Def::class_of(&name("Doc")), Def::document(&name("Doc"), &crate::support::schema::key(1).1));
+    subscribe(&mut leader, &whole);
+    let fault = Fault { code: Code::StorageFailed, is_written: true };
+    assert!(leader.work(Some(fault)), "told to have failed, and written");
+    look(&mut follower);
+    assert!(follower.machine.memory().collection(&whole).is_some(), "it has read that record");
+    subscribe(&mut leader, &section);
+    settle(&mut leader);
+    leader.feed(Event::Woke, NOW + 60_000);
+    settle(&mut leader);
+    look(&mut follower);
+    assert!(follower.machine.memory().collection(&section).is_some());
+}
