@@ -1,4 +1,4 @@
-//! Msgpack into nodes. Total: any bytes give a tree or say why not; nothing is allocated that they do not fill.
+//! Msgpack into nodes. Total: any bytes give a tree or say why not; hardly anything is allocated that they do not fill.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,10 @@ use rmp::Marker;
 
 use super::Node;
 use super::types::NodeError;
+
+/// Room that a list has at first, at most. Its length is only a claim, and each of those that it is nested in can claim all
+/// the bytes that follow: what is longer grows as its items come.
+const RESERVED_MAX: usize = 64;
 
 /// Reads one value of at most that depth. Gives what follows it.
 pub fn parse(bytes: &[u8], depth: usize) -> Result<(Node<'_>, &[u8]), NodeError> {
@@ -99,11 +103,11 @@ impl<'b> Input<'b> {
 
     fn items(&mut self, len: usize, depth: usize) -> Result<Node<'b>, NodeError> {
         let depth = depth.checked_sub(1).ok_or(NodeError::TooDeep)?;
-        // Each has a byte at least: a length that cannot be filled allocates nothing.
+        // Each has a byte at least: a length that cannot be filled is refused at once.
         if len > self.bytes.len() {
             return Err(NodeError::CutShort);
         }
-        let mut items = Vec::with_capacity(len);
+        let mut items = Vec::with_capacity(len.min(RESERVED_MAX));
         for _ in 0..len {
             items.push(self.node(depth)?);
         }
@@ -115,7 +119,7 @@ impl<'b> Input<'b> {
         if len > self.bytes.len() / 2 {
             return Err(NodeError::CutShort);
         }
-        let mut entries = Vec::with_capacity(len);
+        let mut entries = Vec::with_capacity(len.min(RESERVED_MAX));
         for _ in 0..len {
             entries.push((self.node(depth)?, self.node(depth)?));
         }
