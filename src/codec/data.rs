@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, Visitor};
+use serde::de::{self, DeserializeSeed, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::format::{Format, encode};
 use super::node::{Entry, Node, NodeError, parse_msgpack};
+use super::value::ValueSeed;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::model::{Name, Value};
@@ -107,7 +108,8 @@ impl Serialize for Data {
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         if deserializer.is_human_readable() {
-            match Value::deserialize(deserializer)? {
+            // One more for the map itself, as in msgpack.
+            match (ValueSeed { depth: VALUE_DEPTH_MAX + 1 }).deserialize(deserializer)? {
                 Value::Map(map) => Data::from_map(&map).map_err(de::Error::custom),
                 // An adapter's object may carry the msgpack bytes as they are.
                 Value::Bytes(bytes) => Data::from_bytes(&bytes).map_err(de::Error::custom),

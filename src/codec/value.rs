@@ -159,7 +159,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let seed = self.seed.deeper()?;
+        // Bytes are no level of nesting, though in JSON they look like one.
+        let deeper = self.seed.deeper::<A::Error>();
         let mut entries = BTreeMap::new();
         while let Some(mut key) = map.next_key::<String>()? {
             if key == "__proto__" {
@@ -177,11 +178,12 @@ impl<'de> Visitor<'de> for ValueVisitor {
                 }
                 key.remove(0);
             }
-            let value = map.next_value_seed(seed)?;
+            let seed = deeper.as_ref().map_err(|_| de::Error::custom(NESTED_TOO_DEEP))?;
+            let value = map.next_value_seed(*seed)?;
             if entries.insert(key, value).is_some() {
                 return Err(de::Error::custom("a map with the same key twice"));
             }
         }
-        Ok(Value::Map(entries))
+        deeper.map(|_| Value::Map(entries))
     }
 }

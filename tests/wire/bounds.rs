@@ -59,6 +59,33 @@ fn a_document_as_deep_as_the_bound_passes_and_a_deeper_one_is_too_deep() {
     assert!(Data::from_bytes(&bytes).expect("small").pick(&[]).is_err());
 }
 
+/// A document that one form can carry, the other can: they are answered in kind.
+#[test]
+fn a_document_as_deep_as_the_bound_passes_in_both_forms() {
+    for (depth, passes) in [(VALUE_DEPTH_MAX, true), (VALUE_DEPTH_MAX + 1, false)] {
+        let map = BTreeMap::from([("k".to_owned(), arrays(depth))]);
+        let data = Data::from_map(&map).expect("small");
+        assert_eq!(data.to_map().is_ok(), passes);
+        let text = format!("{{\"k\":{}null{}}}", "[".repeat(depth), "]".repeat(depth));
+        let of_json = decode::<Data>(Format::Json, text.as_bytes(), MAX);
+        assert_eq!(of_json.map_err(|error| error.code()), if passes { Ok(data) } else { Err(Code::TooDeep) });
+    }
+}
+
+/// In JSON they look like one more map, which is no reason to refuse in one form what the other says.
+#[test]
+fn bytes_and_empty_maps_at_the_deepest_place_are_as_deep_in_both_forms() {
+    let nested = |leaf: Value| (0..VALUE_DEPTH_MAX).fold(leaf, |inner, _| Value::Array(vec![inner]));
+    for (leaf, passes) in [(Value::Bytes(vec![1, 2, 250]), true), (Value::Map(BTreeMap::new()), false)] {
+        let value = nested(leaf);
+        for format in [Format::Msgpack, Format::Json] {
+            let bytes = encode(format, &value).expect("written");
+            let read = decode::<Value>(format, &bytes, MAX).map_err(|error| error.code());
+            assert_eq!(read, if passes { Ok(value.clone()) } else { Err(Code::TooDeep) }, "{format:?}");
+        }
+    }
+}
+
 #[test]
 fn a_message_deeper_than_any_value_is_too_deep_and_not_a_fallen_stack() {
     for depth in [100, 10_000, 1_000_000] {
