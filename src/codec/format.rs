@@ -56,9 +56,6 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
     if bytes.len() > bytes_max {
         return fail(Code::TooLarge, format!("a message of {} bytes, {bytes_max} at most", bytes.len()));
     }
-    if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'<') {
-        return fail(Code::Malformed, "the answer is a page of HTML, not a message");
-    }
     let node = match format {
         Format::Msgpack => parse_msgpack(bytes, DEPTH_MAX).and_then(|(node, rest)| match rest.len() {
             0 => Ok(node),
@@ -72,6 +69,10 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
         Ok(message) => Ok(message),
         Err(error) => match protocol {
             Some(p) if p != 1 => fail(Code::WrongProtocol, format!("protocol {p}, 1 expected")),
+            // Looked at last: in msgpack its first byte is the number 60.
+            _ if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'<') => {
+                fail(Code::Malformed, "the answer is a page of HTML, not a message")
+            }
             _ => Err(unread(&error)),
         },
     }

@@ -33,6 +33,14 @@ proptest! {
     }
 
     #[test]
+    fn numbers_read_back_in_both_formats(number in -200i64..300) {
+        for format in FORMATS {
+            let bytes = encode(format, &Value::from(number)).expect("written");
+            prop_assert_eq!(decode::<Value>(format, &bytes, MAX).expect("read"), Value::from(number));
+        }
+    }
+
+    #[test]
     fn picking_properties_gives_what_reading_all_gives(map in map()) {
         let data = Data::from_map(&map).expect("a small map");
         let names: Vec<Name> = map.keys().filter_map(|key| Name::new(key).ok()).collect();
