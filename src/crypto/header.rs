@@ -17,6 +17,8 @@ const MAGIC: &[u8; 4] = b"ESCL";
 const FORMAT: u16 = 1;
 const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
+/// Depth of the body, with room for what later versions add.
+const DEPTH_MAX: usize = 16;
 
 /// What X is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +91,10 @@ impl Header {
         if format > FORMAT {
             return fail(Code::StoreTooNew, format!("format {format}, this version knows {FORMAT}"));
         }
-        let body: Body = rmp_serde::from_slice(&signed[MAGIC.len() + 2..]).map_err(|_| damaged())?;
+        // Its checksum is nobody's secret, so that its nesting is anybody's.
+        let mut reader = rmp_serde::Deserializer::from_read_ref(&signed[MAGIC.len() + 2..]);
+        reader.set_max_depth(DEPTH_MAX);
+        let body = Body::deserialize(&mut reader).map_err(|_| damaged())?;
         let store_id = body.store.try_into().map_err(|_| damaged())?;
         for wrap in &body.wraps {
             if wrap.by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds) {
@@ -287,6 +292,21 @@ mod tests {
         let mut header = made().0;
         header.format = format;
         header.to_bytes()
+    }
+
+    /// A browser gives wasm 1 MiB of stack; what opens a store is called from deep down already.
+    #[test]
+    fn a_header_nested_deep_is_damaged_and_no_fallen_stack() {
+        let mut bytes = made().0.to_bytes();
+        bytes.truncate(MAGIC.len() + 2);
+        bytes.extend_from_slice(b"\x81\xa1x");
+        bytes.extend([0x91; 1_000]);
+        bytes.push(0xc0);
+        let sum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&sum);
+        let read = std::thread::Builder::new().stack_size(64 << 10);
+        let read = read.spawn(move || code(Header::from_bytes(&bytes))).unwrap();
+        assert_eq!(read.join().unwrap(), Code::StoreDamaged);
     }
 
     #[test]
