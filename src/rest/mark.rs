@@ -41,8 +41,12 @@ pub struct RolledBack {
 impl HighWater {
     /// The mark found beside a store; `None` where it cannot be read: it then tells nothing.
     pub(super) fn open(keys: &StoreKeys, sealed: &[u8]) -> Option<Self> {
-        let plain = keys.open(Table::State, place(keys), sealed).ok()?;
-        rmp_serde::from_slice(&plain).ok()
+        HighWater::decode(&keys.open(Table::State, place(keys), sealed).ok()?)
+    }
+
+    /// Reads the plain bytes of a mark; `None` where they are none.
+    pub fn decode(plain: &[u8]) -> Option<Self> {
+        rmp_serde::from_slice(plain).ok()
     }
 
     /// What a store that is behind this mark may have lost, by what its journal still holds.

@@ -32,5 +32,6 @@ pub use writer::{Limits, Receipt, Rest};
 #[cfg(any(test, feature = "testing"))]
 pub mod decoders {
     pub use super::delta::StateRecord;
-    pub use super::page::decode_page;
+    pub use super::mark::HighWater;
+    pub use super::page::{PAGE_BYTES_MAX, decode_page, encode_page};
 }

@@ -12,7 +12,7 @@ use crate::session::Stamp;
 pub const PAGE_ROWS_BYTES: usize = 64 << 10;
 
 /// Bytes that a page can hold once decompressed: one document of the greatest size over a full page, and room.
-const PAGE_BYTES_MAX: usize = 4 << 20;
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;

@@ -4,7 +4,7 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 9] = ["src", "js", "server", "www", "tests", "scripts", "docs", "data", ".ci"];
+const FOLDERS: [&str; 10] = ["src", "js", "server", "fuzz", "www", "tests", "scripts", "docs", "data", ".ci"];
 
 /// Documents with an example, and the file where the compiler of TypeScript reads it.
 const EXAMPLES: [(&str, &str); 4] = [

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where everything but the files of the root is.
-const FOLDERS: [&str; 10] = ["src", "js", "server", "sim", "bench", "www", "tests", "scripts", "docs", ".ci"];
+const FOLDERS: [&str; 11] =
+    ["src", "js", "server", "sim", "bench", "fuzz", "www", "tests", "scripts", "docs", ".ci"];
 
 /// Made by tools, wherever they are.
-const GENERATED: [&str; 3] = ["node_modules", "dist", "target"];
+const GENERATED: [&str; 5] = ["node_modules", "dist", "target", "corpus", "artifacts"];
 
 /// A file as text, by its path from the root.
 pub struct File {

@@ -67,8 +67,11 @@ fn targets(folder: &str, name: &str) -> Vec<String> {
 /// Whether a file is the root of a crate: a library, a binary, or a test.
 fn is_crate(file: &File) -> bool {
     let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
-    let is_test = ["tests/", "server/tests/", "sim/tests/"].iter().any(|tests| file.path.starts_with(tests));
-    let depth = file.path.trim_start_matches("server/").trim_start_matches("sim/").matches('/').count();
+    let is_test = ["tests/", "server/tests/", "sim/tests/", "fuzz/targets/"]
+        .iter()
+        .any(|tests| file.path.starts_with(tests));
+    let within = ["server/", "sim/", "fuzz/"].iter().find_map(|folder| file.path.strip_prefix(folder));
+    let depth = within.unwrap_or(&file.path).matches('/').count();
     is_target || (is_test && (depth == 1 || (depth == 2 && file.is(&["/main.rs"]))))
 }
 

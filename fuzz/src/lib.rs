@@ -1,0 +1,28 @@
+//! What the targets share. The doors and the bound of their cost are those of `tests/hostile`, which replays the corpus.
+
+#[path = "../../tests/hostile/cost.rs"]
+pub mod cost;
+#[path = "../../tests/hostile/doors.rs"]
+pub mod doors;
+#[path = "../../tests/hostile/session.rs"]
+pub mod session;
+
+pub use libfuzzer_sys;
+
+#[global_allocator]
+static ALLOCATOR: cost::Counting = cost::Counting;
+
+/// The door of that name.
+pub fn door(name: &str) -> &'static doors::Door {
+    doors::DOORS.iter().find(|door| door.name == name).expect("a door of the target's name")
+}
+
+/// A target: knocks at the door of that name with whatever comes.
+#[macro_export]
+macro_rules! target {
+    ($name:ident) => {
+        $crate::libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+            $crate::cost::knock($crate::door(stringify!($name)), bytes);
+        });
+    };
+}

@@ -1,0 +1,5 @@
+//! What a server says on the socket.
+
+#![no_main]
+
+escale_fuzz::target!(frame);

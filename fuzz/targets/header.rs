@@ -1,0 +1,5 @@
+//! A store's header.
+
+#![no_main]
+
+escale_fuzz::target!(header);

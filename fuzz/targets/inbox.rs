@@ -1,0 +1,5 @@
+//! The plain bytes of a request of the inbox.
+
+#![no_main]
+
+escale_fuzz::target!(inbox);

@@ -1,0 +1,5 @@
+//! A value in JSON.
+
+#![no_main]
+
+escale_fuzz::target!(json);

@@ -1,0 +1,5 @@
+//! A value in msgpack.
+
+#![no_main]
+
+escale_fuzz::target!(msgpack);

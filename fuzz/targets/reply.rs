@@ -1,0 +1,5 @@
+//! A server's answer.
+
+#![no_main]
+
+escale_fuzz::target!(reply);

@@ -1,0 +1,5 @@
+//! What a server is asked.
+
+#![no_main]
+
+escale_fuzz::target!(request);

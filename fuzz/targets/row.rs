@@ -1,0 +1,5 @@
+//! A document's data.
+
+#![no_main]
+
+escale_fuzz::target!(row);

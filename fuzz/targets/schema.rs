@@ -1,0 +1,5 @@
+//! A schema.
+
+#![no_main]
+
+escale_fuzz::target!(schema);

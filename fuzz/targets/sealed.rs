@@ -1,0 +1,5 @@
+//! A sealed record.
+
+#![no_main]
+
+escale_fuzz::target!(sealed);

@@ -1,0 +1,5 @@
+//! A session whose server says whatever comes.
+
+#![no_main]
+
+escale_fuzz::target!(session);

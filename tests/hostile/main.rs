@@ -1,0 +1,87 @@
+//! Hostile bytes: every decoder takes whatever comes, without a panic, without hanging, and at a cost in proportion.
+//!
+//! The same doors stand in the fuzz targets (`make fuzz`). Here the corpus is played again, whole and altered.
+
+#![cfg(not(target_family = "wasm"))] // needs a machine
+#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+
+mod cost;
+mod doors;
+mod mutate;
+mod plant;
+#[allow(dead_code)] // what properties of proptest run by
+#[path = "../support/seeds.rs"]
+mod seeds;
+mod session;
+#[path = "../wire/strategies.rs"]
+mod strategies;
+
+use escale::crypto::SeededRandom;
+
+use doors::{DOORS, Door};
+use mutate::{below, mutate};
+
+#[global_allocator]
+static ALLOCATOR: cost::Counting = cost::Counting;
+
+/// Says what was being read where a door panics.
+struct Knocking<'b>(&'b Door, &'b [u8]);
+
+impl Drop for Knocking<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let hex: String = self.1.iter().map(|byte| format!("{byte:02x}")).collect();
+            eprintln!("the door {} fell to these {} bytes: {hex}", self.0.name, self.1.len());
+        }
+    }
+}
+
+fn knock(door: &Door, bytes: &[u8]) -> bool {
+    let _knocking = Knocking(door, bytes);
+    cost::knock(door, bytes)
+}
+
+/// What lies in a door's corpus, its seeds planted before where this is asked for.
+fn corpus(door: &Door) -> Vec<(String, Vec<u8>)> {
+    static PLANTED: std::sync::Once = std::sync::Once::new();
+    PLANTED.call_once(|| {
+        if std::env::var_os("ESCALE_PLANT").is_some() {
+            plant::plant();
+        }
+    });
+    plant::corpus(door.name)
+}
+
+#[test]
+fn each_decoder_stands_what_lies_in_its_corpus() {
+    for door in DOORS {
+        let corpus = corpus(&door);
+        let (mut seeds, mut read) = (0, 0);
+        for (name, bytes) in &corpus {
+            let is_read = knock(&door, bytes);
+            seeds += usize::from(name.starts_with("seed-"));
+            read += usize::from(name.starts_with("seed-") && is_read);
+        }
+        // What was real once is read for ever.
+        assert!(seeds >= 3 && read == seeds, "{read} of {seeds} seeds of {} are read", door.name);
+    }
+}
+
+#[test]
+fn each_decoder_stands_altered_bytes() {
+    let (seed, cases) = (seeds::given().unwrap_or(1), seeds::cases(3_000));
+    eprintln!("ESCALE_SEED={seed}");
+    for door in DOORS {
+        let corpus = corpus(&door);
+        let mut random = SeededRandom::new(seed);
+        let mut read = 0;
+        for _ in 0..cases {
+            let [(_, one), (_, other)] = [(); 2].map(|()| &corpus[below(&mut random, corpus.len())]);
+            let mut bytes = one.clone();
+            mutate(&mut bytes, other, &mut random);
+            read += u32::from(knock(&door, &bytes));
+        }
+        // What is altered beyond recognition shows little: some of it must still look right.
+        assert!(read > 0 || door.name == "sealed", "nothing that was altered is read as {}", door.name);
+    }
+}

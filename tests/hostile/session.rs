@@ -1,0 +1,286 @@
+//! A session whose server lies: replies and frames made of whatever comes, then a server that is honest again.
+//!
+//! The lies may have been believed where they were well formed, so that the honest server begins a later epoch than any
+//! told (R8): from then on the session must show what it has, and get rid of its operations.
+
+use std::collections::{HashMap, VecDeque};
+
+use escale::codec::{
+    Data, Fault, Format, OpOk, OpResult, Part, Row, ServerFrame, SyncReply, SyncRequest, decode,
+};
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
+use escale::limits::{REPLY_BYTES_MAX, VERSION_MAX};
+use escale::model::schema::Schema;
+use escale::model::{Def, Epoch, Pk, Value};
+use escale::rest::{Damage, JournalAtRest};
+use escale::session::Memory;
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Refusal, Write};
+use escale::{Code, Result};
+
+const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+
+/// When it begins, by the device's clock.
+pub const WALL: u64 = 1_700_000_000_000;
+
+/// Messages of one input.
+const MESSAGES_MAX: usize = 6;
+
+/// What the application subscribes to.
+pub const DEFS: [&str; 2] = ["Doc", "Doc/section@h3TFcr2KJa2-sb_NXAJWrg"];
+
+/// How often an honest server is asked at most until all is well.
+const ROUNDS_MAX: usize = 400;
+
+struct Bench {
+    machine: Machine,
+    mono: u64,
+    wish: Option<u64>,
+    socket: Option<u64>,
+    sent: Option<(u64, SyncRequest)>,
+    read: Vec<Data>,
+    random: SeededRandom,
+}
+
+/// A server that executes each operation once, does nothing by it, and has two documents.
+struct Honest {
+    epoch: Epoch,
+    /// Of each session the operations executed, in order.
+    sessions: HashMap<String, Vec<String>>,
+}
+
+/// Feeds a session what the bytes hold: of each message its kind, its length in two bytes, and itself.
+pub fn session(bytes: &[u8]) -> bool {
+    thread_local!(static PARSED: Schema = Schema::from_json(SCHEMA).expect("a schema"));
+    let mut bench = Bench::new(PARSED.with(Clone::clone));
+    let mut honest = Honest { epoch: epoch(1, "r"), sessions: HashMap::new() };
+    bench.settle(&mut honest);
+    bench.put("a");
+    bench.settle(&mut honest);
+    bench.put("b");
+    bench.put("a");
+    let mut is_read = false;
+    for (kind, message) in messages(bytes) {
+        is_read |= bench.lie(kind, message);
+        bench.look();
+        bench.wake();
+    }
+    let told = bench.machine.memory().epoch().0.cloned();
+    honest.epoch = later(told.filter(|told| *told > honest.epoch).as_ref().unwrap_or(&honest.epoch));
+    bench.settle(&mut honest);
+    bench.discard();
+    bench.put("c");
+    bench.settle(&mut honest);
+    let status = bench.machine.status();
+    assert_eq!(status.pending, 0, "the queue is stuck: {status:?}");
+    for def in DEFS {
+        let shown = bench.shown(&def.parse().expect("a def"));
+        assert_eq!(shown, Honest::documents(&honest.epoch), "{def} shows something else");
+    }
+    is_read
+}
+
+/// The messages of an input.
+fn messages(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut messages = Vec::new();
+    while let Some(([kind, high, low], rest)) = bytes.split_first_chunk::<3>() {
+        let len = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
+        let (message, rest) = rest.split_at(len);
+        messages.push((*kind, message));
+        bytes = rest;
+        if messages.len() == MESSAGES_MAX {
+            break;
+        }
+    }
+    messages
+}
+
+/// An epoch after that one.
+fn later(than: &Epoch) -> Epoch {
+    match than.ms() {
+        VERSION_MAX => epoch(VERSION_MAX, &"\u{10ffff}".repeat(250)),
+        ms => epoch(ms + 1, "r"),
+    }
+}
+
+fn epoch(ms: u64, random: &str) -> Epoch {
+    Epoch::new(ms, random).expect("an epoch")
+}
+
+impl Bench {
+    fn new(schema: Schema) -> Self {
+        let config =
+            Config { mode: Mode::Incognito, has_live: true, watches_silence: false, has_token: false };
+        let random = Box::new(SeededRandom::new(7));
+        let machine =
+            Machine::new(config, Memory::new(schema), None, Damage::default(), "session".into(), random);
+        let machine = machine.with_writes(JournalAtRest::default(), Box::new(NoApplication));
+        let mut bench = Bench {
+            machine,
+            mono: 1_000,
+            wish: None,
+            socket: None,
+            sent: None,
+            read: Vec::new(),
+            random: SeededRandom::new(9),
+        };
+        bench.feed(Event::Started);
+        DEFS.iter().for_each(|def| bench.feed(Event::Subscribe(def.parse().expect("a def"))));
+        bench
+    }
+
+    fn feed(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let clock = Clock { wall_ms: WALL + self.mono, mono_ms: self.mono };
+            for effect in self.machine.handle(event, clock) {
+                match effect {
+                    Effect::Send { number, request, .. } => self.sent = Some((number, request)),
+                    Effect::CancelSend(_) => self.sent = None,
+                    Effect::OpenSocket(socket) => {
+                        self.socket = Some(socket);
+                        events.push_back(Event::SocketOpened { socket });
+                    }
+                    Effect::CloseSocket(_) => self.socket = None,
+                    Effect::WakeAt(at) => self.wish = at,
+                    Effect::Answer { rows, .. } => {
+                        self.read.extend(rows.into_iter().flatten().map(|row| row.data));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.machine.memory().check_links();
+    }
+
+    /// Lets the time come that the machine wished for; gives whether it wished.
+    fn wake(&mut self) -> bool {
+        let Some(at) = self.wish.take() else { return false };
+        self.mono = at.max(self.mono);
+        self.feed(Event::Woke);
+        true
+    }
+
+    fn put(&mut self, id: &str) {
+        let data = Value::from([("id", Value::from(id)), ("section", Value::from("s"))]);
+        let args = Value::from([("class", Value::from("Doc")), ("data", data)]);
+        self.machine.check_write("doc.put", &args).expect("an operation that can be issued");
+        let id = make_id(WALL, &mut self.random).expect("an id");
+        self.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
+    }
+
+    /// Forgets what was refused, as an application may.
+    fn discard(&mut self) {
+        let refused = self.machine.operations().into_iter().filter(|(op, _)| op.state.refused.is_some());
+        let refused: Vec<String> = refused.map(|(op, _)| op.state.id.clone()).collect();
+        refused.into_iter().for_each(|id| self.feed(Event::Discard(id)));
+    }
+
+    /// Takes the bytes for a reply or a frame, in one of the two forms.
+    fn lie(&mut self, kind: u8, message: &[u8]) -> bool {
+        let format = if kind & 2 == 0 { Format::Msgpack } else { Format::Json };
+        if kind & 1 == 1 {
+            let Some(socket) = self.socket else { return false };
+            let frame: Result<ServerFrame> = decode(format, message, REPLY_BYTES_MAX);
+            let is_read = frame.is_ok();
+            self.feed(Event::Frame { socket, frame });
+            return is_read;
+        }
+        while self.sent.is_none() && self.wake() {}
+        let Some((number, _)) = self.sent.take() else { return false };
+        let reply = decode::<SyncReply>(format, message, REPLY_BYTES_MAX);
+        let is_read = reply.is_ok();
+        self.feed(Event::Replied { number, reply: reply.map_err(Refusal::from) });
+        is_read
+    }
+
+    /// Reads what is shown, as the application does.
+    fn look(&mut self) {
+        for def in DEFS {
+            let ids =
+                self.machine.list(&def.parse().expect("a def")).map(|(ids, ..)| ids).unwrap_or_default();
+            self.feed(Event::Read { ticket: 2, ids: ids.to_vec() });
+        }
+        let _ = self.machine.status();
+        for data in std::mem::take(&mut self.read) {
+            let _ = data.write_json(&mut Vec::new());
+        }
+    }
+
+    fn shown(&self, def: &Def) -> Vec<(Pk, u64)> {
+        let Some((ids, ..)) = self.machine.list(def) else { return Vec::new() };
+        let of = |id: &u32| {
+            let (key, document) = self.machine.memory().by_id(*id)?;
+            Some((key.1.clone(), document.at.v))
+        };
+        let mut shown: Vec<(Pk, u64)> = ids.iter().filter_map(of).collect();
+        shown.sort_unstable();
+        shown
+    }
+
+    /// Lets the server answer until nothing is pending and each def has been told in its epoch.
+    fn settle(&mut self, honest: &mut Honest) {
+        for _ in 0..ROUNDS_MAX {
+            if let Some((number, request)) = self.sent.take() {
+                self.mono += 5;
+                self.feed(Event::Replied { number, reply: Ok(honest.answer(&request)) });
+                continue;
+            }
+            let all =
+                |def: &&str| self.shown(&def.parse().expect("a def")) == Honest::documents(&honest.epoch);
+            if self.machine.status().pending == 0 && DEFS.iter().all(|def| all(def)) || !self.wake() {
+                return;
+            }
+        }
+    }
+}
+
+impl Honest {
+    /// What it has, in both defs.
+    fn documents(epoch: &Epoch) -> Vec<(Pk, u64)> {
+        let v = epoch.ms().min(VERSION_MAX - 10) + 1;
+        let mut documents: Vec<(Pk, u64)> =
+            ["a", "x"].into_iter().map(|id| (Pk::from_key(&[id]).expect("a pk"), v)).collect();
+        documents.sort_unstable();
+        documents
+    }
+
+    fn answer(&mut self, request: &SyncRequest) -> SyncReply {
+        let v = self.epoch.ms().min(VERSION_MAX - 10) + 1;
+        let executed = self.sessions.entry(request.session.clone()).or_default();
+        let mut results = Vec::new();
+        for op in &request.ops {
+            let is_known = executed.contains(&op.id);
+            if op.seq == executed.len() as u64 + 1 && !is_known {
+                executed.push(op.id.clone());
+            }
+            let code = match executed.iter().position(|id| *id == op.id) {
+                Some(_) => None,
+                None if op.seq > executed.len() as u64 => Some(Code::OrderGap),
+                None => Some(Code::SessionReused),
+            };
+            let ok = code.is_none().then_some(OpOk { v, value: None });
+            results.push(OpResult { id: op.id.clone(), ok, fault: code.map(|code| Fault::new(code, "")) });
+            if code == Some(Code::OrderGap) {
+                break;
+            }
+        }
+        let seq = executed.len() as u64;
+        let parts = request.subs.iter().map(|sub| self.part(&sub.def)).collect();
+        SyncReply { p: 1, epoch: self.epoch.clone(), now: v + 2, delta: 1, seq, results, parts }
+    }
+
+    fn part(&self, def: &Def) -> Part {
+        if !DEFS.contains(&def.to_string().as_str()) {
+            return Part { fault: Some(Fault::new(Code::UnknownDef, "")), ..Part::empty(def.clone()) };
+        }
+        let documents = Honest::documents(&self.epoch);
+        let present = Some(documents.iter().map(|(pk, _)| pk.clone()).collect());
+        let row = |(pk, v): (Pk, u64)| {
+            let id = if pk == Pk::from_key(&["a"]).expect("a pk") { "a" } else { "x" };
+            let map = [("id".to_owned(), Value::from(id)), ("section".to_owned(), Value::from("s"))];
+            Row { pk, v, deleted: false, max_life: None, data: Data::from_map(&map.into()).ok() }
+        };
+        Part { rows: documents.into_iter().map(row).collect(), present, ..Part::empty(def.clone()) }
+    }
+}
