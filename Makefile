@@ -1,12 +1,14 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | kill | kill-server | soak | bench | package | lint | clean
+make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
   make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
+  make fuzz      let each decoder read what a fuzzer makes up, for SECONDS each (60) or RUNS executions; TARGETS runs some
+  make hostile   let a session in Chromium take REPLIES altered replies (10000), and see that it works on after each
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
@@ -24,10 +26,13 @@ PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -p
 PARTS :=
 SEEDS ?= 100000
 FROM ?= 0
-export KILLS ROUNDS DOCUMENTS ONLY
+SECONDS ?= 60
+RUNS ?= 0
+TARGETS :=
+export KILLS ROUNDS REPLIES DOCUMENTS ONLY
 
 .NOTPARALLEL:
-.PHONY: help demo test sim kill kill-server soak bench package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim fuzz hostile kill kill-server soak bench package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -40,6 +45,13 @@ test: package server counter www/dist/index.html browsers
 
 sim: rust
 	@cargo run --locked --profile sim --package escale-sim -- --seeds $(SEEDS) --from $(FROM)
+
+fuzz: rust
+	@scripts/need-fuzz
+	@scripts/fuzz $(SECONDS) $(RUNS) $(TARGETS)
+
+hostile: package browsers
+	@scripts/test hostile
 
 kill: package counter browsers
 	@scripts/test kill
@@ -60,7 +72,7 @@ lint: pkg/package.json rust browsers
 	@scripts/lint
 
 clean:
-	rm -rf target pkg js/dist www/dist data/run node_modules
+	rm -rf target fuzz/target pkg js/dist www/dist data/run node_modules
 
 # What is needed: looked for each time, installed where it is missing.
 compiler:
