@@ -127,4 +127,6 @@ test(`r10 r11: nothing saved is lost or done twice over ${KILLS} kills of the br
   // The page tells before it issues, so that the news can be late for nothing that was done.
   assert.deepEqual(unknown, []);
   assert.ok(told.saved.size > KILLS, `${told.saved.size} operations were saved`);
+  const done = `${KILLS} kills, ${told.saved.size} operations saved`;
+  console.log(`proof: kill | what was told to be saved is done, and done once | ${done} | violations 0 | ${seconds} s`);
 });
