@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | package | lint | clean
+make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -14,6 +14,8 @@ make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | pa
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000); ONLY=escale,dexie
                  runs some; the table goes into docs/performance.md
+  make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
+                 docs/reliability.md
   make package   leave the finished npm package in pkg/
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -29,10 +31,10 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS ROUNDS REPLIES DOCUMENTS ONLY
+export KILLS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim fuzz hostile kill kill-server soak bench package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim fuzz hostile kill kill-server soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -64,6 +66,9 @@ soak: package browsers
 
 bench: package browsers
 	@scripts/bench
+
+reliability:
+	@node scripts/write-reliability.mjs $(LOG)
 
 package: pkg/escale_bg.wasm pkg/package.json
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"

@@ -1,0 +1,54 @@
+// docs/reliability.md tells what its data give, and of each promise a test and a command that are there.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { ROWS } from "../../scripts/reliability-rows.mjs";
+import { pageWith, runsOf, tableOf, taken } from "../../scripts/write-reliability.mjs";
+
+const at = (path) => new URL(`../../${path}`, import.meta.url);
+const read = (path) => readFileSync(at(path), "utf8");
+const RUN = { date: "2026-01-02", cores: 4, command: "" };
+
+test("the page is what the data give", () => {
+  const page = read("docs/reliability.md");
+  assert.equal(page, pageWith(page, tableOf(read("docs/reliability.data"))), "run: make reliability");
+});
+
+test("no run that is recorded found a violation", () => {
+  const broken = runsOf(read("docs/reliability.data")).filter(({ violations }) => violations !== 0);
+  assert.deepEqual(broken, []);
+});
+
+test("each promise names tests and a command that are there", () => {
+  const makefile = read("Makefile");
+  for (const { promise, tests, command } of ROWS) {
+    assert.ok(tests.length > 0, promise);
+    for (const path of tests) assert.ok(existsSync(at(path)), `${promise}: ${path}`);
+    const [, target] = /^make ([\w-]+)/.exec(command) ?? [];
+    if (target) assert.ok(makefile.includes(`\n${target}:`), `${promise}: ${command}`);
+  }
+});
+
+test("a log's proofs take the place of earlier ones, and are told", () => {
+  const first = taken("# head\n", "noise\nproof: sim | all rules | 100 seeds | violations 0 | 1.5 s\n# proof: kill | kept | 7 kills | violations 0 | 60.0 s\n", RUN);
+  assert.equal(first, "# head\nkill | 2026-01-02 | 4 | make kill KILLS=100 | 7 kills | 0 | 60.0\nsim | 2026-01-02 | 4 | make sim SEEDS=1000000 | 100 seeds | 0 | 1.5\n");
+  const second = taken(first, "proof: sim | all rules | 200000 seeds | violations 0 | 300.0 s\n", { ...RUN, command: "make sim SEEDS=200000" });
+  assert.match(second, /^# head\nkill .*\nsim \| 2026-01-02 \| 4 \| make sim SEEDS=200000 \| 200000 seeds \| 0 \| 300.0\n$/);
+  const table = tableOf(second);
+  assert.match(table, /\| `make sim SEEDS=200000` \| 200,000 seeds; 5 min \| none \| 2026-01-02, 4 cores \|/);
+  assert.match(table, /\| \*no full run is recorded\* \|/);
+});
+
+test("fuzz targets are summed in the table and told one by one", () => {
+  const log = ["a", "b", "c"].map((name, i) => `proof: fuzz-${name} | no bytes | ${(i + 1) * 1000000} executions | violations 0 | 10.0 s`);
+  const table = tableOf(taken("", log.join("\n"), RUN));
+  assert.match(table, /3 targets, 6,000,000 executions, of each 1,000,000 at least; 30 s/);
+  assert.match(table, /\| c \| 3,000,000 \| 10 s \| 300,000 \| none \|/);
+});
+
+test("a run with violations, an empty log and an unknown proof are refused", () => {
+  assert.throws(() => taken("", "proof: sim | all rules | 100 seeds | violations 2 | 1.5 s\n", RUN), /violations/);
+  assert.throws(() => taken("", "all went well\n", RUN), /no line/);
+  assert.throws(() => taken("", "proof: unheard | of | 1 thing | violations 0 | 1 s\n", RUN), /unheard/);
+});
