@@ -1,7 +1,9 @@
 //! An account's store, from its name to an open memory: the same steps on every device.
 
+use std::collections::HashMap;
+
 use super::journal::JournalAtRest;
-use super::mark::{HighWater, RolledBack};
+use super::mark::{Copied, HighWater, RolledBack};
 use super::open::{Damage, Opened, SKIPPED, open};
 use super::writer::Rest;
 use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
@@ -69,16 +71,16 @@ pub async fn open_account<D: Device>(
                 break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
             }
             // The store was made and never written, or all of it is gone: what stands beside it tells which.
-            Ok((seen, None, witness)) if options.create => {
+            Ok((seen, None, witness)) => {
                 let schema = schema.clone();
                 match witness.header.as_deref().map(Header::from_bytes) {
                     Some(Ok(header)) => {
                         vanished(&store, seen, header, &witness, options, schema, &derive, random).await
                     }
-                    _ => fresh(&store, seen, options, schema, &derive, random).await,
+                    _ if options.create => fresh(&store, seen, options, schema, &derive, random).await,
+                    _ => Err(no_store()),
                 }
             }
-            Ok((_, None, _)) => Err(no_store()),
             Err(error) => Err(error),
         };
         match made {
@@ -127,7 +129,7 @@ async fn existing<S: Store>(
     let header = Header::from_bytes(bytes)?;
     let (key, keys) = unlock(&header, options, derive).await?;
     let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
-    opened.rest.is_header_due = witness.header.as_deref() != Some(bytes);
+    opened.rest.is_beside_due |= witness.header.as_deref() != Some(bytes);
     Ok((header, key, opened))
 }
 
@@ -145,12 +147,12 @@ async fn fresh<S: Store>(
     let (header, key) = Header::make(options.by, &x, options.rounds, random)?;
     let keys = StoreKeys::derive(&key, header.store_id());
     let rest = Rest::new(keys, random.text()?);
-    let opened = first(store, seen, rest, &header, schema, random).await?;
+    let opened = first(store, seen, rest, Memory::new(schema), &header, random).await?;
     Ok((header, key, opened))
 }
 
-/// A store of which nothing is left but what stood beside it: it begins again under the same K, numbers go on, and
-/// what was lost is told.
+/// A store of which nothing is left but what stood beside it: it begins again under the same K, with the journal as the
+/// copy has it; numbers go on, and what was lost is told.
 #[allow(clippy::too_many_arguments)] // what the two other ways to open take, together
 async fn vanished<S: Store>(
     store: &S,
@@ -164,17 +166,31 @@ async fn vanished<S: Store>(
 ) -> Result<(Header, AccountKey, Opened)> {
     let (key, keys) = unlock(&header, options, derive).await?;
     let mark = witness.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
+    let mut rolled_back = RolledBack { records: 0, pending: 0, lost: 0 };
+    let mut journal = JournalAtRest::default();
+    let mut memory = Memory::new(schema);
     let mut rest = Rest::new(keys, random.text()?);
-    let next = mark.map_or((0, 0, 0), |mark| (mark.next_record, mark.next_page, mark.next_journal));
-    rest.next_record = next.0 + SKIPPED;
+    if let Some(mark) = mark {
+        rolled_back = mark.lost(&journal);
+        (rest.next_record, rest.pages.next) = (mark.next_record, mark.next_page);
+        rest.journal.next_record = mark.journal.next_record;
+        if let Some(copied) = Copied::read(store, &rest.keys, &mark).await? {
+            rolled_back.lost = 0;
+            let restoring = copied.replace(&HashMap::new());
+            (journal, rest.restored) = (restoring.journal, restoring.records);
+            (rest.journal, rest.session) = (mark.journal, mark.session);
+            memory.restore_epoch(mark.epoch.0, mark.epoch.1);
+        }
+    }
+    rest.next_record += SKIPPED;
     rest.base = rest.next_record;
-    rest.pages.next = next.1 + SKIPPED;
-    rest.journal.next_record = next.2 + SKIPPED;
+    rest.pages.next += SKIPPED;
+    rest.journal.next_record += SKIPPED;
     rest.set_header(header.to_bytes());
     rest.is_anew = true;
-    let mut opened = first(store, seen, rest, &header, schema, random).await?;
-    let none = RolledBack { records: 0, pending: 0, lost: 0 };
-    opened.damage.rolled_back = Some(mark.map_or(none, |mark| mark.lost(&JournalAtRest::default())));
+    let mut opened = first(store, seen, rest, memory, &header, random).await?;
+    opened.damage.rolled_back = Some(rolled_back);
+    opened.journal = journal;
     Ok((header, key, opened))
 }
 
@@ -183,11 +199,10 @@ async fn first<S: Store>(
     store: &S,
     seen: u64,
     mut rest: Rest,
+    mut memory: Memory,
     header: &Header,
-    schema: Schema,
     random: &mut dyn Random,
 ) -> Result<Opened> {
-    let mut memory = Memory::new(schema);
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
     let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::journal::{JournalAtRest, read_journal};
-use super::mark::{HighWater, RolledBack};
+use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
 use crate::crypto::{SealId, StoreKeys};
@@ -87,24 +87,19 @@ pub async fn open<S: Store>(
     let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
     let is_whole = records.len() as u64 == expected && expected > 0;
     let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks));
-    let behind = high_water.filter(|mark| mark.next_record > next_record);
+    let behind = high_water.as_ref().filter(|mark| mark.next_record > next_record);
     if !is_whole || behind.is_some() {
         damage.records = damage.records.max(1).max(expected.saturating_sub(records.len() as u64));
     }
 
     let head = records.values().rev().find_map(|record| record.delta.head.clone());
-    if let Some(head) = &head {
-        let older =
-            Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
-        schema.check_follows(&older)?;
-    }
-    let is_newer = head.as_ref().is_some_and(|head| head.schema != schema.to_json());
+    let is_newer = is_newer(head.as_ref(), &schema)?;
     let mut memory = Memory::new(schema);
     if is_newer {
         // From now on an older application must not read what this one writes.
         memory.touch_head();
     }
-    let name = head.as_ref().map_or(session, |head| head.session.clone());
+    let mut name = head.as_ref().map_or(session, |head| head.session.clone());
     let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or(0);
     match head {
         Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
@@ -122,8 +117,23 @@ pub async fn open<S: Store>(
     for record in records.into_values() {
         abandoned.extend(fold(&mut memory, record.delta));
     }
-    let journal = read_journal(found.journal, &keys);
-    let lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    let mut journal = read_journal(found.journal.clone(), &keys);
+    let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    damage.rolled_back = behind.map(|mark| mark.lost(&journal));
+    // The copy beside the store knows better where the store is behind, and where records of this moment are lost.
+    let is_better = |mark: &&HighWater| behind.is_some() || (lost > 0 && mark.next_record == next_record);
+    let mut restored = Vec::new();
+    if let Some(beside) = high_water.as_ref().filter(is_better)
+        && let Some(copied) = Copied::read(store, &keys, beside).await?
+    {
+        let restoring = copied.replace(&found.journal.into_iter().collect());
+        (journal, restored, lost) = (restoring.journal, restoring.records, 0);
+        (mark, name) = (beside.journal, beside.session.clone());
+        damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });
+        if beside.epoch.1 >= memory.epoch().1 {
+            memory.restore_epoch(beside.epoch.0.clone(), beside.epoch.1);
+        }
+    }
     pin_operations(&mut memory, &journal);
     let missing = memory.restore_links();
     if damage.records > 0 {
@@ -133,17 +143,11 @@ pub async fn open<S: Store>(
     }
     damage.documents = missing.documents;
     damage.journal = lost;
-    damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     let skipped = if damage.records > 0 { SKIPPED } else { 0 };
-    let numbers_of = |found: u64, of: fn(HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
+    let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
     let next_record = numbers_of(next_record, |mark| mark.next_record);
-    mark.next_record = numbers_of(mark.next_record, |mark| mark.next_journal);
-    let mut pages = Pages::starting_at(numbers_of(next_page, |mark| mark.next_page));
-    for (_, document) in memory.documents() {
-        if let Some(place) = document.rest {
-            pages.occupy(place);
-        }
-    }
+    mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
+    let pages = pages_in_use(&memory, numbers_of(next_page, |mark| mark.next_page));
     for page in pages.numbers() {
         abandoned.remove(&page);
     }
@@ -165,13 +169,31 @@ pub async fn open<S: Store>(
         strays,
         ghosts: Vec::new(),
         header,
-        is_header_due: false,
+        is_beside_due: high_water.is_none_or(|mark| mark.next_record != next_record),
+        restored,
         is_anew: false,
         limits: Limits::default(),
         newest: last.and_then(|last| seals.get(&last).copied()),
         generation: None,
     };
     Ok(Opened { memory, rest, journal, damage, inbox, generation })
+}
+
+/// The pages that documents rest in; the next one has that number.
+fn pages_in_use(memory: &Memory, next: u64) -> Pages {
+    let mut pages = Pages::starting_at(next);
+    for place in memory.documents().filter_map(|(_, document)| document.rest) {
+        pages.occupy(place);
+    }
+    pages
+}
+
+/// Whether the schema is newer than the one that the store was written under. Errors: `schema_mismatch`.
+fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
+    let Some(head) = head else { return Ok(false) };
+    let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
+    schema.check_follows(&older)?;
+    Ok(head.schema != schema.to_json())
 }
 
 /// The state as it was found.

@@ -93,6 +93,7 @@ impl Rest {
         // What is to be written of the journal comes with its own count.
         (self.journal.records, self.journal.pending) = (0, 0);
         self.strays.clear();
+        self.restored.clear();
         self.ghosts.clear();
     }
 }

@@ -116,7 +116,8 @@ impl Rest {
         if opened.header.is_empty() {
             opened.header = std::mem::take(&mut self.header);
         }
-        (opened.limits, opened.is_header_due) = (self.limits, self.is_header_due);
+        opened.limits = self.limits;
+        opened.is_beside_due |= self.is_beside_due;
         *self = opened;
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::checkpoint::{self, Places};
 use super::delta::{Delta, JournalNumbers, StateRecord};
 use super::journal::{JournalChanges, JournalMark};
+use super::mark::HighWater;
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
 use crate::crypto::{Random, SealId, StoreKeys};
@@ -38,8 +39,10 @@ pub struct Rest {
     pub(super) ghosts: Vec<(Table, RecordKey)>,
     /// The header as it rests.
     pub(super) header: Vec<u8>,
-    /// The header beside the store is not the one in it: the next batch writes both.
-    pub(super) is_header_due: bool,
+    /// What stands beside the store is not as of its last batch: the next one writes all of it.
+    pub(super) is_beside_due: bool,
+    /// Journal records that only the copy beside the store has, as they rest there: the next batch writes them.
+    pub(super) restored: Vec<(RecordKey, Vec<u8>)>,
     /// Nothing rests on the device: the next batch is all there is to be.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
@@ -106,7 +109,8 @@ impl Rest {
             strays: Vec::new(),
             ghosts: Vec::new(),
             header: Vec::new(),
-            is_header_due: false,
+            is_beside_due: false,
+            restored: Vec::new(),
             is_anew: false,
             limits: Limits::default(),
             newest: None,
@@ -153,7 +157,8 @@ impl Rest {
         journal: Option<&JournalChanges>,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
-        let is_due = self.chunks == 0 || !self.strays.is_empty() || self.is_header_due;
+        let is_due =
+            self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due;
         if memory.is_clean() && journal.is_none() && !is_due {
             return Ok(None);
         }
@@ -210,14 +215,38 @@ impl Rest {
         if let Some(changes) = journal {
             self.add_journal(&mut batch, changes, random)?;
         }
+        self.put_restored(&mut batch);
         batch.clear = self.is_anew;
-        batch.header = (self.is_anew || self.is_header_due).then(|| self.header.clone());
-        let records = receipt.next_record - receipt.base + receipt.pages.len() as u64;
-        let next = (receipt.next_record, receipt.pages.next);
-        batch.mark = Some(self.seal_mark(next, records, receipt.journal, random)?);
+        batch.recopy = self.is_anew || self.is_beside_due;
+        batch.header = batch.recopy.then(|| self.header.clone());
+        let (epoch, era) = memory.epoch();
+        let mark = HighWater {
+            next_record: receipt.next_record,
+            next_page: receipt.pages.next,
+            records: receipt.next_record - receipt.base
+                + receipt.pages.len() as u64
+                + receipt.journal.records,
+            journal: receipt.journal,
+            session: self.session.clone(),
+            epoch: (epoch.cloned(), era),
+        };
+        batch.mark = Some(self.seal_mark(&mark, random)?);
         batch.deletes.extend(&self.ghosts);
         receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
         Ok((batch, receipt))
+    }
+
+    /// What only the copy had goes back into the store, but for what the batch deletes at once.
+    fn put_restored(&self, batch: &mut Batch) {
+        if self.restored.is_empty() {
+            return;
+        }
+        let deleted: HashSet<&(Table, RecordKey)> = batch.deletes.iter().collect();
+        let records = self.restored.iter().map(|(key, bytes)| (Table::Journal, *key, bytes));
+        let kept = records.filter(|(table, key, _)| !deleted.contains(&(*table, *key)));
+        let sealed: Vec<_> = kept.map(|(table, key, bytes)| (table, key, bytes.clone())).collect();
+        batch.puts.extend(sealed);
+        batch.durability = Durability::Strict;
     }
 
     /// Puts the data of changed documents into new pages; those of one collection side by side.
@@ -327,7 +356,8 @@ impl Rest {
             self.strays.clear();
         }
         self.ghosts.clear();
-        self.is_header_due = false;
+        self.is_beside_due = false;
+        self.restored.clear();
         self.is_anew = false;
         for (key, at, place) in receipt.placed {
             memory.settle_at_rest(&key, at, place);

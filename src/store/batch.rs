@@ -55,6 +55,9 @@ pub struct Batch {
     pub header: Option<Vec<u8>>,
     /// The sealed mark that goes beside the store, once all the rest is written; no error where it cannot be.
     pub mark: Option<Vec<u8>>,
+    /// The copy of the journal beside the store is not what the store held before this batch: it is made anew, of all
+    /// that the store holds after it, as where it is cleared. Otherwise it takes what the batch does to the journal.
+    pub recopy: bool,
     /// Records to write.
     pub puts: Vec<(Table, RecordKey, Vec<u8>)>,
     /// Records to delete; one that is not there is no error.

@@ -32,6 +32,7 @@ pub async fn all<D: Device>(device: &D) {
     batches_sent_at_once_all_settle_in_order(device).await;
     a_batch_that_clears_leaves_nothing_else(device).await;
     what_stands_beside_is_kept_apart(device).await;
+    the_copy_of_the_journal_is_kept_beside(device).await;
     a_store_opened_again_is_the_same(device).await;
 }
 
@@ -348,6 +349,38 @@ async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
     device.delete("beside").await.expect("delete");
     let store = device.open("beside", true).await.expect("open").expect("made");
     assert_eq!(store.witness().await.expect("witness"), Witness::default(), "deleting takes it too");
+    store.close().await;
+}
+
+async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
+    let copies = async |store: &D::Store| {
+        let mut copies = store.copies().await.expect("copies");
+        copies.sort();
+        copies
+    };
+    let marked = |batch: Batch| Batch { mark: Some(vec![1]), ..batch };
+    let store = fresh(device, "copies").await;
+    assert_eq!(copies(&store).await, []);
+    store.commit(put(Table::Journal, 1, 1, 1)).await.expect("commit");
+    assert_eq!(copies(&store).await, [], "without a mark nothing is written beside");
+    store.commit(marked(put(Table::Journal, 2, 2, 1))).await.expect("commit");
+    store.commit(marked(put(Table::State, 3, 3, 1))).await.expect("commit");
+    assert_eq!(copies(&store).await, [(key(2), vec![2])], "what batches do to the journal");
+    store.commit(Batch { recopy: true, ..marked(put(Table::Journal, 4, 4, 1)) }).await.expect("commit");
+    let all = [(key(1), vec![1]), (key(2), vec![2]), (key(4), vec![4])];
+    assert_eq!(copies(&store).await, all, "all that the store holds");
+    let deletes = vec![(Table::Journal, key(1)), (Table::State, key(2)), (Table::Journal, key(4))];
+    store.commit(marked(Batch { deletes, ..put(Table::Journal, 4, 5, 1) })).await.expect("commit");
+    store.close().await;
+    let store = device.open("copies", false).await.expect("open").expect("there");
+    assert_eq!(copies(&store).await, [(key(2), vec![2]), (key(4), vec![5])], "what is both is written");
+    let batch = Batch { clear: true, recopy: true, ..marked(put(Table::Journal, 6, 6, 1)) };
+    store.commit(batch).await.expect("commit");
+    assert_eq!(copies(&store).await, [(key(6), vec![6])]);
+    store.close().await;
+    device.delete("copies").await.expect("delete");
+    let store = device.open("copies", true).await.expect("open").expect("made");
+    assert_eq!(copies(&store).await, [], "deleting takes it too");
     store.close().await;
 }
 

@@ -74,7 +74,34 @@ impl Content {
 }
 
 type Shared = Rc<RefCell<Content>>;
-type Witnesses = Rc<RefCell<HashMap<String, Witness>>>;
+type Witnesses = Rc<RefCell<HashMap<String, Beside>>>;
+
+/// What stands beside a store.
+#[derive(Clone, Default)]
+struct Beside {
+    witness: Witness,
+    journal: BTreeMap<RecordKey, Vec<u8>>,
+}
+
+impl Beside {
+    /// Takes what a batch does, which `content` has not been given yet.
+    fn write(&mut self, content: &Content, batch: &Batch) {
+        self.witness.header = batch.header.clone().or(self.witness.header.take());
+        self.witness.mark = batch.mark.clone().or(self.witness.mark.take());
+        if batch.clear {
+            self.journal.clear();
+        } else if batch.recopy {
+            let journal = content.records.iter().filter(|((table, _), _)| *table == Table::Journal);
+            self.journal = journal.map(|((_, key), bytes)| (*key, bytes.clone())).collect();
+        }
+        for (_, key) in batch.deletes.iter().filter(|(table, _)| *table == Table::Journal) {
+            self.journal.remove(key);
+        }
+        for (_, key, bytes) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
+            self.journal.insert(*key, bytes.clone());
+        }
+    }
+}
 
 /// A device whose stores live as long as it does. Clones share their stores.
 #[derive(Clone, Default)]
@@ -127,9 +154,25 @@ impl MemoryDevice {
         }
     }
 
+    /// A store that nobody has open is gone, and what stands beside it is not: so a browser mends a damaged one.
+    pub fn vanish(&self, name: &str) {
+        self.stores.borrow_mut().remove(name);
+    }
+
+    /// Puts what stands beside a store back as it is in `copy`: the batches since then did not come so far. For tests.
+    pub fn put_back_beside(&self, name: &str, copy: &MemoryDevice) {
+        let earlier = copy.witnesses.borrow().get(name).cloned().unwrap_or_default();
+        self.witnesses.borrow_mut().insert(name.to_owned(), earlier);
+    }
+
     /// Changes what stands beside a store, for tests of damage.
     pub fn tamper_witness(&self, name: &str, change: impl FnOnce(&mut Witness)) {
-        change(self.witnesses.borrow_mut().entry(name.to_owned()).or_default());
+        change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().witness);
+    }
+
+    /// Changes the copy of the journal that stands beside a store, for tests of damage.
+    pub fn tamper_copies(&self, name: &str, change: impl FnOnce(&mut BTreeMap<RecordKey, Vec<u8>>)) {
+        change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().journal);
     }
 
     /// The power fails: the newest of the batches that were not written with strict durability, `batches` of them at
@@ -173,7 +216,10 @@ impl Device for MemoryDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<MemoryStore>> {
         let mut stores = self.stores.borrow_mut();
-        if !create && !stores.contains_key(name) {
+        let is_known = |beside: &HashMap<String, Beside>| {
+            beside.get(name).is_some_and(|beside| beside.witness.header.is_some())
+        };
+        if !create && !stores.contains_key(name) && !is_known(&self.witnesses.borrow()) {
             return Ok(None);
         }
         let content = stores.entry(name.to_owned()).or_default().clone();
@@ -274,11 +320,9 @@ impl Store for MemoryStore {
         if batch.generation.is_some_and(|generation| content.borrow().fences.contains(&(generation + 1))) {
             return fail(Code::Deposed, "a later generation has begun");
         }
-        if batch.header.is_some() || batch.mark.is_some() {
+        if batch.mark.is_some() || batch.header.is_some() {
             let mut witnesses = self.witnesses.borrow_mut();
-            let witness = witnesses.entry(self.name.clone()).or_default();
-            witness.header = batch.header.clone().or(witness.header.take());
-            witness.mark = batch.mark.clone().or(witness.mark.take());
+            witnesses.entry(self.name.clone()).or_default().write(&content.borrow(), &batch);
         }
         content.borrow_mut().write(batch);
         Ok(())
@@ -286,7 +330,14 @@ impl Store for MemoryStore {
 
     async fn witness(&self) -> Result<Witness> {
         self.content()?;
-        Ok(self.witnesses.borrow().get(&self.name).cloned().unwrap_or_default())
+        Ok(self.witnesses.borrow().get(&self.name).map(|beside| beside.witness.clone()).unwrap_or_default())
+    }
+
+    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        self.content()?;
+        let witnesses = self.witnesses.borrow();
+        let journal = witnesses.get(&self.name).into_iter().flat_map(|beside| &beside.journal);
+        Ok(journal.map(|(key, bytes)| (*key, bytes.clone())).collect())
     }
 
     async fn reopen(&self) -> Result<()> {

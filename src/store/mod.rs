@@ -23,8 +23,8 @@ pub trait Device {
     /// An open store.
     type Store: Store;
 
-    /// Opens the store of that name; `None` where there is none and `create` is false, in which case nothing was
-    /// written. The holder owns it until it is closed, but on a device that is shared: there others may have it open.
+    /// Opens the store of that name; `None` where there is none, nor a header beside it, and `create` is false, in which
+    /// case nothing was written. The holder owns it until it is closed, but on a device that is shared: there others may have it open.
     ///
     /// Errors: `store_in_use` while another holder owns it, `store_too_new` where a newer version of the code
     /// wrote it (left untouched), `storage_failed`.
@@ -35,7 +35,7 @@ pub trait Device {
     async fn delete(&self, name: &str) -> Result<()>;
 }
 
-/// What stands beside a store.
+/// What stands beside a store, but for the copy of its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
     /// A copy of the header: it opens the mark where the store is gone.
@@ -106,6 +106,9 @@ pub trait Store {
     /// What is kept beside the store, in a place of its own: what was last written there by a batch's `header` and
     /// `mark`. It may be behind the store, never ahead of it, unless the store was put back or lost.
     async fn witness(&self) -> Result<Witness>;
+
+    /// The copy of the journal that is kept beside the store too, in any order: as of the batch that wrote the mark.
+    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
     /// Drops the handle, whatever became of it, and opens the store again; made anew, empty, where it is gone. The
     /// holder owns it all the while. Errors: `storage_closed`, `storage_failed`, `store_too_new`, `closed`; the old handle

@@ -16,10 +16,16 @@ async function setUp(t) {
     window.server = makePageServer();
     window.begin = (options = {}) =>
       open({ org: "heal", schema, server: window.server.adapter, key: new Uint8Array(32), ...options });
-    window.drop = async (suffix = "") => {
+    window.drop = async () => {
       const [{ name }] = await stores();
-      await done(indexedDB.deleteDatabase(`${name}${suffix}`));
+      await done(indexedDB.deleteDatabase(name));
       return name;
+    };
+    // Two writes wait on the device.
+    window.waiting = async () => {
+      const flying = await window.begin({ mode: "avion" });
+      for (const id of ["c", "d"]) await flying.put("Note", { id, text: "y" }).saved;
+      await flying.close();
     };
     const session = await window.begin();
     await session.collection("Note", {}).ready;
@@ -52,18 +58,40 @@ test("a database deleted under an open session gets back what the session holds"
   assert.deepEqual(result, { saved: "device", last: "ok", docs: ["a", "b", "c"], storage: "ok", error: null });
 });
 
-test("a database that is gone at the opening tells how many operations were pending", { timeout: 60_000 }, async (t) => {
+test("a database that is gone at the opening takes what waits from the copy beside it", { timeout: 60_000 }, async (t) => {
   const page = await setUp(t);
   const result = await page.evaluate(async () => {
-    const flying = await window.begin({ mode: "avion" });
-    for (const id of ["c", "d"]) await flying.put("Note", { id, text: "y" }).saved;
-    await flying.close();
+    await window.waiting();
     await window.drop();
+    const flying = await window.begin({ mode: "avion" });
+    const waiting = flying.pending().map(({ name }) => name);
+    const { error, damaged } = flying.status.value;
+    await flying.close();
+    const session = await window.begin();
+    await new Promise((resolve) => session.live("Note", {}, (docs, { ready }) => ready && docs.length === 4 && resolve()));
+    await new Promise((resolve) => session.status.subscribe((s) => s.storage === "ok" && s.pending === 0 && s.error === null && resolve()));
+    await session.flush();
+    await session.close();
+    return { waiting, code: error?.code, damaged };
+  });
+  assert.deepEqual(result, {
+    waiting: ["doc.put", "doc.put"],
+    code: "local_data_lost",
+    damaged: { documents: 0, collections: 0, operations: 0 },
+  });
+});
+
+test("a database that is gone with the copy of its journal tells how many operations were pending", { timeout: 60_000 }, async (t) => {
+  const page = await setUp(t);
+  const result = await page.evaluate(async () => {
+    await window.waiting();
+    const name = await window.drop();
+    await window.page.alter(`${name}-mark`, "j", (journal) => journal.clear(), await window.page.beside());
     const session = await window.begin();
     const { storage, error, damaged } = session.status.value;
     const docs = await session.collection("Note", {}).ready;
     await session.wipe();
-    return { storage, code: error?.code, message: error?.message, damaged, docs: docs.length, left: (await indexedDB.databases()).length };
+    return { storage, code: error?.code, message: error?.message, damaged, docs: docs.length, left: (await window.page.allDatabases()).length };
   });
   const { message, ...rest } = result;
   assert.deepEqual(rest, {
@@ -79,14 +107,15 @@ test("a database that is gone at the opening tells how many operations were pend
 test("what stands beside a store keeps nobody from opening it", { timeout: 60_000 }, async (t) => {
   const page = await setUp(t);
   const result = await page.evaluate(async () => {
-    const name = await window.drop("-mark");
+    const [{ name }] = await window.page.stores();
+    await window.page.forgetMark(name);
     // Made, and never filled.
-    (await window.page.connect(`${name}-mark`, 1, () => {})).close();
+    (await window.page.connect(`${name}-mark`, 1, () => {}, await window.page.beside())).close();
     const session = await window.begin();
     const { storage, error } = session.status.value;
     await session.flush();
     await session.close();
     return { storage, error, tables: Object.keys((await window.page.dump())[`${name}-mark`].tables) };
   });
-  assert.deepEqual(result, { storage: "ok", error: null, tables: ["m"] });
+  assert.deepEqual(result, { storage: "ok", error: null, tables: ["j", "m"] });
 });

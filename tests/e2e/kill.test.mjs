@@ -66,6 +66,7 @@ test(`r10 r11: nothing saved is lost or done twice over ${KILLS} kills of the br
   /** What the pages told, by the name of each operation: the furthest that it came. */
   const told = { issued: new Set(), saved: new Set(), accepted: new Set() };
   let pendingFound = 0;
+  let damages = 0;
   let browser;
   t.after(() => browser?.kill());
 
@@ -88,6 +89,7 @@ test(`r10 r11: nothing saved is lost or done twice over ${KILLS} kills of the br
       return names;
     }, options);
     pendingFound += pending.length;
+    damages += browser.damages > 0 ? 1 : 0;
     // Told to be saved, and neither waiting here nor known to be accepted: it must have been, without our being told.
     const waiting = new Set(pending);
     assert.equal(waiting.size, pending.length, "no operation waits twice");
@@ -122,6 +124,8 @@ test(`r10 r11: nothing saved is lost or done twice over ${KILLS} kills of the br
   const seconds = ((Date.now() - began) / 1_000).toFixed(1);
   console.log(`# ${KILLS} kills in ${seconds} s: ${told.issued.size} operations told to be issued, ${told.saved.size} saved, ${own.size} done`);
   console.log(`# ${pendingFound} found waiting after a kill, ${lost.length} lost, ${twice.length} done twice`);
+  console.log(`# the browser found its databases damaged ${damages} times, and deleted them`);
+  console.log(`proof: kills-chromium | what was told to be saved survives SIGKILL of the browser, and is done once | ${KILLS} kills | violations ${lost.length + twice.length} | ${seconds} s`);
   assert.deepEqual([lost, twice], [[], []]);
   assert.equal(shared, own.size, "each operation was done as a whole, once");
   // The page tells before it issues, so that the news can be late for nothing that was done.

@@ -50,6 +50,8 @@ pub struct Client {
     pub states: Vec<StorageState>,
     pub reopenings: u64,
     pub openings: u64,
+    /// A store that is not there is not made, as in avion.
+    pub makes_none: bool,
     pub answers: Vec<escale::Result<usize>>,
     /// Pages' contents that the last reading gave.
     pub rows: BTreeMap<String, Data>,
@@ -82,6 +84,7 @@ impl Client {
             states: Vec::new(),
             reopenings: 0,
             openings: 0,
+            makes_none: false,
             answers: Vec::new(),
             rows: BTreeMap::new(),
             random: SeededRandom::new(11),
@@ -101,8 +104,8 @@ impl Client {
             }
             self.openings += 1;
             self.device.revive();
-            let options =
-                AccountOptions { org: "org", account: "account", by: WrapKind::Key, rounds: 0, create: true };
+            let (by, create) = (WrapKind::Key, !self.makes_none);
+            let options = AccountOptions { org: "org", account: "account", by, rounds: 0, create };
             let secret = self.secret;
             let derive = async move |_| Ok(DerivedKey::from_bytes([secret; 32]));
             let schema = Schema::from_json(SCHEMA).expect("a schema");

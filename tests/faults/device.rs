@@ -236,11 +236,22 @@ impl Store for FaultyStore {
         let is_done_and_fails = self.meet(true)?;
         self.device.remember();
         self.inner.commit(batch).await?;
-        if is_done_and_fails { Err(closed()) } else { Ok(()) }
+        if is_done_and_fails {
+            // What stands beside the store comes after it, and has not been written.
+            if let Some(before) = self.device.state.earlier.borrow().last() {
+                self.device.inner.put_back_beside(&self.name, before);
+            }
+            return Err(closed());
+        }
+        Ok(())
     }
 
     async fn witness(&self) -> Result<Witness> {
         if self.meet(false)? { Err(closed()) } else { self.inner.witness().await }
+    }
+
+    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        if self.meet(false)? { Err(closed()) } else { self.inner.copies().await }
     }
 
     async fn reopen(&self) -> Result<()> {

@@ -20,7 +20,7 @@ fn play(scenario: Scenario, plan: Plan) -> bool {
     }
     let fired = client.device.has_fired();
     client.device.heals();
-    check(&mut client, scenario, fired && plan.fault.destroys(), &what);
+    check(&mut client, scenario, false, &what);
     fired
 }
 

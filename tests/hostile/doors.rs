@@ -126,7 +126,7 @@ pub fn state(bytes: &[u8]) -> bool {
 /// The plain bytes of a mark.
 pub fn mark(bytes: &[u8]) -> bool {
     let Some(mark) = HighWater::decode(bytes) else { return false };
-    let written = rmp_serde::to_vec(&mark).expect("numbers");
+    let written = rmp_serde::to_vec(&mark).expect("a mark");
     assert_eq!(HighWater::decode(&written), Some(mark));
     true
 }

@@ -187,8 +187,16 @@ fn states() -> Vec<StateRecord> {
 }
 
 fn marks() -> Vec<HighWater> {
-    let mark = |n| HighWater { next_record: n, next_page: n, next_journal: n, records: n, pending: n };
-    vec![mark(0), mark(300), mark(u64::MAX)]
+    let mark = |n, epoch| HighWater {
+        next_record: n,
+        next_page: n,
+        records: n,
+        journal: JournalMark { records: n, pending: n, next_record: n, last_seq: n, name: n },
+        session: "c2Vzc2lvbg".into(),
+        epoch,
+    };
+    let epoch = Epoch::new(1_700_000_000_000, "z").expect("an epoch");
+    vec![mark(0, (None, 0)), mark(300, (Some(epoch), 1)), mark(u64::MAX, (None, u32::MAX))]
 }
 
 fn wanted() -> Vec<Wanted> {

@@ -1,5 +1,7 @@
 //! The journal on the device: history, damage, incognito.
 
+use std::collections::BTreeMap;
+
 use escale::Code;
 use escale::journal::{ActionType, Policy, Retention};
 use escale::store::Table;
@@ -50,6 +52,8 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
                 _ => drop(records.remove(&victim)),
             }
         });
+        // The copy would give it back.
+        driver.device.tamper_copies(&name, BTreeMap::clear);
         let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
         let status = driver.machine.status();
         assert_eq!(status.error.map(|error| error.code()), Some(Code::LocalDataLost));

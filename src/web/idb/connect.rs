@@ -12,7 +12,7 @@ use js_sys::{Array, Promise};
 use rexie::{ObjectStore, Rexie};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
+use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest, IdbTransaction};
 
 use super::failure;
 use super::records::HEADER_TABLE;
@@ -35,12 +35,36 @@ pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDataba
 }
 
 /// Opens a database as it is; `None` where there is none, and none is made.
-pub(super) async fn look(name: &str) -> Result<Option<IdbDatabase>> {
-    let factory = factory()?;
-    match is_listed(&factory, name).await {
+pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbDatabase>> {
+    match is_listed(factory, name).await {
         Some(false) => Ok(None),
-        listed => open_as_it_is(&factory, name, listed.is_none()).await,
+        listed => open_as_it_is(factory, name, listed.is_none()).await,
     }
+}
+
+/// Makes a database that is not there, with these object stores, and opens it.
+pub(super) async fn make(
+    factory: &IdbFactory,
+    name: &str,
+    version: u32,
+    tables: &[&'static str],
+) -> Result<IdbDatabase> {
+    let what = "making the database";
+    let request = factory.open_with_u32(name, version).map_err(|e| failure::of_exception(what, &e))?;
+    let on_upgrade = Closure::<dyn FnMut()>::new({
+        let (request, tables) = (request.clone(), tables.to_vec());
+        move || {
+            let Ok(database) = request.result().map(JsCast::unchecked_into::<IdbDatabase>) else { return };
+            for table in &tables {
+                // What fails here fails the request.
+                let _ = database.create_object_store(table);
+            }
+        }
+    });
+    request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
+    let result = wait(&request, false).await;
+    request.set_onupgradeneeded(None);
+    result.map(JsCast::unchecked_into).map_err(|event| failure::of_event(what, &event))
 }
 
 async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
@@ -67,9 +91,9 @@ async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
 
 /// Deletes the database, if there is one. `store_in_use` where another connection keeps it; the browser will then
 /// delete it as soon as that connection closes, which nothing can call back.
-pub(super) async fn delete(name: &str) -> Result<()> {
+pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
     let failed = |exception: &JsValue| failure::of_exception("deleting the database", exception);
-    let request = factory()?.delete_database(name).map_err(|e| failed(&e))?;
+    let request = factory.delete_database(name).map_err(|e| failed(&e))?;
     match wait(&request, true).await {
         Ok(_) => Ok(()),
         Err(event) if is_blocked(&event) => {
@@ -79,7 +103,8 @@ pub(super) async fn delete(name: &str) -> Result<()> {
     }
 }
 
-fn factory() -> Result<IdbFactory> {
+/// The origin's databases.
+pub(super) fn factory() -> Result<IdbFactory> {
     match global("indexedDB") {
         Some(factory) => Ok(factory.unchecked_into()),
         None => fail(Code::StorageFailed, "there is no IndexedDB here; `incognito` needs none"),
@@ -114,7 +139,7 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
     match result {
         _ if absent.get() => {
             if tidy {
-                delete(name).await?;
+                delete(factory, name).await?;
             }
             Ok(None)
         }
@@ -135,6 +160,12 @@ async fn wait(request: &IdbOpenDbRequest, or_blocked: bool) -> std::result::Resu
     request.result()
 }
 
+/// Saves the browser waiting for requests that do not come. Where it fails, the transaction is on its way out.
+#[allow(deprecated)] // in web-sys alone, which read an old draft; the standard and the browsers keep it
+pub(super) fn end_at_once(transaction: &IdbTransaction) {
+    let _ = transaction.commit();
+}
+
 fn is_blocked(event: &JsValue) -> bool {
     property(event, "type").and_then(|kind| kind.as_string()).as_deref() == Some("blocked")
 }
@@ -150,7 +181,7 @@ async fn upgrade(name: &str) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn of_rexie(error: &rexie::Error) -> Error {
+fn of_rexie(error: &rexie::Error) -> Error {
     // The exception lies in an error of a crate that rexie does not show; the text of it names the exception.
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];

@@ -3,7 +3,7 @@
 use super::connect;
 use super::lock::StoreLock;
 use super::store::IdbStore;
-use super::witness::name_beside;
+use super::witness;
 use crate::error::Result;
 use crate::store::Device;
 
@@ -23,7 +23,12 @@ impl Device for IdbDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
         let lock = StoreLock::take(name).await?;
-        match connect::connect(name, create).await {
+        let found = match connect::connect(name, create).await {
+            // Gone, and not because anybody wanted it: it begins again by what stands beside it.
+            Ok(None) if witness::is_known(name).await => connect::connect(name, true).await,
+            other => other,
+        };
+        match found {
             Ok(Some(database)) => Ok(Some(IdbStore::new(name, database, lock))),
             other => {
                 lock.free().await;
@@ -35,8 +40,11 @@ impl Device for IdbDevice {
     async fn delete(&self, name: &str) -> Result<()> {
         let lock = StoreLock::take(name).await?;
         // What stands beside it first: a store without its witness raises no alarm, the other way round would.
-        let result = match connect::delete(&name_beside(name)).await {
-            Ok(()) => connect::delete(name).await,
+        let result = match witness::delete(name).await {
+            Ok(()) => match connect::factory() {
+                Ok(factory) => connect::delete(&factory, name).await,
+                Err(error) => Err(error),
+            },
             other => other,
         };
         lock.free().await;

@@ -3,6 +3,7 @@
 //!
 //! One page owns a store, by a Web Lock that bears the store's name and is held until the store is closed.
 
+mod bucket;
 mod connect;
 mod connection;
 mod device;

@@ -9,12 +9,12 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
 
-use super::connect::connect;
+use super::connect::{connect, end_at_once};
 use super::connection::{Connection, OnClosed};
 use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
-use super::witness::Beside;
+use super::witness::{Beside, Change};
 use crate::error::{Code, Result, fail};
 use crate::store::{Batch, Durability, RecordKey, Store, Table, Witness};
 use crate::web::promise::Deferred;
@@ -37,12 +37,30 @@ extern "C" {
 const READING: &str = "reading the store";
 const WRITING: &str = "writing the store";
 
+/// Settles the promise of a batch when it is dropped: also where whoever waits for the batch goes away.
+struct Over(js_sys::Function);
+
+impl Over {
+    fn new(last_batch: &RefCell<Option<Promise>>) -> Self {
+        let over = Deferred::new();
+        *last_batch.borrow_mut() = Some(over.promise);
+        Over(over.resolve)
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        // The engine's own function, called with what it takes.
+        let _ = self.0.call0(&JsValue::UNDEFINED);
+    }
+}
+
 /// A database that this page owns. Dropping it closes it too; only `close` waits until it can be opened again.
 pub struct IdbStore {
     name: String,
     /// The handle, until it is dropped for another one.
     connection: RefCell<Option<Connection>>,
-    beside: Rc<Beside>,
+    beside: Beside,
     /// Taken by `close`.
     lock: RefCell<Option<StoreLock>>,
     /// Settles with the last batch sent, and so after all of them: they run one after the other.
@@ -92,6 +110,11 @@ impl IdbStore {
             Some(why) => crate::error::Error::new(Code::StorageClosed, why),
             None => error,
         }
+    }
+
+    /// The whole journal as it rests.
+    async fn journal(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        self.scan(Table::Journal, None, usize::MAX).await
     }
 
     fn begin(&self, tables: &[&str], mode: &str, durability: Durability) -> Result<IdbTransaction> {
@@ -198,23 +221,23 @@ impl Store for IdbStore {
             let _ = transaction.abort();
             return Err(failure::of_exception(WRITING, &exception));
         }
-        let (header, mark) = (batch.header, batch.mark);
-        drop((batch.puts, batch.deletes));
+        let change = Change::of(batch);
         let settled = Deferred::new();
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
         transaction.set_onabort(Some(&settled.reject));
-        *self.last_batch.borrow_mut() = Some(settled.promise.clone());
+        let over = Over::new(&self.last_batch);
         end_at_once(&transaction);
-        match JsFuture::from(settled.promise).await {
+        let result = match JsFuture::from(settled.promise).await {
             Ok(_) => {
-                if header.is_some() || mark.is_some() {
-                    self.beside.write(header, mark);
-                }
+                // Of the two only one is being written at any moment: a crash tears one of them at most.
+                self.beside.write(change, async || self.journal().await).await;
                 Ok(())
             }
             Err(event) => Err(self.failed(failure::of_transaction(WRITING, &transaction, &event))),
-        }
+        };
+        drop(over);
+        result
     }
 
     async fn witness(&self) -> Result<Witness> {
@@ -222,6 +245,13 @@ impl Store for IdbStore {
             return fail(Code::Closed, "the store is closed");
         }
         Ok(self.beside.read().await)
+    }
+
+    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        if self.lock.borrow().is_none() {
+            return fail(Code::Closed, "the store is closed");
+        }
+        Ok(self.beside.copies().await)
     }
 
     async fn reopen(&self) -> Result<()> {
@@ -249,15 +279,9 @@ impl Store for IdbStore {
             let _ = JsFuture::from(last_batch).await;
         }
         self.connection.borrow_mut().take();
-        self.beside.close().await;
+        self.beside.close();
         lock.free().await;
     }
-}
-
-/// Saves the browser waiting for requests that do not come. Where it fails, the transaction is on its way out.
-#[allow(deprecated)] // in web-sys alone, which read an old draft; the standard and the browsers keep it
-fn end_at_once(transaction: &IdbTransaction) {
-    let _ = transaction.commit();
 }
 
 /// Makes every request of a batch: deletes first, so that what is both deleted and written is written.

@@ -94,17 +94,29 @@ export async function stores() {
   return (await indexedDB.databases()).filter(({ name }) => !name.endsWith("-mark"));
 }
 
+/** Where what stands beside a store is: a bucket of its own, in browsers that have them. */
+export async function beside() {
+  const bucket = await navigator.storageBuckets?.open("escale");
+  return bucket?.indexedDB ?? indexedDB;
+}
+
 /** Takes away what stands beside a closed store: without it, nothing tells that the store was put back. */
-export function forgetMark(name) {
-  return done(indexedDB.deleteDatabase(`${name}-mark`));
+export async function forgetMark(name) {
+  return done((await beside()).deleteDatabase(`${name}-mark`));
+}
+
+/** The names and versions of all databases of the page, those of the bucket with them. */
+export async function allDatabases() {
+  const factories = new Set([indexedDB, await beside()]);
+  const lists = [...factories].map(async (factory) => (await factory.databases()).map((one) => ({ ...one, factory })));
+  return (await Promise.all(lists)).flat().sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Every record of every database of the page, as it rests, in hexadecimal. */
 export async function dump() {
   const result = {};
-  const databases = (await indexedDB.databases()).sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const { name, version } of databases) {
-    const database = await connect(name);
+  for (const { name, version, factory } of await allDatabases()) {
+    const database = await connect(name, undefined, undefined, factory);
     const tables = {};
     for (const table of [...database.objectStoreNames]) {
       const store = database.transaction(table).objectStore(table);
@@ -118,8 +130,8 @@ export async function dump() {
 }
 
 /** Runs `change(store, done)` in a transaction on one table of a closed store. */
-export async function alter(name, table, change) {
-  const database = await connect(name);
+export async function alter(name, table, change, factory) {
+  const database = await connect(name, undefined, undefined, factory);
   const transaction = database.transaction(table, "readwrite");
   const complete = new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
@@ -147,9 +159,9 @@ export async function restore(name, table, list) {
   });
 }
 
-export function connect(name, version, upgrade) {
+export function connect(name, version, upgrade, factory = indexedDB) {
   return new Promise((resolve, reject) => {
-    const request = indexedDB.open(name, version);
+    const request = factory.open(name, version);
     request.onupgradeneeded = () => upgrade?.(request.result);
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);

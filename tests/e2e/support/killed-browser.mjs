@@ -12,14 +12,21 @@ import { CHROME } from "./paths.mjs";
 export class KilledBrowser {
   #child;
   #browser;
+  /** How often it has found its own databases damaged: it then deletes them. */
+  damages = 0;
 
   static async start(profile) {
     const browser = new KilledBrowser();
+    // Its errors are read; of those of its databases nothing else tells.
+    const talk = "--enable-logging=stderr";
     // A group of its own: its helpers die with it, and let go of the profile.
-    const args = [...ARGS, "--headless", "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"];
+    const args = [...ARGS, talk, "--headless", "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"];
     const child = spawn(CHROME, args, { detached: true, stdio: ["ignore", "ignore", "pipe"] });
     browser.#child = child;
-    browser.#browser = await chromium.connectOverCDP(await addressOf(child));
+    const lines = createInterface({ input: child.stderr });
+    const address = await addressOf(lines);
+    lines.on("line", (line) => (browser.damages += line.includes("Got corruption for") ? 1 : 0));
+    browser.#browser = await chromium.connectOverCDP(address);
     return browser;
   }
 
@@ -43,17 +50,17 @@ export class KilledBrowser {
   }
 }
 
-/** Where it listens for us. */
-async function addressOf(child) {
+/** Where it listens for us, by what it says. */
+function addressOf(lines) {
   const log = [];
-  for await (const line of createInterface({ input: child.stderr })) {
-    const [, address] = /^DevTools listening on (ws:\S+)/.exec(line) ?? [];
-    if (address) {
-      // Nobody reads on, and it must not wait for a reader.
-      child.stderr.resume();
-      return address;
-    }
-    log.push(line);
-  }
-  throw new Error(`${CHROME} ended before it listened:\n${log.join("\n")}`);
+  return new Promise((resolve, reject) => {
+    lines.on("line", function listen(line) {
+      const [, address] = /^DevTools listening on (ws:\S+)/.exec(line) ?? [];
+      log.push(line);
+      if (!address) return;
+      lines.off("line", listen);
+      resolve(address);
+    });
+    lines.on("close", () => reject(new Error(`${CHROME} ended before it listened:\n${log.join("\n")}`)));
+  });
 }

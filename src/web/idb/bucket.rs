@@ -1,0 +1,43 @@
+//! Where what stands beside a store is kept: a bucket of its own, in browsers that have them. Chromium keeps all databases
+//! of a bucket in one set of files; where it finds them damaged, as after a crash in the middle of a write, it deletes all
+//! of them. Other browsers keep each database in files of its own.
+
+use js_sys::{Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::IdbFactory;
+
+use super::connect::factory;
+use crate::error::{Code, Result, fail};
+use crate::web::global::{exception_name, global, method, property};
+
+/// The bucket of all stores of the origin.
+const BUCKET: &str = "escale";
+
+/// The databases of the bucket, or, where the browser has no buckets, all the others. Errors: `storage_failed` where it has
+/// them and gives none.
+pub(super) async fn factory_beside() -> Result<IdbFactory> {
+    match open().await {
+        None => factory(),
+        Some(Ok(bucket)) => match property(&bucket, "indexedDB") {
+            Some(factory) => Ok(factory.unchecked_into()),
+            None => fail(Code::StorageFailed, "the bucket has no databases"),
+        },
+        Some(Err(exception)) => {
+            fail(Code::StorageFailed, format!("opening the bucket: {}", exception_name(&exception)))
+        }
+    }
+}
+
+/// The bucket, made where there is none; `None` where the browser has no buckets.
+async fn open() -> Option<std::result::Result<JsValue, JsValue>> {
+    let buckets = property(&global("navigator")?, "storageBuckets")?;
+    let options = Object::new();
+    // A plain object takes any property. The store itself says what must be on the disk.
+    let _ = Reflect::set(&options, &"durability".into(), &"relaxed".into());
+    let promise = method(&buckets, "open")?.call2(&buckets, &BUCKET.into(), &options);
+    Some(match promise.and_then(JsCast::dyn_into::<Promise>) {
+        Ok(promise) => JsFuture::from(promise).await,
+        Err(exception) => Err(exception),
+    })
+}
