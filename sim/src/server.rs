@@ -379,6 +379,8 @@ impl Backend for RealServer {
 
     fn change_cursor_key(&mut self) {
         let key = self.random.next_u64().to_be_bytes().repeat(4);
+        // A database of SQLite whose write is slow is not opened beside it.
+        self.finish();
         let provider = self.database.provider(&self.wire);
         let changed = provider.write(Duration::ZERO).and_then(|mut tx| {
             let mut state = tx.state()?;

@@ -114,12 +114,15 @@ impl Machine {
             }
         }
         let (name, known_seq) = (self.writes.mark.name, self.writes.mark.last_seq);
-        let mut has_ended = false;
+        let (mut has_ended, mut is_complete) = (false, false);
         let numbers: HashMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
+        let mut executed: HashSet<OpId> = HashSet::new();
         for result in results {
             let Some(number) = numbers.get(&result.id) else { continue };
             let Some(order) = self.writes.by_id.get(&result.id).copied() else { continue };
             let is_executed = result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
+            is_complete |= !is_executed;
+            executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = self.writes.mark.name != name;
             if let Some(op) = self.writes.ops.get_mut(&order).filter(|_| is_executed) {
                 // Executed under an earlier number, where that was forgotten; under a name that is left, any pull shows it.
@@ -150,8 +153,22 @@ impl Machine {
         if is_same_name {
             // The server tells how far it has come; what it has not executed is numbered from there.
             self.writes.mark.last_seq = last_seq;
+            if is_complete {
+                self.release_passed(sent, &executed);
+            }
         }
         Ok(())
+    }
+
+    /// The results say of every operation sent whether the reply's parts contain it. Where the server has come past the
+    /// number of one that they do not contain, that number was another's: the store or the server was put back. No copy of
+    /// the request can be executed under it any more.
+    fn release_passed(&mut self, sent: &[(OpId, u64)], executed: &HashSet<OpId>) {
+        let last_seq = self.writes.mark.last_seq;
+        let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
+        if let Some(order) = passed.find_map(|(id, _)| self.writes.by_id.get(id).copied()) {
+            self.release_numbers(order);
+        }
     }
 
     fn accept(&mut self, order: u64, v: u64) {

@@ -238,6 +238,29 @@ fn r11_a_copied_store_takes_another_name() {
     assert!(driver.machine.operations().is_empty() && other.machine.operations().is_empty());
 }
 
+/// The store was put back, and others of its operations had the number that one is sent under: the server has come past that
+/// number, and has not executed it.
+#[test]
+fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
+    let mut server = server(2);
+    let (_, mut other) = rolled_back(&mut server);
+    other.add(1, 5);
+    other.feed(Event::SetMode(Mode::Synced));
+    for _ in 0..3 {
+        let (number, request) = other.sent.take().expect("a request");
+        let contended = request.ops.iter().any(|op| op.seq == 2);
+        let (results, _) =
+            server.execute(0, &request.session, &request.ops, (0, other.now), &mut || contended);
+        let now = server.tell_now(0, other.now);
+        let reply = server.reply(&request, results, now);
+        other.feed(Event::Replied { number, reply: Ok(reply) });
+        assert_eq!(other.seen(1, "n"), Some(5), "{request:?}");
+        other.wait(40_000);
+    }
+    other.settle(&mut server);
+    assert_eq!((other.seen(1, "n"), stored(&server, 1, "n")), (Some(5), Some(5)));
+}
+
 /// A store that has sent everything, and a copy of it from before, offline.
 fn rolled_back(server: &mut ModelServer) -> (Driver, Driver) {
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);

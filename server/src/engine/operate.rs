@@ -15,7 +15,7 @@ use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::tries::TRIES_MAX;
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
-use crate::provider::{Operation, Place, Session, Transaction};
+use crate::provider::{Operation, Place, Session, Snapshot, Transaction};
 
 /// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
 /// session sends the rest again.
@@ -45,6 +45,16 @@ enum Before {
     Next,
 }
 
+/// What came of the operations of a request.
+pub(super) struct Operated {
+    /// The results of those executed, in order.
+    results: Vec<OpResult>,
+    /// Why the next one was not.
+    fault: Option<Fault>,
+    /// Bytes that results may still take.
+    room: usize,
+}
+
 /// What came of an operation.
 enum Done {
     /// Its result: what follows goes on.
@@ -56,22 +66,14 @@ enum Done {
 }
 
 impl Engine {
-    /// Executes operations in order, up to the first that is not executed; those behind it that were executed before are
-    /// answered as they were, so that no session has to guess what became of them.
-    pub(super) fn operate(
-        &self,
-        org: &str,
-        caller: &Caller,
-        session: &str,
-        ops: &[Op],
-    ) -> Result<Vec<OpResult>> {
+    /// Executes operations in order, up to the first that is not executed.
+    pub(super) fn operate(&self, org: &str, caller: &Caller, session: &str, ops: &[Op]) -> Result<Operated> {
         check(ops)?;
         let asking = Asking { org, caller, session };
         let started = self.clock.elapsed_ms();
-        let mut results = Vec::new();
+        let (mut results, mut fault) = (Vec::new(), None);
         let mut room = self.settings.page_bytes;
-        let mut rest = ops.iter();
-        for op in &mut rest {
+        for op in ops {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !results.is_empty() && (is_late || room == 0) {
                 break;
@@ -81,40 +83,53 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                Err(fault) => {
-                    results.push(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) });
-                    self.answer_known(asking, rest.as_slice(), room, &mut results)?;
+                Err(not_executed) => {
+                    fault = Some(not_executed);
                     break;
                 }
             }
         }
-        Ok(results)
+        Ok(Operated { results, fault, room })
     }
 
-    /// The results of those operations that were executed before, as far as the reply has room.
-    fn answer_known(
+    /// The results of a request, completed in the reply's snapshot where they end with an operation that was not executed:
+    /// of it and of those behind it, what is known by then is answered, be it from before or from another copy of the
+    /// request. So its fault says of all that have no result that they are not in the parts; a session that has forgotten
+    /// its numbers need not guess. It is left out where not every result can be told.
+    pub(super) fn complete(
         &self,
-        asking: Asking,
+        snapshot: &dyn Snapshot,
+        (org, caller, session): (&str, &Caller, &str),
         ops: &[Op],
-        mut room: usize,
-        results: &mut Vec<OpResult>,
-    ) -> Result<()> {
-        if ops.is_empty() {
-            return Ok(());
+        operated: Operated,
+    ) -> Result<Vec<OpResult>> {
+        let Operated { mut results, mut fault, mut room } = operated;
+        if fault.is_none() {
+            return Ok(results);
         }
-        let tx = self.provider.write(self.settings.write_wait)?;
-        for op in ops {
-            if room == 0 {
-                break;
-            }
-            let known = known(tx.as_ref(), asking.org, &asking.caller.account, &op.id)?;
-            if let Some(known) = known.filter(|known| !is_of_another_name(known, op)) {
-                let result = self.known_result(asking, &op.id, &known);
-                room = room.saturating_sub(weight(&result));
-                results.push(result);
+        let asking = Asking { org, caller, session };
+        let first = results.len();
+        let mut told = Vec::new();
+        for (place, op) in ops.iter().enumerate().skip(first) {
+            match known(snapshot, org, &caller.account, &op.id)? {
+                Some(known) if room > 0 && !is_of_another_name(&known, op) => {
+                    fault.take_if(|_| place == first);
+                    let result = self.known_result(asking, &op.id, &known);
+                    room = room.saturating_sub(weight(&result));
+                    told.push(result);
+                }
+                // It was executed, and that cannot be told: the fault must not speak for it.
+                Some(_) if place > first => {
+                    fault = None;
+                    break;
+                }
+                Some(_) | None => {}
             }
         }
-        Ok(())
+        let id = ops[first].id.clone();
+        results.extend(fault.map(|fault| OpResult { id, ok: None, fault: Some(fault) }));
+        results.extend(told);
+        Ok(results)
     }
 
     /// The result of an operation, or why it was not executed.

@@ -40,7 +40,7 @@ impl Engine {
     /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
     /// snapshot, until the reply is full. Errors: `unknown_org`, and those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
-        let results = self.operate(org, caller, &request.session, &request.ops)?;
+        let operated = self.operate(org, caller, &request.session, &request.ops)?;
         // R4: read before the snapshot, which is opened after the operations.
         let now = self.tell_now()?;
         let snapshot = self.provider.read()?;
@@ -48,6 +48,8 @@ impl Engine {
         if !caller.is_named && !snapshot.knows_org(org)? {
             return Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org"));
         }
+        let asking = (org, caller, request.session.as_str());
+        let results = self.complete(snapshot.as_ref(), asking, &request.ops, operated)?;
         let mut answer = Answer {
             engine: self,
             snapshot: snapshot.as_ref(),

@@ -27,3 +27,31 @@ fn r8_operations_since_the_copy_are_missed() {
         ],
     );
 }
+
+/// A store put back sends under a number that another of its operations had; the server is busy, and tells that it has come
+/// past that number: the operation vanished from sight.
+#[test]
+fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
+    replay(
+        "devices",
+        8607,
+        &[
+            Action::Write { doc: 2, section: 1, tags: 0, life: 2 },
+            Action::Op { client: 2, what: 81, doc: 4, arg: 23 },
+            Action::WriteMany { from: 5, count: 1, section: 0, tags: 6 },
+            Action::CopyDevice { client: 2 },
+            Action::Wait { ticks: 154 },
+            Action::PutBackDevice { client: 2 },
+            Action::Write { doc: 7, section: 3, tags: 1, life: 5 },
+            Action::Reopen { client: 2 },
+            Action::Op { client: 2, what: 186, doc: 1, arg: 227 },
+        ],
+    );
+}
+
+/// A write on SQLite that is slow, while the simulator opens the database beside it.
+#[test]
+fn a_slow_write_on_sqlite_ends_before_the_cursors_key_changes() {
+    let write = Action::Write { doc: 0, section: 0, tags: 2, life: 0 };
+    replay("horizons", 10_454, &[write, Action::CursorKey]);
+}

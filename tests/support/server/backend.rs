@@ -36,18 +36,19 @@ impl Backend for ModelServer {
         let told = self.tell_now(instance, now);
         let epoch = self.db.epoch.clone();
         self.last_call += 1;
-        self.calls.insert(self.last_call, Call { request, results, epoch, told });
+        self.calls.insert(self.last_call, Call { account: by.account, request, results, epoch, told });
         (self.last_call, note)
     }
 
     fn answer(&mut self, call: u64, _: u64) -> Answer {
-        let Some(Call { request, results, epoch, told }) = self.calls.remove(&call) else {
+        let Some(Call { account, request, results, epoch, told }) = self.calls.remove(&call) else {
             return Answer::Never;
         };
         // A server that was restored meanwhile has forgotten who asked.
         if !request.ops.is_empty() && epoch != self.db.epoch {
             return Answer::Never;
         }
+        let results = self.complete(account, &request.ops, &results);
         Answer::Reply(Ok(self.reply(&request, results, told)))
     }
 

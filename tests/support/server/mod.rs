@@ -54,6 +54,7 @@ pub struct Transaction {
 
 /// A request that was executed, and is not answered yet.
 struct Call {
+    account: usize,
     request: SyncRequest,
     results: Vec<OpResult>,
     epoch: Epoch,

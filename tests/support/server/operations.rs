@@ -64,6 +64,19 @@ impl ModelServer {
         (results, commits)
     }
 
+    /// What was not executed may have been by the time of the reply's snapshot, by another copy of the request: then its
+    /// result is told. The rest is not in the parts.
+    pub fn complete(&self, account: usize, ops: &[Op], results: &[OpResult]) -> Vec<OpResult> {
+        let operations = &self.db.operations;
+        let known = |op: &Op| {
+            let key = (account, op.id.clone());
+            let is_same = operations.names.get(&key) == Some(&op.name);
+            operations.results.get(&key).filter(|_| is_same)
+        };
+        let told = |op: &Op| results.iter().find(|result| result.id == op.id);
+        ops.iter().filter_map(|op| known(op).or_else(|| told(op)).cloned()).collect()
+    }
+
     fn execute_one(
         &mut self,
         account: usize,
@@ -74,6 +87,10 @@ impl ModelServer {
         commits: &mut Vec<Committed>,
     ) -> OpResult {
         let not_executed = |code: Code| failed(op, Fault::new(code, "the model"));
+        // It waits for its turn to write before it is looked at.
+        if contended {
+            return not_executed(Code::Contention);
+        }
         let known = self.db.operations.results.get(&(account, op.id.clone())).cloned();
         let of = self.db.operations.sessions.entry(session.to_owned()).or_default();
         let name = self.db.operations.names.get(&(account, op.id.clone()));
@@ -92,9 +109,6 @@ impl ModelServer {
         }
         if op.seq > of.last + 1 {
             return not_executed(Code::OrderGap);
-        }
-        if contended {
-            return not_executed(Code::Contention);
         }
         let is_ok = |id: &String| {
             let result = self.db.operations.results.get(&(account, id.clone()));

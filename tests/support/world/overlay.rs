@@ -92,13 +92,6 @@ impl<S: Backend> World<S> {
                 continue;
             }
             // Refused by the server, and the machine may have heard how far it has come: it stands for nothing.
-            // The store or the server was put back: other operations had its number, and until it is executed the session
-            // cannot tell that a message does not contain it (CHANGELOG, Known).
-            let is_seen = op.state.seen.is_some() || op.seen_on.contains_key(&doc_key);
-            let was_put_back = self.was_restored || self.clients[number].was_put_back;
-            if is_seen && was_put_back && !executed.contains_key(op.state.id.as_str()) {
-                return;
-            }
             let result = self.server.result(of, &op.state.id);
             let is_refused = result.is_some_and(|result| result.fault.is_some());
             if is_refused && (op.state.seen.is_some() || op.seen_on.contains_key(&doc_key)) {
