@@ -46,9 +46,9 @@ export const ROWS = [
     proofs: ["soak"],
   },
   {
-    promise: "Tabs over one store: each write is executed once, and all end equal (the core; no session of the product shares a store yet)",
+    promise: "Tabs over one store: each write is executed once, and all end equal (the core)",
     tests: ["tests/tabs"],
-    command: "cargo test --test tabs -- --nocapture",
+    command: "ESCALE_CASES=8000 cargo test --test tabs -- --nocapture",
     proofs: ["tabs-once", "tabs-refused"],
   },
   {
