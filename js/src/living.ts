@@ -39,6 +39,8 @@ export class Living {
   #recovery: Promise<void> | undefined;
   #lastDeath = -Infinity;
   #isOver = false;
+  /** What the core has promised. */
+  readonly #underWay = new Set<Promise<unknown>>();
   /** How to fail the calls that wait. */
   readonly #waiting = new Set<(error: EscaleError) => void>();
 
@@ -65,12 +67,17 @@ export class Living {
     this.#isOver = true;
   }
 
-  /** The core has closed: what it holds is given back now, and not when somebody collects it. */
+  /**
+   * The core has closed: what it holds is given back once nobody waits for it, and not when somebody collects it. A call
+   * that is still under way holds it: wasm-bindgen throws where it is taken away.
+   */
   free(): void {
     this.#isOver = true;
     const { core } = this.#opened ?? {};
     this.#opened = undefined;
-    (core as { free?(): void } | undefined)?.free?.();
+    const give = (): void => (core as { free?(): void } | undefined)?.free?.();
+    if (this.#underWay.size === 0) give();
+    else void Promise.allSettled(this.#underWay).then(give);
   }
 
   #live(opened: Opened): void {
@@ -106,6 +113,9 @@ export class Living {
 
   /** What a core promised, until it dies. */
   #wait(opened: Opened, name: string, result: Promise<unknown>): Promise<unknown> {
+    this.#underWay.add(result);
+    const over = (): boolean => this.#underWay.delete(result);
+    result.then(over, over);
     if (!opened.death) return result;
     return new Promise((resolve, reject) => {
       const fail = (error: EscaleError): void => {
@@ -131,6 +141,7 @@ export class Living {
     const panicked = raise("panicked", `the wasm stopped on a bug (${name})`, error);
     const waiting = [...this.#waiting];
     this.#waiting.clear();
+    this.#underWay.clear();
     const now = performance.now();
     const isAgain = now - this.#lastDeath < DEATHS_APART_MS;
     this.#lastDeath = now;

@@ -156,3 +156,22 @@ test("closing while an instance dies closes, and opens nothing", async () => {
   assert.equal(cores.length, 1);
   assert.equal(session.status.phase, "closed");
 });
+
+test("a core is given back once nothing of it is under way", async () => {
+  for (const isHeld of [true, false]) {
+    let end;
+    const freed = [];
+    const { open } = instances((core) => {
+      core.flush = () => (isHeld ? new Promise((resolve) => (end = resolve)) : Promise.resolve());
+      core.free = () => freed.push("freed");
+    });
+    const session = await open();
+    const flushed = session.flush();
+    await session.close();
+    assert.deepEqual(freed, isHeld ? [] : ["freed"], "wasm-bindgen throws where a call holds it");
+    end?.();
+    await flushed;
+    await settled();
+    assert.deepEqual(freed, ["freed"]);
+  }
+});
