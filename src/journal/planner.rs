@@ -109,6 +109,8 @@ impl<'r> ActorSweep<'r> {
             Retention::Before(before) => (None, Some(before.as_str())),
             Retention::Days { max, before } => (Some(*max), Some(before.as_str())),
         };
+        // Without its `Z` a bound that leaves seconds or fractions out compares as the beginning of what it names.
+        let before = before.map(|before| before.strip_suffix('Z').unwrap_or(before));
         ActorSweep { count, before, protect, seen: 0, older: 0, is_cut: false }
     }
 
@@ -142,7 +144,7 @@ fn is_protected(row: &ActionMeta, protect: Protect) -> bool {
     }
 }
 
-/// `YYYY-MM-DD`, a day that there is, perhaps with `THH:MM`, `:SS`, `.sss` and `Z`: what compares rightly as text.
+/// `YYYY-MM-DD`, a day that there is, perhaps with `THH:MM`, `:SS`, `.sss` and `Z`: what compares rightly as text, but for the `Z`.
 /// A second 60 is none: no time of a journal has one.
 fn is_iso8601(text: &str) -> bool {
     let number = |from: usize, to: usize| -> Option<u32> {
@@ -206,6 +208,27 @@ mod tests {
         use ActionType::{Create, Persist, Update};
         let kinds = [Create, Update, Persist, Update, Persist, Update, Persist];
         kinds.iter().enumerate().map(|(i, kind)| row(i as i64 + 1, *kind, true)).collect()
+    }
+
+    #[test]
+    fn a_date_without_seconds_is_the_beginning_of_its_minute() {
+        let times = ["10:20:00.000Z", "10:20:45.000Z", "10:20:59.999Z"];
+        let rows: Vec<ActionMeta> = (1..)
+            .zip(times)
+            .map(|(rowid, time)| ActionMeta {
+                timestamp: format!("2026-01-31T{time}"),
+                ..row(rowid, ActionType::Persist, true)
+            })
+            .collect();
+        let of = |before: &str| plan(&rows, &Retention::Before(before.into()), Protect::Unaccepted).unwrap();
+        for before in
+            ["2026-01-31T10:20", "2026-01-31T10:20Z", "2026-01-31T10:20:00Z", "2026-01-31T10:20:00.0Z"]
+        {
+            assert_eq!(of(before), [] as [i64; 0], "{before}: none is older");
+        }
+        for before in ["2026-01-31T10:21", "2026-01-31T10:21Z", "2026-02-01"] {
+            assert_eq!(of(before), [1, 2], "{before}: all are, and the newest stays");
+        }
     }
 
     #[test]
