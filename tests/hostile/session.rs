@@ -228,7 +228,7 @@ impl Bench {
             }
             let all =
                 |def: &&str| self.shown(&def.parse().expect("a def")) == Honest::documents(&honest.epoch);
-            if self.machine.status().pending == 0 && DEFS.iter().all(|def| all(def)) || !self.wake() {
+            if self.machine.status().pending == 0 && DEFS.iter().all(all) || !self.wake() {
                 return;
             }
         }
