@@ -37,6 +37,9 @@ pub struct OpState {
     /// The same for each document of a batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<(Name, Pk, Data)>,
+    /// Places of the changes whose version the application itself expects: no policy settles those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub insists: Vec<u32>,
     /// The version that the server gave, once it has accepted; the effect may not be seen yet.
     pub accepted: Option<u64>,
     /// Its place in the session's order on the server, kept while the effect is not seen.
@@ -66,6 +69,7 @@ pub struct Unsendable {
 
 /// An operation in memory.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // facts that have nothing to do with each other
 pub struct PendingOp {
     /// What is kept at rest.
     pub state: OpState,
@@ -87,6 +91,8 @@ pub struct PendingOp {
     pub actions: Vec<Action>,
     /// Whether its documents' states before it were known, so that its actions are complete.
     pub prepared: bool,
+    /// Without an optimistic part, what it does to the documents that it touches is not known here.
+    pub is_blind: bool,
     /// The number that it was last sent under.
     pub sent_as: Option<u64>,
     /// Found too large for the way to the server: only what became of it is asked.
@@ -145,6 +151,25 @@ impl PendingOp {
     /// The version that it expects of a document.
     pub fn expected_of(&self, key: &DocKey) -> Option<&IfVersion> {
         self.expected().find(|(own, _)| *own == key).map(|(_, expected)| expected)
+    }
+
+    /// Whether the application itself said which version it expects of a document.
+    pub fn insists_on(&self, key: &DocKey) -> bool {
+        let place_of = |change: &Change| change.key == *key;
+        self.state.insists.iter().any(|place| self.plain().get(*place as usize).is_some_and(place_of))
+    }
+
+    /// Notes the versions that the application itself expects, of those that the operation was issued with.
+    pub fn insist(&mut self, is_own: impl Fn(&Change) -> bool) {
+        let changes = (0..).zip(self.plain());
+        let own = changes.filter(|(_, change)| change.if_version.is_some() && is_own(change));
+        self.state.insists = own.map(|(place, _)| place).collect();
+    }
+
+    /// Whether it may write that document, and not only read it.
+    pub fn may_write(&self, key: &DocKey) -> bool {
+        let Some(changes) = &self.changes else { return true };
+        self.is_blind || changes.iter().any(|change| change.key == *key)
     }
 
     /// Whether it expects the version that another operation gives.
@@ -244,6 +269,7 @@ impl PendingOp {
             seen_on: BTreeMap::new(),
             actions: Vec::new(),
             prepared: false,
+            is_blind: false,
             sent_as: None,
             unsendable: None,
             has_other_numbers: false,

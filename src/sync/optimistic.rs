@@ -191,6 +191,7 @@ impl Machine {
         };
         let issued = (op.state.name.as_str(), &op.state.args);
         let result = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
+        let is_blind = result.is_none();
         let changes = match result {
             None => Vec::new(),
             Some(Ok(changes)) => changes,
@@ -207,7 +208,8 @@ impl Machine {
         touched.extend(changes.iter().map(|change| change.key.clone()));
         self.touch(order, touched);
         if is_complete {
-            self.writes.ops.get_mut(&order).expect("listed").changes = Some(changes);
+            let op = self.writes.ops.get_mut(&order).expect("listed");
+            (op.changes, op.is_blind) = (Some(changes), is_blind);
         }
     }
 
@@ -343,13 +345,14 @@ impl Machine {
         if self.writes.application.policy(&class) == Policy::Ask {
             return;
         }
-        let earlier = self.writes.on_before(&change.key, order).rfind(|op| self.is_shown_on(op, &change.key));
-        let expected = match (&change.if_version, earlier) {
-            (Some(expected), _) => expected.clone(),
-            (None, Some(op)) => IfVersion::Of(op.state.id.clone()),
-            (None, None) => {
-                IfVersion::At(self.memory.document(&change.key).map_or(0, |document| document.at.v))
-            }
+        if change.if_version.is_some() {
+            return;
+        }
+        // One that only read the document gives it no version.
+        let writes = |op: &&PendingOp| self.is_shown_on(op, &change.key) && op.may_write(&change.key);
+        let expected = match self.writes.on_before(&change.key, order).rfind(writes) {
+            Some(op) => IfVersion::Of(op.state.id.clone()),
+            None => IfVersion::At(self.memory.document(&change.key).map_or(0, |document| document.at.v)),
         };
         let op = self.writes.ops.get_mut(&order).expect("the operation is there");
         op.keep_base(class, &change.key.1, before);

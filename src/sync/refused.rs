@@ -6,7 +6,9 @@ use super::machine::Machine;
 use super::writes::Write;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle};
+use crate::journal::{
+    Change, ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle,
+};
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::model::Value;
 use crate::session::DocKey;
@@ -67,7 +69,8 @@ impl Machine {
         let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
         let class = self.memory.class_name(&key);
         let policy = self.writes.application.policy(&class);
-        if policy == Policy::Ask {
+        // What the application said itself is its to decide.
+        if policy == Policy::Ask || op.insists_on(&key) {
             return Ok(None);
         }
         let theirs = match &row.data {
@@ -135,6 +138,9 @@ impl Machine {
         let replaced = self.replace(order);
         let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
         self.issue(write, order)?;
+        if let (Some(op), Some(replaced)) = (self.writes.get_mut(&id), &replaced) {
+            op.insist(|change| replaced.insists_on(&change.key));
+        }
         self.take_place(&id, replaced);
         if let Some(op) = self.writes.get_mut(&id) {
             op.state.bases = bases;
@@ -226,9 +232,34 @@ impl Machine {
         let replaced = self.replace(order);
         let write = Write { id: new.clone(), name, args, touches, after };
         self.issue(write, order)?;
+        if let Some(replaced) = &replaced {
+            self.go_on_expecting(order, replaced);
+        }
         self.take_place(&new, replaced);
         self.follow(&old, Some(&new), None);
         Ok(())
+    }
+
+    /// Where an operation expects the version that the one before it expected, by the session's doing, it was made on the
+    /// same document: its conflicts are settled as the other's would have been.
+    fn go_on_expecting(&mut self, order: u64, replaced: &PendingOp) {
+        let Some(op) = self.writes.ops.get_mut(&order) else { return };
+        let is_same = |change: &Change| replaced.expected_of(&change.key) == change.if_version.as_ref();
+        op.insist(|change| !is_same(change) || replaced.insists_on(&change.key));
+        let same: Vec<DocKey> = op
+            .changes
+            .iter()
+            .flatten()
+            .filter(|change| is_same(change))
+            .map(|change| change.key.clone())
+            .collect();
+        for key in same {
+            let class = self.memory.class_name(&key);
+            let base = replaced.base_of(&class, &key.1).cloned();
+            if let Some(op) = self.writes.ops.get_mut(&order) {
+                op.keep_base(class, &key.1, base);
+            }
+        }
     }
 
     /// Forgets a refused operation; what it held goes on.

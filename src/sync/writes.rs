@@ -243,7 +243,11 @@ impl Writes {
 impl Machine {
     pub(super) fn write(&mut self, write: Write) -> Result<()> {
         let order = self.writes.next_order();
-        self.issue(write, order)
+        self.issue(write, order)?;
+        if let Some(op) = self.writes.ops.get_mut(&order) {
+            op.insist(|_| true);
+        }
+        Ok(())
     }
 
     /// Takes an operation in at that place in the order.
@@ -263,6 +267,7 @@ impl Machine {
             after: write.after,
             base: None,
             bases: Vec::new(),
+            insists: Vec::new(),
             accepted: None,
             seq: None,
             refused: None,

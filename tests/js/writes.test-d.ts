@@ -43,8 +43,10 @@ show(await put.saved); // "device": it survives a crash from here on; "memory" i
 show((await put.accepted).v); // the server has executed it; nobody needs to wait for this
 
 // The other writes.
-session.patch("Note", ["n1"], { text: "Buy two loaves", box: undefined }); // undefined takes a property away
-session.delete("Note", ["n1"], { ifVersion: put }); // refused if somebody wrote in between
+// undefined takes a property away
+const patched = session.patch("Note", ["n1"], { text: "Buy two loaves", box: undefined });
+// Refused if somebody wrote in between, whatever `conflicts` says.
+session.delete("Note", ["n1"], { ifVersion: patched });
 const added = session.run("counter.add", { key: ["visits"], by: 1 });
 show((await added.accepted).value); // what the operation returned
 session.batch((tx) => {

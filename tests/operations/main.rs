@@ -9,6 +9,7 @@
 mod support;
 
 mod bad_input;
+mod conditions;
 mod conflicts;
 mod drain;
 mod driver;

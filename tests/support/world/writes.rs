@@ -109,6 +109,11 @@ impl Application for Counters {
         }
         let key = doc_key(&key_of(args));
         let property = args.as_map()?.get("property")?.as_str()?;
+        // Another document, only read.
+        if let Some(other) = args.as_map()?.get("reads") {
+            let other = Value::from([("class", Value::from("Doc")), ("key", other.clone())]);
+            let _ = read(&doc_key(&key_of(&other)));
+        }
         let Some(after) = outcome(name, args, read(&key)).ok().flatten() else { return Some(Ok(Vec::new())) };
         let set = BTreeMap::from([(property.to_owned(), after[property].clone())]);
         let kind = ChangeKind::Patch { set, unset: Vec::new() };

@@ -1,0 +1,97 @@
+//! Who said which version is expected: the session's own conditions are the policies' to settle, the application's are not.
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::Value;
+use escale::sync::{Effect, Event, Mode};
+
+use super::driver::{Driver, id, put, server, stored};
+use crate::support::schema::data;
+
+fn is_conflict(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Accepted { result: Err(_), .. } | Effect::Amended { .. } | Effect::Refused { .. }
+    )
+}
+
+/// The document, and a property that somebody has written.
+fn with(property: &str, n: i64) -> std::collections::BTreeMap<String, Value> {
+    let mut data = data(0, None, 0, 0);
+    data.insert(property.to_owned(), Value::from(n));
+    data
+}
+
+/// An optimistic part that only reads a document gives it no version: an edit of it, after, expects another's.
+#[test]
+fn r12_an_edit_after_a_mere_reading_is_no_conflict() {
+    for policy in [Policy::Server, Policy::Client, Policy::Merge] {
+        let mut server = server(2);
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        driver.feed(Event::Network(false));
+        let args = Value::from([
+            ("class", "Doc".into()),
+            ("key", id(0)),
+            ("property", "n".into()),
+            ("by", Value::from(1_i64)),
+            ("reads", id(1)),
+        ]);
+        driver.write("add", args);
+        driver.patch(1, &[("a", 5)]);
+        driver.feed(Event::Network(true));
+        driver.settle(&mut server);
+        assert_eq!(stored(&server, 1, "a"), Some(5), "{policy:?}: nobody else wrote");
+        assert!(!driver.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.told);
+    }
+}
+
+/// `ifVersion: 0`, only where there is none: no policy writes over what is there.
+#[test]
+fn r12_what_the_application_expects_no_policy_settles() {
+    for policy in [Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
+        let mut server = server(1);
+        put(&mut server, 0, with("theirs", 9));
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        let none = Value::from([("id", "id0".into())]);
+        let args = Value::from([("class", "Doc".into()), ("data", none), ("ifVersion", Value::from(0_i64))]);
+        let refused = driver.write("doc.put", args);
+        driver.settle(&mut server);
+        assert_eq!(stored(&server, 0, "theirs"), Some(9), "{policy:?}");
+        let state = &driver.machine.refused_op(&refused).expect("the application decides").state;
+        let fault = state.refused.as_ref().expect("refused");
+        assert_eq!(fault.code, Code::VersionConflict.as_str(), "{policy:?}");
+        // The same again, and after a reload: still the application's.
+        let mut driver = driver.reopen(Mode::Synced, policy);
+        driver.feed(Event::Amend { id: refused, new: "again".into(), args: None });
+        driver.settle(&mut server);
+        assert_eq!(stored(&server, 0, "theirs"), Some(9), "{policy:?}: issued again");
+        assert!(driver.machine.refused_op("again").is_ok(), "{policy:?}");
+    }
+}
+
+/// Amended for another reason, an operation still stands on the document that it was made on.
+#[test]
+fn r12_a_merge_after_an_amendment_goes_from_the_first_base() {
+    let mut server = server(1);
+    let mut first = with("a", 1);
+    first.insert("b".to_owned(), Value::from(1_i64));
+    put(&mut server, 0, first.clone());
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Merge);
+    driver.subscribe(&mut server);
+    let mut mine = first.clone();
+    mine.extend([("a".to_owned(), Value::from(2_i64)), ("poison".to_owned(), Value::from(1_i64))]);
+    let refused = driver.write("doc.put", Value::from([("class", "Doc".into()), ("data", Value::Map(mine))]));
+    driver.settle(&mut server);
+    let mut args = driver.machine.refused_op(&refused).expect("poisoned").state.args.clone();
+    first.insert("b".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, first);
+    driver.wait(400_000);
+    driver.settle(&mut server);
+    let data = args.as_map_mut().and_then(|args| args.get_mut("data")).and_then(Value::as_map_mut);
+    data.expect("a map").remove("poison");
+    driver.feed(Event::Amend { id: refused, new: "amended".into(), args: Some(args) });
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(2), Some(9)), "both edits");
+}
