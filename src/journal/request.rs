@@ -77,6 +77,9 @@ pub struct WantedWrite {
     pub base: Option<Data>,
     /// The same of each document of a batch.
     pub bases: Vec<(Name, Pk, Data)>,
+    /// Places of the changes whose version the application itself expects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub insists: Vec<u32>,
 }
 
 impl Request {

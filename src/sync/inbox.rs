@@ -129,7 +129,7 @@ impl Machine {
     }
 
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
-        let WantedWrite { id, name, args, at, touches, after, base, bases } = wanted;
+        let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
         if self.is_known(&id) {
             self.tabs.done.extend(key);
             return Ok(());
@@ -141,6 +141,7 @@ impl Machine {
                     op.state.at = at;
                     op.state.base = base;
                     op.state.bases = bases;
+                    op.state.insists = insists;
                 }
                 self.tabs.from_inbox.extend(key.map(|key| (id, key)));
             }

@@ -376,6 +376,7 @@ pub(super) fn wanted_of(op: &crate::journal::PendingOp, amends: Option<OpId>) ->
             after: state.after.clone(),
             base: state.base.clone(),
             bases: state.bases.clone(),
+            insists: state.insists.clone(),
         }),
     }
 }

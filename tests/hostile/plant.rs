@@ -210,6 +210,7 @@ fn wanted() -> Vec<Wanted> {
         after: Vec::new(),
         base: Some(data("base")),
         bases: vec![(name("Doc"), pk("b"), data("other"))],
+        insists: vec![0],
     };
     let (id, new) = (write.id.clone(), "0190b3c4-0000-7000-8000-000000000006".to_owned());
     vec![

@@ -1,11 +1,13 @@
 //! What histories once showed, played by hand.
 
+use std::collections::BTreeMap;
+
 use escale::Code;
 use escale::journal::Policy;
-use escale::model::Def;
+use escale::model::{Def, Value};
 use escale::rest::Limits;
 use escale::store::MemoryDevice;
-use escale::sync::{Event, TabEvent};
+use escale::sync::{Event, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
 use crate::support::schema::name;
@@ -13,7 +15,11 @@ use crate::support::schema::name;
 const NOW: u64 = 1_700_000_000_000;
 
 fn open(device: &MemoryDevice, seed: u64) -> Tab {
-    let mut tab = Tab::open(device, seed, Policy::Ask, Limits::default());
+    open_with(device, seed, Policy::Ask)
+}
+
+fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {
+    let mut tab = Tab::open(device, seed, policy, Limits::default());
     settle(&mut tab);
     tab
 }
@@ -88,4 +94,30 @@ fn a_record_written_twice_under_one_number_is_followed() {
     settle(&mut leader);
     look(&mut follower);
     assert!(follower.machine.memory().collection(&section).is_some());
+}
+
+/// The version that a following tab's session expects is its policy's to settle in the leading one too; what its
+/// application expects is not.
+#[test]
+fn a_leader_knows_which_versions_a_followers_application_expects() {
+    for expects in [false, true] {
+        let device = MemoryDevice::shared();
+        let (mut leader, mut follower) =
+            (open_with(&device, 1, Policy::Client), open_with(&device, 2, Policy::Client));
+        lead(&mut leader);
+        look(&mut follower);
+        let mut args = BTreeMap::from([
+            ("class".to_owned(), Value::from("Doc")),
+            ("data".to_owned(), Value::from([("id", Value::from("id0"))])),
+        ]);
+        args.extend(expects.then(|| ("ifVersion".to_owned(), Value::from(0_i64))));
+        let (id, name) = ("0190b3c4-0000-7000-8000-000000000001".to_owned(), "doc.put".to_owned());
+        let (args, touches, after) = (Value::Map(args), Vec::new(), Vec::new());
+        follower.feed(Event::Write(Write { id, name, args, touches, after }), NOW);
+        settle(&mut follower);
+        look(&mut leader);
+        let [(op, _)] = leader.machine.operations()[..] else { panic!("taken in") };
+        assert!(op.expected().next().is_some(), "the session expects a version in any case");
+        assert_eq!(op.state.insists, if expects { vec![0] } else { Vec::new() });
+    }
 }
