@@ -81,14 +81,14 @@ impl Rest {
 }
 
 /// Reads the whole journal. Damage is no error: it is counted, and reported by the machine (R14).
-pub fn read_journal(found: Vec<(RecordKey, Vec<u8>)>, keys: &StoreKeys) -> JournalAtRest {
+pub fn read_journal(found: &[(RecordKey, Vec<u8>)], keys: &StoreKeys) -> JournalAtRest {
     let mut journal = JournalAtRest::default();
     for (key, sealed) in found {
-        if let Ok(record) = read(keys, key, &sealed) {
+        if let Ok(record) = read(keys, *key, sealed) {
             journal.records.push(record);
         } else {
             journal.damaged += 1;
-            journal.strays.push(key);
+            journal.strays.push(*key);
         }
     }
     journal.records.sort_unstable_by_key(|record| record.number);

@@ -117,7 +117,7 @@ pub async fn open<S: Store>(
     for record in records.into_values() {
         abandoned.extend(fold(&mut memory, record.delta));
     }
-    let mut journal = read_journal(found.journal.clone(), &keys);
+    let mut journal = read_journal(&found.journal, &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     // The copy beside the store knows better where the store is behind, and where records of this moment are lost.
