@@ -35,7 +35,8 @@ test(`a session works on after each of ${REPLIES} altered replies`, { timeout: 6
       const [now, wait] = [performance.now.bind(performance), window.setTimeout.bind(window)];
       performance.now = () => now() * faster;
       window.setTimeout = (callback, ms = 0, ...values) => wait(callback, ms / faster, ...values);
-      const { makeLyingServer, randomFrom } = await import("/lying-server.js");
+      const { makeLyingServer } = await import("/lying-server.js");
+      const { randomFrom } = await import("/random.js");
       const { open, defineSchema } = window.page;
       const schema = defineSchema({ Note: { key: ["id"], properties: { text: "string", n: "number" } } });
       const random = randomFrom(seed);

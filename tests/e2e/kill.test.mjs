@@ -12,6 +12,7 @@ import { test } from "node:test";
 
 import { KilledBrowser } from "./support/killed-browser.mjs";
 import { folderFor } from "./support/paths.mjs";
+import { randomFrom } from "./support/random.js";
 import { startSite } from "./support/site.mjs";
 import { writingSchema, writingServer } from "./support/writing.mjs";
 
@@ -21,17 +22,6 @@ const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 3
 const [NEWS_MAX, AFTER_MS_MAX] = [200, 25];
 
 const pkOf = (id) => createHash("sha256").update(id).digest().subarray(3, 19).toString("base64url");
-
-/** Numbers below `end`, from a seed (mulberry32). */
-function randomFrom(seed) {
-  let state = seed;
-  return (end) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % end;
-  };
-}
 
 /** Counters that one request asks for: fewer than a session asks at once. */
 const AT_ONCE = 500;

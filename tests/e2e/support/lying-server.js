@@ -11,17 +11,6 @@ const TELLING = [
   0xd9, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xff, 0x7b, 0x5b, 0x22, 0x5c, 0x2d, 0x65, 0x7d,
 ];
 
-/** Numbers below `end`, from a seed (mulberry32). */
-export function randomFrom(seed) {
-  let state = seed;
-  return (end) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % end;
-  };
-}
-
 /** The bytes, changed in one to four places. */
 export function mutate(bytes, random) {
   let list = Array.from(bytes);

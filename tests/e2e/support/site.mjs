@@ -10,7 +10,7 @@ import { ROOT } from "./paths.mjs";
 const FOLDERS = { pkg: join(ROOT, "pkg"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
-const HELPERS = ["in-page.js", "lying-server.js", "page-server.js"];
+const HELPERS = ["in-page.js", "lying-server.js", "page-server.js", "random.js"];
 
 /** Serves the page on a port of its own; `policy` is its Content-Security-Policy. */
 export async function startSite(t, { policy } = {}) {
