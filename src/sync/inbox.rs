@@ -76,12 +76,14 @@ impl Machine {
                 }
             }
         }
-        for (key, wanted) in std::mem::take(&mut self.tabs.deferred) {
-            self.take_request(key, wanted)?;
-        }
+        let deferred = std::mem::take(&mut self.tabs.deferred);
         requests.sort_unstable_by_key(|(key, request)| (request.stamp, *key));
-        for (key, request) in requests {
-            self.take_request(Some(key), request.wanted)?;
+        let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));
+        for (key, wanted) in deferred.into_iter().chain(requests) {
+            // One that cannot be carried out, as of another version of the application, holds up no other.
+            if let Err(error) = self.take_request(key, wanted) {
+                self.error = Some(error);
+            }
         }
         if again {
             self.read_inbox();

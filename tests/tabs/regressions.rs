@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use escale::Code;
-use escale::journal::Policy;
+use escale::crypto::SeededRandom;
+use escale::journal::{Policy, Request, Wanted};
 use escale::model::{Def, Value};
 use escale::rest::Limits;
-use escale::store::MemoryDevice;
+use escale::store::conformance::block_on;
+use escale::store::{MemoryDevice, RecordKey, Store};
 use escale::sync::{Event, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
@@ -120,4 +122,23 @@ fn a_leader_knows_which_versions_a_followers_application_expects() {
         assert!(op.expected().next().is_some(), "the session expects a version in any case");
         assert_eq!(op.state.insists, if expects { vec![0] } else { Vec::new() });
     }
+}
+
+/// A tab with a newer schema asked for a class that the leader does not know: what other tabs had asked for at the same
+/// time, and were told to be saved, was never done while that one led.
+#[test]
+fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
+    let device = MemoryDevice::shared();
+    let (mut leader, follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    let (unknown, known) = (Def::class_of(&name("Unknown")), Def::class_of(&name("Doc")));
+    let request = |n: u8, def: &Def| {
+        (RecordKey([n; 16]), Request { stamp: u64::from(n), wanted: Wanted::Subscribe(def.clone()) })
+    };
+    let rest = follower.machine.rest().expect("a device");
+    let random = &mut SeededRandom::new(3);
+    let batch = rest.hand_in(&[request(1, &unknown), request(2, &known)], random).expect("sealed");
+    block_on(follower.store.commit(batch)).expect("handed in");
+    look(&mut leader);
+    assert!(leader.machine.memory().collection(&known).is_some());
 }
