@@ -23,6 +23,9 @@ pub const OPERATION_BYTES_MAX: usize = 2 << 20;
 /// Bytes of the operations in one request, unless one of them alone has more: a common bound of proxies.
 pub const OPS_BYTES_MAX: usize = 1 << 20;
 
+/// Deletions that a session remembers, to refuse a patch of such a document at the call: a megabyte at most.
+pub const TOMBSTONES_MAX: usize = 10_000;
+
 /// Operations in one request (docs/protocol.md).
 pub const OPS_MAX: usize = 500;
 

@@ -189,6 +189,9 @@ impl Memory {
     }
 
     fn apply_deletion(&mut self, def: &Def, key: &DocKey, at: Stamp) {
+        if self.documents.get(key).is_none_or(|held| held.at <= at) {
+            self.tombstones.bury(key, at);
+        }
         self.unlink(def, &key.1, at);
         let others = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
         for other in others {

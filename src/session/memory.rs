@@ -7,6 +7,7 @@ use super::dirty::Dirty;
 use super::document::{Content, DocKey, Document, PageRef};
 use super::overlay::{Pin, Shown};
 use super::stamp::Stamp;
+use super::tombstones::Tombstones;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
 use crate::model::{Def, Epoch, Pk};
@@ -27,6 +28,8 @@ pub struct Memory {
     pub(super) dirty: Dirty,
     pub(super) changed: HashSet<Def>,
     pub(super) gone: Vec<u32>,
+    /// Documents that the server told deleted.
+    pub(super) tombstones: Tombstones,
     /// Documents that pending operations stand on.
     pub(super) pins: HashMap<DocKey, Pin>,
     /// Those whose data is still to be read, perhaps.
@@ -54,6 +57,7 @@ impl Memory {
             dirty: Dirty::default(),
             changed: HashSet::new(),
             gone: Vec::new(),
+            tombstones: Tombstones::default(),
             pins: HashMap::new(),
             unread: BTreeSet::new(),
             touched: BTreeSet::new(),
@@ -175,6 +179,7 @@ impl Memory {
         if first {
             return EpochChange::Same;
         }
+        self.tombstones.forget();
         let defs: Vec<Def> = self.collections.keys().cloned().collect();
         for def in defs {
             self.restart(&def);
@@ -292,6 +297,7 @@ impl Memory {
     pub(super) fn set_document(&mut self, key: &DocKey, at: Stamp, max_life: Option<u64>, content: Content) {
         let id = self.take_id(key);
         self.touch_pin(key);
+        self.tombstones.raise(key, at);
         self.dirty.documents.insert(key.clone());
         if let Some(minutes) = max_life {
             self.lives.insert((minutes, key.clone()));

@@ -12,6 +12,7 @@ pub mod query;
 mod restore;
 mod set;
 mod stamp;
+mod tombstones;
 mod unsettle;
 
 pub(crate) use apply::PreparedPart;

@@ -38,8 +38,10 @@ impl Shown {
 /// What is under the overlay for one document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Base {
-    /// There is none.
+    /// There is none here.
     Absent,
+    /// The server told that it is deleted.
+    Deleted,
     /// Its data.
     Known(BTreeMap<String, Value>),
     /// Its data is on the device, still to be read.
@@ -127,7 +129,9 @@ impl Memory {
 
     /// What is under the overlay.
     pub(crate) fn base(&self, key: &DocKey) -> Base {
-        let Some(document) = self.documents.get(key) else { return Base::Absent };
+        let Some(document) = self.documents.get(key) else {
+            return if self.tombstones.holds(key) { Base::Deleted } else { Base::Absent };
+        };
         match (self.base_data(key), &document.content) {
             (Some(data), _) => data.to_map().map_or(Base::Lost, Base::Known),
             (None, Content::AtRest) => Base::AtRest,

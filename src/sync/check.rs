@@ -94,6 +94,7 @@ impl Machine {
         }
         let base = match self.memory.base(key) {
             Base::Known(state) => Known::Holds(state),
+            Base::Deleted => Known::Deleted,
             Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,
         };
         let ops = self.writes.on_before(key, order).filter(|op| self.is_shown_on(op, key));

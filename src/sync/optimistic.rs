@@ -153,7 +153,7 @@ impl Machine {
     fn base_state(&self, key: &DocKey) -> Known {
         match self.memory.base(key) {
             Base::Known(state) => Known::State(Some(state)),
-            Base::Absent | Base::Lost => Known::State(None),
+            Base::Absent | Base::Deleted | Base::Lost => Known::State(None),
             Base::AtRest => Known::NotYet,
         }
     }

@@ -2,6 +2,7 @@
 
 use escale::Code;
 use escale::journal::{Policy, Retention};
+use escale::limits::PULL_EVERY_MS;
 use escale::model::Value;
 use escale::sync::Mode;
 
@@ -63,6 +64,48 @@ fn operations_that_cannot_be_are_refused_by_name() {
     );
     let put = map(&[doc, ("data", map(&[("id", "id0".into())]))]);
     assert!(driver.machine.check_write("doc.put", &put).is_ok(), "a put restores it");
+}
+
+#[test]
+fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
+    let mut server = server(3);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let on = |number| ("key", id(number));
+    let doc = ("class", Value::from("Doc"));
+    let patch = |number| map(&[doc.clone(), on(number), ("set", map(&[("x", Value::from(1_i64))]))]);
+    let delete = |number| map(&[doc.clone(), on(number)]);
+    let code = |driver: &Driver, name: &str, args: &Value| {
+        driver.machine.check_write(name, args).map_err(|e| e.code())
+    };
+    // By this session, and accepted.
+    driver.write("doc.delete", delete(0));
+    driver.settle(&mut server);
+    assert_eq!(driver.machine.status().pending, 0);
+    assert_eq!(code(&driver, "doc.patch", &patch(0)), Err(Code::NotFound));
+    assert_eq!(code(&driver, "doc.delete", &delete(0)), Err(Code::NotFound));
+    let batch = map(&[("ops", Value::Array(vec![map(&[("name", "doc.patch".into()), ("args", patch(0))])]))]);
+    assert_eq!(code(&driver, "batch", &batch), Err(Code::NotFound));
+    // By another one.
+    let mut other = Driver::new(1, Mode::Synced, Policy::Ask);
+    other.subscribe(&mut server);
+    other.write("doc.delete", delete(1));
+    other.settle(&mut server);
+    driver.wait(PULL_EVERY_MS);
+    driver.settle(&mut server);
+    assert_eq!(code(&driver, "doc.patch", &patch(1)), Err(Code::NotFound));
+    // A document of which nothing was told is the server's to judge.
+    assert_eq!(code(&driver, "doc.patch", &patch(7)), Ok(()));
+    // A put restores it, here and elsewhere.
+    driver.write("doc.put", map(&[doc.clone(), ("data", map(&[("id", "id0".into())]))]));
+    assert_eq!(code(&driver, "doc.patch", &patch(0)), Ok(()));
+    driver.settle(&mut server);
+    assert_eq!(code(&driver, "doc.patch", &patch(0)), Ok(()));
+    other.write("doc.put", map(&[doc.clone(), ("data", map(&[("id", "id1".into())]))]));
+    other.settle(&mut server);
+    driver.wait(PULL_EVERY_MS);
+    driver.settle(&mut server);
+    assert_eq!(code(&driver, "doc.patch", &patch(1)), Ok(()));
 }
 
 #[test]
