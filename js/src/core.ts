@@ -95,6 +95,8 @@ export interface CoreOperation {
 
 /** A past state of a document, or what led to it. */
 export interface PastAction {
+  /** Its number in the journal. */
+  rowid: number;
   op: string;
   type: "create" | "update" | "persist";
   at: number;

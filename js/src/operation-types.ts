@@ -196,6 +196,8 @@ export interface Refused {
 
 /** An action of the journal: a past state of a document, or what led to it. */
 export interface PastState<T> {
+  /** Its number in the journal: what a sweep tells it by. */
+  readonly rowid: number;
   /** The id of the operation that did it. */
   readonly op: string;
   /** `persist` carries the whole state; `create` and `update` say what led to it. */

@@ -244,6 +244,60 @@ test("written in avion while somebody else wrote: each class settles its conflic
   assert.ok(proxy.requests.every(({ status }) => status === 200));
 });
 
+test("what cannot be a write throws by name, and nothing is written or sent", inTime, async (t) => {
+  const { page, proxy, session, restart } = await writingWorld(t);
+  await openWriter(page, session);
+  await page.evaluate(async () => {
+    const { session: writer } = window.page.sessions.main;
+    await writer.put("Note", { id: "gone", box: "in" }).accepted;
+    await writer.delete("Note", ["gone"]).accepted;
+    await writer.put("Note", { id: "there", box: "in" }).accepted;
+    await window.page.whenStatus("main", ({ pending }) => pending === 0);
+    await window.page.whenDocs("main", "Note", {}, (docs) => docs.length === 1 && !writer.meta(docs[0]).pending);
+  });
+  const before = proxy.requests.flatMap(({ ops }) => ops).length;
+  const { thrown, journals } = await page.evaluate(async () => {
+    const { session: writer } = window.page.sessions.main;
+    // The records of the journal, once everything that is held is at rest.
+    const journal = async () => (await writer.flush(), (await writer.inspect()).store.counts.j);
+    const large = "x".repeat(1 << 20);
+    const bad = {
+      class: () => writer.put("Nothing", { id: "a" }),
+      "no key": () => writer.put("Note", { box: "in" }),
+      "a short key": () => writer.patch("Note", [], { text: "x" }),
+      "too large": () => writer.put("Note", { id: "a", box: "in", text: large }),
+      "grows too large": () => writer.patch("Note", ["there"], { text: large }),
+      tombstone: () => writer.patch("Note", ["gone"], { text: "x" }),
+      "deleted twice": () => writer.delete("Note", ["gone"]),
+      batch: () => writer.batch((tx) => (tx.put("Note", { id: "b", box: "in" }), tx.patch("Note", ["gone"], { text: "x" }))),
+    };
+    const before = await journal();
+    const thrown = {};
+    for (const [name, write] of Object.entries(bad)) {
+      try {
+        write();
+        thrown[name] = "nothing";
+      } catch (error) {
+        thrown[name] = window.page.plainError(error).code;
+      }
+    }
+    return { thrown, journals: [before, await journal()] };
+  });
+  assert.deepEqual(thrown, {
+    class: "unknown_class", "no key": "bad_key", "a short key": "bad_key", "too large": "too_large",
+    "grows too large": "too_large", tombstone: "not_found", "deleted twice": "not_found", batch: "not_found",
+  });
+  assert.ok(journals[0] > 0);
+  assert.equal(journals[1], journals[0], "no record more is in the journal");
+  await restart();
+  await openWriter(page, session);
+  assert.deepEqual(await page.evaluate(() => window.page.sessions.main.session.pending()), []);
+  assert.equal(proxy.requests.flatMap(({ ops }) => ops).length, before, "nothing was sent");
+  // A put restores it.
+  await page.evaluate(() => window.page.sessions.main.session.put("Note", { id: "gone", box: "out" }).accepted);
+  assert.deepEqual((await onServer(page, session, "Note")).map(({ id }) => id), ["gone", "there"]);
+});
+
 test("two pages add to one counter: each shows its own at once, and no addition is lost", inTime, async (t) => {
   const { page, session } = await writingWorld(t);
   await openWriter(page, session);
@@ -281,6 +335,7 @@ test("history tells what was written, and a sweep removes what its dry run told"
   });
   const states = before.filter(({ type }) => type === "persist");
   assert.deepEqual(states.map(({ doc }) => doc?.size ?? null), [1, 2, 3, 4, 5, 6, null]);
+  assert.ok(before.every(({ rowid }, i) => rowid > (before[i - 1]?.rowid ?? 0)), "numbered as they were written");
   assert.ok(before.every(({ commit, at, op }) => commit > 0 && at > 0 && op.length === 36));
   assert.equal(before.find(({ type }) => type !== "persist").type, "create");
 
@@ -301,9 +356,11 @@ test("history tells what was written, and a sweep removes what its dry run told"
   assert.deepEqual(real, dry);
   assert.deepEqual(rest, { removed: 0, rowids: [] });
   assert.equal(kept.length - after.length, dry.removed, "only the first document has anything to forget");
-  const left = after.filter(({ type }) => type === "persist");
+  const left = new Set(after.map(({ rowid }) => rowid));
+  assert.deepEqual(kept.map(({ rowid }) => rowid).filter((rowid) => !left.has(rowid)), dry.rowids, "those that it told");
+  const stay = after.filter(({ type }) => type === "persist");
   // The newest two that the server has accepted, and all that it has not.
-  assert.deepEqual(left.map(({ doc, commit }) => [doc?.size ?? null, commit !== null]), [[6, true], [null, true], [7, false], [8, false]]);
+  assert.deepEqual(stay.map(({ doc, commit }) => [doc?.size ?? null, commit !== null]), [[6, true], [null, true], [7, false], [8, false]]);
   await world.server.start();
   await whenDrained(page);
   assert.ok((await page.evaluate(() => window.page.sessions.main.session.history("Note", ["n"]))).every(({ commit }) => commit > 0));

@@ -29,9 +29,9 @@ const session = await open({
   org: "demo",
   schema,
   operations,
+  // Both wrote to a note: both texts are kept. Where one of them deleted it, the server's stays.
   conflicts: {
-    Note: "merge",
-    Counter: (base, mine, theirs) => mine && theirs && { ...theirs, n: (mine.n ?? 0) + (theirs.n ?? 0) - (base?.n ?? 0) },
+    Note: (_base, mine, theirs) => (mine && theirs ? { ...mine, text: `${theirs.text}\n${mine.text}` } : undefined),
   },
   server: "http://localhost:7700",
   passphrase,
@@ -59,10 +59,11 @@ session.status.subscribe(({ pending }) => show(`${pending} waiting`));
 for (const { name, at, state } of session.pending()) show(name, at, state);
 session.refused.subscribe((refused) => {
   for (const entry of refused) {
+    // What is in the way, what helps, and what the server has instead.
     show(entry.error.message, entry.error.cure, entry.theirs?.doc);
-    if (entry.error.code === "not_unique") entry.amend({ ...entry.args, data: { id: "n1", box: "in" } });
-    else if (entry.error.retryable) entry.retry();
-    else entry.discard();
+    // Theirs was seen, and mine is to stand over it.
+    if (entry.theirs) entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
+    else entry.discard(); // or entry.retry(), once what was in the way is gone
   }
 });
 

@@ -274,13 +274,13 @@ test("a patch of a document of an older release writes it whole, on the version 
 test("history gives past states as documents", async () => {
   const { session, core } = await openFake(schema);
   core.past = [
-    { op: "op1", type: "create", at: 1, commit: 3, data: null },
-    { op: "op1", type: "persist", at: 1, commit: 3, data: { name: "a", release: 1, photo: { $bytes: "AQ" } } },
-    { op: "op2", type: "persist", at: 2, commit: null, data: null },
+    { rowid: 1, op: "op1", type: "create", at: 1, commit: 3, data: null },
+    { rowid: 2, op: "op1", type: "persist", at: 1, commit: 3, data: { name: "a", release: 1, photo: { $bytes: "AQ" } } },
+    { rowid: 3, op: "op2", type: "persist", at: 2, commit: null, data: null },
   ];
   const past = await session.history("Package", ["a"]);
   assert.deepEqual(past.map(({ doc }) => doc && { ...doc }), [null, { name: "a", photo: Uint8Array.of(1) }, null]);
-  assert.deepEqual({ ...past[2], doc: 0 }, { op: "op2", type: "persist", at: 2, commit: null, doc: 0 });
+  assert.deepEqual({ ...past[2], doc: 0 }, { rowid: 3, op: "op2", type: "persist", at: 2, commit: null, doc: 0 });
   assert.ok(Object.isFrozen(past[1].doc));
   await assert.rejects(session.history("Package", "a"), { code: "bad_key" });
   await assert.rejects(session.history("Pakage", ["a"]), { code: "unknown_class" });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use escale::journal::{Retention, iso8601};
+use escale::journal::{ActionMeta, ActionType, Protect, Retention, iso8601, plan};
 use escale::{Code, Error};
 use escale_server::engine::Engine;
 use escale_server::sweep::{BATCH_ROWS, Gone, Sweep, Swept, VACUUM_ROWS, sweep_each};
@@ -175,6 +175,32 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
         let left: BTreeSet<i64> = (1..=rows.len() as i64).filter(|rowid| !expected.contains(rowid)).collect();
         prop_assert_eq!(rowids(&path), left);
         std::fs::remove_file(&path).unwrap();
+        Ok(())
+    });
+    result.unwrap();
+}
+
+/// On the device no action that the server has not accepted goes, whatever its type; all else is what the queries remove.
+#[test]
+fn the_devices_sweep_removes_what_the_queries_remove_but_for_what_is_not_accepted() {
+    let mut runner = TestRunner::new(cases(1_000));
+    let result = runner.run(&(rows(), retention()), |(rows, retention)| {
+        let reference = Connection::open_in_memory().unwrap();
+        fill(&reference, &rows);
+        let by_queries = by_queries(&reference, &retention, true);
+        let metas: Vec<ActionMeta> = (1..)
+            .zip(&rows)
+            .map(|(rowid, (actor, kind, accepted, day))| ActionMeta {
+                rowid,
+                goblin: format!("a{actor}"),
+                kind: ActionType::parse(KINDS[*kind as usize]),
+                accepted: *accepted,
+                timestamp: iso8601(NOON + day * DAY),
+            })
+            .collect();
+        let is_accepted = |rowid: &i64| rows[*rowid as usize - 1].2;
+        let expected: Vec<i64> = by_queries.iter().copied().filter(is_accepted).collect();
+        prop_assert_eq!(plan(&metas, &retention, Protect::Unaccepted).unwrap(), expected);
         Ok(())
     });
     result.unwrap();

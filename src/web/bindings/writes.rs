@@ -63,6 +63,7 @@ struct TheirsJson {
 
 #[derive(Serialize)]
 struct PastJson<'a> {
+    rowid: i64,
     op: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -191,7 +192,8 @@ fn past_json(past: &[(OpId, Action)]) -> Result<String> {
     let mut rows = Vec::with_capacity(past.len());
     for (op, action) in past {
         let data = action.data.as_ref().map(|data| data.to_map().map(Value::Map)).transpose()?;
-        rows.push(PastJson { op, kind: action.kind.as_str(), at: action.at, commit: action.commit, data });
+        let (rowid, kind) = (action.rowid, action.kind.as_str());
+        rows.push(PastJson { rowid, op, kind, at: action.at, commit: action.commit, data });
     }
     serde_json::to_string(&rows).map_err(|e| Error::new(Code::Internal, e.to_string()))
 }
