@@ -67,7 +67,7 @@ fn targets(folder: &str, name: &str) -> Vec<String> {
 /// Whether a file is the root of a crate: a library, a binary, or a test.
 fn is_crate(file: &File) -> bool {
     let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
-    let is_test = ["tests/", "server/tests/", "sim/tests/", "fuzz/targets/"]
+    let is_test = ["tests/", "benches/", "server/tests/", "server/benches/", "sim/tests/", "fuzz/targets/"]
         .iter()
         .any(|tests| file.path.starts_with(tests));
     let within = ["server/", "sim/", "fuzz/"].iter().find_map(|folder| file.path.strip_prefix(folder));
