@@ -12,7 +12,7 @@ make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | re
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
-  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000); ONLY=escale,dexie
+  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000) or SET=packages
                  runs some; the table goes into docs/performance.md
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
@@ -64,7 +64,7 @@ kill-server: rust
 soak: package browsers
 	@scripts/test soak
 
-bench: package browsers
+bench: package server browsers
 	@scripts/bench
 
 reliability:

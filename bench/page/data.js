@@ -1,4 +1,4 @@
-// The generated documents: about 1 KB of prose each, the same for every system and every run.
+// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, or Debian's packages.
 
 const WORDS = (
   "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
@@ -17,14 +17,44 @@ export function random(seed) {
   };
 }
 
-/** Documents of one section: what a collection lists. */
-export const SECTION_SIZE = 100;
+/** Documents of one section, of those that are generated: what a collection lists. */
+const SECTION_SIZE = 100;
 
-export const idOf = (index) => `d${String(index).padStart(7, "0")}`;
-export const sectionOf = (index, count) => `s${String(index % Math.ceil(count / SECTION_SIZE)).padStart(5, "0")}`;
+/** The packages, where they are what is measured. */
+let packages;
+
+/** Makes a list of packages the documents, instead of generated ones. */
+export function usePackages(list) {
+  packages = list.map(({ name, section, summary, version, maintainer, size, tags, depends }) => ({
+    id: name,
+    section,
+    title: summary,
+    author: maintainer ?? "",
+    n: size ?? 0,
+    score: (size ?? 0) / 3,
+    isOpen: (tags ?? []).length > 0,
+    tags: tags ?? [],
+    body: [version, ...(depends ?? [])].join(" "),
+  }));
+}
+
+export const idOf = (index) => (packages ? packages[index].id : `d${String(index).padStart(7, "0")}`);
+const sectionOf = (index, count) =>
+  packages ? packages[index].section : `s${String(index % Math.ceil(count / SECTION_SIZE)).padStart(5, "0")}`;
+
+/** A collection of about a hundred documents, `which` of several: `{ section, size }`. */
+export function listed(which, count) {
+  if (!packages) return { section: sectionOf(which, count), size: Math.min(SECTION_SIZE, count) };
+  const sizes = new Map();
+  for (const { section } of packages.slice(0, count)) sizes.set(section, (sizes.get(section) ?? 0) + 1);
+  const nearest = [...sizes].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
+  const [section, size] = nearest[which % 10];
+  return { section, size };
+}
 
 /** The document of that index; `round` makes another version of it. */
 export function documentAt(index, count, round = 0) {
+  if (packages) return round === 0 ? packages[index] : { ...packages[index], n: packages[index].n + round, body: `${round} ${packages[index].body}` };
   const next = random(index * 7919 + round * 104729 + 1);
   const words = (length) => Array.from({ length }, () => WORDS[Math.floor(next() * WORDS.length)]).join(" ");
   return {

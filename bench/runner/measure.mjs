@@ -60,9 +60,9 @@ export async function withProfile(work) {
   }
 }
 
-/** Every figure of a system for that many documents: milliseconds and bytes. */
-export function measure(system, count, site) {
-  const url = `${site.url}?system=${system.id}`;
+/** Every figure of a system for that many documents of a set: milliseconds and bytes. */
+export function measure(system, set, count, site) {
+  const url = `${site.url}?system=${system.id}&set=${set}`;
   return withProfile(async (profile) => {
     const figures = {};
     await inBrowser(profile, url, async (page) => {

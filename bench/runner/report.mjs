@@ -1,4 +1,5 @@
-// Results as a table for docs/performance.md, and as plots: `node runner/report.mjs results/documents-10000.json`.
+// Results as a table for docs/performance.md, and as plots for 10,000 documents:
+// `node runner/report.mjs results/documents-10000.json`.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 
 import { SYSTEMS } from "./systems.mjs";
@@ -62,10 +63,11 @@ export function aloneText(report) {
   const of = (take) => median(report.alone.map(take));
   const rate = (take) => Math.round(of(({ operations, ...times }) => (operations / take(times)) * 1000));
   return (
+    `W6: from a change in one browser to the callback in another, with the real server between, ` +
+    `${Math.round(of((times) => times.heardP50))} ms (p50) and ${Math.round(of((times) => times.heardP95))} ms (p95). ` +
     `W10: ${rate((times) => times.written)} operations a second are written offline, ${rate((times) => times.drained)} drained. ` +
     `Opening an empty store again takes ${Math.round(of((times) => times.openWithKey))} ms with a key, ` +
-    `${Math.round(of((times) => times.openWithPassphrase))} ms with a passphrase. ` +
-    `${report.rounds} rounds, ${report.machine.cores} cores.`
+    `${Math.round(of((times) => times.openWithPassphrase))} ms with a passphrase.`
   );
 }
 
@@ -100,13 +102,26 @@ export function plot(report, { key, name, goal }) {
   );
 }
 
+/** Everything that one run told, as text for docs/performance.md. */
+function textOf(report) {
+  const what = report.set === "packages" ? "Debian's packages" : "generated documents";
+  const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
+  const of = `${report.documents} ${what}, ${report.rounds} rounds, ${report.machine.cores} cores; medians, with the least and the most.`;
+  const alone = report.alone.length > 0 ? `\n\n${aloneText(report)}` : "";
+  return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
+}
+
 if (process.argv[2]) {
   const report = JSON.parse(await readFile(process.argv[2], "utf8"));
-  const folder = new URL("../../docs/performance/", import.meta.url);
-  await mkdir(folder, { recursive: true });
-  for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
+  const run = `${report.set}-${report.documents}`;
+  if (run === "documents-10000") {
+    const folder = new URL("../../docs/performance/", import.meta.url);
+    await mkdir(folder, { recursive: true });
+    for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
+  }
   const page = new URL("../../docs/performance.md", import.meta.url);
   const text = await readFile(page, "utf8");
-  const [before, , after] = text.split(/<!-- (?:table|end of the table) -->\n/);
-  await writeFile(page, `${before}<!-- table -->\n${table(report)}\n\n${sizesTable(report)}\n\n${aloneText(report)}\n<!-- end of the table -->\n${after}`);
+  const parts = text.split(new RegExp(`<!-- (?:|end of )${run} -->\n`));
+  if (parts.length !== 3) throw new Error(`docs/performance.md has no place for ${run}`);
+  await writeFile(page, `${parts[0]}<!-- ${run} -->\n${textOf(report)}<!-- end of ${run} -->\n${parts[2]}`);
 }

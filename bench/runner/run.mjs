@@ -1,20 +1,38 @@
-// `node runner/run.mjs [--rounds 5] [--documents 10000] [--only escale,dexie]`: every system once a round, in turn.
-import { mkdir, writeFile } from "node:fs/promises";
+// `node runner/run.mjs [--set documents|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]`: every system once
+// a round, in turn.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { gunzipSync } from "node:zlib";
 
-import { documentAt } from "../page/data.js";
+import { documentAt, usePackages } from "../page/data.js";
 import { alone } from "./alone.mjs";
+import { live } from "./live.mjs";
 import { measure } from "./measure.mjs";
 import { serve } from "./site.mjs";
 import { sizes } from "./sizes.mjs";
 import { MEASURE, SYSTEMS } from "./systems.mjs";
 
 const { values } = parseArgs({
-  options: { rounds: { type: "string", default: "5" }, documents: { type: "string", default: "10000" }, only: { type: "string" } },
+  options: {
+    set: { type: "string", default: "documents" },
+    rounds: { type: "string", default: "5" },
+    documents: { type: "string", default: "10000" },
+    only: { type: "string" },
+  },
 });
-const [rounds, count] = [Number(values.rounds), Number(values.documents)];
+const rounds = Number(values.rounds);
+const isPackages = values.set === "packages";
+let count = Number(values.documents);
+if (isPackages) {
+  const lines = gunzipSync(await readFile(new URL("../../data/packages.jsonl.gz", import.meta.url))).toString("utf8").split("\n");
+  const packages = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
+  count = packages.length;
+  usePackages(packages);
+  // For the pages.
+  await writeFile(new URL("../dist/packages.json", import.meta.url), JSON.stringify(packages));
+}
 const only = values.only?.split(",");
 const systems = SYSTEMS.filter(({ id }) => !only || id === MEASURE || only.includes(id));
 const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
@@ -26,7 +44,7 @@ try {
     for (const system of systems) {
       if (failed.has(system.id)) continue;
       try {
-        const figures = await measure(system, count, site);
+        const figures = await measure(system, values.set, count, site);
         results.push({ round, system: system.id, ...figures });
         const told = Object.entries(figures).map(([name, value]) => `${name} ${value < 10 ? value.toFixed(2) : Math.round(value)}`);
         console.log(`round ${round}, ${system.id}: ${told.join(", ")}`);
@@ -35,7 +53,8 @@ try {
         console.log(`round ${round}, ${system.id}: failed: ${failed.get(system.id)}`);
       }
     }
-    const figures = await alone(count, site);
+    if (isPackages) continue;
+    const figures = { ...(await alone(count, site)), ...(await live()) };
     ofItself.push({ round, ...figures });
     console.log(`round ${round}, Escale alone: ${Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value)}`).join(", ")}`);
   }
@@ -47,6 +66,6 @@ await mkdir(folder, { recursive: true });
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 // Of the data itself, as JSON: what memory is compared with.
 const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
-const report = { documents: count, rounds, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
-await writeFile(new URL(`documents-${count}.json`, folder), `${JSON.stringify(report, null, 1)}\n`);
+const report = { set: values.set, documents: count, rounds, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
+await writeFile(new URL(`${values.set}-${count}.json`, folder), `${JSON.stringify(report, null, 1)}\n`);
 if (failed.has("escale") || failed.has(MEASURE)) process.exitCode = 1;

@@ -2,7 +2,7 @@
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
 
-import { documentAt, idOf, sectionOf } from "../page/data.js";
+import { documentAt, idOf, listed } from "../page/data.js";
 
 /** Documents whose sections the runner lists. */
 const LISTED = [3, 7];
@@ -74,7 +74,7 @@ class System {
     }
     const parts = [];
     for (const index of LISTED) {
-      const section = sectionOf(index, count);
+      const { section } = listed(index, count);
       const rows = this.#sections.get(section);
       parts.push({ def: `Doc/section@${await pkOf(section)}`, rows, left: [], present: rows.map(({ pk }) => pk) });
       this.#listed.push(section);

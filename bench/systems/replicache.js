@@ -24,13 +24,24 @@ class System {
       this.#patches.push(batch.map((document) => ({ op: "put", key: `doc/${document.id}`, value: document })));
       await this.rep.pull({ now: true });
     }
-    await this.rep.persist();
+    await this.#durable();
   }
   async update(batches) {
     for (const batch of batches) {
       this.#patches.push(batch.map((document) => ({ op: "put", key: `doc/${document.id}`, value: document })));
       await this.rep.pull({ now: true });
-      await this.rep.persist();
+      await this.#durable();
+    }
+  }
+  /** Persists. Where it persists by itself at this moment, another call is an assertion that fails, not a wait for it. */
+  async #durable() {
+    for (;;) {
+      try {
+        return await this.rep.persist();
+      } catch (error) {
+        if (!/^Assertion failed/.test(error.message)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      }
     }
   }
   all() {

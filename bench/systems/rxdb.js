@@ -8,7 +8,7 @@ const schema = {
   primaryKey: "id",
   type: "object",
   properties: {
-    id: { type: "string", maxLength: 20 },
+    id: { type: "string", maxLength: 100 },
     section: { type: "string", maxLength: 20 },
     title: { type: "string" },
     author: { type: "string" },
