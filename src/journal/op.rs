@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
-use super::change::{Change, IfVersion, is_built_in};
+use super::change::{Change, IfVersion, batched, is_built_in};
 use crate::codec::{Data, Fault};
 use crate::crypto::Random;
 use crate::error::Result;
@@ -172,9 +172,34 @@ impl PendingOp {
         self.is_blind || changes.iter().any(|change| change.key == *key)
     }
 
+    /// The operations that give the versions that it expects.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let plain = self.expected().filter_map(|(_, expected)| expected.of()).map(String::as_str);
+        plain.chain(self.mixed().map(|(_, id)| id))
+    }
+
     /// Whether it expects the version that another operation gives.
     pub fn expects(&self, id: &str) -> bool {
-        self.expected().filter_map(|(_, expected)| expected.of()).any(|of| of == id)
+        self.named().any(|of| of == id)
+    }
+
+    /// Whether the application itself expects a version that an operation would have given, and no other one can stand
+    /// `instead`: without it the operation would do what it was not to do.
+    pub fn insists_on_version_of(&self, id: &str, instead: impl Fn(&DocKey) -> bool) -> bool {
+        let names =
+            |change: &Change| change.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id);
+        let mut own = (0..).zip(self.plain()).filter(|(place, _)| self.state.insists.contains(place));
+        own.any(|(_, change)| names(change) && !instead(&change.key)) || self.mixed().any(|(_, of)| of == id)
+    }
+
+    /// The operations whose versions the parts of a batch expect that holds operations of the application's own as well,
+    /// with the parts' places: only its arguments tell, and the application alone can have said so.
+    fn mixed(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_mixed = self.state.name == "batch" && !is_built_in(&self.state.name, &self.state.args);
+        let parts = is_mixed.then(|| batched(&self.state.args).enumerate()).into_iter().flatten();
+        parts.filter(|(_, (name, args))| is_built_in(name, args)).filter_map(|(place, (_, args))| {
+            Some((place, args.as_map()?.get("ifVersion")?.as_map()?.get("op")?.as_str()?))
+        })
     }
 
     /// The document of that pk whose version it expects, where there is one only.
@@ -189,6 +214,14 @@ impl PendingOp {
         if self.plain().len() <= place {
             return;
         }
+        self.write_expected(place, expected.as_ref());
+        if let Some(change) = self.changes.as_deref_mut().and_then(|changes| changes.get_mut(place)) {
+            change.if_version = expected;
+        }
+    }
+
+    /// Says in the arguments which version is expected; `place` is that of a batch's part.
+    fn write_expected(&mut self, place: usize, expected: Option<&IfVersion>) {
         let args = if self.state.name == "batch" {
             let ops = self.state.args.as_map_mut().and_then(|args| args.get_mut("ops"));
             let op = match ops {
@@ -200,26 +233,28 @@ impl PendingOp {
             Some(&mut self.state.args)
         };
         let Some(args) = args.and_then(Value::as_map_mut) else { return };
-        match &expected {
+        match expected {
             None => args.remove("ifVersion"),
             Some(IfVersion::At(v)) => args.insert("ifVersion".to_owned(), Value::from(*v as i64)),
             Some(IfVersion::Of(id)) => {
                 args.insert("ifVersion".to_owned(), Value::from([("op", Value::from(id.as_str()))]))
             }
         };
-        if let Some(change) = self.changes.as_deref_mut().and_then(|changes| changes.get_mut(place)) {
-            change.if_version = expected;
-        }
     }
 
-    /// Expects others in the place of the version that an operation gives.
-    pub fn expect_instead(&mut self, id: &str, by: impl Fn(&DocKey) -> Option<IfVersion>) {
+    /// Expects another version in the place of that which an operation gives, or none; told for each document, and for
+    /// the parts of a batch with operations of the application's own in it (`None`).
+    pub fn expect_instead(&mut self, id: &str, by: impl Fn(Option<&DocKey>) -> Option<IfVersion>) {
         let named =
             |change: &Change| change.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id);
         let places = self.plain().iter().enumerate().filter(|(_, change)| named(change));
-        let instead: Vec<_> = places.map(|(place, change)| (place, by(&change.key))).collect();
+        let instead: Vec<_> = places.map(|(place, change)| (place, by(Some(&change.key)))).collect();
         for (place, expected) in instead {
             self.expect(place, expected);
+        }
+        let mixed: Vec<usize> = self.mixed().filter(|(_, of)| *of == id).map(|(place, _)| place).collect();
+        for place in mixed {
+            self.write_expected(place, by(None).as_ref());
         }
     }
 

@@ -28,17 +28,27 @@ pub trait Application {
     ) -> Result<Settlement>;
 }
 
+/// What running an operation's optimistic part has shown.
+pub(super) struct Ran {
+    /// What it does to documents, as far as that is known here.
+    pub changes: Result<Vec<Change>>,
+    /// Whether it, or a part of the batch, has no optimistic part.
+    pub is_blind: bool,
+}
+
 /// What an operation of the application's own does; in a batch each one is run on what those before it have made.
 pub(super) fn run(
     application: &dyn Application,
     schema: &Schema,
     (name, args): (&str, &Value),
     read: &mut Reader<'_>,
-) -> Option<Result<Vec<Change>>> {
+) -> Ran {
     if name != "batch" {
-        return application.optimistic(name, args, read);
+        let changes = application.optimistic(name, args, read);
+        return Ran { is_blind: changes.is_none(), changes: changes.unwrap_or(Ok(Vec::new())) };
     }
     let mut made: Vec<Change> = Vec::new();
+    let mut is_blind = false;
     for (name, args) in batched(args) {
         let changes = changes_of(schema, name, args).transpose().or_else(|| {
             let mut read_within = |key: &DocKey| {
@@ -51,11 +61,11 @@ pub(super) fn run(
         });
         match changes {
             Some(Ok(changes)) => made.extend(changes),
-            Some(Err(error)) => return Some(Err(error)),
-            None => {}
+            Some(Err(error)) => return Ran { changes: Err(error), is_blind },
+            None => is_blind = true,
         }
     }
-    Some(Ok(made))
+    Ran { changes: Ok(made), is_blind }
 }
 
 /// An application with no functions of its own.

@@ -190,17 +190,13 @@ impl Machine {
             }
         };
         let issued = (op.state.name.as_str(), &op.state.args);
-        let result = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
-        let is_blind = result.is_none();
-        let changes = match result {
-            None => Vec::new(),
-            Some(Ok(changes)) => changes,
-            // What the application throws concerns its own screen: the operation itself goes on.
-            Some(Err(error)) => {
-                self.error = Some(error);
-                Vec::new()
-            }
-        };
+        let ran = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
+        let is_blind = ran.is_blind;
+        // What the application throws concerns its own screen: the operation itself goes on.
+        let changes = ran.changes.unwrap_or_else(|error| {
+            self.error = Some(error);
+            Vec::new()
+        });
         for (key, state) in joined {
             self.stand_on(order, &key);
             states.insert(key, state);

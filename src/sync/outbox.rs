@@ -89,12 +89,13 @@ impl Machine {
     }
 
     /// The earlier operations that this one depends on and that the server has not accepted: of each document the latest,
-    /// and those that the application named. In ascending order.
+    /// and those that it names, as what it comes after or by the version that they give. In ascending order.
     fn dependencies(&self, order: u64) -> Vec<u64> {
         let op = &self.writes.ops[&order];
         let on = |key| self.writes.on_before(key, order).rfind(|other| other.is_waiting());
         let by_documents = op.keys.iter().filter_map(on);
-        let by_word = op.state.after.iter().filter_map(|id| self.writes.get(id));
+        let named = op.state.after.iter().map(String::as_str).chain(op.named());
+        let by_word = named.filter_map(|id| self.writes.get(id));
         let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
         let orders: BTreeSet<u64> = by_documents.chain(by_word).map(|other| other.state.order).collect();
         orders.into_iter().collect()
@@ -203,10 +204,12 @@ impl Machine {
         }
     }
 
-    /// Whether an operation expects the version given by one that this session does not have (any more).
+    /// Whether an operation expects the version given by one that this session does not have (any more), or that comes
+    /// after it: nothing that is still to happen makes it known.
     fn expects_unknown(&self, order: u64) -> bool {
-        let mut named = self.writes.ops[&order].expected().filter_map(|(_, expected)| expected.of());
-        named.any(|id| !self.writes.by_id.contains_key(id))
+        self.writes.ops[&order]
+            .named()
+            .any(|id| self.writes.by_id.get(id).is_none_or(|named| *named >= order))
     }
 
     /// Takes a fault, and gives whether the operation has come to an end by it. Where it is not the operation's result, its
@@ -219,7 +222,8 @@ impl Machine {
                 self.release_numbers(order);
                 return Ok(false);
             }
-            Code::OrderHeld => {}
+            // Nothing makes it known: it is refused. It was not executed, so that its number is the next one's.
+            Code::OrderHeld => self.release_numbers(order),
             // After a restart this session may have come further than it remembers: the reply tells how far. Twice, and
             // another store has the same name.
             Code::SessionReused if !std::mem::replace(&mut self.writes.is_renumbered, true) => {

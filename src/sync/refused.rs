@@ -160,23 +160,30 @@ impl Machine {
         self.writes.naming(id).filter(stands).collect()
     }
 
-    /// What waited for an operation waits for the one in its place; where there is none, what expected the version that it
-    /// would have given expects the one that it expected itself.
+    /// What waited for an operation waits for the one in its place. Where there is none, what expected the version that it
+    /// would have given expects the one that it expected itself; where the application had said so and there is none
+    /// either, it is the application's to decide.
     fn follow(&mut self, old: &str, new: Option<&OpId>, given_up: Option<&PendingOp>) {
+        let mut unmet = Vec::new();
         for order in self.writes.take_naming(old) {
             let Some(op) = self.writes.ops.get_mut(&order) else { continue };
             let (waits, expects) = (op.state.after.iter().any(|id| id == old), op.expects(old));
-            op.expect_instead(old, |key| match new {
-                Some(new) => Some(IfVersion::Of(new.clone())),
-                None => given_up.and_then(|op| op.expected_of(key)).cloned(),
-            });
+            let instead = |key: &DocKey| given_up.and_then(|op| op.expected_of(key)).cloned();
+            if new.is_none() && op.insists_on_version_of(old, |key| instead(key).is_some()) {
+                unmet.push(order);
+            } else {
+                op.expect_instead(old, |key| match new {
+                    Some(new) => Some(IfVersion::Of(new.clone())),
+                    None => key.and_then(instead),
+                });
+            }
             match new {
                 Some(new) => {
                     op.state.after.iter_mut().filter(|id| *id == old).for_each(|id| id.clone_from(new));
                 }
                 None => op.state.after.retain(|id| id != old),
             }
-            let named: Vec<OpId> = op.expected().filter_map(|(_, expected)| expected.of()).cloned().collect();
+            let named: Vec<OpId> = op.named().map(str::to_owned).collect();
             for id in named.iter().chain(new) {
                 self.writes.names(order, id);
             }
@@ -184,6 +191,18 @@ impl Machine {
                 self.writes.journal.rewrite(order);
             }
         }
+        for order in unmet {
+            self.refuse_unmet(order);
+        }
+    }
+
+    /// What the application expects can no longer be: the server would answer `order_held` for ever.
+    fn refuse_unmet(&mut self, order: u64) {
+        let Some(op) = self.writes.ops.get(&order).filter(|op| op.is_waiting()) else { return };
+        let id = op.state.id.clone();
+        let error = Error::new(Code::VersionConflict, "the operation whose version it expects was given up");
+        self.park(order, Fault::from(&error));
+        self.effects.push(Effect::Refused { id, error });
     }
 
     /// Takes an operation out, for another one to stand in its place. Its documents stay pinned until then: their data is

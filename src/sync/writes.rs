@@ -121,8 +121,8 @@ impl Writes {
                 self.stale.insert(key.clone());
             }
         }
-        for id in op.state.after.iter().chain(op.expected().filter_map(|(_, expected)| expected.of())) {
-            self.naming.entry(id.clone()).or_default().insert(order);
+        for id in op.state.after.iter().map(String::as_str).chain(op.named()) {
+            self.naming.entry(id.to_owned()).or_default().insert(order);
         }
         self.fresh.insert(order);
         self.ops.insert(order, op);
@@ -214,8 +214,9 @@ impl Writes {
         let mut blocked: HashSet<&DocKey> = HashSet::new();
         let mut stopped: HashSet<&str> = HashSet::new();
         for (_, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
-            let depends = op.keys.iter().any(|key| blocked.contains(key))
-                || op.state.after.iter().any(|id| stopped.contains(id.as_str()));
+            let mut named = op.state.after.iter().map(String::as_str).chain(op.named());
+            let depends =
+                op.keys.iter().any(|key| blocked.contains(key)) || named.any(|id| stopped.contains(id));
             if op.state.refused.is_some() || depends {
                 blocked.extend(op.keys.iter());
                 stopped.insert(&op.state.id);

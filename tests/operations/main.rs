@@ -16,6 +16,7 @@ mod driver;
 mod faulty;
 mod journal;
 mod limits;
+mod naming;
 mod once;
 mod order;
 mod own;

@@ -1,0 +1,226 @@
+//! Versions that operations name by the operations that give them (`ifVersion: {op}`), on other documents and in batches
+//! with operations of the application's own: what becomes of them when those are refused, amended or discarded.
+
+use escale::Code;
+use escale::crypto::SeededRandom;
+use escale::journal::{Policy, make_id};
+use escale::model::Value;
+use escale::session::DocKey;
+use escale::sync::{Event, Mode, Write};
+
+use super::driver::{Driver, doc_key, id, put, server, stored};
+use crate::support::schema::data;
+use crate::support::seeds;
+use crate::support::server::ModelServer;
+
+const DOCUMENTS: usize = 4;
+
+/// An operation within a batch.
+fn part(name: &str, args: Value) -> Value {
+    Value::from([("name", Value::from(name)), ("args", args)])
+}
+
+fn batch(parts: Vec<Value>) -> Value {
+    Value::from([("ops", Value::Array(parts))])
+}
+
+fn counting(number: usize) -> Value {
+    Value::from([
+        ("class", "Doc".into()),
+        ("key", id(number)),
+        ("property", "n".into()),
+        ("by", Value::from(1_i64)),
+    ])
+}
+
+/// A patch that expects the version given by an operation, where one is named.
+fn patch(number: usize, property: &str, expected: Option<&str>) -> Value {
+    let set = Value::from([(property, Value::from(5_i64))]);
+    let mut args = vec![("class", "Doc".into()), ("key", id(number)), ("set", set)];
+    args.extend(expected.map(|of| ("ifVersion", Value::from([("op", Value::from(of))]))));
+    Value::Map(args.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn touching(driver: &mut Driver, name: &str, args: Value, touches: Vec<DocKey>) -> String {
+    let id = make_id(driver.now, &mut driver.random).expect("an id");
+    driver.feed(Event::Write(Write {
+        id: id.clone(),
+        name: name.to_owned(),
+        args,
+        touches,
+        after: Vec::new(),
+    }));
+    id
+}
+
+/// A session that is offline, with so many documents.
+fn offline(policy: Policy) -> (ModelServer, Driver) {
+    let mut server = server(DOCUMENTS);
+    let mut driver = Driver::new(0, Mode::Synced, policy);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    (server, driver)
+}
+
+fn online(driver: &mut Driver, server: &mut ModelServer) {
+    driver.feed(Event::Network(true));
+    driver.settle(server);
+}
+
+fn refused(driver: &Driver) -> Option<String> {
+    let operations = driver.machine.operations();
+    operations.iter().find(|(op, _)| op.state.refused.is_some()).map(|(op, _)| op.state.id.clone())
+}
+
+/// A batch with an operation of the application's own once waited for ever for a version that nothing gives, and stopped
+/// the session: what is issued after it was never sent.
+#[test]
+fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
+    let (mut server, mut driver) = offline(Policy::Ask);
+    let parts = vec![part("doc.patch", patch(0, "a", Some("nobody"))), part("add", counting(1))];
+    let stuck = driver.write("batch", batch(parts));
+    driver.patch(2, &[("n", 7)]);
+    online(&mut driver, &mut server);
+    assert_eq!(stored(&server, 2, "n"), Some(7), "what does not depend on it goes on");
+    assert_eq!(refused(&driver), Some(stuck));
+}
+
+/// The same where the operation that it names is amended: it names the one in its place.
+#[test]
+fn r12_a_batch_names_what_takes_the_place_of_an_amended_operation() {
+    let (mut server, mut driver) = offline(Policy::Ask);
+    let first = driver.patch(0, &[("n", 1), ("poison", 1)]);
+    let parts = vec![part("doc.patch", patch(0, "a", Some(&first))), part("add", counting(1))];
+    driver.write("batch", batch(parts));
+    online(&mut driver, &mut server);
+    let args = driver.without_poison(&first);
+    driver.feed(Event::Amend { id: first, new: "amended".into(), args: Some(args) });
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!((stored(&server, 0, "a"), stored(&server, 1, "n")), (Some(5), Some(1)));
+}
+
+/// An operation names one on another document, which is refused, or held behind a refused one: it waits with it, and all
+/// that names neither goes on. It was once sent again and again, before everything else.
+#[test]
+fn r12_what_names_a_refused_operation_waits_and_the_rest_goes_on() {
+    for is_held in [false, true] {
+        let (mut server, mut driver) = offline(Policy::Ask);
+        let named = if is_held {
+            driver.patch(0, &[("n", 1), ("poison", 1)]);
+            driver.patch(0, &[("a", 2)])
+        } else {
+            driver.write("blind", counting(99))
+        };
+        driver.write("doc.patch", patch(1, "a", Some(&named)));
+        driver.patch(2, &[("n", 7)]);
+        online(&mut driver, &mut server);
+        assert_eq!(stored(&server, 2, "n"), Some(7), "what does not depend on it goes on");
+        assert_eq!(stored(&server, 1, "a"), None, "what does waits");
+    }
+}
+
+/// Discarding an operation once took with it the condition of those that the application made depend on its version.
+#[test]
+fn r12_a_discarded_operation_leaves_the_conditions_that_name_it() {
+    for is_mixed in [false, true] {
+        let (mut server, mut driver) = offline(Policy::Ask);
+        let first = driver.patch(0, &[("n", 1), ("poison", 1)]);
+        let second = if is_mixed {
+            let parts = vec![part("doc.patch", patch(0, "a", Some(&first))), part("add", counting(1))];
+            driver.write("batch", batch(parts))
+        } else {
+            driver.write("doc.patch", patch(0, "a", Some(&first)))
+        };
+        let mut theirs = data(0, None, 0, 0);
+        theirs.insert("theirs".to_owned(), Value::from(9_i64));
+        put(&mut server, 0, theirs);
+        online(&mut driver, &mut server);
+        driver.feed(Event::Discard(first));
+        driver.settle(&mut server);
+        let code = driver.machine.refused_op(&second).expect("refused").state.refused.as_ref().expect("why");
+        assert_eq!(code.code, Code::VersionConflict.as_str());
+        assert_eq!(stored(&server, 0, "a"), None, "somebody wrote in between");
+    }
+}
+
+/// An edit after a batch that holds an operation with no optimistic part, on a document that it `touches`: nobody else
+/// wrote. It was once a conflict, as after no such operation by itself.
+#[test]
+fn r12_an_edit_after_a_blind_operation_is_no_conflict() {
+    for is_batch in [false, true] {
+        let (mut server, mut driver) = offline(Policy::Server);
+        if is_batch {
+            let parts = vec![part("blind", counting(0)), part("add", counting(1))];
+            touching(&mut driver, "batch", batch(parts), vec![doc_key(0)]);
+        } else {
+            touching(&mut driver, "blind", counting(0), vec![doc_key(0)]);
+        }
+        driver.patch(0, &[("a", 5)]);
+        online(&mut driver, &mut server);
+        assert_eq!((stored(&server, 0, "n"), stored(&server, 0, "a")), (Some(1), Some(5)), "{is_batch}");
+    }
+}
+
+/// One step of a random session: `ids` are those issued so far.
+fn step(driver: &mut Driver, server: &mut ModelServer, random: &mut SeededRandom, ids: &mut Vec<String>) {
+    let mut draw = |below: usize| random.next_u64() as usize % below;
+    let (one, other) = (draw(DOCUMENTS), draw(DOCUMENTS));
+    let named = match draw(3) {
+        0 if !ids.is_empty() => Some(ids[draw(ids.len())].clone()),
+        1 if draw(8) == 0 => Some("nobody".to_owned()),
+        _ => None,
+    };
+    let property = if draw(5) == 0 { "poison" } else { "a" };
+    let own = patch(one, property, named.as_deref());
+    let id = match draw(12) {
+        0..=3 => driver.write("doc.patch", own),
+        4 | 5 => driver.write("batch", batch(vec![part("doc.patch", own), part("add", counting(other))])),
+        6 => driver
+            .write("batch", batch(vec![part("doc.patch", own), part("doc.patch", patch(other, "b", None))])),
+        7 => driver.write("add", counting(one)),
+        8 => touching(driver, "blind", counting(one), vec![doc_key(one)]),
+        9 => return online(driver, server),
+        10 => return driver.feed(Event::Network(false)),
+        _ => {
+            let Some(first) = refused(driver) else { return };
+            let is_patch = driver.machine.refused_op(&first).expect("refused").state.name == "doc.patch";
+            if is_patch && draw(2) == 0 {
+                let (args, new) = (driver.without_poison(&first), format!("amended{}", ids.len()));
+                ids.push(new.clone());
+                return driver.feed(Event::Amend { id: first, new, args: Some(args) });
+            }
+            return driver.feed(Event::Discard(first));
+        }
+    };
+    ids.push(id);
+}
+
+/// Whatever versions are named: nothing waits but what is held behind something refused (`settle` fails otherwise), and
+/// once the application has decided on that, nothing is left.
+#[test]
+fn r12_a_session_goes_on_whatever_versions_are_named() {
+    let from = seeds::given().unwrap_or(0);
+    for seed in from..from + u64::from(if seeds::given().is_some() { 1 } else { seeds::cases(400) }) {
+        println!("ESCALE_SEED={seed}");
+        let mut random = SeededRandom::new(seed);
+        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let (mut server, mut driver) = offline(policies[seed as usize % policies.len()]);
+        let mut ids = Vec::new();
+        for _ in 0..40 {
+            driver.now += 1 + random.next_u64() % 1_000;
+            step(&mut driver, &mut server, &mut random, &mut ids);
+            if random.next_u64().is_multiple_of(9) {
+                put(&mut server, random.next_u64() as usize % DOCUMENTS, data(0, None, 0, 0));
+            }
+        }
+        for _ in 0..=ids.len() {
+            online(&mut driver, &mut server);
+            match refused(&driver) {
+                Some(first) => driver.feed(Event::Discard(first)),
+                None => break,
+            }
+        }
+        assert!(driver.machine.operations().is_empty(), "something is left");
+    }
+}
