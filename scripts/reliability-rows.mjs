@@ -117,7 +117,22 @@ export const ROWS = [
   },
   {
     promise: "Refused operations hold back only what depends on them, and one that never ends is refused in the end (R12)",
-    tests: ["tests/operations/conflicts.rs", "server/tests/server/r12_lasting.rs"],
+    tests: ["tests/operations/conflicts.rs", "tests/operations/naming.rs", "server/tests/server/r12_lasting.rs"],
+    command: 'make test PARTS="rust"',
+  },
+  {
+    promise: "What is shown is the server's state with the pending operations on top, whatever order answers come in (R12)",
+    tests: ["tests/rules/writes.rs"],
+    command: 'make test PARTS="rust"',
+  },
+  {
+    promise: "Ten thousand operations written offline outlive the page and are drained, each done once",
+    tests: ["tests/e2e/drain.test.mjs", "tests/operations/drain.rs"],
+    command: 'make test PARTS="rust e2e"',
+  },
+  {
+    promise: "A sweep removes what the queries that define it remove, and on the device nothing that the server has not accepted",
+    tests: ["server/tests/server/sweep.rs", "tests/operations/sweeps.rs"],
     command: 'make test PARTS="rust"',
   },
   {

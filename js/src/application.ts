@@ -76,6 +76,12 @@ export class Application {
   }
 }
 
+/** Whether conflicts of a class are settled in the session, by policies as {@link policiesOf} gives them. */
+export function settlesBy(policies: string): (className: string) => boolean {
+  const byClass = JSON.parse(policies) as Record<string, string>;
+  return (className) => Object.hasOwn(byClass, className) && byClass[className] !== "ask";
+}
+
 /** The policies as the core takes them, as JSON. */
 export function policiesOf(schema: Schema, conflicts: unknown): string {
   if (conflicts === undefined) return "{}";

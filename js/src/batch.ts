@@ -35,6 +35,8 @@ export class BatchWriter {
   readonly #guard: <T>(call: () => T) => T;
   readonly #collected: Request[] = [];
   readonly #touches: unknown[] = [];
+  /** What was written whole so far: it is of the present release from there on. */
+  readonly #renewed = new Set<string>();
   #isOver = false;
 
   constructor(requests: Requests, guard: <T>(call: () => T) => T) {
@@ -61,7 +63,7 @@ export class BatchWriter {
       put: (className: string, data: unknown, options: WriteRequest = {}) =>
         this.#add(() => this.#requests.put(className, data, options)),
       patch: (className: string, key: unknown, changes: unknown, options: WriteRequest = {}) =>
-        this.#add(() => this.#requests.patch(className, key, changes, options)),
+        this.#add(() => this.#requests.patch(className, key, changes, options, this.#renewed)),
       delete: (className: string, key: unknown, options: WriteRequest = {}) =>
         this.#add(() => this.#requests.delete(className, key, options)),
       run: (name: unknown, args: unknown, options: WriteRequest = {}) => {
@@ -73,6 +75,9 @@ export class BatchWriter {
 
   #add(make: () => Request): void {
     if (this.#isOver) throw raise("bad_option", "batch: its function has ended, nothing can be added");
-    this.#collected.push(this.#guard(make));
+    const request = this.#guard(make);
+    const whole = this.#requests.writtenWhole(request);
+    if (whole !== undefined) this.#renewed.add(whole);
+    this.#collected.push(request);
   }
 }

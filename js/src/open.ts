@@ -1,4 +1,4 @@
-import { Application } from "./application.js";
+import { Application, settlesBy } from "./application.js";
 import type { Core, CoreOptions, CoreStatus, Host, OperationNews } from "./core.js";
 import { Documents } from "./documents.js";
 import { raise, toEscaleError } from "./errors.js";
@@ -32,7 +32,16 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
     const views = new Views(core, options.schema.classes, documents, onError);
-    const session: Session<S, O> = new Session<S, O>({ core, living, schema: options.schema, status, documents, views, forget: () => host.forget() });
+    const session: Session<S, O> = new Session<S, O>({
+      core,
+      living,
+      schema: options.schema,
+      settles: settlesBy(checked.policies),
+      status,
+      documents,
+      views,
+      forget: () => host.forget(),
+    });
     host.follow(views, session);
     return session;
   } catch (error) {

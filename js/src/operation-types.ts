@@ -4,7 +4,7 @@ import type { Value } from "./values.js";
 
 /** What the server gave back for an operation. */
 export interface Accepted {
-  /** The version of what it wrote; 0 where the server no longer knows. */
+  /** The version of what it wrote; 0 where it wrote nothing, or the server no longer knows. */
   readonly v: number;
   /** What the operation returned, where it is one that returns something. */
   readonly value?: Value;

@@ -26,23 +26,28 @@ export const BUILT_IN: readonly string[] = ["doc.put", "doc.patch", "doc.delete"
 /** Characters of an operation's name: the bound of `src/limits.rs`. */
 const NAME_CHARS_MAX = 64;
 
+/** What requests are made by; `settles` tells whether conflicts of a class are settled in the session. */
+interface RequestsOf {
+  core: Pick<Core, "find" | "meta">;
+  schema: Schema;
+  documents: Pick<Documents, "migrated">;
+  settles: (className: string) => boolean;
+}
+
 /** Makes operations of what the application asks; what cannot be sent is refused before anything is written. */
 export class Requests {
   readonly #core: Pick<Core, "find" | "meta">;
   readonly #schema: Schema;
   readonly #documents: Pick<Documents, "migrated">;
+  readonly #settles: (className: string) => boolean;
   readonly #current: (id: string) => string;
 
   /** `current` gives the operation that stands in the place of another one. */
-  constructor(
-    core: Pick<Core, "find" | "meta">,
-    schema: Schema,
-    documents: Pick<Documents, "migrated">,
-    current: (id: string) => string,
-  ) {
+  constructor({ core, schema, documents, settles }: RequestsOf, current: (id: string) => string) {
     this.#core = core;
     this.#schema = schema;
     this.#documents = documents;
+    this.#settles = settles;
     this.#current = current;
   }
 
@@ -51,21 +56,24 @@ export class Requests {
     return { name: "doc.put", args: { class: className, data: encoded, ...this.#ifVersion(options) } };
   }
 
-  patch(className: string, key: unknown, changes: unknown, options: WriteRequest): Request {
+  /** `renewed` holds the keys of what a batch has written whole before. */
+  patch(className: string, key: unknown, changes: unknown, options: WriteRequest, renewed?: ReadonlySet<string>): Request {
     classOf(this.#schema, className);
     const parts = checkKey(key);
     const patch = encodeChanges(changes, options.unset);
     const ifVersion = this.#ifVersion(options);
     const id = this.#core.find(className, parts);
-    const migrated = id === 0 ? undefined : this.#documents.migrated(id);
+    const isRenewed = renewed?.has(keyText(className, parts)) ?? false;
+    const migrated = id === 0 || isRenewed ? undefined : this.#documents.migrated(id);
     if (migrated === undefined) {
       const unset = patch.unset.length > 0 ? { unset: patch.unset } : {};
       return { name: "doc.patch", args: { class: className, key: parts, set: patch.set, ...unset, ...ifVersion } };
     }
     // Patched as it rests, it would be of an older release in parts: it is written whole, on the version that was read.
+    // Where the session settles conflicts, it expects that version by itself, and settles them.
     const data = encodeDocument(this.#schema, className, patched(migrated as Raw, { ...patch, set: { ...(changes as Raw) } }));
     const meta = this.#core.meta(id);
-    const read = meta && !meta.pending ? { ifVersion: meta.v } : {};
+    const read = meta && !meta.pending && !this.#settles(className) ? { ifVersion: meta.v } : {};
     return { name: "doc.put", args: { class: className, data, ...read, ...ifVersion } };
   }
 
@@ -80,6 +88,14 @@ export class Requests {
     }
     if (BUILT_IN.includes(name)) throw raise("bad_option", `run: ${name} has a method of its own`);
     return { name, args: encodeArgs(args) };
+  }
+
+  /** What names the document that a request writes whole, for the rest of its batch. */
+  writtenWhole({ name, args }: Request): string | undefined {
+    if (name !== "doc.put") return undefined;
+    const [className, data] = [args["class"] as string, args["data"] as Raw];
+    const parts = classOf(this.#schema, className).key.map((property) => data[property] as string);
+    return keyText(className, parts);
   }
 
   /** What the core is told beside the arguments, as JSON. */
@@ -116,6 +132,8 @@ export class Requests {
     return { ifVersion: { op: this.#current(idOf("ifVersion", named)) } };
   }
 }
+
+const keyText = (className: string, parts: readonly string[]): string => JSON.stringify([className, ...parts]);
 
 /** Arguments that take the place of those of a refused operation, as JSON. */
 export function amendment(args: unknown): string | undefined {

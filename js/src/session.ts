@@ -53,6 +53,8 @@ export interface Inspection {
 export interface Parts<S extends SchemaDeclaration> {
   core: Core;
   schema: Schema<S>;
+  /** Whether conflicts of a class are settled in the session. */
+  settles: (className: string) => boolean;
   status: LiveStatus;
   documents: Documents;
   views: Views;
@@ -89,7 +91,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
     this.#views = parts.views;
-    this.#writes = new Writes(parts.core, parts.schema, parts.documents, (call) => this.#guard(call));
+    this.#writes = new Writes(parts, (call) => this.#guard(call));
     this.refused = this.#writes.refused;
     this.journal = Object.freeze({
       sweep: async (options = {}) => {

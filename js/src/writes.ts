@@ -13,6 +13,14 @@ import { freezeDeep, isMap, reviveMap } from "./values.js";
 /** What the writes need of the core. */
 type WritingCore = Pick<Core, "write" | "amend" | "discard" | "operations" | "find" | "meta">;
 
+/** What the writes of a session are made with; `settles` tells whether conflicts of a class are settled in the session. */
+interface WritesOf {
+  core: WritingCore;
+  schema: Schema;
+  documents: Documents;
+  settles: (className: string) => boolean;
+}
+
 /** The operations of a session: issues them, and follows them to their end. */
 export class Writes {
   readonly #core: WritingCore;
@@ -22,10 +30,10 @@ export class Writes {
   readonly #refused: LiveRefused;
 
   /** `guard` calls the core on behalf of the session, which may be over. */
-  constructor(core: WritingCore, schema: Schema, documents: Documents, guard: <T>(call: () => T) => T) {
+  constructor({ core, schema, documents, settles }: WritesOf, guard: <T>(call: () => T) => T) {
     this.#core = core;
     this.#guard = guard;
-    this.#requests = new Requests(core, schema, documents, (id) => this.#tracker.current(id));
+    this.#requests = new Requests({ core, schema, documents, settles }, (id) => this.#tracker.current(id));
     this.#refused = new LiveRefused(() => guard(() => this.#operations()), schema, {
       amend: (id, args) => this.#amend(id, args),
       discard: (id, error) => {

@@ -61,8 +61,8 @@ session.refused.subscribe((refused) => {
   for (const entry of refused) {
     // What is in the way, what helps, and what the server has instead.
     show(entry.error.message, entry.error.cure, entry.theirs?.doc);
-    // Theirs was seen, and mine is to stand over it.
-    if (entry.theirs) entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
+    // Theirs was seen, and mine is to stand over it: of one write, for in a batch each part says what it expects.
+    if (entry.theirs?.doc && entry.name !== "batch") entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
     else entry.discard(); // or entry.retry(), once what was in the way is gone
   }
 });

@@ -286,6 +286,31 @@ test("history gives past states as documents", async () => {
   await assert.rejects(session.history("Pakage", ["a"]), { code: "unknown_class" });
 });
 
+test("in a batch, what was brought up to the present release by one patch is patched by the next", async () => {
+  const migrating = defineSchema(
+    { Package: { key: ["name"], release: 2 } },
+    { migrate: { Package: { 2: (data) => ({ ...data, kilobytes: data.bytes / 1000, bytes: undefined }) } } },
+  );
+  const { session, core } = await openFake(migrating, { conflicts: { Package: "merge" } });
+  core.put("Package", { name: "a", bytes: 5000 }, { name: "b", bytes: 7000 });
+  await Promise.all([session.get("Package", ["a"]), session.get("Package", ["b"])]);
+  session.batch((tx) => {
+    tx.patch("Package", ["a"], { summary: "x" });
+    tx.patch("Package", ["a"], { size: 2 });
+    tx.put("Package", { name: "b", kilobytes: 1 });
+    tx.patch("Package", ["b"], { size: 3 });
+  });
+  const [[, { ops }]] = written(core);
+  const patch = (name, set) => ({ name: "doc.patch", args: { class: "Package", key: [name], set } });
+  assert.deepEqual(ops, [
+    // No version: the class's policy settles conflicts, and the session expects by itself.
+    { name: "doc.put", args: { class: "Package", data: { name: "a", kilobytes: 5, summary: "x", release: 2 } } },
+    patch("a", { size: 2 }),
+    { name: "doc.put", args: { class: "Package", data: { name: "b", kilobytes: 1, release: 2 } } },
+    patch("b", { size: 3 }),
+  ]);
+});
+
 test("the journal is swept by one rule, checked first", async () => {
   const { session, core } = await openFake(schema);
   assert.deepEqual(await session.journal.sweep({ count: 4 }), { removed: 2, rowids: [1, 2] });

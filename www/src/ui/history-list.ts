@@ -7,6 +7,10 @@ import { icon } from "../icons";
 import type { Package } from "../schema";
 import type { Session } from "../session";
 
+/** What became of a state, by its icon and in words. */
+const ICONS = { accepted: "check", refused: "alert", waiting: "pending" } as const;
+const FATES = { accepted: "accepted", refused: "refused by the server", waiting: "waiting for the server" } as const;
+
 /** A list that reads itself again when it is told to. */
 export class HistoryList {
   readonly element = h("ol", { class: "history", testid: "history" });
@@ -25,22 +29,23 @@ export class HistoryList {
     // A later reading is under way, and knows more.
     if (reading !== this.reading) return;
     const states = past.filter(({ type }) => type === "persist");
+    const refused = new Set(this.session.refused.value.map(({ id }) => id));
     if (states.length === 0) fill(this.element, h("li", { class: "hint" }, "Nothing was written to it on this device."));
-    else fill(this.element, states.map((state, i) => this.state(state, states[i - 1], i === states.length - 1)).reverse());
+    else fill(this.element, states.map((state, i) => this.state(state, refused.has(state.op), states[i - 1], i === states.length - 1)).reverse());
   }
 
-  private state(state: PastState<Package>, before: PastState<Package> | undefined, newest: boolean): HTMLElement {
+  private state(state: PastState<Package>, isRefused: boolean, before: PastState<Package> | undefined, newest: boolean): HTMLElement {
     const { doc, commit } = state;
-    const accepted = commit !== null;
+    const fate = commit !== null ? "accepted" : isRefused ? "refused" : "waiting";
     return h(
       "li",
-      { class: "past", "data-state": accepted ? "accepted" : "waiting" },
-      h("span", { class: "past-mark" }, icon(accepted ? "check" : "pending")),
+      { class: "past", "data-state": fate },
+      h("span", { class: "past-mark" }, icon(ICONS[fate])),
       h(
         "div",
         {},
         h("p", { class: "past-what" }, doc ? h("span", {}, whatChanged(doc, before?.doc)) : h("em", {}, "Deleted")),
-        h("p", { class: "hint" }, `${moment(state.at)}, ${accepted ? "accepted" : "waiting for the server"}`),
+        h("p", { class: "hint" }, `${moment(state.at)}, ${FATES[fate]}`),
       ),
       doc && !newest
         ? h("button", { class: "button small", type: "button", on: { click: () => this.restore(doc) } }, "Bring back")
