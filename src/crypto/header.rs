@@ -13,8 +13,8 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
 
 const MAGIC: &[u8; 4] = b"ESCL";
-/// The format of new stores.
-const FORMAT: u16 = 1;
+/// The format of new stores. One of an earlier format goes on in it.
+const FORMAT: u16 = 2;
 const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Depth of the body, with room for what later versions add.
@@ -113,6 +113,12 @@ impl Header {
         let sum = Sha256::digest(&bytes);
         bytes.extend_from_slice(&sum);
         bytes
+    }
+
+    /// The same of a header's bytes that were checked before; of new stores where there are none yet.
+    pub fn format_of(bytes: &[u8]) -> u16 {
+        let told = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk());
+        told.map_or(FORMAT, |told| u16::from_be_bytes(*told))
     }
 
     /// The format that the store's records are written in: `rest` reads and writes them by it.

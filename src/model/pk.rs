@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use smol_str::SmolStr;
 
@@ -30,6 +31,21 @@ impl Pk {
             return fail(Code::Malformed, "not a primary key");
         }
         Ok(Pk(SmolStr::new(text)))
+    }
+
+    /// The pk whose text that hash is, as [`Pk::from_key`] makes it.
+    pub fn from_hash(hash: &[u8; 16]) -> Self {
+        Pk(SmolStr::new(URL_SAFE_NO_PAD.encode(hash)))
+    }
+
+    /// The hash that the pk is the text of; `None` where it is another text.
+    pub fn to_hash(&self) -> Option<[u8; 16]> {
+        // As much room as the decoder asks for.
+        let mut bytes = [0; 18];
+        if self.0.len() != 22 || URL_SAFE_NO_PAD.decode_slice(self.as_str(), &mut bytes) != Ok(16) {
+            return None;
+        }
+        bytes.first_chunk().copied()
     }
 
     /// The text of the pk.
@@ -76,5 +92,18 @@ mod tests {
         assert!(Pk::from_key(&["a", "b/c"]).is_ok());
         assert_eq!(Pk::from_key(&["a/b", "c"]).unwrap_err().code(), Code::BadKey);
         assert_eq!(Pk::from_key(&[]).unwrap_err().code(), Code::BadKey);
+    }
+
+    #[test]
+    fn a_hash_and_its_text_are_one_and_no_other_text_has_one() {
+        for n in 0..1_000 {
+            let pk = Pk::from_key(&[&n.to_string()]).unwrap();
+            assert_eq!(Pk::from_hash(&pk.to_hash().unwrap()), pk);
+        }
+        assert!(Pk::parse("AAAAAAAAAAAAAAAAAAAAAA").unwrap().to_hash().is_some());
+        // The last character has four bits that no hash sets.
+        for text in ["AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAA.", "AAAAAAAAAAAAAAAAAAAAA", "1"] {
+            assert_eq!(Pk::parse(text).unwrap().to_hash(), None, "{text}");
+        }
     }
 }

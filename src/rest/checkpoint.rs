@@ -6,8 +6,8 @@ use super::delta::{ClassStates, CollectionState, Delta, DocumentState, Head, Lin
 use crate::model::{Def, Name, Pk};
 use crate::session::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
 
-/// Entries of a record of the checkpoint: about 256 KiB.
-const CHUNK_ENTRIES: usize = 6_000;
+/// Entries of a record of the checkpoint: about 150 KiB.
+const CHUNK_ENTRIES: usize = 16_000;
 
 /// Where this batch puts documents, beside where the others rest already.
 pub type Places = BTreeMap<DocKey, PageRef>;
@@ -85,44 +85,62 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
     for key in keys {
         if let Some(state) = document_state(memory, key, places) {
             let name = memory.class(key.0).name();
-            match chunk.delta.documents.last_mut() {
+            match chunk.documents.last_mut() {
                 Some((last, states)) if last == name => states.push((key.1.clone(), Some(state))),
-                _ => chunk.delta.documents.push((name.clone(), vec![(key.1.clone(), Some(state))])),
+                _ => chunk.documents.push((name.clone(), vec![(key.1.clone(), Some(state))])),
+            }
+            // In the record of their document, links cost next to nothing.
+            for def in memory.document(key).map_or(&[][..], |document| &document.defs) {
+                chunk.link(memory, def, &key.1);
             }
             chunk.count(&mut deltas);
         }
     }
     for def in defs {
         let set = &memory.collection(def).expect("listed").set;
-        let mut pks: Vec<&Pk> = set.keys().chain(set.marks().map(|(pk, _)| pk)).collect();
+        let is_told = |pk: &Pk| {
+            let key = memory.doc_key(def.class(), pk);
+            set.member(pk).is_some() && key.is_some_and(|key| document_state(memory, &key, places).is_some())
+        };
+        let others = set.keys().chain(set.marks().map(|(pk, _)| pk));
+        let mut pks: Vec<&Pk> = others.filter(|pk| !is_told(pk)).collect();
         pks.sort_unstable();
+        pks.dedup();
         for pk in pks {
-            let state = link_state(memory, def, pk);
-            match chunk.delta.links.last_mut() {
-                Some((last, states)) if last == def => states.push(state),
-                _ => chunk.delta.links.push((def.clone(), vec![state])),
-            }
+            chunk.link(memory, def, pk);
             chunk.count(&mut deltas);
         }
     }
     if chunk.entries > 0 {
-        deltas.push(chunk.delta);
+        deltas.push(chunk.take());
     }
     deltas
 }
 
+/// A record in the making.
 #[derive(Default)]
-struct Chunk {
-    delta: Delta,
+struct Chunk<'m> {
+    documents: Vec<ClassStates>,
+    links: BTreeMap<&'m Def, Vec<LinkState>>,
     entries: usize,
 }
 
-impl Chunk {
+impl<'m> Chunk<'m> {
+    fn link(&mut self, memory: &Memory, def: &'m Def, pk: &Pk) {
+        self.links.entry(def).or_default().push(link_state(memory, def, pk));
+        self.entries += 1;
+    }
+
     fn count(&mut self, deltas: &mut Vec<Delta>) {
         self.entries += 1;
         if self.entries >= CHUNK_ENTRIES {
-            deltas.push(std::mem::take(&mut self.delta));
-            self.entries = 0;
+            deltas.push(self.take());
         }
+    }
+
+    fn take(&mut self) -> Delta {
+        let Chunk { documents, links, .. } = std::mem::take(self);
+        let links = links.into_iter().map(|(def, states)| (def.clone(), states)).collect();
+        Delta { documents, links, ..Delta::default() }
     }
 }

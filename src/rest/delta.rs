@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::columns;
 use super::journal::JournalMark;
 use crate::codec::{pack, unpack};
 use crate::error::{Code, Error, Result};
@@ -80,7 +81,14 @@ pub struct CollectionState {
 
 /// A document's version and place: era, v, end of life, page, slot, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DocumentState(u32, u64, Option<u64>, u64, u32, u32);
+pub struct DocumentState(
+    pub(super) u32,
+    pub(super) u64,
+    pub(super) Option<u64>,
+    pub(super) u64,
+    pub(super) u32,
+    pub(super) u32,
+);
 
 impl From<DocumentAtRest> for DocumentState {
     fn from(d: DocumentAtRest) -> Self {
@@ -97,7 +105,7 @@ impl From<DocumentState> for DocumentAtRest {
 
 /// A link (its version, and whether it is confirmed) and a mark: both absent where nothing is remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LinkState(pub Pk, Option<(u32, u64, bool)>, Option<(u32, u64)>);
+pub struct LinkState(pub Pk, pub(super) Option<(u32, u64, bool)>, pub(super) Option<(u32, u64)>);
 
 impl LinkState {
     /// The state of one pk in a def.
@@ -135,13 +143,15 @@ impl StateRecord {
         self.delta.collections.iter().map(|(def, state)| (def, state.is_some()))
     }
 
-    /// The plain bytes.
-    pub fn encode(&self) -> Result<Vec<u8>> {
-        pack(self)
+    /// The plain bytes, in a store of that format.
+    pub fn encode(&self, format: u16) -> Result<Vec<u8>> {
+        if format == 1 { pack(self) } else { columns::encode(self) }
     }
 
-    /// Reads a record; `record_damaged` where the bytes are none.
+    /// Reads a record of any format; `record_damaged` where the bytes are none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        unpack(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a state record"))
+        let is_in_columns = bytes.first() == Some(&columns::MARKER);
+        let record = if is_in_columns { columns::decode(bytes) } else { unpack(bytes) };
+        record.ok_or_else(|| Error::new(Code::RecordDamaged, "not a state record"))
     }
 }

@@ -8,6 +8,7 @@
 
 mod account;
 mod checkpoint;
+mod columns;
 mod delta;
 mod inbox;
 mod journal;

@@ -8,7 +8,7 @@ use super::journal::{JournalChanges, JournalMark};
 use super::mark::HighWater;
 use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
-use crate::crypto::{Random, SealId, StoreKeys};
+use crate::crypto::{Header, Random, SealId, StoreKeys};
 use crate::error::Result;
 use crate::session::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
 use crate::store::{Batch, Durability, RecordKey, Table};
@@ -319,7 +319,8 @@ impl Rest {
             let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));
             let record = StateRecord { number, base, chunks, next_page, journal, delta, along };
             let key = self.keys.record_key(Table::State, number);
-            let sealed = self.keys.seal(Table::State, key, &record.encode()?, random)?.into_bytes();
+            let plain = record.encode(Header::format_of(&self.header))?;
+            let sealed = self.keys.seal(Table::State, key, &plain, random)?.into_bytes();
             written += sealed.len();
             batch.puts.push((Table::State, key, sealed));
         }

@@ -120,7 +120,8 @@ pub fn journal(bytes: &[u8]) -> bool {
 
 /// The plain bytes of a state record.
 pub fn state(bytes: &[u8]) -> bool {
-    reads_back(StateRecord::decode(bytes), StateRecord::encode, StateRecord::decode)
+    reads_back(StateRecord::decode(bytes), |record| record.encode(1), StateRecord::decode)
+        && reads_back(StateRecord::decode(bytes), |record| record.encode(2), StateRecord::decode)
 }
 
 /// The plain bytes of a mark.

@@ -62,7 +62,7 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
         "page" => [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count)).expect("a page")).collect(),
         "header" => headers(),
         "journal" => records().iter().map(|record| record.encode().expect("a record")).collect(),
-        "state" => states().iter().map(|state| state.encode().expect("a record")).collect(),
+        "state" => [1, 2].into_iter().flat_map(written_states).collect(),
         "mark" => marks().iter().map(|mark| rmp_serde::to_vec(mark).expect("numbers")).collect(),
         "inbox" => wanted().into_iter().enumerate().map(request).collect(),
         "sealed" => [&b""[..], b"a page", &[7; 300]].into_iter().map(seal).collect(),
@@ -164,6 +164,10 @@ fn records() -> Vec<JournalRecord> {
         over,
         JournalRecord { outcome: failed, ..plain },
     ]
+}
+
+fn written_states(format: u16) -> Vec<Vec<u8>> {
+    states().iter().map(|state| state.encode(format).expect("a record")).collect()
 }
 
 /// State records of a session at work: what it writes at first, then a batch's changes.

@@ -116,7 +116,7 @@ fn a_newer_format_is_refused_by_name_and_left_untouched() {
     device.tamper_header(&name(), |header| {
         let bytes = header.as_mut().expect("a header");
         bytes.truncate(bytes.len() - 32);
-        bytes[5] = 2;
+        bytes[5] = 3;
         let sum = Sha256::digest(&*bytes);
         bytes.extend_from_slice(&sum);
     });
