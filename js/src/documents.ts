@@ -55,10 +55,15 @@ export class Documents {
       else if (!this.#unreadable.has(id)) missing.push(id);
     }
     let overtaken = false;
+    let before: Promise<boolean> | undefined;
     for (let start = 0; start < missing.length; start += READ_MAX) {
-      const slice = missing.slice(start, start + READ_MAX);
-      if (await this.#read(className, slice, documents)) overtaken = true;
+      // The device reads one slice while the one before is parsed.
+      const next = this.#read(className, missing.slice(start, start + READ_MAX), documents);
+      next.catch(() => {});
+      if (await before) overtaken = true;
+      before = next;
     }
+    if (await before) overtaken = true;
     return { documents, overtaken };
   }
 
@@ -131,9 +136,10 @@ export class Documents {
 
   #make(className: string, [id, , , data]: ReadRow, revive: boolean): object | undefined {
     try {
+      const older = isOlder(this.#schema, className, data);
       const document = documentOf(this.#schema, className, revive ? reviveMap(data) : data);
       this.#byId.set(id, document);
-      if (isOlder(this.#schema, className, data)) this.#migrated.add(id);
+      if (older) this.#migrated.add(id);
       this.#ids.set(document, id);
       return document;
     } catch (error) {

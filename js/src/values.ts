@@ -37,7 +37,11 @@ export function reviveMap(map: Raw): Raw {
 /** Freezes a value and all that it holds, bytes excepted: a typed array with elements cannot be frozen. */
 export function freezeDeep<T>(value: T): T {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-  for (const held of Object.values(value)) freezeDeep(held);
+  // What data is made of has no properties but its own; most hold no object.
+  for (const name in value) {
+    const held = value[name];
+    if (typeof held === "object" && held !== null) freezeDeep(held);
+  }
   return Object.freeze(value);
 }
 
