@@ -12,7 +12,7 @@ use super::node::{Entry, Node, NodeError, parse_msgpack};
 use super::value::ValueSeed;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
-use crate::model::{Name, Value};
+use crate::model::{Name, Value, order};
 
 /// The bytes of a document's `data`. Cheap to clone; not validated until read.
 ///
@@ -45,7 +45,7 @@ impl Data {
     /// Reads the whole map.
     pub fn to_map(&self) -> Result<BTreeMap<String, Value>> {
         self.read(|entries| {
-            entries.iter().map(|(key, value)| ((*key).to_owned(), value.to_value())).collect()
+            order::map_of(entries.iter().map(|(key, value)| ((*key).to_owned(), value.to_value())))
         })
     }
 
@@ -54,7 +54,7 @@ impl Data {
     pub fn pick(&self, names: &[&Name]) -> Result<BTreeMap<String, Value>> {
         self.read(|entries| {
             let wanted = entries.iter().filter(|(key, _)| names.iter().any(|name| name.as_str() == *key));
-            wanted.map(|(key, value)| ((*key).to_owned(), value.to_value())).collect()
+            order::map_of(wanted.map(|(key, value)| ((*key).to_owned(), value.to_value())))
         })
     }
 

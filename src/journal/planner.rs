@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::action::ActionType;
 use crate::error::{Code, Result, fail};
+use crate::model::order;
 
 /// What the planner needs of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub fn plan(rows: &[ActionMeta], retention: &Retention, protect: Protect) -> Res
     }
     let mut removed = BTreeSet::new();
     for actor in actors.values_mut() {
-        actor.sort_unstable_by_key(|row| std::cmp::Reverse(row.rowid));
+        order::sort_by_key(actor, |row| std::cmp::Reverse(row.rowid));
         let mut sweeping = ActorSweep::new(retention, protect);
         removed.extend(actor.iter().filter(|row| sweeping.goes(row)).map(|row| row.rowid));
     }

@@ -4,6 +4,7 @@ mod clock;
 mod def;
 mod hash;
 mod name;
+pub(crate) mod order;
 mod pk;
 pub mod schema;
 mod value;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::delta::{ClassStates, CollectionState, Delta, DocumentState, Head, LinkState};
-use crate::model::{Def, Name, Pk};
+use crate::model::{Def, Name, Pk, order};
 use crate::session::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
 
 /// Entries of a record of the checkpoint: about 150 KiB.
@@ -37,7 +37,7 @@ fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkState {
 pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -> Delta {
     let mut delta = Delta { head: dirty.head.then(|| head_of(memory, session)), ..Delta::default() };
     let mut defs: Vec<&Def> = dirty.collections.iter().collect();
-    defs.sort_unstable();
+    order::sort(&mut defs);
     delta.collections = defs.into_iter().map(|def| (def.clone(), collection_state(memory, def))).collect();
     let mut documents: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>> = BTreeMap::new();
     for key in &dirty.documents {
@@ -53,7 +53,7 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     delta.links = links
         .into_iter()
         .map(|(def, mut states)| {
-            states.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            order::sort_by(&mut states, |a, b| a.0.cmp(&b.0));
             (def.clone(), states)
         })
         .collect();
@@ -63,7 +63,7 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
 fn sorted(map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassStates> {
     map.into_iter()
         .map(|(name, mut states)| {
-            states.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            order::sort_by(&mut states, |a, b| a.0.cmp(&b.0));
             (name.clone(), states)
         })
         .collect()
@@ -72,7 +72,7 @@ fn sorted(map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassSt
 /// The whole state. The first two records both hold the head and every subscription: losing one loses neither.
 pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
     let mut defs: Vec<&Def> = memory.collections().map(|(def, _)| def).collect();
-    defs.sort_unstable();
+    order::sort(&mut defs);
     let lead = Delta {
         head: Some(head_of(memory, session)),
         collections: defs.iter().map(|def| ((*def).clone(), collection_state(memory, def))).collect(),
@@ -81,7 +81,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
     let mut deltas = vec![lead.clone(), lead];
     let mut chunk = Chunk::default();
     let mut keys: Vec<&DocKey> = memory.documents().map(|(key, _)| key).collect();
-    keys.sort_unstable();
+    order::sort(&mut keys);
     for key in keys {
         if let Some(state) = document_state(memory, key, places) {
             let name = memory.class(key.0).name();
@@ -104,7 +104,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
         };
         let others = set.keys().chain(set.marks().map(|(pk, _)| pk));
         let mut pks: Vec<&Pk> = others.filter(|pk| !is_told(pk)).collect();
-        pks.sort_unstable();
+        order::sort(&mut pks);
         pks.dedup();
         for pk in pks {
             chunk.link(memory, def, pk);

@@ -5,6 +5,7 @@ use super::writer::Rest;
 use crate::crypto::{Random, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::journal::JournalRecord;
+use crate::model::order;
 use crate::store::{Batch, Durability, RecordKey, Table};
 
 /// What a batch does to the journal.
@@ -91,7 +92,7 @@ pub fn read_journal(found: &[(RecordKey, Vec<u8>)], keys: &StoreKeys) -> Journal
             journal.strays.push(*key);
         }
     }
-    journal.records.sort_unstable_by_key(|record| record.number);
+    order::sort_by_key(&mut journal.records, |record| record.number);
     journal
 }
 

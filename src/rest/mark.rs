@@ -11,7 +11,7 @@ use super::writer::Rest;
 use crate::codec::{pack, unpack};
 use crate::crypto::{Random, StoreKeys};
 use crate::error::Result;
-use crate::model::Epoch;
+use crate::model::{Epoch, order};
 use crate::store::{RecordKey, Store, Table};
 
 /// The number under which the mark is sealed: no record comes so far.
@@ -74,7 +74,7 @@ impl Copied {
         let keys: HashSet<RecordKey> = sealed.iter().map(|(key, _)| *key).collect();
         // What the copy does not have was over when the store was last written.
         journal.strays = found.keys().filter(|key| !keys.contains(key)).copied().collect();
-        journal.strays.sort_unstable();
+        order::sort(&mut journal.strays);
         let records = sealed.into_iter().filter(|(key, bytes)| found.get(key) != Some(bytes)).collect();
         Restoring { journal, records }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::model::order;
 use crate::session::PageRef;
 
 /// One page: a bit for each row that a document still rests in.
@@ -73,7 +74,7 @@ impl Pages {
             (page.bytes <= bytes && !but.contains(number)).then_some((page.bytes, *number))
         };
         let mut sparse: Vec<(usize, u64)> = self.pages.iter().filter_map(of).collect();
-        sparse.sort_unstable();
+        order::sort(&mut sparse);
         sparse.truncate(most);
         sparse.into_iter().map(|(_, number)| number).collect()
     }

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::stamp::Stamp;
 use crate::codec::Data;
 use crate::error::Result;
-use crate::model::{Def, DefKind, Name, Value};
+use crate::model::{Def, DefKind, Name, Value, order};
 
 /// A document as pending operations leave it.
 #[derive(Clone, Debug)]
@@ -201,7 +201,7 @@ impl Memory {
             }
         }
         defs.retain(|def| self.collections.contains_key(def));
-        defs.sort_unstable();
+        order::sort(&mut defs);
         defs.dedup();
         defs
     }
@@ -219,7 +219,7 @@ impl Memory {
             DefKind::Collection(..) => held.is_empty() || held.contains(def) || shown.contains(def),
         };
         let subscribed = self.collections.keys().filter(|def| def.class() == class);
-        subscribed.filter(|def| is_own(def)).cloned().collect()
+        order::set_of(subscribed.filter(|def| is_own(def)).cloned())
     }
 
     /// The name of a class by its position.

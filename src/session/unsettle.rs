@@ -3,6 +3,7 @@
 use super::dirty::Dirty;
 use super::document::{Content, DocKey};
 use super::memory::Memory;
+use crate::model::order;
 
 impl Memory {
     /// Nothing rests on the device any more: what is in memory is to be written whole. Gives the documents whose data
@@ -10,7 +11,7 @@ impl Memory {
     pub(crate) fn unsettle(&mut self) -> Vec<DocKey> {
         self.dirty = Dirty { head: true, ..Dirty::default() };
         let mut keys: Vec<DocKey> = self.documents.keys().cloned().collect();
-        keys.sort_unstable();
+        order::sort(&mut keys);
         let mut lost = Vec::new();
         for key in keys {
             let kept = self.base_data(&key).cloned();

@@ -12,6 +12,7 @@ use super::tabs::{ORDER_FLOOR, TabEffect};
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
+use crate::model::order;
 use crate::rest::{LogRecord, Opened, Reader, Tail};
 use crate::session::DocKey;
 use crate::store::RecordKey;
@@ -74,7 +75,7 @@ impl Machine {
             Tail::Anew => self.want_anew(),
             Tail::On(records) => {
                 let along = || records.iter().filter_map(|found| found.record.along.as_ref());
-                let deleted: BTreeSet<u64> = along().flat_map(|along| &along.deletes).copied().collect();
+                let deleted: BTreeSet<u64> = order::set_of(along().flat_map(|along| &along.deletes).copied());
                 let put = along().flat_map(|along| &along.puts);
                 let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
                 if !over.is_empty() && !self.tabs.provisional.is_empty() {
@@ -212,7 +213,7 @@ impl Machine {
         if deletes.is_empty() {
             return;
         }
-        let deletes: BTreeSet<u64> = deletes.iter().copied().collect();
+        let deletes: BTreeSet<u64> = order::set_of(deletes.iter().copied());
         self.writes.journal.records.retain(|number, _| !deletes.contains(number));
         let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
@@ -331,7 +332,7 @@ impl Machine {
         let Opened { memory, rest, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;
         self.records_lost += damage.journal;
-        let inbox: BTreeSet<RecordKey> = inbox.into_iter().map(|(key, _)| key).collect();
+        let inbox: BTreeSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
         let ended: HashMap<OpId, Ended> = over
             .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
@@ -385,8 +386,8 @@ impl Machine {
         let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
         let by =
             by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
-        let replaced: BTreeMap<OpId, OpId> = by.collect();
-        let met: BTreeSet<OpId> = old.ops.values().map(|op| op.state.id.clone()).collect();
+        let replaced: BTreeMap<OpId, OpId> = order::map_of(by);
+        let met: BTreeSet<OpId> = order::set_of(old.ops.values().map(|op| op.state.id.clone()));
         for op in
             self.writes.ops.values().filter(|op| !met.contains(&op.state.id)).cloned().collect::<Vec<_>>()
         {

@@ -11,7 +11,7 @@ use crate::journal::{
     Action, ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601,
     plan,
 };
-use crate::model::{Name, Pk};
+use crate::model::{Name, Pk, order};
 use crate::rest::{JournalAtRest, JournalChanges, LogRecord};
 use crate::session::DocKey;
 use crate::store::RecordKey;
@@ -190,7 +190,7 @@ impl Writes {
         self.journal.strays = at_rest.strays;
         let lost = at_rest.records.iter().filter(|record| record.lost);
         self.lost_by_server = lost.map(|record| record.op_id.clone()).collect();
-        let lost: BTreeSet<OpId> = self.lost_by_server.iter().cloned().collect();
+        let lost: BTreeSet<OpId> = order::set_of(self.lost_by_server.iter().cloned());
         for record in at_rest.records {
             let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
             self.last_rowid = self.last_rowid.max(last);
@@ -316,7 +316,7 @@ impl Machine {
         journal.swept.extend(swept);
         journal.strays = changes.strays;
         // Records replaced by those of operations are named again by whoever writes these again.
-        let mut again: BTreeSet<u64> = ended.iter().filter_map(|(old, _)| *old).collect();
+        let mut again: BTreeSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
         for (order, id, _) in &written {
             if let Some(op) = self.writes.ops.get(order) {
                 again.extend(op.record);
@@ -415,7 +415,7 @@ impl Machine {
             }
             JournalPurpose::Follow(_) => {}
             JournalPurpose::Sweep { ticket, swept } => {
-                let removed: BTreeSet<i64> = swept.rowids.iter().copied().collect();
+                let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
                 for mut record in records {
                     record.actions.retain(|action| !removed.contains(&action.rowid));
                     let number = record.number;
@@ -474,7 +474,7 @@ impl Machine {
             self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
             return;
         }
-        let removed: BTreeSet<i64> = swept.rowids.iter().copied().collect();
+        let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
         let mut partly = Vec::new();
         for (number, record) in &self.writes.journal.records {
             let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();

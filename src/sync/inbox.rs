@@ -7,7 +7,7 @@ use super::tabs::{Inbox, TabEffect, Tabs};
 use super::writes::Write;
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
-use crate::model::Value;
+use crate::model::{Value, order};
 use crate::store::RecordKey;
 
 /// The ticket of sweeps that nobody here awaits.
@@ -77,7 +77,7 @@ impl Machine {
             }
         }
         let deferred = std::mem::take(&mut self.tabs.deferred);
-        requests.sort_unstable_by_key(|(key, request)| (request.stamp, *key));
+        order::sort_by_key(&mut requests, |(key, request)| (request.stamp, *key));
         let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));
         for (key, wanted) in deferred.into_iter().chain(requests) {
             // One that cannot be carried out, as of another version of the application, holds up no other.

@@ -18,7 +18,7 @@ use crate::codec::{LiveRequest, Sub, SyncRequest};
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
-use crate::model::Def;
+use crate::model::{Def, order};
 use crate::rest::{Damage, JournalAtRest, JournalMark, Receipt, Rest, RolledBack};
 use crate::session::Memory;
 
@@ -378,9 +378,9 @@ impl Machine {
         let era = self.memory.epoch().1;
         let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
         // Long loads come last, so that they hold nothing else up.
-        defs.sort_by_key(|def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
+        order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
         let subs_max = if is_alone { 0 } else { self.pull.subs_max };
-        let repairs: BTreeSet<Def> = self.pull.repairs.iter().take(subs_max).cloned().collect();
+        let repairs: BTreeSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
             self.pull.repairs.remove(def);
         }
@@ -421,7 +421,8 @@ impl Machine {
                 self.effects.push(Effect::OpenSocket(socket));
             }
             SocketState::Open => {
-                let subs: BTreeSet<Def> = self.memory.collections().map(|(def, _)| def.clone()).collect();
+                let subs: BTreeSet<Def> =
+                    order::set_of(self.memory.collections().map(|(def, _)| def.clone()));
                 if self.live.said.as_ref() != Some(&subs) {
                     let request = LiveRequest {
                         token: self.token.value(),

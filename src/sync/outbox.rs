@@ -11,7 +11,7 @@ use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
 use crate::limits::OPS_MAX;
-use crate::model::Def;
+use crate::model::{Def, order};
 use crate::session::DocKey;
 
 impl Machine {
@@ -31,7 +31,7 @@ impl Machine {
         for (order, after) in orders {
             seq += 1;
             let keys = self.writes.ops[&order].keys.clone();
-            let awaits: BTreeSet<Def> = keys.iter().flat_map(|key| self.memory.defs_of(key)).collect();
+            let awaits: BTreeSet<Def> = order::set_of(keys.iter().flat_map(|key| self.memory.defs_of(key)));
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
@@ -58,7 +58,7 @@ impl Machine {
         let waiting = || self.writes.waiting.iter().map(|order| (*order, &self.writes.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
-        numbered.sort_unstable();
+        order::sort(&mut numbered);
         let unnumbered = waiting().filter(|(_, op)| op.seq.is_none()).map(|(order, _)| order);
         let held = self.writes.held();
         let (mut orders, mut bytes) = (Vec::new(), 0);
@@ -97,7 +97,7 @@ impl Machine {
         let named = op.state.after.iter().map(String::as_str).chain(op.named());
         let by_word = named.filter_map(|id| self.writes.get(id));
         let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
-        let orders: BTreeSet<u64> = by_documents.chain(by_word).map(|other| other.state.order).collect();
+        let orders: BTreeSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
         orders.into_iter().collect()
     }
 

@@ -9,7 +9,7 @@ use super::pull::InFlight;
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp};
-use crate::model::{Def, Epoch, Version};
+use crate::model::{Def, Epoch, Version, order};
 use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
 /// The close code of a refused token (docs/protocol.md).
@@ -269,7 +269,7 @@ impl Machine {
             ServerFrame::Alive => {}
             ServerFrame::Live { live, refused } => {
                 self.live.backoff.reset();
-                let registered: BTreeSet<Def> = live.into_iter().collect();
+                let registered: BTreeSet<Def> = order::set_of(live);
                 let before = self.live.registered.take().unwrap_or_default();
                 // A load under way goes on: its next page is a pull after the registration.
                 let new = registered.difference(&before).filter(|def| self.memory.collection(def).is_some());

@@ -2,7 +2,7 @@
 
 use super::event::Mode;
 use super::machine::Machine;
-use crate::model::{Def, Name, Pk};
+use crate::model::{Def, Name, Pk, order};
 
 impl Machine {
     /// The time that ends documents' lives: the server's, or in avion the device's (docs/rules.md).
@@ -33,7 +33,7 @@ impl Machine {
         let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.rest, d.id)).collect();
         let shown = self.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
         placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
-        placed.sort_unstable();
+        order::sort(&mut placed);
         let ids = placed.into_iter().map(|(_, id)| id).collect();
         Some((ids, collection.ready, collection.v(self.memory.epoch().1)))
     }

@@ -9,7 +9,7 @@ use super::pins::PinReading;
 use super::room::Room;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
-use crate::model::Value;
+use crate::model::{Value, order};
 use crate::rest::{JournalAtRest, JournalMark};
 use crate::session::DocKey;
 
@@ -256,7 +256,7 @@ impl Machine {
         let changes = changes_of(self.memory.schema(), &write.name, &write.args)?;
         let mut keys = write.touches;
         keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
-        keys.sort_unstable();
+        order::sort(&mut keys);
         keys.dedup();
         let state = OpState {
             order,

@@ -1,11 +1,11 @@
 //! Nodes of a document's data: checked, then as values or as JSON text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Node;
 use super::types::NodeError;
 use crate::codec::value::{bytes_text, is_escaped};
-use crate::model::{Number, Value};
+use crate::model::{Number, Value, order};
 
 /// Keys that are compared with each other one by one; more go through a set.
 const FEW_KEYS: usize = 16;
@@ -59,7 +59,7 @@ impl Node<'_> {
                     Node::Text(key) => Some((key.as_ref().to_owned(), value.to_value())),
                     _ => None,
                 });
-                Value::Map(entries.collect::<BTreeMap<_, _>>())
+                Value::Map(order::map_of(entries))
             }
         }
     }

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::{Class, Collection, Index, IndexType};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VERSION_MAX;
-use crate::model::{Name, Number, Pk, Value, join_key, sha_s};
+use crate::model::{Name, Number, Pk, Value, join_key, order, sha_s};
 
 /// What a document shows to its database: its pk, and one column for each collection and each index.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl Collection {
                     _ => return wrong(name, "a list of strings"),
                 }
             }
-            hashes.sort_unstable();
+            order::sort(&mut hashes);
             hashes.dedup();
             return Ok(Some(hashes));
         }

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 
 use super::core::{Inner, array_of, to_js};
 use super::error::thrown;
+use crate::model::order;
 use crate::store::{Store, Table};
 
 /// Records read in one go.
@@ -41,7 +42,7 @@ pub(super) fn in_memory(inner: &Inner) -> Result<JsValue, JsValue> {
                 ready: c.ready,
             })
             .collect();
-        collections.sort_unstable_by(|a, b| a.def.cmp(&b.def));
+        order::sort_by(&mut collections, |a, b| a.def.cmp(&b.def));
         MemoryJson { documents: memory.documents().count(), collections }
     });
     to_js(&json.map_err(thrown)?)
