@@ -112,11 +112,8 @@ pub async fn open<S: Store>(
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
     let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
-    let mut abandoned: HashSet<u64> = HashSet::new();
     let numbers: Vec<u64> = records.keys().copied().collect();
-    for record in records.into_values() {
-        abandoned.extend(fold(&mut memory, record.delta));
-    }
+    let mut abandoned = fold_all(&mut memory, records);
     let mut journal = read_journal(&found.journal, &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
@@ -263,6 +260,13 @@ pub(super) fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<St
     }
 }
 
+/// Brings an empty memory to the state after all of them. Gives the pages that [`fold`] gives.
+fn fold_all(memory: &mut Memory, records: BTreeMap<u64, StateRecord>) -> HashSet<u64> {
+    let told = records.values().flat_map(|record| &record.delta.documents);
+    memory.expect_documents(told.map(|(_, states)| states.len()).sum());
+    records.into_values().flat_map(|record| fold(memory, record.delta)).collect()
+}
+
 /// Brings the memory to the state after `delta`. Gives the pages of documents whose class the schema no longer has:
 /// it takes them with it.
 fn fold(memory: &mut Memory, delta: Delta) -> Vec<u64> {
@@ -284,9 +288,8 @@ fn fold(memory: &mut Memory, delta: Delta) -> Vec<u64> {
         }
     }
     for (def, states) in delta.links {
-        for state in states {
-            memory.restore_link(&def, &state.0, state.member(), state.mark());
-        }
+        let told = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
+        memory.restore_set_of(&def, told.map(|(member, mark, pk)| (pk, member, mark)));
     }
     abandoned
 }

@@ -319,17 +319,6 @@ impl Memory {
         }
     }
 
-    /// Names a restored document, and watches the end of its life.
-    pub(super) fn index_restored(&mut self, key: &DocKey) {
-        let id = self.take_id(key);
-        if let Some(document) = self.documents.get_mut(key) {
-            document.id = id;
-            if let Some(minutes) = document.max_life {
-                self.lives.insert((minutes, key.clone()));
-            }
-        }
-    }
-
     /// Links a held document to a def at that version (R2, R3).
     pub(super) fn link(&mut self, def: &Def, key: &DocKey, at: Stamp, confirmed: bool) {
         let (Some(collection), Some(document)) = (self.collections.get_mut(def), self.documents.get_mut(key))
@@ -341,6 +330,7 @@ impl Memory {
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
         if let Err(place) = document.defs.binary_search(def) {
+            document.defs.reserve_exact(1);
             document.defs.insert(place, def.clone());
             self.changed.insert(def.clone());
             self.touch_pin(key);

@@ -5,7 +5,7 @@ use super::document::{Content, DocKey, Document, PageRef};
 use super::memory::Memory;
 use super::set::Member;
 use super::stamp::Stamp;
-use crate::model::{Def, Epoch, Pk};
+use crate::model::{Def, Epoch, Pk, order};
 
 /// What rests of a document beside its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,36 +51,39 @@ impl Memory {
         self.collections.remove(def);
     }
 
-    pub(crate) fn restore_link(
+    /// Makes room for as many documents.
+    pub(crate) fn expect_documents(&mut self, count: usize) {
+        self.documents.reserve(count);
+        self.by_id.reserve(count);
+    }
+
+    pub(crate) fn restore_set_of(
         &mut self,
         def: &Def,
-        pk: &Pk,
-        member: Option<Member<Stamp>>,
-        mark: Option<Stamp>,
+        states: impl ExactSizeIterator<Item = (Pk, Option<Member<Stamp>>, Option<Stamp>)>,
     ) {
         if let Some(collection) = self.collections.get_mut(def) {
-            collection.set.restore(pk.clone(), member, mark);
+            collection.set.expect(states.len());
+            for (pk, member, mark) in states {
+                collection.set.restore(pk, member, mark);
+            }
         }
     }
 
+    /// Names the document at once: in the order in which the records tell, the same at each opening.
     pub(crate) fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
-        match document {
-            Some(at_rest) => {
-                let DocumentAtRest { at, max_life, place } = at_rest;
-                let document = Document {
-                    id: 0,
-                    at,
-                    max_life,
-                    content: Content::AtRest,
-                    rest: Some(place),
-                    defs: Vec::new(),
-                };
-                self.documents.insert(key, document);
+        let Some(DocumentAtRest { at, max_life, place }) = document else {
+            if let Some(document) = self.documents.remove(&key) {
+                self.by_id.remove(&document.id);
             }
-            None => {
-                self.documents.remove(&key);
-            }
-        }
+            return;
+        };
+        let id = match self.documents.get(&key) {
+            Some(document) => document.id,
+            None => self.take_id(&key),
+        };
+        let (content, rest) = (Content::AtRest, Some(place));
+        self.documents.insert(key, Document { id, at, max_life, content, rest, defs: Vec::new() });
     }
 
     /// Ends the restoration: the other side of the links (R2), and what does not hold together is let go.
@@ -90,12 +93,16 @@ impl Memory {
         let mut missing = Missing::default();
         let mut broken: Vec<(Def, Pk)> = Vec::new();
         let mut defs: Vec<&Def> = self.collections.keys().collect();
-        defs.sort_unstable();
+        order::sort(&mut defs);
         for def in defs {
             let position = self.schema.position(def.class()).unwrap_or(usize::MAX) as u16;
             for pk in self.collections[def].set.keys() {
                 match self.documents.get_mut(&(position, pk.clone())) {
-                    Some(document) => document.defs.push(def.clone()),
+                    Some(document) => {
+                        // Most documents are in one def, or in few: no room for more is kept.
+                        document.defs.reserve_exact(1);
+                        document.defs.push(def.clone());
+                    }
                     None => broken.push((def.clone(), pk.clone())),
                 }
             }
@@ -115,10 +122,8 @@ impl Memory {
         for key in unheld {
             self.remove_document(&key);
         }
-        let mut keys: Vec<DocKey> = self.documents.keys().cloned().collect();
-        keys.sort_unstable();
-        for key in keys {
-            self.index_restored(&key);
+        for (key, document) in &self.documents {
+            self.lives.extend(document.max_life.map(|minutes| (minutes, key.clone())));
         }
         self.take_changes();
         missing

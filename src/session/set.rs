@@ -151,22 +151,29 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.horizon = v;
     }
 
+    /// Makes room for as many members.
+    pub fn expect(&mut self, count: usize) {
+        self.members.reserve(count);
+    }
+
     /// Puts a member or a mark back as it was at rest.
     pub fn restore(&mut self, key: K, member: Option<Member<S>>, mark: Option<S>) {
+        match mark {
+            Some(mark) => {
+                self.marks.insert(key.clone(), mark);
+            }
+            // Mostly there is none to look for.
+            None if self.marks.is_empty() => {}
+            None => {
+                self.marks.remove(&key);
+            }
+        }
         match member {
             Some(member) => {
-                self.members.insert(key.clone(), member);
+                self.members.insert(key, member);
             }
             None => {
                 self.members.remove(&key);
-            }
-        }
-        match mark {
-            Some(mark) => {
-                self.marks.insert(key, mark);
-            }
-            None => {
-                self.marks.remove(&key);
             }
         }
     }
