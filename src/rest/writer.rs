@@ -10,6 +10,7 @@ use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
 use super::pages::Pages;
 use crate::crypto::{Header, Random, SealId, StoreKeys};
 use crate::error::Result;
+use crate::model::order;
 use crate::session::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
 use crate::store::{Batch, Durability, RecordKey, Table};
 
@@ -249,7 +250,8 @@ impl Rest {
         batch.durability = Durability::Strict;
     }
 
-    /// Puts the data of changed documents into new pages; those of one collection side by side.
+    /// Puts the data of changed documents into new pages; those of one collection side by side, and of a collection
+    /// rather than of the whole class: it is the smaller listing that is to open few pages.
     fn place(
         &self,
         memory: &Memory,
@@ -264,7 +266,7 @@ impl Rest {
             .filter_map(|key| Some((key, memory.document(key)?)))
             .filter(|(_, document)| matches!(document.content, Content::Resident(_)))
             .collect();
-        resident.sort_unstable_by(|(a, x), (b, y)| (x.defs.first(), *a).cmp(&(y.defs.first(), *b)));
+        order::sort_by(&mut resident, |(a, x), (b, y)| (x.defs.last(), *a).cmp(&(y.defs.last(), *b)));
         let mut placed = Vec::with_capacity(resident.len());
         let (mut rows, mut bytes) = (Vec::new(), 0);
         for (key, document) in resident {
@@ -297,7 +299,8 @@ impl Rest {
     ) -> Result<()> {
         let key = self.keys.record_key(Table::Pages, pages.next);
         pages.next += 1;
-        let sealed = self.keys.seal(Table::Pages, key, &encode_page(rows)?, random)?;
+        let plain = encode_page(rows, Header::format_of(&self.header))?;
+        let sealed = self.keys.seal(Table::Pages, key, &plain, random)?;
         batch.puts.push((Table::Pages, key, sealed.into_bytes()));
         Ok(())
     }

@@ -76,8 +76,10 @@ pub fn row(bytes: &[u8]) -> bool {
 /// The plain bytes of a page.
 pub fn page(bytes: &[u8]) -> bool {
     let Ok(rows) = decode_page(bytes) else { return false };
-    let again = encode_page(&rows).and_then(|bytes| decode_page(&bytes));
-    assert_eq!(again.expect("it reads back"), rows);
+    for format in [1, 2] {
+        let again = encode_page(&rows, format).and_then(|bytes| decode_page(&bytes));
+        assert_eq!(again.expect("it reads back"), rows);
+    }
     true
 }
 
@@ -87,6 +89,15 @@ fn unpacked(bytes: &[u8]) -> usize {
         Some(([1, size @ ..], packed)) => {
             let size = u32::from_le_bytes(*size) as usize;
             let is_believed = size <= PAGE_BYTES_MAX && size <= packed.len().saturating_mul(256);
+            bytes.len() + if is_believed { size } else { 0 }
+        }
+        // Snappy tells the length seven bits a byte, the lowest first.
+        Some(([2, size @ ..], _)) => {
+            let told = size.iter().scan(true, |goes_on, byte| {
+                std::mem::replace(goes_on, byte & 0x80 != 0).then_some(usize::from(byte & 0x7f))
+            });
+            let size = told.enumerate().fold(0, |size, (at, bits)| size | bits << (7 * at));
+            let is_believed = size <= PAGE_BYTES_MAX && size <= bytes.len().saturating_mul(24);
             bytes.len() + if is_believed { size } else { 0 }
         }
         _ => bytes.len(),

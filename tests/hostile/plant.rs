@@ -59,7 +59,7 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
             .iter()
             .map(|map| Data::from_map(map).expect("small").as_bytes().to_vec())
             .collect(),
-        "page" => [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count)).expect("a page")).collect(),
+        "page" => [1, 2].into_iter().flat_map(pages).collect(),
         "header" => headers(),
         "journal" => records().iter().map(|record| record.encode().expect("a record")).collect(),
         "state" => [1, 2].into_iter().flat_map(written_states).collect(),
@@ -164,6 +164,10 @@ fn records() -> Vec<JournalRecord> {
         over,
         JournalRecord { outcome: failed, ..plain },
     ]
+}
+
+fn pages(format: u16) -> Vec<Vec<u8>> {
+    [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count), format).expect("a page")).collect()
 }
 
 fn written_states(format: u16) -> Vec<Vec<u8>> {
