@@ -10,7 +10,7 @@ use super::machine::Machine;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
-use crate::model::{Def, Name};
+use crate::model::{Def, Name, order};
 use crate::rest::{PageRow, Rest};
 use crate::session::query::Predicate;
 use crate::session::{Content, DocKey, PageRef};
@@ -23,10 +23,13 @@ const CACHED_PAGES: usize = 16;
 
 type Page = Rc<Vec<PageRow>>;
 
+/// Pages at hand, by number; `None` for one that cannot be opened.
+type Held = HashMap<u64, Option<Page>>;
+
 /// What a reading of pages is for.
 pub(super) enum Purpose {
     /// To answer a read.
-    Answer { ticket: u64, ids: Vec<u32> },
+    Answer { ticket: u64, ids: Vec<u32>, held: Held },
     /// To go on with a query.
     Query { ticket: u64, predicates: Vec<Predicate>, rest: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
     /// To have at hand what operations stand on.
@@ -93,7 +96,7 @@ impl Reads {
     pub fn forget_pages(&mut self, lost: Vec<DocKey>) {
         self.cache.clear();
         self.unreadable.clear();
-        self.lost = lost.into_iter().collect();
+        self.lost = order::set_of(lost);
     }
 
     fn cached(&self, page: u64) -> Option<Page> {
@@ -123,16 +126,16 @@ enum Found {
 
 impl Machine {
     pub(super) fn read(&mut self, ticket: u64, ids: Vec<u32>) -> Result<()> {
-        self.answer(ticket, ids, &HashMap::new());
+        self.answer(ticket, ids, Held::new());
         Ok(())
     }
 
     /// Answers with what is here and on these pages; where a document is on another page, reads that first.
-    fn answer(&mut self, ticket: u64, ids: Vec<u32>, pages: &HashMap<u64, Option<Page>>) {
+    fn answer(&mut self, ticket: u64, ids: Vec<u32>, mut held: Held) {
         let mut rows = Vec::with_capacity(ids.len());
         let mut wanted: BTreeSet<u64> = BTreeSet::new();
         for &id in &ids {
-            match self.locate(id, pages) {
+            match self.locate(id, &held) {
                 Ok(Found::Here(data)) => {
                     let shown = self.memory.shown_by_id(id).map(|(key, shown)| (key, shown.v));
                     let held = || self.memory.by_id(id).map(|(key, document)| (key, document.at.v));
@@ -149,9 +152,16 @@ impl Machine {
         if wanted.is_empty() {
             self.effects.push(Effect::Answer { ticket, rows: Ok(rows) });
         } else {
-            // All pages are asked for together, those read before included, so that one answer is of one moment.
-            wanted.extend(pages.keys());
-            self.ask_pages(wanted, Purpose::Answer { ticket, ids });
+            // What others read meanwhile pushes pages out of the cache: those that the answer needs are held for it.
+            held.retain(|_, page| page.is_some());
+            for page in ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.rest).map(|place| place.page) {
+                if !held.contains_key(&page)
+                    && let Some(rows) = self.reads.cached(page)
+                {
+                    held.insert(page, Some(rows));
+                }
+            }
+            self.ask_pages(wanted, Purpose::Answer { ticket, ids, held });
         }
     }
 
@@ -171,7 +181,7 @@ impl Machine {
         let shown = self.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
         ids.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
         // Documents of one page side by side.
-        ids.sort_unstable_by_key(|(place, id)| (place.map(|p| (p.page, p.slot)), *id));
+        order::sort_by_key(&mut ids, |(place, id)| (place.map(|p| (p.page, p.slot)), *id));
         let rest = ids.into_iter().map(|(_, id)| id).collect();
         self.go_on(ticket, predicates, rest, Vec::new());
         Ok(())
@@ -284,7 +294,10 @@ impl Machine {
 
     fn go_on_reading(&mut self, purpose: Purpose, opened: &HashMap<u64, Option<Page>>) {
         match purpose {
-            Purpose::Answer { ticket, ids } => self.answer(ticket, ids, opened),
+            Purpose::Answer { ticket, ids, mut held } => {
+                held.extend(opened.iter().map(|(page, rows)| (*page, rows.clone())));
+                self.answer(ticket, ids, held);
+            }
             Purpose::Query { ticket, predicates, mut rest, batch, mut found } => {
                 for id in batch {
                     match self.locate(id, opened) {

@@ -7,6 +7,7 @@
 #[allow(dead_code)] // Some of it is for the simulator.
 mod support;
 
+mod budget;
 mod damage;
 mod format;
 mod histories;

@@ -1,0 +1,259 @@
+//! What a session costs where no machine's speed matters: batches, records and bytes of the device in memory, for what the
+//! benchmark measures (docs/performance.md, which has these figures). A figure may fall; one that grows is a decision.
+
+use escale::codec::{Data, Part, Row, SyncReply, SyncRequest};
+use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
+use escale::model::schema::Schema;
+use escale::model::{Def, Epoch, Name, Pk, Value};
+use escale::rest::{AccountOptions, open_account};
+use escale::store::conformance::block_on;
+use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication};
+
+const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+const DOCUMENTS: u64 = 10_000;
+const NOW: u64 = 1_700_000_000_000;
+const WORDS: [&str; 24] = [
+    "harbour", "the", "river", "of", "engine", "and", "window", "to", "history", "in", "bridge", "language",
+    "for", "winter", "with", "market", "that", "science", "on", "journey", "by", "station", "measure",
+    "village",
+];
+
+/// The document of that number, about 1 KB of words; `edition` makes another version of it.
+fn document(number: u64, edition: u64) -> Data {
+    let mut state = number * 7_919 + edition * 104_729 + 1;
+    let mut next = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut words = |count: usize| {
+        let words: Vec<&str> = (0..count).map(|_| WORDS[next(24) as usize]).collect();
+        Value::from(words.join(" ").as_str())
+    };
+    let map = [
+        ("id", Value::from(id(number).as_str())),
+        ("section", Value::from(format!("s{}", number % 100).as_str())),
+        ("title", words(6)),
+        ("body", words(150)),
+    ];
+    Data::from_map(&map.map(|(name, value)| (name.to_owned(), value)).into()).expect("small")
+}
+
+fn id(number: u64) -> String {
+    format!("d{number:07}")
+}
+
+fn row(number: u64, edition: u64, v: u64) -> Row {
+    let pk = Pk::from_key(&[&id(number)]).expect("a pk");
+    Row { pk, v, deleted: false, max_life: None, data: Some(document(number, edition)) }
+}
+
+fn whole() -> Def {
+    "Doc".parse().expect("a def")
+}
+
+fn section(number: u64) -> Def {
+    let [class, name] = ["Doc", "section"].map(|text| Name::new(text).expect("a name"));
+    Def::collection(&class, &name, &[&format!("s{number}")]).expect("a def")
+}
+
+/// What went to the device, and what came from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cost {
+    batches: usize,
+    /// Records written and deleted.
+    puts: usize,
+    deletes: usize,
+    /// Bytes written: of state records, of pages, and of all.
+    state: usize,
+    pages: usize,
+    bytes: usize,
+    /// Pages read, and their bytes.
+    reads: usize,
+    read_bytes: usize,
+}
+
+impl Cost {
+    fn count(&mut self, batch: &Batch) {
+        let of = |table: Table| {
+            batch.puts.iter().filter(move |put| put.0 == table).map(|put| put.2.len()).sum::<usize>()
+        };
+        self.batches += 1;
+        self.puts += batch.puts.len();
+        self.deletes += batch.deletes.len();
+        self.state += of(Table::State);
+        self.pages += of(Table::Pages);
+        self.bytes += Table::ALL.into_iter().map(of).sum::<usize>() + batch.mark.as_ref().map_or(0, Vec::len);
+    }
+}
+
+struct Session {
+    machine: Machine,
+    store: MemoryStore,
+    now: u64,
+    sent: Option<(u64, SyncRequest)>,
+    cost: Cost,
+    answered: usize,
+}
+
+impl Session {
+    fn open(device: &MemoryDevice) -> Self {
+        let options = AccountOptions { org: "o", account: "a", by: WrapKind::Key, rounds: 0, create: true };
+        let schema = Schema::from_json(SCHEMA).expect("a schema");
+        let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
+        let random = &mut SeededRandom::new(1);
+        let opened = block_on(open_account(device, &options, schema, derive, random)).expect("opened");
+        assert!(!opened.damage.any());
+        let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
+        let source = Box::new(SeededRandom::new(2));
+        let machine =
+            Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
+                .with_writes(opened.journal, Box::new(NoApplication));
+        let mut session = Session {
+            machine,
+            store: opened.store,
+            now: 1_000,
+            sent: None,
+            cost: Cost::default(),
+            answered: 0,
+        };
+        session.feed(Event::Started);
+        session
+    }
+
+    fn feed(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for effect in self.machine.handle(event, Clock { wall_ms: NOW, mono_ms: self.now }) {
+                match effect {
+                    Effect::Commit(batch) => {
+                        self.cost.count(&batch);
+                        events.push(Event::Committed(block_on(self.store.commit(batch))));
+                    }
+                    Effect::ReadPages { ticket, keys } => {
+                        let pages = block_on(self.store.get(Table::Pages, &keys));
+                        let found = pages.iter().flatten().flatten();
+                        self.cost.reads += keys.len();
+                        self.cost.read_bytes += found.map(Vec::len).sum::<usize>();
+                        events.push(Event::PagesRead { ticket, pages });
+                    }
+                    Effect::Send { number, request, .. } => self.sent = Some((number, request)),
+                    Effect::Answer { rows, .. } => self.answered += rows.expect("read").len(),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Answers the request in flight with that part, and tells the sections whole; five minutes later everything is asked
+    /// for, where nothing is yet.
+    fn reply(&mut self, part: Part) {
+        if self.sent.is_none() {
+            self.now += 300_000;
+            self.feed(Event::Woke);
+        }
+        let (number, request) = self.sent.take().expect("a request in flight");
+        let mut parts = vec![part];
+        for sub in request.subs.iter().filter(|sub| sub.def != whole()) {
+            let number = if sub.def == section(3) { 3 } else { 7 };
+            let rows = if sub.v > 0 { 0..0 } else { 0..100 };
+            let rows = rows.map(|n| row(n * 100 + number, 0, NOW - 1_000_000 + (n * 100 + number) / 500));
+            parts.push(self::part(sub.def.clone(), rows.collect()));
+        }
+        let epoch = Epoch::new(1, "e").expect("an epoch");
+        let reply =
+            SyncReply { p: 1, epoch, now: NOW + self.now, delta: 10, seq: 0, results: Vec::new(), parts };
+        self.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+
+    fn taken(&mut self) -> Cost {
+        std::mem::take(&mut self.cost)
+    }
+}
+
+fn part(def: Def, rows: Vec<Row>) -> Part {
+    Part { rows, ..Part::empty(def) }
+}
+
+/// What a line of the table in docs/performance.md may come to at most: a hundredth above its figures.
+const BUDGET: [(&str, Cost); 4] = [
+    ("arrival", writing(20, 182, 210_000, 3_430_000, 3_640_000)),
+    ("updates", writing(10, 30, 22_300, 346_200, 369_100)),
+    ("first collection", reading(13, 165_500)),
+    ("all documents", reading(180, 3_742_000)),
+];
+
+/// The state that an opening reads then.
+const STATE_BYTES_MAX: usize = 232_600;
+
+const fn writing(batches: usize, puts: usize, state: usize, pages: usize, bytes: usize) -> Cost {
+    Cost { batches, puts, deletes: 0, state, pages, bytes, reads: 0, read_bytes: 0 }
+}
+
+const fn reading(reads: usize, read_bytes: usize) -> Cost {
+    Cost { reads, read_bytes, ..writing(0, 0, 0, 0, 0) }
+}
+
+impl Cost {
+    fn figures(&self) -> [usize; 8] {
+        let Cost { batches, puts, deletes, state, pages, bytes, reads, read_bytes } = *self;
+        [batches, puts, deletes, state, pages, bytes, reads, read_bytes]
+    }
+}
+
+#[test]
+fn what_a_session_asks_of_its_device_stays_within_its_budget() {
+    let device = MemoryDevice::new();
+    let mut session = Session::open(&device);
+    for def in [whole(), section(3), section(7)] {
+        session.feed(Event::Subscribe(def));
+    }
+    session.taken();
+    for page in 0..DOCUMENTS / 500 {
+        let rows: Vec<Row> =
+            (page * 500..(page + 1) * 500).map(|n| row(n, 0, NOW - 1_000_000 + page)).collect();
+        let is_last = (page + 1) * 500 == DOCUMENTS;
+        let next = (!is_last).then(|| page.to_string());
+        session.reply(Part { next, ..part(whole(), rows) });
+    }
+    let arrival = session.taken();
+    for batch in 0..10 {
+        // Spread over all that there is, none of them twice.
+        let rows: Vec<Row> =
+            (0..100).map(|n| row((batch * 100 + n) * 7_919 % DOCUMENTS, 1, NOW + batch)).collect();
+        session.reply(part(whole(), rows));
+    }
+    let updates = session.taken();
+    drop(session);
+
+    let state: usize = {
+        let mut bytes = 0;
+        let name = escale::crypto::store_name("o", "a");
+        device.tamper(&name, |records| {
+            let of_state = records.iter().filter(|((table, _), _)| *table == Table::State);
+            bytes = of_state.map(|(_, record)| record.len()).sum();
+        });
+        bytes
+    };
+    let mut session = Session::open(&device);
+    session.taken();
+    let (ids, ..) = session.machine.list(&section(7)).expect("subscribed");
+    assert_eq!(ids.len(), 100);
+    session.feed(Event::Read { ticket: 2, ids });
+    let first = session.taken();
+    let (ids, ..) = session.machine.list(&whole()).expect("subscribed");
+    for ids in ids.chunks(1_000) {
+        session.feed(Event::Read { ticket: 4, ids: ids.to_vec() });
+    }
+    let all = session.taken();
+    assert_eq!(session.answered, 100 + DOCUMENTS as usize);
+
+    for ((name, most), cost) in BUDGET.into_iter().zip([arrival, updates, first, all]) {
+        let figures = cost.figures();
+        eprintln!("| {name} | {} |", figures.map(|figure| figure.to_string()).join(" | "));
+        let is_within = figures.iter().zip(most.figures()).all(|(figure, most)| *figure <= most);
+        assert!(is_within, "{name}: {cost:?}, {most:?} at most");
+    }
+    eprintln!("{state} bytes of state");
+    assert!(state <= STATE_BYTES_MAX, "{state} bytes of state, {STATE_BYTES_MAX} at most");
+}
