@@ -166,8 +166,8 @@ export interface Core {
   list(def: string): Listing;
   /** JSON text of an array of {@link ReadRow}, in the order of the ids; ids of no use any more are left out. */
   read(ids: Uint32Array): Promise<string>;
-  /** The id of a document by its key properties; 0 where it is not held. */
-  find(className: string, key: string[]): number;
+  /** The id of a document by its key properties, so many of them, joined with `/`; 0 where it is not held. */
+  find(className: string, key: string, parts: number): number;
   /** The ids of the documents of a class that satisfy all the predicates, given as JSON: `[[index, op, value]]`. */
   query(className: string, predicates: string): Promise<Uint32Array>;
   /** A document's version, and whether operations on it wait. */

@@ -72,6 +72,11 @@ export class Documents {
     return this.#ids.get(document);
   }
 
+  /** The document of an id, where it is at hand. */
+  held(id: number): object | undefined {
+    return this.#byId.get(id);
+  }
+
   /** The document of an id that a migration has brought up; undefined for any other. */
   migrated(id: number): object | undefined {
     return this.#migrated.has(id) ? this.#byId.get(id) : undefined;

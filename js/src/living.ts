@@ -57,6 +57,11 @@ export class Living {
   /** Whether a death is the end: nobody would tell of it. */
   readonly isMortal: boolean;
 
+  /** Whether there is a core that can be asked at once. */
+  get isThere(): boolean {
+    return this.#opened !== undefined && !this.#opened.isDead();
+  }
+
   /** Settles once there is a core again, or none will be. */
   async settled(): Promise<void> {
     await this.#recovery;

@@ -5,7 +5,7 @@ import { raise } from "./errors.js";
 import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "./schema.js";
 import { isMap, type Raw } from "./values.js";
-import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, patched } from "./writing.js";
+import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, patched } from "./writing.js";
 
 /** An operation as it is sent, by itself or within a batch. */
 export interface Request {
@@ -62,7 +62,7 @@ export class Requests {
     const parts = checkKey(key);
     const patch = encodeChanges(changes, options.unset);
     const ifVersion = this.#ifVersion(options);
-    const id = this.#core.find(className, parts);
+    const id = this.#core.find(className, joinedKey(parts), parts.length);
     const isRenewed = renewed?.has(keyText(className, parts)) ?? false;
     const migrated = id === 0 || isRenewed ? undefined : this.#documents.migrated(id);
     if (migrated === undefined) {

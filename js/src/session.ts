@@ -31,7 +31,7 @@ import { reviveMap } from "./values.js";
 import type { LiveCallback, Stop } from "./view.js";
 import type { Collection, Views } from "./views.js";
 import { Writes } from "./writes.js";
-import { checkKey, classOf } from "./writing.js";
+import { checkKey, classOf, joinedKey } from "./writing.js";
 
 /** What is known of a document besides its data. */
 export interface Meta {
@@ -155,10 +155,12 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     className: C,
     key: KeyOf<S[C]>,
   ): Promise<DocumentOf<S[C]> | undefined> {
-    const [document] = await this.#load(className, () => {
-      const id = this.#core.find(this.#known(className), checkKey(key));
-      return id === 0 ? [] : [id];
-    });
+    const find = (): number => {
+      const parts = checkKey(key);
+      return this.#core.find(this.#known(className), joinedKey(parts), parts.length);
+    };
+    const held = this.#atHand(find);
+    const [document] = held ? [held] : await this.#load(className, () => [find()].filter((id) => id !== 0));
     return document as DocumentOf<S[C]> | undefined;
   }
 
@@ -301,6 +303,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   async inspect({ limit = 100 }: { limit?: number } = {}): Promise<Inspection> {
     const store = await this.#ask(() => this.#core.inspect(limit));
     return { store, memory: this.#guard(() => this.#core.memory()) };
+  }
+
+  /** The document of an id, where there is nothing to wait for; what is wrong is told by who asks again. */
+  #atHand(find: () => number): object | undefined {
+    if (this.#closing || !this.#living.isThere) return undefined;
+    try {
+      return this.#documents.held(find());
+    } catch {
+      return undefined;
+    }
   }
 
   /** Reads the documents of the ids that `ask` gives, and asks again when a change overtook the reading. */

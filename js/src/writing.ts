@@ -25,6 +25,16 @@ export function checkKey(key: unknown): string[] {
   return key;
 }
 
+/** A key as it crosses to be found: one text is quicker than a list of them. */
+export function joinedKey(key: readonly string[]): string {
+  const [only] = key;
+  if (key.length === 1 && only !== undefined) return only;
+  if (key.slice(0, -1).some((part) => part.includes("/"))) {
+    throw raise("bad_key", "only the last property of a key may hold a slash");
+  }
+  return key.join("/");
+}
+
 /** A whole document as it is sent, with the release of its class. */
 export function encodeDocument(schema: Schema, className: string, data: unknown): Raw {
   const release = releaseOf(classOf(schema, className));

@@ -105,8 +105,9 @@ export class FakeCore {
     if (this.readError) throw this.readError;
     return JSON.stringify(rows.map(([id, { v, data }]) => [id, `pk${id}`, v, data]));
   }
-  find(className, key) {
-    return this.#members(className).byKey.get(JSON.stringify(key)) ?? 0;
+  find(className, key, parts) {
+    const text = JSON.stringify(parts === 1 ? [key] : key.split("/"));
+    return this.#members(className).byKey.get(text) ?? 0;
   }
   async query(className, predicates) {
     this.calls.push(["query", predicates]);

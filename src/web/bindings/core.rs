@@ -13,7 +13,7 @@ use crate::codec::write_text;
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
-use crate::model::{Def, Name, Value};
+use crate::model::{Def, Name, Value, order};
 use crate::rest::rewrap;
 use crate::session::query::Predicate;
 use crate::store::Device;
@@ -83,7 +83,7 @@ impl Core {
         let list = self.inner.driver.with(|machine| {
             let mut defs: Vec<String> =
                 machine.memory().collections().map(|(def, _)| def.to_string()).collect();
-            defs.sort_unstable();
+            order::sort(&mut defs);
             defs
         });
         list.map_err(thrown)
@@ -108,11 +108,11 @@ impl Core {
         rows_json(&rows).map_err(thrown)
     }
 
-    /// The id of a document by its key; 0 where it is not held.
-    pub fn find(&self, class: &str, key: Vec<String>) -> Thrown<u32> {
+    /// The id of a document by its key, so many parts with slashes between; 0 where it is not held.
+    pub fn find(&self, class: &str, key: &str, parts: usize) -> Thrown<u32> {
         let found = self.inner.driver.with(|machine| {
             let class = machine.memory().schema().class(class)?;
-            let parts: Vec<&str> = key.iter().map(String::as_str).collect();
+            let parts: Vec<&str> = key.splitn(parts, '/').collect();
             Ok(machine.find(class.name(), &class.pk_of(&parts)?).unwrap_or(0))
         });
         found.and_then(|found: Result<u32>| found).map_err(thrown)
