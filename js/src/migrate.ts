@@ -3,7 +3,7 @@ import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration, Migration } from "./schema-types.js";
 import { freezeDeep, isMap, type Raw } from "./values.js";
 
-/** A document as the application sees it, made of its data, which is given away: of the class's release, frozen. */
+/** A document as the application sees it, from its data: of the class's release, frozen. */
 export function documentOf(schema: Schema, className: string, data: unknown): Raw {
   if (!isMap(data)) throw raise("internal", `class ${className}: a document's data is not a map`);
   const declared = schema.classes[className] as ClassDeclaration;
@@ -18,7 +18,7 @@ export function isOlder(schema: Schema, className: string, data: Raw): boolean {
 }
 
 /**
- * The data brought up to the class's release, without the property `release`; `row` is given away.
+ * The data brought up to the class's release, without the property `release`.
  *
  * A document of a later release was written by a newer application: it is handed over as it is.
  */
@@ -28,10 +28,9 @@ export function migrated(
   steps: { readonly [release: number]: Migration } | undefined,
   row: Raw,
 ): Raw {
-  const from = row["release"];
-  // The core tells it last: an object that loses its last property stays as quick as it was, and needs no copy.
-  delete row["release"];
-  let data: Raw = row;
+  // A copy: an object that loses a property is several times slower to read from then on.
+  const { release: from, ...rest } = row;
+  let data: Raw = rest;
   const first = typeof from === "number" && from >= 1 ? from : 1;
   const last = releaseOf(declared);
   if (first >= last) return data;

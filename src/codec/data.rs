@@ -60,16 +60,8 @@ impl Data {
 
     /// Writes the map as JSON text, bytes and keys in the protocol's way. What this accepts, [`Data::to_map`] reads.
     pub fn write_json(&self, out: &mut Vec<u8>) -> Result<()> {
-        let mut node = self.parse()?;
+        let node = self.parse()?;
         node.checked_entries().map_err(|error| unread(&error))?;
-        // Who reads it takes the release away: of the last property that costs an engine nothing.
-        if let Node::Map(entries) = &mut node
-            && let Some(place) =
-                entries.iter().position(|(key, _)| matches!(key, Node::Text(key) if key == "release"))
-        {
-            let release = entries.remove(place);
-            entries.push(release);
-        }
         node.write_json(out);
         Ok(())
     }
