@@ -72,7 +72,9 @@ impl Machine {
                 continue;
             }
             let dependencies = self.dependencies(order);
-            if !is_chain(&dependencies, &chain) {
+            // One that kept the number it was sent under may stand before what it depends on, since that was numbered anew:
+            // the server holds it, and its number is given back.
+            if !orders.is_empty() && !is_chain(&dependencies, &chain) {
                 break;
             }
             let latest = dependencies.last().copied();

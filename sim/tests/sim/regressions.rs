@@ -55,3 +55,24 @@ fn a_slow_write_on_sqlite_ends_before_the_cursors_key_changes() {
     let write = Action::Write { doc: 0, section: 0, tags: 2, life: 0 };
     replay("horizons", 10_454, &[write, Action::CursorKey]);
 }
+
+/// An operation that kept its number, while what it depends on lost its own behind a refused one, stood before them and
+/// waited for them: once the refused one was amended, nothing was sent any more.
+#[test]
+fn r12_an_operation_that_kept_its_number_waits_for_nothing_behind_it() {
+    replay(
+        "network",
+        1_078,
+        &[
+            Action::Op { client: 2, what: 24, doc: 7, arg: 199 },
+            Action::Network { client: 2 },
+            Action::Op { client: 2, what: 49, doc: 7, arg: 182 },
+            Action::Op { client: 2, what: 55, doc: 0, arg: 151 },
+            Action::Delete { doc: 2 },
+            Action::WriteMany { from: 5, count: 7, section: 3, tags: 2 },
+            Action::Wait { ticks: 222 },
+            Action::WriteMany { from: 6, count: 9, section: 1, tags: 4 },
+            Action::Op { client: 2, what: 215, doc: 7, arg: 177 },
+        ],
+    );
+}
