@@ -20,6 +20,13 @@ pub struct Change {
     pub if_version: Option<IfVersion>,
 }
 
+impl Change {
+    /// Whether it expects the version that an operation gives.
+    pub fn expects(&self, id: &str) -> bool {
+        self.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id)
+    }
+}
+
 /// What is done to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {

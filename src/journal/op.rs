@@ -178,6 +178,11 @@ impl PendingOp {
         plain.chain(self.mixed().map(|(_, id)| id))
     }
 
+    /// Every operation that it waits for by its word: those that it comes after, and those whose versions it expects.
+    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+        self.state.after.iter().map(String::as_str).chain(self.named())
+    }
+
     /// Whether it expects the version that another operation gives.
     pub fn expects(&self, id: &str) -> bool {
         self.named().any(|of| of == id)
@@ -186,10 +191,9 @@ impl PendingOp {
     /// Whether the application itself expects a version that an operation would have given, and no other one can stand
     /// `instead`: without it the operation would do what it was not to do.
     pub fn insists_on_version_of(&self, id: &str, instead: impl Fn(&DocKey) -> bool) -> bool {
-        let names =
-            |change: &Change| change.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id);
         let mut own = (0..).zip(self.plain()).filter(|(place, _)| self.state.insists.contains(place));
-        own.any(|(_, change)| names(change) && !instead(&change.key)) || self.mixed().any(|(_, of)| of == id)
+        own.any(|(_, change)| change.expects(id) && !instead(&change.key))
+            || self.mixed().any(|(_, of)| of == id)
     }
 
     /// The operations whose versions the parts of a batch expect that holds operations of the application's own as well,
@@ -245,9 +249,7 @@ impl PendingOp {
     /// Expects another version in the place of that which an operation gives, or none; told for each document, and for
     /// the parts of a batch with operations of the application's own in it (`None`).
     pub fn expect_instead(&mut self, id: &str, by: impl Fn(Option<&DocKey>) -> Option<IfVersion>) {
-        let named =
-            |change: &Change| change.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id);
-        let places = self.plain().iter().enumerate().filter(|(_, change)| named(change));
+        let places = self.plain().iter().enumerate().filter(|(_, change)| change.expects(id));
         let instead: Vec<_> = places.map(|(place, change)| (place, by(Some(&change.key)))).collect();
         for (place, expected) in instead {
             self.expect(place, expected);

@@ -4,9 +4,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::application;
-use super::event::Effect;
 use super::machine::Machine;
-use crate::codec::{Data, Fault};
+use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
 use crate::session::{Base, DocKey};
@@ -123,9 +122,7 @@ impl Machine {
             self.error = Some(error);
             return;
         }
-        let (id, fault) = (op.state.id.clone(), Fault::from(&error));
-        self.park(order, fault);
-        self.effects.push(Effect::Refused { id, error });
+        self.refuse_here(order, error);
     }
 
     /// The stale documents, with those that share an operation with them.

@@ -96,8 +96,7 @@ impl Machine {
         let op = &self.writes.ops[&order];
         let on = |key| self.writes.on_before(key, order).rfind(|other| other.is_waiting());
         let by_documents = op.keys.iter().filter_map(on);
-        let named = op.state.after.iter().map(String::as_str).chain(op.named());
-        let by_word = named.filter_map(|id| self.writes.get(id));
+        let by_word = op.waits_for().filter_map(|id| self.writes.get(id));
         let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
         let orders: BTreeSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
         orders.into_iter().collect()

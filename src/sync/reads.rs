@@ -114,7 +114,7 @@ impl Reads {
 /// A reading that met a page which is not there any more: another session has written since.
 pub(super) struct Stalled {
     purpose: Purpose,
-    pages: HashMap<u64, Option<Page>>,
+    pages: Held,
 }
 
 /// Where a document's data is.
@@ -261,7 +261,7 @@ impl Machine {
                 return Ok(());
             }
         };
-        let mut opened: HashMap<u64, Option<Page>> = HashMap::new();
+        let mut opened = Held::new();
         for (&page, sealed) in reading.pages.iter().zip(sealed) {
             let Some(rest) = &self.rest else { return Ok(()) };
             let rows = sealed.and_then(|sealed| rest.open_page(page, &sealed).ok()).map(Rc::new);
@@ -292,7 +292,7 @@ impl Machine {
         }
     }
 
-    fn go_on_reading(&mut self, purpose: Purpose, opened: &HashMap<u64, Option<Page>>) {
+    fn go_on_reading(&mut self, purpose: Purpose, opened: &Held) {
         match purpose {
             Purpose::Answer { ticket, ids, mut held } => {
                 held.extend(opened.iter().map(|(page, rows)| (*page, rows.clone())));
@@ -328,7 +328,7 @@ impl Machine {
 
     /// The data of a version, if it is still held: here, on one of these pages, or on a page still to be read. A page
     /// that is not what was written there loses its document.
-    fn locate(&mut self, id: u32, pages: &HashMap<u64, Option<Page>>) -> Result<Found> {
+    fn locate(&mut self, id: u32, pages: &Held) -> Result<Found> {
         if let Some((_, shown)) = self.memory.shown_by_id(id) {
             return Ok(shown.data.clone().map_or(Found::Nowhere, Found::Here));
         }
@@ -360,7 +360,7 @@ impl Machine {
         Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
     }
 
-    fn compact(&mut self, pages: &HashMap<u64, Option<Page>>) {
+    fn compact(&mut self, pages: &Held) {
         let ids: Vec<u32> = self
             .memory
             .documents()

@@ -167,7 +167,7 @@ impl Machine {
         let mut unmet = Vec::new();
         for order in self.writes.take_naming(old) {
             let Some(op) = self.writes.ops.get_mut(&order) else { continue };
-            let (waits, expects) = (op.state.after.iter().any(|id| id == old), op.expects(old));
+            let is_named = op.waits_for().any(|id| id == old);
             let instead = |key: &DocKey| given_up.and_then(|op| op.expected_of(key)).cloned();
             if new.is_none() && op.insists_on_version_of(old, |key| instead(key).is_some()) {
                 unmet.push(order);
@@ -187,7 +187,7 @@ impl Machine {
             for id in named.iter().chain(new) {
                 self.writes.names(order, id);
             }
-            if waits || expects {
+            if is_named {
                 self.writes.journal.rewrite(order);
             }
         }
@@ -198,9 +198,15 @@ impl Machine {
 
     /// What the application expects can no longer be: the server would answer `order_held` for ever.
     fn refuse_unmet(&mut self, order: u64) {
-        let Some(op) = self.writes.ops.get(&order).filter(|op| op.is_waiting()) else { return };
-        let id = op.state.id.clone();
-        let error = Error::new(Code::VersionConflict, "the operation whose version it expects was given up");
+        if self.writes.ops.get(&order).is_some_and(PendingOp::is_waiting) {
+            let why = "the operation whose version it expects was given up";
+            self.refuse_here(order, Error::new(Code::VersionConflict, why));
+        }
+    }
+
+    /// It is refused by this session, for what the server would say as well.
+    pub(super) fn refuse_here(&mut self, order: u64, error: Error) {
+        let id = self.writes.ops[&order].state.id.clone();
         self.park(order, Fault::from(&error));
         self.effects.push(Effect::Refused { id, error });
     }

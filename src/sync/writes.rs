@@ -121,7 +121,7 @@ impl Writes {
                 self.stale.insert(key.clone());
             }
         }
-        for id in op.state.after.iter().map(String::as_str).chain(op.named()) {
+        for id in op.waits_for() {
             self.naming.entry(id.to_owned()).or_default().insert(order);
         }
         self.fresh.insert(order);
@@ -214,9 +214,8 @@ impl Writes {
         let mut blocked: HashSet<&DocKey> = HashSet::new();
         let mut stopped: HashSet<&str> = HashSet::new();
         for (_, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
-            let mut named = op.state.after.iter().map(String::as_str).chain(op.named());
-            let depends =
-                op.keys.iter().any(|key| blocked.contains(key)) || named.any(|id| stopped.contains(id));
+            let depends = op.keys.iter().any(|key| blocked.contains(key))
+                || op.waits_for().any(|id| stopped.contains(id));
             if op.state.refused.is_some() || depends {
                 blocked.extend(op.keys.iter());
                 stopped.insert(&op.state.id);
