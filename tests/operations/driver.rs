@@ -188,12 +188,22 @@ impl Driver {
     }
 
     pub fn write(&mut self, name: &str, args: Value) -> String {
+        self.write_touching(name, args, Vec::new())
+    }
+
+    /// An operation that says which documents it touches.
+    pub fn write_touching(&mut self, name: &str, args: Value, touches: Vec<DocKey>) -> String {
         self.machine.check_write(name, &args).expect("an operation that can be issued");
         let id = make_id(self.now, &mut self.random).expect("an id");
-        let write =
-            Write { id: id.clone(), name: name.to_owned(), args, touches: Vec::new(), after: Vec::new() };
+        let write = Write { id: id.clone(), name: name.to_owned(), args, touches, after: Vec::new() };
         self.feed(Event::Write(write));
         id
+    }
+
+    /// The first of the operations that the server refused.
+    pub fn first_refused(&self) -> Option<String> {
+        let operations = self.machine.operations();
+        operations.iter().find(|(op, _)| op.state.refused.is_some()).map(|(op, _)| op.state.id.clone())
     }
 
     pub fn patch(&mut self, number: usize, set: &[(&str, i64)]) -> String {

@@ -3,10 +3,9 @@
 
 use escale::Code;
 use escale::crypto::SeededRandom;
-use escale::journal::{Policy, make_id};
+use escale::journal::Policy;
 use escale::model::Value;
-use escale::session::DocKey;
-use escale::sync::{Event, Mode, Write};
+use escale::sync::{Event, Mode};
 
 use super::driver::{Driver, doc_key, id, put, server, stored};
 use crate::support::schema::data;
@@ -41,18 +40,6 @@ fn patch(number: usize, property: &str, expected: Option<&str>) -> Value {
     Value::Map(args.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-fn touching(driver: &mut Driver, name: &str, args: Value, touches: Vec<DocKey>) -> String {
-    let id = make_id(driver.now, &mut driver.random).expect("an id");
-    driver.feed(Event::Write(Write {
-        id: id.clone(),
-        name: name.to_owned(),
-        args,
-        touches,
-        after: Vec::new(),
-    }));
-    id
-}
-
 /// A session that is offline, with so many documents.
 fn offline(policy: Policy) -> (ModelServer, Driver) {
     let mut server = server(DOCUMENTS);
@@ -67,11 +54,6 @@ fn online(driver: &mut Driver, server: &mut ModelServer) {
     driver.settle(server);
 }
 
-fn refused(driver: &Driver) -> Option<String> {
-    let operations = driver.machine.operations();
-    operations.iter().find(|(op, _)| op.state.refused.is_some()).map(|(op, _)| op.state.id.clone())
-}
-
 /// A batch with an operation of the application's own once waited for ever for a version that nothing gives, and stopped
 /// the session: what is issued after it was never sent.
 #[test]
@@ -82,7 +64,7 @@ fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
     driver.patch(2, &[("n", 7)]);
     online(&mut driver, &mut server);
     assert_eq!(stored(&server, 2, "n"), Some(7), "what does not depend on it goes on");
-    assert_eq!(refused(&driver), Some(stuck));
+    assert_eq!(driver.first_refused(), Some(stuck));
 }
 
 /// The same where the operation that it names is amended: it names the one in its place.
@@ -152,9 +134,9 @@ fn r12_an_edit_after_a_blind_operation_is_no_conflict() {
         let (mut server, mut driver) = offline(Policy::Server);
         if is_batch {
             let parts = vec![part("blind", counting(0)), part("add", counting(1))];
-            touching(&mut driver, "batch", batch(parts), vec![doc_key(0)]);
+            driver.write_touching("batch", batch(parts), vec![doc_key(0)]);
         } else {
-            touching(&mut driver, "blind", counting(0), vec![doc_key(0)]);
+            driver.write_touching("blind", counting(0), vec![doc_key(0)]);
         }
         driver.patch(0, &[("a", 5)]);
         online(&mut driver, &mut server);
@@ -179,11 +161,11 @@ fn step(driver: &mut Driver, server: &mut ModelServer, random: &mut SeededRandom
         6 => driver
             .write("batch", batch(vec![part("doc.patch", own), part("doc.patch", patch(other, "b", None))])),
         7 => driver.write("add", counting(one)),
-        8 => touching(driver, "blind", counting(one), vec![doc_key(one)]),
+        8 => driver.write_touching("blind", counting(one), vec![doc_key(one)]),
         9 => return online(driver, server),
         10 => return driver.feed(Event::Network(false)),
         _ => {
-            let Some(first) = refused(driver) else { return };
+            let Some(first) = driver.first_refused() else { return };
             let is_patch = driver.machine.refused_op(&first).expect("refused").state.name == "doc.patch";
             if is_patch && draw(2) == 0 {
                 let (args, new) = (driver.without_poison(&first), format!("amended{}", ids.len()));
@@ -200,8 +182,7 @@ fn step(driver: &mut Driver, server: &mut ModelServer, random: &mut SeededRandom
 /// once the application has decided on that, nothing is left.
 #[test]
 fn r12_a_session_goes_on_whatever_versions_are_named() {
-    let from = seeds::given().unwrap_or(0);
-    for seed in from..from + u64::from(if seeds::given().is_some() { 1 } else { seeds::cases(400) }) {
+    for seed in seeds::each(400) {
         println!("ESCALE_SEED={seed}");
         let mut random = SeededRandom::new(seed);
         let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
@@ -216,7 +197,7 @@ fn r12_a_session_goes_on_whatever_versions_are_named() {
         }
         for _ in 0..=ids.len() {
             online(&mut driver, &mut server);
-            match refused(&driver) {
+            match driver.first_refused() {
                 Some(first) => driver.feed(Event::Discard(first)),
                 None => break,
             }

@@ -2,6 +2,7 @@
 //! or fewer of them. What fails has printed the line to play it again with.
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
 use proptest::test_runner::{Config, RngSeed};
 
@@ -13,6 +14,11 @@ pub fn given() -> Option<u64> {
 /// `ESCALE_CASES`, or the usual number.
 pub fn cases(usual: u32) -> u32 {
     number("ESCALE_CASES").map_or(usual, |cases| u32::try_from(cases).expect("ESCALE_CASES is too large"))
+}
+
+/// The seeds to play: the one given, or from 0 on `ESCALE_CASES` of them, or the usual number.
+pub fn each(usual: u32) -> Range<u64> {
+    given().map_or(0..cases(usual).into(), |seed| seed..seed + 1)
 }
 
 /// The seed that proptest begins at: the one given, or another one each time.

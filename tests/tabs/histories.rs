@@ -4,15 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use super::world::{Plan, World};
-use crate::support::seeds::{cases, given};
+use crate::support::seeds;
 
 /// Plays as many histories, from seeds that are the same each time, then from one that is not.
 fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     let began = Instant::now();
     let (mut takeovers, mut writes) = (0, 0);
-    let first = given().unwrap_or(0);
-    let count = if given().is_some() { 1 } else { u64::from(cases(usual)) };
-    for seed in first..first + count {
+    let played = seeds::each(usual);
+    let count = played.end - played.start;
+    for seed in played {
         let played = catch_unwind(AssertUnwindSafe(|| {
             let mut world = World::new(plan(seed), seed);
             world.run();

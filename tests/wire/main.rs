@@ -8,6 +8,7 @@ mod damage;
 mod fixtures;
 mod hash;
 mod messages;
+#[allow(dead_code)] // what plays its seeds one by one
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod strategies;

@@ -37,6 +37,7 @@ mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;
 mod r8_epoch;
+#[allow(dead_code)] // what plays its seeds one by one
 #[path = "../../../tests/support/seeds.rs"]
 mod seeds;
 mod session;
