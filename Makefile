@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | reliability | package | lint | clean
+make demo | test | sim | fuzz | hostile | kill | kill-server | failovers | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -11,6 +11,7 @@ make demo | test | sim | fuzz | hostile | kill | kill-server | soak | bench | re
   make hostile   let a session in Chromium take REPLIES altered replies (10000), and see that it works on after each
   make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
+  make failovers  end the leading tab of three FAILOVERS times (100): closed, killed or frozen; another must take over
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000) or SET=packages
                  runs some; the table goes into docs/performance.md
@@ -31,10 +32,10 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
+export KILLS FAILOVERS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim fuzz hostile kill kill-server soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim fuzz hostile kill kill-server failovers soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -60,6 +61,9 @@ kill: package counter browsers
 
 kill-server: rust
 	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --test server kills
+
+failovers: package counter browsers
+	@scripts/test failovers
 
 soak: package browsers
 	@scripts/test soak

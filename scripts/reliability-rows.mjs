@@ -49,7 +49,13 @@ export const ROWS = [
     promise: "Tabs over one store: each write is executed once, and all end equal (the core)",
     tests: ["tests/tabs"],
     command: "ESCALE_CASES=8000 cargo test --test tabs -- --nocapture",
-    proofs: ["tabs-once", "tabs-refused"],
+    proofs: ["tabs-once", "tabs-refused", "tabs-dropped"],
+  },
+  {
+    promise: "A leading tab that is killed, frozen or closed: another goes on within 10 s, nothing saved is lost or done twice",
+    tests: ["tests/e2e/failovers.test.mjs"],
+    command: "make failovers FAILOVERS=100",
+    proofs: ["failovers"],
   },
   {
     promise: "A server killed at random loses nothing acknowledged, and does nothing twice",

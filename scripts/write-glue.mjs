@@ -81,6 +81,7 @@ async function release(table) {
           value.onsuccess = () => value.result.close();
         } else if (globalThis.IDBDatabase && value instanceof IDBDatabase) value.close();
         else if (globalThis.WebSocket && value instanceof WebSocket) value.close();
+        else if (globalThis.BroadcastChannel && value instanceof BroadcastChannel) value.close();
         else if (globalThis.AbortController && value instanceof AbortController) value.abort();
       }
     } catch { /* What cannot be let go is not held for long: the page's end frees it. */ }

@@ -146,7 +146,7 @@ codes! {
     StoreDamaged "store_damaged" X "Call wipe({ org, account }), which needs no session, then open in `synced` to load everything again.";
     /// Nothing rests on the device for this org and account.
     NoStore "no_store" N "Open once in `synced` with the network up.";
-    /// Another tab owns the store.
+    /// The store is being deleted, or is to be deleted or upgraded while a tab has it open.
     StoreInUse "store_in_use" C "Close the other tab, then open again.";
     /// Another tab leads the store now.
     Deposed "deposed" C "Nothing to do: this session follows the one that leads.";

@@ -133,6 +133,8 @@ export type ReadRow = [id: number, pk: string, v: number, data: Record<string, u
 export interface CoreStatus {
   mode: "synced" | "incognito" | "avion";
   phase: "opening" | "loading" | "live" | "offline" | "paused" | "avion" | "closed";
+  /** Whether this session talks to the server; where it does not, that of another tab does. */
+  leads: boolean;
   /** Operations not yet accepted. */
   pending: number;
   /** Of the running first load: documents received, and how many there are where the server said it. */
@@ -189,9 +191,9 @@ export interface Core {
   changePassphrase(old: string, next: string): Promise<void>;
   /** Resolves once everything that is held is on the device. */
   flush(): Promise<void>;
-  /** Forgets the key and everything in memory; the session is closed. */
+  /** Forgets the key and everything in memory, in every tab; the session is closed. */
   lock(): Promise<void>;
-  /** Closes, and deletes the store from the device. */
+  /** Closes, in every tab, and deletes the store from the device. */
   wipe(): Promise<void>;
   close(): Promise<void>;
   /** What rests on the device, for inspectors: table, record key in hex, bytes, at most `limit` records. */

@@ -250,7 +250,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#guard(() => this.#core.subscriptions());
   }
 
-  /** Goes to another mode. */
+  /** Goes to another mode, in every tab that has the store open. */
   async setMode(mode: Mode): Promise<void> {
     await this.#ask(() => this.#core.setMode(checkMode(mode)));
   }
@@ -283,12 +283,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#ask(usage);
   }
 
-  /** Forgets the key and all documents in memory; the session is closed, what rests on the device stays. */
+  /**
+   * Forgets the key and all documents in memory, in every tab that has the store open; their sessions are closed, what
+   * rests on the device stays.
+   */
   lock(): Promise<void> {
     return this.#finish(() => this.#core.lock());
   }
 
-  /** Closes the session and deletes from the device all that rests there for this org and account. */
+  /** Closes the session, in every tab, and deletes from the device all that rests there for this org and account. */
   async wipe(): Promise<void> {
     this.#guard(() => {});
     await this.#finish(() => this.#core.wipe());

@@ -13,6 +13,11 @@ export type Phase = CoreStatus["phase"];
 export interface StatusValue {
   readonly mode: Mode;
   readonly phase: Phase;
+  /**
+   * Whether this tab's session talks to the server, for all tabs that have the store open. Nothing else depends on it: the
+   * others are as live, and write as well.
+   */
+  readonly leads: boolean;
   /** Operations not yet accepted by the server. */
   readonly pending: number;
   /** Of the running first load: documents received, and how many there are where the server said it. */
@@ -45,6 +50,7 @@ export class LiveStatus implements Status {
     this.#value = Object.freeze({
       mode,
       phase: "opening",
+      leads: false,
       pending: 0,
       progress: null,
       storage: "none",
@@ -62,6 +68,9 @@ export class LiveStatus implements Status {
   }
   get phase(): Phase {
     return this.#value.phase;
+  }
+  get leads(): boolean {
+    return this.#value.leads;
   }
   get pending(): number {
     return this.#value.pending;
@@ -101,6 +110,7 @@ export class LiveStatus implements Status {
     this.#set({
       mode: status.mode,
       phase: status.phase,
+      leads: status.leads,
       pending: status.pending,
       progress: status.progress && Object.freeze(status.progress),
       storage: status.storage,
@@ -118,7 +128,7 @@ export class LiveStatus implements Status {
   /** The session is over, whatever the core still says. */
   close(): void {
     if (this.#value.phase === "closed") return;
-    this.#set({ ...this.#value, phase: "closed", progress: null });
+    this.#set({ ...this.#value, phase: "closed", leads: false, progress: null });
   }
 
   #set(value: StatusValue): void {

@@ -15,6 +15,9 @@ pub struct Request {
     pub stamp: u64,
     /// What is wanted.
     pub wanted: Wanted,
+    /// Of a beat: where the leader stands. The last field, absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
 }
 
 /// What is wanted.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::inbox::{Requests, with_copies};
 use super::journal::JournalAtRest;
 use super::mark::{Copied, HighWater, RolledBack};
 use super::open::{Damage, Opened, SKIPPED, open};
@@ -10,7 +11,7 @@ use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind,
 use crate::error::{Code, Error, Result};
 use crate::model::schema::Schema;
 use crate::session::Memory;
-use crate::store::{Batch, Device, Durability, Store, Witness};
+use crate::store::{Batch, Device, Durability, Store, Table, Witness};
 
 /// What names a store and opens it.
 pub struct AccountOptions<'a> {
@@ -42,6 +43,8 @@ pub struct Account<S> {
     pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
+    /// What sessions that follow have asked for.
+    pub inbox: Requests,
     /// The latest generation that had begun.
     pub generation: u64,
 }
@@ -90,9 +93,9 @@ pub async fn open_account<D: Device>(
         }
     };
     match opened {
-        Ok((header, key, Opened { memory, mut rest, journal, damage, generation, .. })) => {
+        Ok((header, key, Opened { memory, mut rest, journal, damage, inbox, generation })) => {
             rest.set_header(header.to_bytes());
-            Ok(Account { store, header, key, memory, rest, journal, damage, generation })
+            Ok(Account { store, header, key, memory, rest, journal, damage, inbox, generation })
         }
         Err(error) => {
             store.close().await;
@@ -206,6 +209,9 @@ async fn first<S: Store>(
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
     let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
+    // What only the copy has of what was handed in is in both again, whoever leads, and when.
+    let inbox = with_copies(store, Requests::new()).await?;
+    batch.puts.extend(inbox.iter().map(|(key, sealed)| (Table::Inbox, *key, sealed.clone())));
     let Some(generation) = store.take_over(seen).await? else {
         return Err(Error::new(Code::Deposed, "somebody else makes the store"));
     };
@@ -213,7 +219,7 @@ async fn first<S: Store>(
     store.commit(batch).await?;
     rest.committed(&mut memory, receipt);
     let (journal, damage) = (JournalAtRest::default(), Damage::default());
-    Ok(Opened { memory, rest, journal, damage, inbox: Vec::new(), generation })
+    Ok(Opened { memory, rest, journal, damage, inbox, generation })
 }
 
 /// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in

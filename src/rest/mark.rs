@@ -62,7 +62,7 @@ pub(super) struct Restoring {
 impl Copied {
     /// The copy; `None` where not all of it can be read: then the journal in the store is better.
     pub async fn read<S: Store>(store: &S, keys: &StoreKeys, mark: &HighWater) -> Result<Option<Self>> {
-        let sealed = store.copies().await?;
+        let sealed = store.copies(Table::Journal).await?;
         let journal = read_journal(&sealed, keys);
         let is_whole = journal.damaged == 0 && journal.records.len() as u64 == mark.journal.records;
         Ok(is_whole.then_some(Copied { journal, sealed }))

@@ -21,6 +21,7 @@ mod tail;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
+pub use inbox::{Requests, with_copies};
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open};

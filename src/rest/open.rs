@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
+use super::inbox::{Requests, snapshot_with_copies};
 use super::journal::{JournalAtRest, read_journal};
 use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
@@ -50,8 +51,8 @@ pub struct Opened {
     pub journal: JournalAtRest,
     /// What was found damaged.
     pub damage: Damage,
-    /// What sessions that follow have asked for.
-    pub inbox: Vec<(RecordKey, Vec<u8>)>,
+    /// What sessions that follow have asked for, with what only the copy beside the store has.
+    pub inbox: Requests,
     /// The latest generation that had begun.
     pub generation: u64,
 }
@@ -73,7 +74,7 @@ pub async fn open<S: Store>(
     mark: Option<&[u8]>,
 ) -> Result<Opened> {
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
-    let found = store.snapshot().await?;
+    let found = snapshot_with_copies(store).await?;
     let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
     let Found { mut records, sizes, seals, mut strays } = read_state(found.state, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };

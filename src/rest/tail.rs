@@ -39,19 +39,21 @@ pub struct Reader {
     keys: StoreKeys,
     schema: Schema,
     session: String,
+    leads: bool,
 }
 
 impl Reader {
-    /// Reads it, as an opening does.
+    /// Reads it, as an opening does; for whoever is to lead, beside the mark: nobody else writes any more.
     pub async fn read<S: Store>(self, store: &S) -> Result<Opened> {
-        open(store, self.keys, self.schema, self.session, None).await
+        let mark = if self.leads { store.witness().await?.mark } else { None };
+        open(store, self.keys, self.schema, self.session, mark.as_deref()).await
     }
 }
 
 impl Rest {
-    /// What reads this store anew.
-    pub fn reader(&self, schema: Schema) -> Reader {
-        Reader { keys: self.keys.clone(), schema, session: self.session.clone() }
+    /// What reads this store anew; `leads` where it is for a session that is about to lead.
+    pub fn reader(&self, schema: Schema, leads: bool) -> Reader {
+        Reader { keys: self.keys.clone(), schema, session: self.session.clone(), leads }
     }
 
     /// The state records to look at: the one that the checkpoint begins with, the newest, and those that come next.

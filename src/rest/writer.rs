@@ -47,7 +47,7 @@ pub struct Rest {
     /// Nothing rests on the device: the next batch is all there is to be.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
-    /// Which writing of the newest record was read: for a session that follows.
+    /// Which writing of the newest record it has read or written: for a session that follows.
     pub(super) newest: Option<SealId>,
     /// Under which generation it writes.
     pub(super) generation: Option<u64>,
@@ -80,6 +80,7 @@ pub struct Receipt {
     log_bytes: usize,
     checkpoint_bytes: usize,
     is_checkpoint: bool,
+    newest: Option<SealId>,
     /// The records that it writes.
     written: Vec<(Table, RecordKey)>,
 }
@@ -316,7 +317,7 @@ impl Rest {
         let first = self.next_record;
         let (base, chunks) =
             if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
-        let mut written = 0;
+        let (mut written, mut newest) = (0, None);
         let count = deltas.len() as u64;
         for (number, delta) in (first..).zip(deltas) {
             let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));
@@ -325,6 +326,7 @@ impl Rest {
             let plain = record.encode(Header::format_of(&self.header))?;
             let sealed = self.keys.seal(Table::State, key, &plain, random)?.into_bytes();
             written += sealed.len();
+            newest = SealId::of(&sealed);
             batch.puts.push((Table::State, key, sealed));
         }
         if is_checkpoint {
@@ -343,6 +345,7 @@ impl Rest {
             log_bytes: if is_checkpoint { 0 } else { self.log_bytes + written },
             checkpoint_bytes: if is_checkpoint { written } else { self.checkpoint_bytes },
             is_checkpoint,
+            newest,
             written: Vec::new(),
         })
     }
@@ -352,6 +355,7 @@ impl Rest {
         self.pages = receipt.pages;
         self.journal = receipt.journal;
         self.next_record = receipt.next_record;
+        self.newest = receipt.newest;
         self.base = receipt.base;
         self.chunks = receipt.chunks;
         self.log_bytes = receipt.log_bytes;

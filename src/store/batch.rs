@@ -64,6 +64,8 @@ pub struct Batch {
     pub deletes: Vec<(Table, RecordKey)>,
     /// How far it must have gone.
     pub durability: Durability,
+    /// What it puts into the inbox goes beside the store too, and there first: whoever leads takes it from either.
+    pub hands_in: bool,
     /// The generation of its writer: where a later one has begun, nothing is written. `None` writes whoever leads.
     pub generation: Option<u64>,
 }

@@ -18,13 +18,19 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Every test of the suite, each on a store of its own.
+/// Every test of the suite for a device whose stores have one holder at a time, each on a store of its own.
 pub async fn all<D: Device>(device: &D) {
+    every(device).await;
+    a_store_has_one_owner(device).await;
+    a_store_opened_again_is_still_owned(device).await;
+}
+
+/// What holds on any device.
+async fn every<D: Device>(device: &D) {
     a_store_that_is_not_there_is_not_made(device).await;
     what_was_written_is_read_back(device).await;
     a_batch_replaces_and_deletes(device).await;
     a_scan_goes_on_in_order_and_keeps_to_its_table(device).await;
-    a_store_has_one_owner(device).await;
     a_lone_holder_leads(device).await;
     what_was_written_outlives_the_holder(device).await;
     a_closed_store_says_so(device).await;
@@ -33,11 +39,13 @@ pub async fn all<D: Device>(device: &D) {
     a_batch_that_clears_leaves_nothing_else(device).await;
     what_stands_beside_is_kept_apart(device).await;
     the_copy_of_the_journal_is_kept_beside(device).await;
+    what_is_handed_in_is_kept_beside(device).await;
     a_store_opened_again_is_the_same(device).await;
 }
 
-/// Every test of stores that several sessions have open, for a device that is shared.
+/// Every test of the suite for a device that is shared: several sessions have a store open.
 pub async fn shared<D: Device>(device: &D) {
+    every(device).await;
     a_store_is_shared(device).await;
     a_snapshot_is_of_one_moment(device).await;
     a_later_generation_ends_the_earlier_ones(device).await;
@@ -252,8 +260,9 @@ async fn a_store_deleted_under_its_holder_says_so<D: Device>(device: &D) {
     let store = fresh(device, "under").await;
     store.commit(put(Table::State, 1, 1, 1)).await.expect("commit");
     device.delete("under").await.expect("delete");
-    assert_eq!(store.get(Table::State, &[key(1)]).await.expect_err("gone").code(), Code::StorageFailed);
-    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.expect_err("gone").code(), Code::StorageFailed);
+    assert_eq!(store.get(Table::State, &[key(1)]).await.expect_err("gone").code(), Code::Closed);
+    assert_eq!(store.commit(put(Table::State, 1, 1, 1)).await.expect_err("gone").code(), Code::Closed);
+    assert_eq!(store.reopen().await.expect_err("gone").code(), Code::Closed, "nor is it made anew");
     store.close().await;
     assert!(device.open("under", false).await.expect("open").is_none());
 }
@@ -354,7 +363,7 @@ async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
 
 async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
     let copies = async |store: &D::Store| {
-        let mut copies = store.copies().await.expect("copies");
+        let mut copies = store.copies(Table::Journal).await.expect("copies");
         copies.sort();
         copies
     };
@@ -384,15 +393,50 @@ async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
     store.close().await;
 }
 
+async fn what_is_handed_in_is_kept_beside<D: Device>(device: &D) {
+    let copies = async |store: &D::Store| {
+        let mut copies = store.copies(Table::Inbox).await.expect("copies");
+        copies.sort();
+        copies
+    };
+    let store = fresh(device, "requests").await;
+    assert_eq!(copies(&store).await, []);
+    let mut batch = put(Table::Inbox, 1, 1, 1);
+    batch.puts.extend(put(Table::Inbox, 2, 2, 1).puts);
+    store.commit(Batch { hands_in: true, ..batch }).await.expect("commit");
+    store.commit(put(Table::Inbox, 3, 3, 1)).await.expect("a sign of life");
+    assert_eq!(copies(&store).await, [(key(1), vec![1]), (key(2), vec![2])], "what is to be done alone");
+    let deletes = vec![(Table::Inbox, key(1))];
+    store
+        .commit(Batch { deletes, mark: Some(vec![1]), ..put(Table::Journal, 1, 1, 1) })
+        .await
+        .expect("commit");
+    assert_eq!(copies(&store).await, [(key(2), vec![2])], "what is carried out goes");
+    let deletes = vec![(Table::Inbox, key(2))];
+    let batch = Batch { deletes, mark: Some(vec![2]), recopy: true, ..Batch::default() };
+    store.commit(batch).await.expect("commit");
+    assert_eq!(copies(&store).await, [(key(3), vec![3])], "made anew, it has what the store has");
+    store.commit(Batch { clear: true, mark: Some(vec![3]), ..Batch::default() }).await.expect("commit");
+    assert_eq!(copies(&store).await, [(key(3), vec![3])], "clearing the store leaves it");
+    store.close().await;
+    device.delete("requests").await.expect("delete");
+    let store = device.open("requests", true).await.expect("open").expect("made");
+    assert_eq!(copies(&store).await, [], "deleting takes it too");
+    store.close().await;
+}
+
+async fn a_store_opened_again_is_still_owned<D: Device>(device: &D) {
+    let store = fresh(device, "still").await;
+    store.reopen().await.expect("reopened");
+    let error = device.open("still", true).await.err().expect("refused");
+    assert_eq!(error.code(), Code::StoreInUse);
+    store.close().await;
+}
+
 async fn a_store_opened_again_is_the_same<D: Device>(device: &D) {
     let store = fresh(device, "again").await;
     store.commit(Batch { mark: Some(vec![9]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
     store.reopen().await.expect("reopened");
-    assert_eq!(
-        device.open("again", true).await.err().expect("refused").code(),
-        Code::StoreInUse,
-        "still owned"
-    );
     assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
     store.commit(put(Table::State, 2, 2, 1)).await.expect("commit");
     assert_eq!(store.witness().await.expect("witness").mark, Some(vec![9]));

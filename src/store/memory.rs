@@ -7,6 +7,10 @@ use std::rc::Rc;
 use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table, Witness};
 use crate::error::{Code, Error, Result, fail};
 
+mod beside;
+
+use beside::{Beside, Late};
+
 type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
 
 /// Records with what stood there before.
@@ -76,33 +80,6 @@ impl Content {
 type Shared = Rc<RefCell<Content>>;
 type Witnesses = Rc<RefCell<HashMap<String, Beside>>>;
 
-/// What stands beside a store.
-#[derive(Clone, Default)]
-struct Beside {
-    witness: Witness,
-    journal: BTreeMap<RecordKey, Vec<u8>>,
-}
-
-impl Beside {
-    /// Takes what a batch does, which `content` has not been given yet.
-    fn write(&mut self, content: &Content, batch: &Batch) {
-        self.witness.header = batch.header.clone().or(self.witness.header.take());
-        self.witness.mark = batch.mark.clone().or(self.witness.mark.take());
-        if batch.clear {
-            self.journal.clear();
-        } else if batch.recopy {
-            let journal = content.records.iter().filter(|((table, _), _)| *table == Table::Journal);
-            self.journal = journal.map(|((_, key), bytes)| (*key, bytes.clone())).collect();
-        }
-        for (_, key) in batch.deletes.iter().filter(|(table, _)| *table == Table::Journal) {
-            self.journal.remove(key);
-        }
-        for (_, key, bytes) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
-            self.journal.insert(*key, bytes.clone());
-        }
-    }
-}
-
 /// A device whose stores live as long as it does. Clones share their stores.
 #[derive(Clone, Default)]
 pub struct MemoryDevice {
@@ -119,6 +96,8 @@ pub struct MemoryStore {
     witnesses: Witnesses,
     open: RefCell<bool>,
     is_shared: bool,
+    /// What is held back of what goes beside the store.
+    late: RefCell<Option<Vec<Late>>>,
 }
 
 impl MemoryDevice {
@@ -157,6 +136,11 @@ impl MemoryDevice {
     /// A store that nobody has open is gone, and what stands beside it is not: so a browser mends a damaged one.
     pub fn vanish(&self, name: &str) {
         self.stores.borrow_mut().remove(name);
+    }
+
+    /// What stands beside a store is gone, and the store is not.
+    pub fn vanish_beside(&self, name: &str) {
+        self.witnesses.borrow_mut().remove(name);
     }
 
     /// Puts what stands beside a store back as it is in `copy`: the batches since then did not come so far. For tests.
@@ -228,7 +212,7 @@ impl Device for MemoryDevice {
         }
         let (name, witnesses) = (name.to_owned(), self.witnesses.clone());
         let (open, is_shared) = (RefCell::new(true), self.is_shared);
-        Ok(Some(MemoryStore { name, content, witnesses, open, is_shared }))
+        Ok(Some(MemoryStore { name, content, witnesses, open, is_shared, late: RefCell::default() }))
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
@@ -246,14 +230,35 @@ impl Device for MemoryDevice {
 }
 
 impl MemoryStore {
+    /// From now on batches are written, and what goes beside the store is not yet: as by a tab that stands still in between.
+    /// For tests.
+    pub fn hold_beside(&self) {
+        self.late.borrow_mut().get_or_insert_default();
+    }
+
+    /// What was held back is written now. For tests.
+    pub fn release_beside(&self) {
+        for (content, batch) in self.late.take().unwrap_or_default() {
+            self.beside(|beside| beside.write(&content, &batch));
+        }
+    }
+
+    fn beside<T>(&self, act: impl FnOnce(&mut Beside) -> T) -> T {
+        act(self.witnesses.borrow_mut().entry(self.name.clone()).or_default())
+    }
+
     fn content(&self) -> Result<&Shared> {
         if !*self.open.borrow() {
             return Err(Error::new(Code::Closed, "the store is closed"));
         }
         if self.content.borrow().is_deleted {
-            return fail(Code::StorageFailed, "the store was deleted");
+            return fail(Code::Closed, "the store was wiped");
         }
         Ok(&self.content)
+    }
+
+    fn last_generation(&self, content: &Content) -> u64 {
+        content.fences.last().copied().unwrap_or_else(|| self.beside(|beside| beside.generation))
     }
 
     fn release(&self) {
@@ -297,12 +302,12 @@ impl Store for MemoryStore {
             state: all(Table::State),
             journal: all(Table::Journal),
             inbox: all(Table::Inbox),
-            generation: content.fences.last().copied().unwrap_or(0),
+            generation: self.last_generation(&content),
         })
     }
 
     async fn generation(&self) -> Result<u64> {
-        Ok(self.content()?.borrow().fences.last().copied().unwrap_or(0))
+        Ok(self.last_generation(&self.content()?.borrow()))
     }
 
     async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
@@ -320,9 +325,12 @@ impl Store for MemoryStore {
         if batch.generation.is_some_and(|generation| content.borrow().fences.contains(&(generation + 1))) {
             return fail(Code::Deposed, "a later generation has begun");
         }
-        if batch.mark.is_some() || batch.header.is_some() {
-            let mut witnesses = self.witnesses.borrow_mut();
-            witnesses.entry(self.name.clone()).or_default().write(&content.borrow(), &batch);
+        if batch.hands_in {
+            self.beside(|beside| beside.hand_in(&batch));
+        }
+        match &mut *self.late.borrow_mut() {
+            Some(late) => late.push((content.borrow().clone(), batch.clone())),
+            None => self.beside(|beside| beside.write(&content.borrow(), &batch)),
         }
         content.borrow_mut().write(batch);
         Ok(())
@@ -333,11 +341,13 @@ impl Store for MemoryStore {
         Ok(self.witnesses.borrow().get(&self.name).map(|beside| beside.witness.clone()).unwrap_or_default())
     }
 
-    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
         self.content()?;
-        let witnesses = self.witnesses.borrow();
-        let journal = witnesses.get(&self.name).into_iter().flat_map(|beside| &beside.journal);
-        Ok(journal.map(|(key, bytes)| (*key, bytes.clone())).collect())
+        Ok(self.beside(|beside| match table {
+            Table::Journal => beside.journal.clone().into_iter().collect(),
+            Table::Inbox => beside.inbox.clone().into_iter().collect(),
+            Table::State | Table::Pages => Vec::new(),
+        }))
     }
 
     async fn reopen(&self) -> Result<()> {

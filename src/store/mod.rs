@@ -87,7 +87,8 @@ pub trait Store {
         Ok(Snapshot { header, state, journal, inbox: Vec::new(), generation: 0 })
     }
 
-    /// The latest generation that has begun; 0 where none has, as in every store whose holder owns it.
+    /// The latest generation that has begun, by what stands beside it where the store itself is new; 0 where none has, as
+    /// in every store whose holder owns it.
     async fn generation(&self) -> Result<u64> {
         Ok(0)
     }
@@ -104,11 +105,13 @@ pub trait Store {
     async fn commit(&self, batch: Batch) -> Result<()>;
 
     /// What is kept beside the store, in a place of its own: what was last written there by a batch's `header` and
-    /// `mark`. It may be behind the store, never ahead of it, unless the store was put back or lost.
+    /// `mark`. It may be behind the store, never ahead of it, unless the store was put back or lost. Once a later generation
+    /// has made the copy anew, an earlier one writes nothing there, however late it comes.
     async fn witness(&self) -> Result<Witness>;
 
-    /// The copy of the journal that is kept beside the store too, in any order: as of the batch that wrote the mark.
-    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>>;
+    /// The copy of a table that is kept beside the store too, in any order. Of the journal: as of the batch that wrote the
+    /// mark. Of the inbox: all that was handed in, and perhaps what was carried out since.
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
     /// Drops the handle, whatever became of it, and opens the store again; made anew, empty, where it is gone. The
     /// holder owns it all the while. Errors: `storage_closed`, `storage_failed`, `store_too_new`, `closed`; the old handle

@@ -37,7 +37,7 @@ pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
 impl Machine {
     /// What reads the whole state anew; `None` in incognito.
     pub fn reader(&self) -> Option<Reader> {
-        Some(self.rest.as_ref()?.reader(self.memory.schema().clone()))
+        Some(self.rest.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
     }
 
     pub(super) fn look(&mut self) {
@@ -331,7 +331,8 @@ impl Machine {
     fn adopt(&mut self, opened: Opened) {
         let Opened { memory, rest, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;
-        self.records_lost += damage.journal;
+        self.records_lost = self.records_lost.max(damage.journal);
+        self.rolled_back = damage.rolled_back.or(self.rolled_back);
         let inbox: BTreeSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
         let ended: HashMap<OpId, Ended> = over

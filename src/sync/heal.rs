@@ -216,5 +216,9 @@ impl Machine {
         self.reads.forget_pages(lost);
         self.writes.unsettle();
         self.ask_for_lost();
+        // What others had handed in went too.
+        if self.generation().is_some() {
+            self.read_inbox(true);
+        }
     }
 }

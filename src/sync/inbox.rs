@@ -41,12 +41,15 @@ impl Tabs {
 }
 
 impl Machine {
-    pub(super) fn read_inbox(&mut self) {
-        if std::mem::replace(&mut self.tabs.is_reading_inbox, true) {
-            self.tabs.reads_inbox_again = true;
+    /// `with_copies` where the store may not have all that was handed in: this session begins to lead, or the store is new.
+    pub(super) fn read_inbox(&mut self, with_copies: bool) {
+        if self.tabs.is_reading_inbox {
+            let again = &mut self.tabs.reads_inbox_again;
+            *again = Some(with_copies || *again == Some(true));
             return;
         }
-        self.effects.push(Effect::Tab(TabEffect::ReadInbox));
+        self.tabs.is_reading_inbox = true;
+        self.effects.push(Effect::Tab(TabEffect::ReadInbox { with_copies }));
     }
 
     pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
@@ -85,8 +88,8 @@ impl Machine {
                 self.error = Some(error);
             }
         }
-        if again {
-            self.read_inbox();
+        if let Some(with_copies) = again {
+            self.read_inbox(with_copies);
         }
         Ok(())
     }

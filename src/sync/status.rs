@@ -104,6 +104,8 @@ pub struct Status {
     pub mode: Mode,
     /// Where the session stands.
     pub phase: Phase,
+    /// Whether this session talks to the server; another one of the store does where it does not.
+    pub leads: bool,
     /// Operations not yet accepted.
     pub pending: u64,
     /// The first loads under way.
@@ -159,7 +161,17 @@ impl Machine {
         });
         let error = lost.or_else(|| self.error.as_ref().or(self.storage_error.as_ref()).cloned());
         let (pending, faults) = (self.writes.pending(), self.faults.clone());
-        Status { mode: self.mode, phase, pending, progress, storage, damaged, error, faults }
+        Status {
+            mode: self.mode,
+            phase,
+            leads: !self.tabs.is_following,
+            pending,
+            progress,
+            storage,
+            damaged,
+            error,
+            faults,
+        }
     }
 
     fn phase(&self, is_loading: bool) -> Phase {

@@ -67,7 +67,10 @@ pub enum TabEffect {
     /// Read the whole state anew, with what [`Machine::reader`] gives.
     Read(u64),
     /// Read the latest generation, and then the inbox.
-    ReadInbox,
+    ReadInbox {
+        /// And what only the copy beside the store has.
+        with_copies: bool,
+    },
     /// This session leads.
     Leads,
     /// This session leads no more.
@@ -120,7 +123,7 @@ pub(super) struct Tabs {
     /// Those that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
     pub is_reading_inbox: bool,
-    pub reads_inbox_again: bool,
+    pub reads_inbox_again: Option<bool>,
 }
 
 impl Default for Tabs {
@@ -150,7 +153,7 @@ impl Default for Tabs {
             done: Vec::new(),
             deferred: Vec::new(),
             is_reading_inbox: false,
-            reads_inbox_again: false,
+            reads_inbox_again: None,
         }
     }
 }
@@ -186,6 +189,17 @@ impl Machine {
         self.tabs.is_following
     }
 
+    /// Whether it has begun a generation, and leads as soon as it has read the state.
+    pub fn is_about_to_lead(&self) -> bool {
+        self.tabs.next.is_some()
+    }
+
+    /// The machine as one that leads in that generation, from the first event on: the state was read in it.
+    pub fn leading(mut self, generation: u64) -> Self {
+        self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
+        self
+    }
+
     /// Takes what concerns the roles; gives back what is to be done whoever leads.
     pub(super) fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
@@ -210,7 +224,7 @@ impl Machine {
         }
         match event {
             TabEvent::Look if self.tabs.is_following => self.look(),
-            TabEvent::Look => self.read_inbox(),
+            TabEvent::Look => self.read_inbox(false),
             TabEvent::Looked { number, found } => self.looked(number, found),
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
@@ -303,7 +317,7 @@ impl Machine {
         self.start();
         self.try_at_once();
         self.effects.push(Effect::Tab(TabEffect::Leads));
-        self.read_inbox();
+        self.read_inbox(true);
         Ok(())
     }
 

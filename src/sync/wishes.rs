@@ -78,7 +78,7 @@ impl Machine {
         let mut key = RecordKey([0; 16]);
         self.random.fill(&mut key.0)?;
         self.tabs.last_stamp = self.clock.wall_ms.max(self.tabs.last_stamp + 1);
-        self.tabs.queue.push_back((key, Request { stamp: self.tabs.last_stamp, wanted }));
+        self.tabs.queue.push_back((key, Request { stamp: self.tabs.last_stamp, wanted, phase: None }));
         Ok(key)
     }
 
@@ -126,7 +126,8 @@ impl Machine {
     pub fn signal(&mut self, signal: Signal) -> Result<Batch> {
         let Some(rest) = &self.rest else { return Err(Error::new(Code::Internal, "nobody else is here")) };
         let key = if signal == Signal::Beat { rest.beat_key() } else { rest.signal_key() };
-        let request = Request { stamp: self.clock.wall_ms, wanted: Wanted::Signal(signal) };
+        let phase = (signal == Signal::Beat).then(|| self.status().phase.as_str().to_owned());
+        let request = Request { stamp: self.clock.wall_ms, wanted: Wanted::Signal(signal), phase };
         let mut batch = rest.hand_in(&[(key, request)], &mut *self.random)?;
         batch.durability = Durability::Relaxed;
         if signal == Signal::Beat {
@@ -146,6 +147,11 @@ impl Machine {
             Wanted::Signal(signal) => Some(signal),
             _ => None,
         }
+    }
+
+    /// Opens the leader's beat: where it stands.
+    pub fn open_beat(&self, key: RecordKey, sealed: &[u8]) -> Option<Phase> {
+        Phase::parse(&self.rest.as_ref()?.open_request(key, sealed).ok()?.phase?)
     }
 
     /// The requests are on the device, or are not.

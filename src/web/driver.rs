@@ -12,77 +12,23 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use super::channel::{Channel, ChannelEvent};
+use super::claim::Claim;
 use super::clock::{monotonic_ms, now_ms};
 use super::http::Abort;
-use super::idb::IdbStore;
+use super::idb::{Closed, IdbStore};
 use super::promise::Deferred;
 use super::server::Server;
 use super::signals::{Signal, Signals};
+use super::tabs::Tabs;
 use super::timers::Timer;
-use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, OpId, Retention};
-use crate::model::Value;
 use crate::rest::reopen;
 use crate::session::DocKey;
-use crate::store::{Batch, Store};
-use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept};
+use crate::store::{Batch, Store, Table};
+use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept, TabEffect};
 
-/// Whom the driver tells.
-pub trait Host {
-    /// These defs changed, those ids are of no use any more.
-    fn changed(&self, defs: &[String], gone: &[u32]);
-    /// The status changed.
-    fn status(&self);
-    /// News of an operation.
-    fn operation(&self, news: &News<'_>);
-    /// X, as it was derived, or derived anew: enough to open again what is open.
-    fn derived(&self, _x: &DerivedKey) {}
-    /// A token is wanted; `None` where the application has none.
-    fn token(&self, refused: bool) -> Promise;
-}
-
-/// News of an operation.
-#[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
-    /// It is on the device; in incognito, in memory.
-    Saved {
-        /// Which.
-        id: &'a str,
-        /// Whether there is a device.
-        on_device: bool,
-    },
-    /// The server has executed it.
-    Accepted {
-        /// Which.
-        id: &'a str,
-        /// The version that it gave.
-        v: u64,
-        /// What it returned.
-        value: Option<&'a Value>,
-    },
-    /// It was given up.
-    Failed {
-        /// Which.
-        id: &'a str,
-        /// Why.
-        error: &'a Error,
-    },
-    /// The server refused it: it is parked.
-    Refused {
-        /// Which.
-        id: &'a str,
-        /// Why.
-        error: &'a Error,
-    },
-    /// Another one stands in its place.
-    Amended {
-        /// Which.
-        id: &'a str,
-        /// By which.
-        by: &'a str,
-    },
-}
+pub use host::{Host, News};
 
 /// An answer awaited.
 enum Answer {
@@ -104,6 +50,9 @@ pub struct Driver {
     request: RefCell<Option<(u64, Abort)>>,
     timer: RefCell<Option<Timer>>,
     signals: RefCell<Option<Signals>>,
+    /// The other tabs that have the store open, and what waits until the page is shown again.
+    tabs: RefCell<Option<Rc<Tabs>>>,
+    held: RefCell<Vec<TabEffect>>,
     answers: RefCell<HashMap<u64, (Function, Option<Answer>)>>,
     last_ticket: Cell<u64>,
     /// Settles once the session is closed: every call of `close` waits for the same closing.
@@ -131,6 +80,8 @@ impl Driver {
             request: RefCell::default(),
             timer: RefCell::default(),
             signals: RefCell::default(),
+            tabs: RefCell::default(),
+            held: RefCell::default(),
             answers: RefCell::default(),
             last_ticket: Cell::new(0),
             closed: RefCell::default(),
@@ -138,27 +89,39 @@ impl Driver {
         })
     }
 
-    /// Sets it going.
-    pub fn start(self: &Rc<Self>) {
+    /// Sets it going. `shared` is the name of a store that other tabs may have open, and the claim of whoever leads.
+    pub fn start(self: &Rc<Self>, shared: Option<(&str, Option<Claim>)>) {
         let driver = Rc::downgrade(self);
         let signals = Signals::listen(move |signal| {
             let Some(driver) = driver.upgrade() else { return };
-            driver.post(match signal {
-                Signal::Online => Event::Network(true),
-                Signal::Offline => Event::Network(false),
-                Signal::Visible | Signal::PageShow => Event::Visible,
-            });
+            match signal {
+                Signal::Online => driver.post(Event::Network(true)),
+                Signal::Offline => driver.post(Event::Network(false)),
+                Signal::PageHide => driver.put_away(),
+                Signal::Visible | Signal::PageShow => {
+                    driver.come_back();
+                    driver.post(Event::Visible);
+                }
+            }
         });
         *self.signals.borrow_mut() = Some(signals);
         if let Some(store) = &self.store {
             let driver = Rc::downgrade(self);
-            store.on_closed(move || {
+            store.on_closed(move |closed| {
+                let Some(driver) = driver.upgrade() else { return };
+                if closed == Closed::Wiped {
+                    return driver.close_for_others();
+                }
                 let error = Error::new(Code::StorageClosed, "the browser closed the database");
-                post_to(&driver, Event::DeviceClosed(error));
+                driver.post(Event::DeviceClosed(error));
             });
         }
         self.post(Event::Network(Signals::is_online()));
         self.post(Event::Started);
+        if let Some((name, claim)) = shared {
+            let tabs = Tabs::join(self, name, claim);
+            *self.tabs.borrow_mut() = Some(tabs);
+        }
     }
 
     /// Reads the machine; `closed` once the session is.
@@ -238,12 +201,20 @@ impl Driver {
             Effect::Commit(batch) => self.commit(batch),
             Effect::Reopen(expected) => {
                 let Some(store) = self.store.clone() else { return };
-                self.spawn(async move { Event::Reopened(reopen(&*store, &expected).await) });
+                let tabs = self.tabs();
+                self.spawn(async move {
+                    let reopened = reopen(&*store, &expected).await;
+                    if reopened.as_ref().is_err_and(|error| error.code() == Code::StoreTooNew) {
+                        // A newer version of the code goes on from here.
+                        leave(tabs.as_deref());
+                    }
+                    Event::Reopened(reopened)
+                });
             }
             Effect::ReadPages { ticket, keys } => {
                 let Some(store) = self.store.clone() else { return };
                 self.spawn(async move {
-                    let pages = store.get(crate::store::Table::Pages, &keys).await;
+                    let pages = store.get(Table::Pages, &keys).await;
                     Event::PagesRead { ticket, pages }
                 });
             }
@@ -252,7 +223,7 @@ impl Driver {
             Effect::ReadJournal { ticket, keys } => {
                 let Some(store) = self.store.clone() else { return };
                 self.spawn(async move {
-                    let records = store.get(crate::store::Table::Journal, &keys).await;
+                    let records = store.get(Table::Journal, &keys).await;
                     Event::JournalRead { ticket, records }
                 });
             }
@@ -273,9 +244,11 @@ impl Driver {
                 let defs: Vec<String> = defs.iter().map(ToString::to_string).collect();
                 self.host.changed(&defs, &gone);
             }
-            // Nobody else has the store open.
-            Effect::Tab(_) => {}
-            Effect::StatusChanged => self.host.status(),
+            Effect::Tab(effect) => self.carry_out_for_tabs(effect),
+            Effect::StatusChanged => {
+                self.host.status();
+                self.tabs().iter().for_each(|tabs| tabs.status_changed());
+            }
             Effect::WakeAt(at) => {
                 let driver = Rc::downgrade(self);
                 let timer = at.map(|at| {
@@ -361,7 +334,14 @@ impl Driver {
 
     fn commit(self: &Rc<Self>, batch: Batch) {
         let Some(store) = self.store.clone() else { return };
-        self.spawn(async move { Event::Committed(store.commit(batch).await) });
+        let tabs = self.tabs();
+        self.spawn(async move {
+            let result = store.commit(batch).await;
+            if let (Ok(()), Some(tabs)) = (&result, tabs) {
+                tabs.written();
+            }
+            Event::Committed(result)
+        });
     }
 
     fn ticket(&self) -> u64 {
@@ -466,6 +446,8 @@ impl Driver {
         if self.with(Machine::is_committing).unwrap_or(false) {
             self.until_settled().await;
         }
+        let tabs = self.tabs.borrow_mut().take();
+        leave(tabs.as_deref());
         let machine = self.machine.borrow_mut().take();
         drop(machine);
         let waiting: Vec<Function> =
@@ -483,11 +465,19 @@ fn mistaken<T>() -> Result<T> {
     Err(Error::new(Code::Internal, "an answer to another question"))
 }
 
+fn leave(tabs: Option<&Tabs>) {
+    if let Some(tabs) = tabs {
+        tabs.leave();
+    }
+}
+
 fn post_to(driver: &Weak<Driver>, event: Event) {
     if let Some(driver) = driver.upgrade() {
         driver.post(event);
     }
 }
 
+mod host;
+mod shared;
 #[cfg(test)]
 mod tests;

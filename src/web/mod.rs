@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod address;
 mod bindings;
 mod channel;
+mod claim;
 pub mod clock;
 pub mod driver;
 mod global;
@@ -19,7 +20,9 @@ pub mod reply;
 pub mod server;
 pub mod signals;
 pub mod socket;
+pub mod tabs;
 pub mod timers;
+mod words;
 
 pub use global::require_secure_context;
 

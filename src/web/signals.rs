@@ -1,4 +1,4 @@
-//! What tells that trying again now may work: the network is back, the page is looked at again.
+//! What tells that trying again now may work: the network is back, the page is looked at again; and that the page goes.
 
 use std::rc::Rc;
 
@@ -16,6 +16,8 @@ pub enum Signal {
     Offline,
     /// The page became visible.
     Visible,
+    /// The page is put into the browser's cache of pages, from where it may come back, or goes for good.
+    PageHide,
     /// The page was taken out of the browser's cache of pages: timers stood still, sockets may be dead.
     PageShow,
 }
@@ -40,6 +42,7 @@ impl Signals {
         for (event, signal) in [
             ("online", Signal::Online),
             ("offline", Signal::Offline),
+            ("pagehide", Signal::PageHide),
             ("pageshow", Signal::PageShow),
             ("focus", Signal::Visible),
         ] {

@@ -98,7 +98,7 @@ test("while another tab has the store open it is not erased, and that tab goes o
   await other.open("synced", PASSPHRASE);
   await other.seesFollowed(`section-${SECTION}`, COUNT);
   await erase(visitor);
-  await visitor.on("toast").filter({ hasText: "Another tab is using this store" }).waitFor();
+  await visitor.on("toast").filter({ hasText: "Another tab has this store open" }).waitFor();
   assert.ok(await problem(visitor, "wrong_passphrase").isVisible());
   assert.equal((await databases(visitor)).length, 1);
   await other.sees("Live");

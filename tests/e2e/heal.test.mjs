@@ -1,5 +1,5 @@
-// The database deleted behind the session: while it is open, it gets back what the session holds; while nobody looks, the
-// next opening tells what was lost.
+// The database dropped behind the session: by the browser while it is open, it gets back what the session holds; while nobody
+// looks, the next opening tells what was lost. Deleted by another page, it ends the session.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -36,13 +36,17 @@ async function setUp(t) {
   return page;
 }
 
-test("a database deleted under an open session gets back what the session holds", { timeout: 60_000 }, async (t) => {
+test("a database that the browser drops under an open session gets back what the session holds", { timeout: 60_000 }, async (t) => {
   const page = await setUp(t);
+  await page.evaluate(async () => {
+    window.session = await window.begin();
+    window.states = [];
+    window.session.status.subscribe(({ storage }) => window.states.at(-1) !== storage && window.states.push(storage));
+  });
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Storage.clearDataForOrigin", { origin: new URL(page.url()).origin, storageTypes: "indexeddb" });
   const result = await page.evaluate(async () => {
-    const session = await window.begin();
-    const states = [];
-    session.status.subscribe(({ storage }) => states.at(-1) !== storage && states.push(storage));
-    await window.drop();
+    const { session, states } = window;
     const written = session.put("Note", { id: "c", text: "y" });
     const saved = await written.saved;
     await written.accepted;
@@ -56,6 +60,19 @@ test("a database deleted under an open session gets back what the session holds"
     return { saved, last: states.at(-1), docs: docs.map(({ id }) => id), storage, error };
   });
   assert.deepEqual(result, { saved: "device", last: "ok", docs: ["a", "b", "c"], storage: "ok", error: null });
+});
+
+test("a database that another page deletes ends the session, and is not made anew", { timeout: 60_000 }, async (t) => {
+  const page = await setUp(t);
+  const result = await page.evaluate(async () => {
+    const session = await window.begin();
+    const over = new Promise((resolve) => session.status.subscribe(({ phase }) => phase === "closed" && resolve()));
+    session.put("Note", { id: "c", text: "y" });
+    await window.drop();
+    await over;
+    return { code: await session.get("Note", ["a"]).catch(({ code }) => code), left: await window.page.stores() };
+  });
+  assert.deepEqual(result, { code: "closed", left: [] });
 });
 
 test("a database that is gone at the opening takes what waits from the copy beside it", { timeout: 60_000 }, async (t) => {
@@ -117,5 +134,5 @@ test("what stands beside a store keeps nobody from opening it", { timeout: 60_00
     await session.close();
     return { storage, error, tables: Object.keys((await window.page.dump())[`${name}-mark`].tables) };
   });
-  assert.deepEqual(result, { storage: "ok", error: null, tables: ["j", "m"] });
+  assert.deepEqual(result, { storage: "ok", error: null, tables: ["i", "j", "m"] });
 });

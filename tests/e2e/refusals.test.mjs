@@ -109,23 +109,6 @@ test("a schema that contradicts the store is refused and writes nothing", { time
   assert.equal(await refused(page, { ...options, mode: "avion" }), null, "the store's own schema opens it");
 });
 
-test("a second tab gets store_in_use until the first one goes", { timeout: 60_000 }, async (t) => {
-  const { browser, site, page, options, make } = await setUp(t);
-  await make();
-  await page.evaluate((o) => window.page.start("main", o).then(() => {}), options);
-  const second = await browser.page(site.url);
-  assertNamed(await refused(second, options), "store_in_use");
-  assertNamed(await refused(page, options), "store_in_use");
-  await page.evaluate(() => window.page.sessions.main.session.close());
-  assert.equal(await refused(second, options), null, "closed: the second one opens");
-  assertNamed(await refused(page, options), "store_in_use");
-  // A tab that goes without closing anything leaves the store, too.
-  await second.close();
-  const name = await page.evaluate(async () => (await window.page.stores())[0].name);
-  await page.evaluate((lock) => navigator.locks.request(lock, () => {}), name);
-  assert.equal(await refused(page, options), null, "gone: the first one opens again");
-});
-
 test("a page whose policy forbids wasm says so, and what to allow", { timeout: 60_000 }, async (t) => {
   const { browser, options } = await setUp(t);
   const strict = await startSite(t, { policy: "script-src 'self'" });

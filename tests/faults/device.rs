@@ -250,8 +250,8 @@ impl Store for FaultyStore {
         if self.meet(false)? { Err(closed()) } else { self.inner.witness().await }
     }
 
-    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
-        if self.meet(false)? { Err(closed()) } else { self.inner.copies().await }
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        if self.meet(false)? { Err(closed()) } else { self.inner.copies(table).await }
     }
 
     async fn reopen(&self) -> Result<()> {

@@ -231,7 +231,7 @@ fn wanted() -> Vec<Wanted> {
 }
 
 fn request((stamp, wanted): (usize, Wanted)) -> Vec<u8> {
-    Request { stamp: stamp as u64, wanted }.encode().expect("a request")
+    Request { stamp: stamp as u64, wanted, phase: None }.encode().expect("a request")
 }
 
 fn seal(plain: &[u8]) -> Vec<u8> {

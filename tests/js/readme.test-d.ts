@@ -57,5 +57,5 @@ try {
 } catch (error) {
   if (error instanceof EscaleError && error.code === "wrong_passphrase") show(error.cure);
 }
-await session.lock(); // forgets keys and memory; `session.wipe()` would delete the store as well
+await session.lock(); // forgets keys and memory, in every tab; `session.wipe()` would delete the store as well
 await wipe({ org: "demo" }); // deletes it with no session: the passphrase is forgotten, or the store damaged

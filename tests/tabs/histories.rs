@@ -9,17 +9,18 @@ use crate::support::seeds;
 /// Plays as many histories, from seeds that are the same each time, then from one that is not.
 fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     let began = Instant::now();
-    let (mut takeovers, mut writes) = (0, 0);
+    let (mut takeovers, mut writes, mut drops) = (0, 0, 0);
     let played = seeds::each(usual);
     let count = played.end - played.start;
     for seed in played {
         let played = catch_unwind(AssertUnwindSafe(|| {
             let mut world = World::new(plan(seed), seed);
             world.run();
-            (world.takeovers, world.writes)
+            (world.takeovers, world.writes, world.drops)
         }));
         match played {
-            Ok((more, written)) => {
+            Ok((more, written, dropped)) => {
+                drops += dropped;
                 takeovers += more;
                 writes += written;
             }
@@ -31,7 +32,7 @@ fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     }
     let seconds = began.elapsed().as_secs_f32();
     println!("proof: {id} | {promise} | {count} histories | violations 0 | {seconds:.1} s");
-    println!("{writes} writes, {takeovers} times another tab took over");
+    println!("{writes} writes, {takeovers} times another tab took over, {drops} databases dropped");
 }
 
 #[test]
@@ -42,6 +43,7 @@ fn tabs_write_once_and_end_equal() {
         is_wild: false,
         loses_words: seed % 2 == 0,
         has_faults: seed % 3 == 0,
+        drops: false,
     });
 }
 
@@ -54,6 +56,20 @@ fn tabs_decide_about_refused_writes() {
             is_wild: true,
             loses_words: seed % 2 == 0,
             has_faults: seed % 3 == 0,
+            drops: false,
         }
+    });
+}
+
+#[test]
+fn r10_tabs_lose_nothing_saved_whichever_database_is_dropped() {
+    let promise = "what any tab was told to be saved outlives either database, and is done once";
+    play("tabs-dropped", promise, 400, |seed| Plan {
+        tabs: 2 + (seed % 4) as usize,
+        steps: 300,
+        is_wild: seed % 2 == 1,
+        loses_words: seed % 2 == 0,
+        has_faults: seed % 3 == 0,
+        drops: true,
     });
 }

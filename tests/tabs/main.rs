@@ -7,6 +7,7 @@
 #[allow(dead_code, unused_imports)] // Its world is for tests/rules.
 mod support;
 
+mod copy;
 mod histories;
 mod regressions;
 mod tab;

@@ -14,9 +14,9 @@ use escale::sync::{Event, TabEvent, Write};
 use super::tab::{Fault, Tab, Task};
 use crate::support::schema::name;
 
-const NOW: u64 = 1_700_000_000_000;
+pub const NOW: u64 = 1_700_000_000_000;
 
-fn open(device: &MemoryDevice, seed: u64) -> Tab {
+pub fn open(device: &MemoryDevice, seed: u64) -> Tab {
     open_with(device, seed, Policy::Ask)
 }
 
@@ -27,7 +27,7 @@ fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {
 }
 
 /// Does all that a tab wants of the device.
-fn settle(tab: &mut Tab) {
+pub fn settle(tab: &mut Tab) {
     while !(tab.tasks.is_empty() && tab.arrived.is_empty()) {
         while tab.work(None) {}
         if let Some(event) = tab.arrived.pop_front() {
@@ -36,13 +36,13 @@ fn settle(tab: &mut Tab) {
     }
 }
 
-fn lead(tab: &mut Tab) {
+pub fn lead(tab: &mut Tab) {
     tab.tasks.push_back(Task::TakeOver);
     settle(tab);
     assert!(!tab.machine.is_following());
 }
 
-fn look(tab: &mut Tab) {
+pub fn look(tab: &mut Tab) {
     tab.feed(Event::Tab(TabEvent::Look), NOW);
     settle(tab);
 }
@@ -133,7 +133,8 @@ fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
     lead(&mut leader);
     let (unknown, known) = (Def::class_of(&name("Unknown")), Def::class_of(&name("Doc")));
     let request = |n: u8, def: &Def| {
-        (RecordKey([n; 16]), Request { stamp: u64::from(n), wanted: Wanted::Subscribe(def.clone()) })
+        let wanted = Wanted::Subscribe(def.clone());
+        (RecordKey([n; 16]), Request { stamp: u64::from(n), wanted, phase: None })
     };
     let rest = follower.machine.rest().expect("a device");
     let random = &mut SeededRandom::new(3);

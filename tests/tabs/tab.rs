@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use escale::codec::SyncRequest;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
 use escale::journal::Policy;
-use escale::rest::{AccountOptions, Expected, Limits, Reader, open_account, reopen};
+use escale::rest::{AccountOptions, Damage, Expected, Limits, Reader, open_account, reopen, with_copies};
 use escale::session::{Content, DocKey};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
@@ -23,7 +23,7 @@ pub enum Task {
     Journal(u64, Vec<RecordKey>),
     Look(u64, Vec<RecordKey>),
     Read(u64, Reader),
-    Inbox,
+    Inbox(bool),
     TakeOver,
     Reopen(Expected),
     /// A word from another tab.
@@ -66,14 +66,25 @@ pub struct Tab {
 pub const ORG: &str = "org";
 pub const ACCOUNT: &str = "account0";
 
+pub fn store_name() -> String {
+    escale::crypto::store_name(ORG, ACCOUNT)
+}
+
 impl Tab {
     pub fn open(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> Self {
+        let (tab, damage) = Tab::open_damaged(device, seed, policy, limits);
+        assert!(!damage.any(), "R7: {damage:?}");
+        tab
+    }
+
+    /// The same where a database was dropped. Gives what was found of it.
+    pub fn open_damaged(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> (Self, Damage) {
         let options =
             AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
         let derive = async |_| Ok(DerivedKey::from_bytes([9; 32]));
         let random = &mut SeededRandom::new(seed);
         let opened = block_on(open_account(device, &options, schema(), derive, random)).expect("a store");
-        assert!(!opened.damage.any(), "R7: {:?}", opened.damage);
+        let damage = opened.damage;
         let config = Config { mode: Mode::Synced, has_live: false, watches_silence: false, has_token: false };
         let source = Box::new(SeededRandom::new(seed ^ 0xabcd));
         let mut rest = opened.rest;
@@ -99,7 +110,7 @@ impl Tab {
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
-        tab
+        (tab, damage)
     }
 
     /// Brings an event to the machine. Gives what is to be told to the other tabs.
@@ -129,7 +140,9 @@ impl Tab {
                     self.tasks.push_back(Task::Read(number, reader));
                 }
                 Effect::Reopen(expected) => self.tasks.push_back(Task::Reopen(expected)),
-                Effect::Tab(TabEffect::ReadInbox) => self.tasks.push_back(Task::Inbox),
+                Effect::Tab(TabEffect::ReadInbox { with_copies }) => {
+                    self.tasks.push_back(Task::Inbox(with_copies));
+                }
                 Effect::Tab(TabEffect::Leads) => {}
                 // What it had not written of the server's state comes again.
                 Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
@@ -192,9 +205,13 @@ impl Tab {
                 let opened = block_on(reader.read(&self.store)).map(Box::new);
                 Event::Tab(TabEvent::Read { number, opened })
             }
-            Task::Inbox => {
+            Task::Inbox(is_whole) => {
                 let generation = block_on(self.store.generation()).expect("read");
                 let found = block_on(self.store.scan(Table::Inbox, None, 10_000));
+                let found = match found {
+                    Ok(found) if is_whole => block_on(with_copies(&self.store, found)),
+                    found => found,
+                };
                 Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
             }
             Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),

@@ -11,7 +11,7 @@ use escale::rest::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Refusal, TabEvent, Write};
 
-use super::tab::{Fault, Tab, Task};
+use super::tab::{Fault, Tab, Task, store_name};
 use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
 
@@ -31,6 +31,8 @@ pub struct Plan {
     pub loses_words: bool,
     /// Commits fail, written or not.
     pub has_faults: bool,
+    /// All tabs end at once, and the browser drops one of the two databases.
+    pub drops: bool,
 }
 
 pub struct World {
@@ -47,6 +49,7 @@ pub struct World {
     saved: BTreeSet<String>,
     decided: BTreeSet<String>,
     pub takeovers: u64,
+    pub drops: u64,
     pub writes: u64,
 }
 
@@ -77,6 +80,7 @@ impl World {
             saved: BTreeSet::new(),
             decided: BTreeSet::new(),
             takeovers: 0,
+            drops: 0,
             writes: 0,
         };
         world.open(0);
@@ -96,7 +100,9 @@ impl World {
     fn open(&mut self, number: usize) {
         if self.tabs[number].is_none() {
             let seed = self.below(1 << 40);
-            self.tabs[number] = Some(Tab::open(&self.device, seed, self.policy, self.limits));
+            let (tab, damage) = Tab::open_damaged(&self.device, seed, self.policy, self.limits);
+            assert!(self.plan.drops || !damage.any(), "R7: {damage:?}");
+            self.tabs[number] = Some(tab);
         }
     }
 
@@ -132,6 +138,7 @@ impl World {
                 let (number, edition) = (COUNTERS + self.below(3) as usize, self.editions);
                 put(&mut self.server, number, edition);
             }
+            97 if self.plan.drops && self.below(4) == 0 => self.drop_one(),
             98 => self.tab(number).arrived.push_back(Event::Tab(TabEvent::Look)),
             _ => self.now += 500,
         }
@@ -292,6 +299,22 @@ impl World {
         }
         self.note(number);
         self.tabs[number] = None;
+    }
+
+    /// The browser ends, and finds a database damaged: the store, where what stands beside it is there, or the other one.
+    fn drop_one(&mut self) {
+        let open: Vec<usize> = (0..self.tabs.len()).filter(|number| self.tabs[*number].is_some()).collect();
+        open.into_iter().for_each(|number| self.kill(number));
+        let mut is_whole = false;
+        self.device.tamper_witness(&store_name(), |witness| is_whole = witness.mark.is_some());
+        if is_whole && self.below(2) == 0 {
+            self.device.vanish(&store_name());
+        } else {
+            self.device.vanish_beside(&store_name());
+        }
+        self.drops += 1;
+        self.open(0);
+        self.take_over(0);
     }
 
     /// The lock is granted to a tab, or taken by it: the one that held it may hear of it, or find out.

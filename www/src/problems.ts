@@ -31,8 +31,8 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
     remedies: ["open-synced"],
   },
   store_in_use: {
-    title: "Another tab is using this store",
-    text: "One tab owns the store at a time. Close or lock the other tab, then try again.",
+    title: "Another tab has this store open",
+    text: "It must let go before the store is erased or brought up to date. Close or lock the other tab, then try again.",
     remedies: ["retry", "open-incognito"],
   },
   insecure_context: {

@@ -12,11 +12,12 @@ use super::options::{Secret, mode_of};
 use crate::codec::write_text;
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
+use crate::journal::Signal;
 use crate::limits::KDF_ROUNDS;
 use crate::model::{Def, Name, Value, order};
 use crate::rest::rewrap;
 use crate::session::query::Predicate;
-use crate::store::Device;
+use crate::store::{Device, Store};
 use crate::sync::{Event, Mode, ReadRow};
 use crate::web::driver::Driver;
 use crate::web::idb::{IdbDevice, IdbStore};
@@ -145,15 +146,17 @@ impl Core {
         Ok(object.into())
     }
 
-    /// `synced` and `avion` alternate; `incognito` is for life.
+    /// `synced` and `avion` alternate, in every tab; `incognito` is for life.
     #[wasm_bindgen(js_name = setMode)]
-    #[allow(clippy::unused_async)] // a promise for JavaScript, as its neighbours
     pub async fn set_mode(&self, mode: String) -> Thrown<()> {
         let inner = self.inner();
         let mode = mode_of(&mode).map_err(thrown)?;
         let current = inner.driver.with(|machine| machine.status().mode).map_err(thrown)?;
         inner.check_mode(current, mode).map_err(thrown)?;
         inner.driver.post(Event::SetMode(mode));
+        if current != mode {
+            inner.signal(if mode == Mode::Avion { Signal::Avion } else { Signal::Synced }).await;
+        }
         Ok(())
     }
 
@@ -169,15 +172,18 @@ impl Core {
         inner.change_passphrase(old, next).await.map_err(thrown)
     }
 
-    /// Forgets keys and memory.
+    /// Forgets keys and memory, in every tab.
     pub async fn lock(&self) -> Thrown<()> {
-        self.inner().driver.close().await;
+        let inner = self.inner();
+        inner.signal(Signal::Lock).await;
+        inner.driver.close().await;
         Ok(())
     }
 
-    /// Closes, and deletes the store.
+    /// Closes every tab's session, and deletes the store.
     pub async fn wipe(&self) -> Thrown<()> {
         let inner = self.inner();
+        inner.signal(Signal::Wipe).await;
         inner.driver.close().await;
         match &inner.device {
             Some(device) => IdbDevice::new().delete(&device.name).await.map_err(thrown),
@@ -212,6 +218,13 @@ impl Core {
 }
 
 impl Inner {
+    /// Tells every tab that has the store open.
+    async fn signal(&self, signal: Signal) {
+        if let Some(tabs) = self.driver.tabs() {
+            tabs.signal(signal).await;
+        }
+    }
+
     fn check_mode(&self, current: Mode, mode: Mode) -> Result<()> {
         if current == mode {
             return Ok(());
@@ -239,7 +252,11 @@ impl Inner {
         if next.is_empty() {
             return fail(Code::BadOption, "the new passphrase is empty");
         }
-        let header = device.header.borrow().clone();
+        // Another tab may have changed it.
+        let header = match device.store.header().await? {
+            Some(bytes) => Header::from_bytes(&bytes)?,
+            None => device.header.borrow().clone(),
+        };
         let rounds = KDF_ROUNDS.0;
         let old = Secret::Passphrase(old).derive(&device.salt, header.rounds(device.by)?).await?;
         let next = Secret::Passphrase(next).derive(&device.salt, rounds).await?;
@@ -249,6 +266,9 @@ impl Inner {
         self.driver.host().derived(&next);
         self.driver.post(Event::Rewrapped(header.to_bytes()));
         *device.header.borrow_mut() = header;
+        if let Some(tabs) = self.driver.tabs() {
+            tabs.rewrapped();
+        }
         Ok(())
     }
 }

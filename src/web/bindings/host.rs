@@ -7,7 +7,7 @@ use js_sys::{Array, Function, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::ErrorJson;
-use super::status::status_json;
+use super::status::{closed_json, status_json};
 use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
@@ -51,12 +51,13 @@ impl Host for JsHost {
     }
 
     fn status(&self) {
-        let driver = self.driver.borrow().upgrade();
-        if let Some(json) =
-            driver.and_then(|driver| driver.with(|machine| status_json(&machine.status())).ok())
-        {
-            let _ = self.status.call1(&self.object, &JsValue::from_str(&json));
-        }
+        let Some(driver) = self.driver.borrow().upgrade() else { return };
+        let json = match driver.with(|machine| status_json(&machine.status())) {
+            Ok(json) => json,
+            Err(error) if error.code() == Code::Closed => closed_json(),
+            Err(_) => return,
+        };
+        let _ = self.status.call1(&self.object, &JsValue::from_str(&json));
     }
 
     fn operation(&self, news: &News<'_>) {

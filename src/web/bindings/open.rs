@@ -14,16 +14,19 @@ use super::options::{Options, Secret};
 use crate::crypto::{DerivedKey, Random, SystemRandom, WrapKind, kdf_salt};
 use crate::error::{Code, Result, fail};
 use crate::limits::KDF_ROUNDS;
-use crate::rest::{AccountOptions, Damage, JournalAtRest, open_account};
+use crate::rest::{AccountOptions, Damage, JournalAtRest, Requests, Rest, Tail, open_account};
 use crate::session::Memory;
-use crate::sync::{Config, Machine, Mode};
+use crate::store::{Store, Table};
+use crate::sync::{Config, Event, Inbox, Machine, Mode, TabEvent};
 use crate::web::adapter::Adapter;
 use crate::web::address::Address;
+use crate::web::claim::Claim;
 use crate::web::driver::{Driver, Host};
-use crate::web::idb::IdbDevice;
+use crate::web::idb::{IdbDevice, IdbStore};
 use crate::web::kdf::pbkdf2;
 use crate::web::require_secure_context;
 use crate::web::server::Server;
+use crate::web::tabs::lead_of;
 
 /// Opens a session: resolves when the device is open, and never waits for the network.
 #[wasm_bindgen]
@@ -46,6 +49,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
     };
     let mut random = SystemRandom;
     let session = random.text()?;
+    let (mut claim, mut role, mut inbox) = (None, Role::Follows, Requests::new());
     let (machine, device) = if options.mode == Mode::Incognito {
         let memory = Memory::new(options.schema);
         let machine = Machine::new(config, memory, None, Damage::default(), session, Box::new(SystemRandom));
@@ -67,8 +71,19 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
             Host::derived(&host, &x);
             Ok(x)
         };
+        let name = crate::crypto::store_name(&options.org, &options.account);
+        // Before anything is read: where the lead is free, nobody writes the state any more.
+        claim = Claim::take(&lead_of(&name)).await;
         let opened = open_account(&IdbDevice::new(), &account, options.schema, derive, &mut random).await?;
         let store = Rc::new(opened.store);
+        inbox = opened.inbox;
+        if claim.is_some() {
+            role = role_of(&store, &opened.rest, opened.generation).await;
+        }
+        claim = claim.filter(|claim| claim.is_held() && !matches!(role, Role::Follows));
+        if claim.is_none() {
+            role = Role::Follows;
+        }
         let machine = Machine::new(
             config,
             opened.memory,
@@ -78,15 +93,48 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
             Box::new(SystemRandom),
         )
         .with_writes(opened.journal, application);
-        let name = crate::crypto::store_name(&options.org, &options.account);
+        let machine = match role {
+            Role::Leads(generation) => machine.leading(generation),
+            Role::Follows | Role::IsToLead(_) => machine.following(),
+        };
         (machine, Some(DeviceSide { store, name, salt, by, header: RefCell::new(opened.header) }))
     };
     let store = device.as_ref().map(|device| device.store.clone());
     let has_server = server.is_some();
-    let driver = Driver::new(machine, store, server, Box::new(host));
+    let driver = Driver::new(machine, store.clone(), server, Box::new(host));
     *slot.borrow_mut() = Rc::downgrade(&driver);
-    driver.start();
+    driver.start(device.as_ref().map(|device| (device.name.as_str(), claim)));
+    if let Role::Leads(generation) = role {
+        // Before anybody asks what is pending: it may hold what a tab that did not lead was told to be saved.
+        driver.post(Event::Tab(TabEvent::Inbox(Ok(Inbox { generation, requests: inbox }))));
+    }
+    if let Role::IsToLead(generation) = role {
+        driver.post(Event::Tab(TabEvent::Lead(generation)));
+    }
     Ok(Core::new(driver, device, has_server))
+}
+
+/// What a session is among those that have the store open.
+#[derive(Clone, Copy)]
+enum Role {
+    Follows,
+    /// It has begun this generation, and must read the state in it first.
+    IsToLead(u64),
+    /// The state that it has read is that of this generation, which it has begun.
+    Leads(u64),
+}
+
+/// What a session is that holds the lock of the lead, and has opened the store as it was in `seen`.
+async fn role_of(store: &IdbStore, rest: &Rest, seen: u64) -> Role {
+    // It has made the store.
+    if seen > 0 && store.begun() == seen {
+        return Role::Leads(seen);
+    }
+    let Ok(Some(generation)) = store.take_over(seen).await else { return Role::Follows };
+    match store.get(Table::State, &rest.look_keys()).await.map(|found| rest.looked(&found)) {
+        Ok(Tail::Same) => Role::Leads(generation),
+        _ => Role::IsToLead(generation),
+    }
 }
 
 fn server_of(server: &JsValue, options: &Options) -> Result<Server> {

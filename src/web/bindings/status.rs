@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::error::ErrorJson;
-use crate::sync::Status;
+use crate::sync::{Mode, Phase, Status, StorageState};
 
 #[derive(Serialize)]
 struct StatusJson {
     mode: &'static str,
     phase: &'static str,
+    leads: bool,
     pending: u64,
     progress: Option<ProgressJson>,
     storage: &'static str,
@@ -25,7 +26,7 @@ struct ProgressJson {
     total: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct DamagedJson {
     documents: u64,
     collections: u64,
@@ -36,6 +37,7 @@ pub(super) fn status_json(status: &Status) -> String {
     let json = StatusJson {
         mode: status.mode.as_str(),
         phase: status.phase.as_str(),
+        leads: status.leads,
         pending: status.pending,
         progress: status.progress.map(|p| ProgressJson { received: p.received, total: p.total }),
         storage: status.storage.as_str(),
@@ -46,6 +48,22 @@ pub(super) fn status_json(status: &Status) -> String {
         },
         error: status.error.as_ref().map(ErrorJson::from),
         faults: status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect(),
+    };
+    serde_json::to_string(&json).unwrap_or_default()
+}
+
+/// The status of a session that another tab has ended.
+pub(super) fn closed_json() -> String {
+    let json = StatusJson {
+        mode: Mode::Synced.as_str(),
+        phase: Phase::Closed.as_str(),
+        leads: false,
+        pending: 0,
+        progress: None,
+        storage: StorageState::None.as_str(),
+        damaged: DamagedJson::default(),
+        error: None,
+        faults: BTreeMap::new(),
     };
     serde_json::to_string(&json).unwrap_or_default()
 }

@@ -4,12 +4,11 @@ use wasm_bindgen::prelude::*;
 
 use super::error::thrown;
 use crate::crypto::store_name;
-use crate::store::Device;
 use crate::web::idb::IdbDevice;
 
 /// Deletes all that rests on the device for an org and account. What rests there is not read, so that neither a
-/// forgotten passphrase nor damage stands in the way; a store that somebody owns is left as it is.
+/// forgotten passphrase nor damage stands in the way; a store that somebody has open is left as it is.
 #[wasm_bindgen]
 pub async fn wipe(org: String, account: String) -> Result<(), JsValue> {
-    IdbDevice::new().delete(&store_name(&org, &account)).await.map_err(thrown)
+    IdbDevice::new().delete_unused(&store_name(&org, &account)).await.map_err(thrown)
 }

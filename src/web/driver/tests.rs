@@ -69,7 +69,7 @@ async fn open(account: &str) -> (Rc<Driver>, Array) {
     );
     let (server, asked) = server();
     let driver = Driver::new(machine, Some(Rc::new(opened.store)), Some(server), Box::new(Silent));
-    driver.start();
+    driver.start(None);
     (driver, asked)
 }
 

@@ -1,9 +1,9 @@
 //! Opening and deleting databases.
 //!
-//! rexie makes and upgrades them. It cannot do the rest, which is done with web-sys: it opens at a version of its
-//! own, where we want the database as it is (to look without making, and to leave a newer one untouched); it keeps
-//! its connection to itself, where we need durability, the reason of an abort, `close` and `versionchange`; and it
-//! waits for ever where a deletion is blocked.
+//! rexie makes those of stores. It cannot do the rest, which is done with web-sys: it opens at a version of its own, where we want
+//! the database as it is (to look without making, and to leave a newer one untouched); it keeps its connection to
+//! itself, where we need durability, the reason of an abort, `close` and `versionchange`; and it waits for ever where a
+//! deletion or an upgrade is blocked.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use js_sys::{Array, Promise};
 use rexie::{ObjectStore, Rexie};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest, IdbTransaction};
+use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
 
 use super::failure;
 use super::records::HEADER_TABLE;
@@ -20,10 +20,21 @@ use crate::error::{Code, Error, Result, fail};
 use crate::store::{Failure, Table};
 use crate::web::global::{global, method, property};
 use crate::web::promise::Deferred;
+use crate::web::timers::Timer;
 
 /// The version of the database: which object stores there are. What is in the records has its own version, in the
 /// header.
-pub(super) const DATABASE_VERSION: u32 = 1;
+pub(super) const DATABASE_VERSION: u32 = 2;
+
+/// The tables of version 1, which had no inbox: it is brought up in place.
+const FIRST_TABLES: [&str; 4] = ["s", "p", "j", HEADER_TABLE];
+
+/// How long a tab that has the database open may take to let go of it, where it is to be upgraded or deleted. One that
+/// runs does so at once.
+const BLOCKED_MS: u64 = 3_000;
+
+/// How long the browser may take to list its databases: Chromium never answers who asks while it drops those of the origin.
+const LISTED_MS: u64 = 1_000;
 
 /// Opens the database; `None` where there is none and `create` is false, in which case none was made.
 pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
@@ -42,7 +53,8 @@ pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbD
     }
 }
 
-/// Makes a database that is not there, with these object stores, and opens it.
+/// Opens a database at that version with these object stores: made where it is not there, brought up where it is older.
+/// Another version of the code may have it open: it lets go when it is asked to. Errors: `store_in_use` where it does not.
 pub(super) async fn make(
     factory: &IdbFactory,
     name: &str,
@@ -54,17 +66,18 @@ pub(super) async fn make(
     let on_upgrade = Closure::<dyn FnMut()>::new({
         let (request, tables) = (request.clone(), tables.to_vec());
         move || {
-            let Ok(database) = request.result().map(JsCast::unchecked_into::<IdbDatabase>) else { return };
-            for table in &tables {
-                // What fails here fails the request.
-                let _ = database.create_object_store(table);
+            let result = request.result().ok().and_then(|result| result.dyn_into::<IdbDatabase>().ok());
+            let Some(database) = result else { return };
+            let there = database.object_store_names();
+            for table in tables.iter().filter(|table| !there.contains(table)) {
+                if database.create_object_store(table).is_err() {
+                    let _ = request.transaction().map(|transaction| transaction.abort());
+                }
             }
         }
     });
     request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    let result = wait(&request, false).await;
-    request.set_onupgradeneeded(None);
-    result.map(JsCast::unchecked_into).map_err(|event| failure::of_event(what, &event))
+    wait_unless_blocked(&request, what).await.map(JsCast::unchecked_into)
 }
 
 async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
@@ -75,14 +88,23 @@ async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
             if database.version() >= f64::from(DATABASE_VERSION) {
                 return checked(database).map(Some);
             }
+            let tables = database.object_store_names();
             database.close();
-        } else if !create {
+            if !FIRST_TABLES.into_iter().all(|table| tables.contains(table)) {
+                return fail(Code::StoreDamaged, "the database lacks its tables");
+            }
+            let tables = Table::SHARED.map(Table::name);
+            make(&factory, name, DATABASE_VERSION, &tables).await?.close();
+        } else if create {
+            make_store(name).await?;
+        } else {
             return Ok(None);
         }
-    } else if !create {
+    } else if create {
+        make_store(name).await?;
+    } else {
         return Ok(None);
     }
-    upgrade(name).await?;
     match open_as_it_is(&factory, name, false).await? {
         Some(database) => checked(database).map(Some),
         None => fail(Code::StorageClosed, "the database is gone as soon as it is made"),
@@ -92,15 +114,9 @@ async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
 /// Deletes the database, if there is one. `store_in_use` where another connection keeps it; the browser will then
 /// delete it as soon as that connection closes, which nothing can call back.
 pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
-    let failed = |exception: &JsValue| failure::of_exception("deleting the database", exception);
-    let request = factory.delete_database(name).map_err(|e| failed(&e))?;
-    match wait(&request, true).await {
-        Ok(_) => Ok(()),
-        Err(event) if is_blocked(&event) => {
-            fail(Code::StoreInUse, "another connection keeps the database open")
-        }
-        Err(event) => Err(failure::of_event("deleting the database", &event)),
-    }
+    let what = "deleting the database";
+    let request = factory.delete_database(name).map_err(|e| failure::of_exception(what, &e))?;
+    wait_unless_blocked(&request, what).await.map(|_| ())
 }
 
 /// The origin's databases.
@@ -111,10 +127,16 @@ pub(super) fn factory() -> Result<IdbFactory> {
     }
 }
 
-/// Whether the browser lists the database; `None` where it cannot tell (Firefox before 126, private windows).
+/// Whether the browser lists the database; `None` where it does not tell (Firefox before 126, private windows).
 async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
     let promise: Promise = method(factory, "databases")?.call0(factory).ok()?.dyn_into().ok()?;
-    let list: Array = JsFuture::from(promise).await.ok()?.dyn_into().ok()?;
+    let late = Deferred::new();
+    let _timer = Timer::after(LISTED_MS, {
+        let resolve = late.resolve.clone();
+        move || drop(resolve.call0(&JsValue::UNDEFINED))
+    });
+    let first = Promise::race(&Array::of2(&promise, &late.promise));
+    let list: Array = JsFuture::from(first).await.ok()?.dyn_into().ok()?;
     let is_it = |info: JsValue| property(&info, "name").and_then(|n| n.as_string()).as_deref() == Some(name);
     Some(list.iter().any(is_it))
 }
@@ -134,7 +156,7 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
         }
     });
     request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    let result = wait(&request, false).await;
+    let result = wait(&request).await;
     request.set_onupgradeneeded(None);
     match result {
         _ if absent.get() => {
@@ -148,31 +170,56 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
     }
 }
 
-/// Waits for `success` (the request's result) or `error`; with `or_blocked`, for `blocked` too.
-async fn wait(request: &IdbOpenDbRequest, or_blocked: bool) -> std::result::Result<JsValue, JsValue> {
+/// Waits for `success` (the request's result) or `error`.
+async fn wait(request: &IdbOpenDbRequest) -> std::result::Result<JsValue, JsValue> {
     let settled = Deferred::new();
     request.set_onsuccess(Some(&settled.resolve));
     request.set_onerror(Some(&settled.reject));
-    if or_blocked {
-        request.set_onblocked(Some(&settled.reject));
-    }
     JsFuture::from(settled.promise).await?;
     request.result()
 }
 
-/// Saves the browser waiting for requests that do not come. Where it fails, the transaction is on its way out.
-#[allow(deprecated)] // in web-sys alone, which read an old draft; the standard and the browsers keep it
-pub(super) fn end_at_once(transaction: &IdbTransaction) {
-    let _ = transaction.commit();
+/// Waits for the end of a request that needs the database for itself: everybody who has it open is asked to let go, and
+/// only who does not run stays. Errors: `store_in_use` where somebody has stayed.
+async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<JsValue> {
+    let (settled, blocked) = (Deferred::new(), Deferred::new());
+    request.set_onsuccess(Some(&settled.resolve));
+    request.set_onerror(Some(&settled.reject));
+    request.set_onblocked(Some(&blocked.resolve));
+    let first = Promise::race(&Array::of2(&settled.promise, &blocked.promise));
+    let of_event = |event: &JsValue| failure::of_event(what, event);
+    let event = JsFuture::from(first).await.map_err(|event| of_event(&event))?;
+    let is_blocked = property(&event, "type").and_then(|kind| kind.as_string()).as_deref() == Some("blocked");
+    if is_blocked {
+        let late = Deferred::new();
+        let _timer = Timer::after(BLOCKED_MS, {
+            let resolve = late.resolve.clone();
+            move || drop(resolve.call0(&JsValue::UNDEFINED))
+        });
+        let first = Promise::race(&Array::of2(&settled.promise, &late.promise));
+        let event = JsFuture::from(first).await.map_err(|event| of_event(&event))?;
+        if event.is_undefined() {
+            // It may still succeed, and nobody would have what it opens.
+            let (upgraded, opened) = (request.clone(), request.clone());
+            let undo = Closure::once_into_js(move || {
+                let _ = upgraded.transaction().map(|transaction| transaction.abort());
+            });
+            let close = Closure::once_into_js(move || {
+                let database = opened.result().ok().and_then(|result| result.dyn_into::<IdbDatabase>().ok());
+                database.iter().for_each(IdbDatabase::close);
+            });
+            request.set_onupgradeneeded(Some(undo.unchecked_ref()));
+            request.set_onsuccess(Some(close.unchecked_ref()));
+            request.set_onerror(None);
+            return fail(Code::StoreInUse, "another connection keeps the database open");
+        }
+    }
+    request.result().map_err(|exception| failure::of_exception(what, &exception))
 }
 
-fn is_blocked(event: &JsValue) -> bool {
-    property(event, "type").and_then(|kind| kind.as_string()).as_deref() == Some("blocked")
-}
-
-/// Makes the database, or brings an older one up to this version.
-async fn upgrade(name: &str) -> Result<()> {
-    let tables = Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]);
+/// Makes the database of a store.
+async fn make_store(name: &str) -> Result<()> {
+    let tables = Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]);
     let builder = tables.fold(Rexie::builder(name).version(DATABASE_VERSION), |builder, table| {
         builder.add_object_store(ObjectStore::new(table))
     });
@@ -196,7 +243,7 @@ fn checked(database: IdbDatabase) -> Result<IdbDatabase> {
     let refusal = if version > f64::from(DATABASE_VERSION) {
         let detail = format!("the database is of version {version}, this code knows {DATABASE_VERSION}");
         Error::new(Code::StoreTooNew, detail)
-    } else if Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]).all(|t| tables.contains(t)) {
+    } else if Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]).all(|t| tables.contains(t)) {
         return Ok(database);
     } else {
         Error::new(Code::StoreDamaged, "the database lacks its tables")

@@ -1,48 +1,107 @@
 //! A connection to a database, and what the browser does to it: somebody else wants the database, or it is closed under us.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use js_sys::Function;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 use web_sys::IdbDatabase;
 
+use crate::web::global::property;
+use crate::web::promise::Deferred;
+
+/// Why a connection is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// Somebody asked to delete the database: another tab wipes the store.
+    Wiped,
+    /// Somebody asked to upgrade it, or the browser closed it: it is opened anew.
+    Lost,
+}
+
 /// Told once the connection is of no use any more.
-pub(super) type OnClosed = Rc<dyn Fn()>;
+pub(super) type OnClosed = Rc<dyn Fn(Closed)>;
+
+/// Those who wait for the end of a transaction, by the order in which they came.
+type Waiting = Rc<RefCell<HashMap<u64, Function>>>;
+
+/// Somebody who waits no longer when this is dropped.
+struct Place(Waiting, u64);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.borrow_mut().remove(&self.1);
+    }
+}
 
 /// A connection. Dropping it closes it.
 pub(super) struct Connection {
     pub database: IdbDatabase,
     /// Why it is of no use any more, if so.
     pub lost: Rc<Cell<Option<&'static str>>>,
+    waiting: Waiting,
+    last_place: Cell<u64>,
     // Keep what the browser calls.
-    _on_version_change: Closure<dyn FnMut()>,
+    _on_version_change: Closure<dyn FnMut(JsValue)>,
     _on_close: Closure<dyn FnMut()>,
 }
 
 impl Connection {
     pub fn new(database: IdbDatabase, on_closed: OnClosed) -> Self {
-        let lost = Rc::new(Cell::new(None));
-        // Another version of the code, or the user, wants to upgrade or delete the database and waits for us. What
+        let (lost, waiting) = (Rc::new(Cell::new(None)), Waiting::default());
+        // Another version of the code wants to upgrade the database, or another tab to delete it, and waits for us. What
         // was sent is still written; what comes later fails.
-        let on_version_change = Closure::<dyn FnMut()>::new({
+        let on_version_change = Closure::<dyn FnMut(JsValue)>::new({
             let (lost, database, on_closed) = (Rc::clone(&lost), database.clone(), Rc::clone(&on_closed));
-            move || {
+            move |event: JsValue| {
                 lost.set(Some("somebody else asked to upgrade or delete the database"));
                 database.close();
-                on_closed();
+                let is_upgraded = property(&event, "newVersion").is_some();
+                on_closed(if is_upgraded { Closed::Lost } else { Closed::Wiped });
             }
         });
         // The browser closed it by itself: the site's data was cleared, or the disk failed.
         let on_close = Closure::<dyn FnMut()>::new({
-            let lost = Rc::clone(&lost);
+            let (lost, waiting) = (Rc::clone(&lost), Rc::clone(&waiting));
             move || {
                 lost.set(Some("the browser closed the database"));
-                on_closed();
+                let waiting = waiting.take();
+                for reject in waiting.values() {
+                    // The engine's own function, called with what it takes.
+                    let _ = reject.call0(&JsValue::UNDEFINED);
+                }
+                on_closed(Closed::Lost);
             }
         });
         database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
         database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-        Connection { database, lost, _on_version_change: on_version_change, _on_close: on_close }
+        let last_place = Cell::new(0);
+        Connection {
+            database,
+            lost,
+            waiting,
+            last_place,
+            _on_version_change: on_version_change,
+            _on_close: on_close,
+        }
+    }
+
+    /// Gives what waits until a transaction is over, or the browser has closed the database: of one that was told to end, it
+    /// then says nothing any more.
+    pub fn over(
+        &self,
+        settled: Deferred,
+    ) -> impl Future<Output = std::result::Result<JsValue, JsValue>> + use<> {
+        let number = self.last_place.get() + 1;
+        self.last_place.set(number);
+        self.waiting.borrow_mut().insert(number, settled.reject.clone());
+        let place = Place(Rc::clone(&self.waiting), number);
+        async move {
+            let _place = place;
+            JsFuture::from(settled.promise).await
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use super::witness;
 use crate::error::Result;
 use crate::store::Device;
 
-/// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13).
+/// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13). They are
+/// shared by the tabs of the origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdbDevice;
 
@@ -15,6 +16,14 @@ impl IdbDevice {
     /// The origin's databases. Touches nothing before a store is opened.
     pub fn new() -> Self {
         IdbDevice
+    }
+
+    /// Deletes a store that nobody has open. Errors: `store_in_use`, `storage_failed`.
+    pub async fn delete_unused(self, name: &str) -> Result<()> {
+        let lock = StoreLock::take_alone(name).await?;
+        let result = self.delete(name).await;
+        lock.free().await;
+        result
     }
 }
 
@@ -38,16 +47,10 @@ impl Device for IdbDevice {
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
-        let lock = StoreLock::take(name).await?;
-        // What stands beside it first: a store without its witness raises no alarm, the other way round would.
-        let result = match witness::delete(name).await {
-            Ok(()) => match connect::factory() {
-                Ok(factory) => connect::delete(&factory, name).await,
-                Err(error) => Err(error),
-            },
-            other => other,
-        };
-        lock.free().await;
-        result
+        // What stands beside it first: a store without its witness raises no alarm, the other way round would. Then once
+        // more: until the store is gone, another tab may still write there.
+        witness::delete(name).await?;
+        connect::delete(&connect::factory()?, name).await?;
+        witness::delete(name).await
     }
 }

@@ -25,6 +25,8 @@ pub(super) fn of_name(what: &str, name: &str) -> Error {
     let code = match name {
         "QuotaExceededError" => Code::StorageFull,
         "VersionError" => Code::StoreTooNew,
+        // Only fences are added; all else is put.
+        "ConstraintError" => Code::Deposed,
         // The connection was closed under us (Firefox says so too once it has met a full disk), or the browser's own
         // storage failed: the handle is of no use any more.
         "InvalidStateError" | "UnknownError" => Code::StorageClosed,

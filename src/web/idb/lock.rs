@@ -1,8 +1,9 @@
-//! Who owns a store: a Web Lock that bears its name, and a list of the stores that this page owns.
+//! Who has a store open: a Web Lock that bears the store's name, held in common by all who do, and a list of the stores
+//! that this page has open. Whoever deletes a store that may be in use takes it alone.
 //!
-//! The lock keeps other tabs out, and the browser frees it when the tab goes, however it goes. The list keeps out
-//! a second session of the same page, and makes opening again wait for a lock that is being freed: the browser
-//! frees locks in its own time, after the promise that holds them has resolved.
+//! The browser frees the lock when the tab goes, however it goes. The list is all there is where there are no Web Locks,
+//! and makes a deletion wait for a lock that is being freed: the browser frees locks in its own time, after the promise
+//! that holds them has resolved.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -30,10 +31,14 @@ extern "C" {
     ) -> std::result::Result<Promise, JsValue>;
 }
 
-enum Held {
-    Owned,
-    /// Let go of, but not free before the promise settles.
-    Freeing(Promise),
+/// What this page holds of a store.
+#[derive(Default)]
+struct Held {
+    /// How many have it open.
+    holders: usize,
+    is_alone: bool,
+    /// Let go of, but not free before these settle.
+    freeing: Vec<Promise>,
 }
 
 thread_local! {
@@ -53,24 +58,39 @@ struct WebLock {
 }
 
 impl StoreLock {
-    /// Takes the store, or fails at once with `store_in_use`.
+    /// Has the store open, as others may. Fails at once with `store_in_use` where somebody deletes it.
     pub(super) async fn take(name: &str) -> Result<Self> {
-        while let Some(freeing) = held(name)? {
+        Self::take_in(name, false).await
+    }
+
+    /// Takes the store for itself, or fails at once with `store_in_use`.
+    pub(super) async fn take_alone(name: &str) -> Result<Self> {
+        Self::take_in(name, true).await
+    }
+
+    async fn take_in(name: &str, is_alone: bool) -> Result<Self> {
+        let freeing = HELD.with_borrow_mut(|held| {
+            held.get_mut(name).map(|held| std::mem::take(&mut held.freeing)).unwrap_or_default()
+        });
+        for freed in freeing {
             // However it settles, the lock is free.
-            let _ = JsFuture::from(freeing).await;
-            HELD.with_borrow_mut(|held| {
-                if matches!(held.get(name), Some(Held::Freeing(_))) {
-                    held.remove(name);
-                }
-            });
+            let _ = JsFuture::from(freed).await;
         }
-        HELD.with_borrow_mut(|held| held.insert(name.to_owned(), Held::Owned));
+        HELD.with_borrow_mut(|held| {
+            let held = held.entry(name.to_owned()).or_default();
+            if held.is_alone || (is_alone && held.holders > 0) {
+                return Err(in_use("a session of this page has the store open"));
+            }
+            held.holders += 1;
+            held.is_alone = is_alone;
+            Ok(())
+        })?;
         let mut lock = StoreLock { name: name.to_owned(), web: None };
         let manager = global("navigator").and_then(|navigator| property(&navigator, "locks"));
-        // Without Web Locks (Node, browsers before 2022) a store has one owner in this page and no guard against
-        // other tabs.
+        // Without Web Locks (Node, browsers before 2022) nothing is known of other tabs.
         if let Some(manager) = manager {
-            lock.web = Some(WebLock::request(manager.unchecked_ref(), name).await?);
+            let mode = if is_alone { "exclusive" } else { "shared" };
+            lock.web = Some(WebLock::request(manager.unchecked_ref(), name, mode).await?);
         }
         Ok(lock)
     }
@@ -86,9 +106,14 @@ impl StoreLock {
 
     fn let_go(&mut self) -> Option<Promise> {
         let freed = self.web.take().map(WebLock::let_go);
-        HELD.with_borrow_mut(|held| match &freed {
-            Some(freed) => drop(held.insert(self.name.clone(), Held::Freeing(freed.clone()))),
-            None => drop(held.remove(&self.name)),
+        HELD.with_borrow_mut(|all| {
+            let Some(held) = all.get_mut(&self.name) else { return };
+            held.holders -= 1;
+            held.is_alone = false;
+            held.freeing.extend(freed.clone());
+            if held.holders == 0 && held.freeing.is_empty() {
+                all.remove(&self.name);
+            }
         });
         freed
     }
@@ -96,24 +121,15 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // `free` clears the name: by now, somebody else may own the store of that name.
+        // `free` clears the name: it has let go already.
         if !self.name.is_empty() {
             self.let_go();
         }
     }
 }
 
-/// The promise to wait for before the name can be taken, if any.
-fn held(name: &str) -> Result<Option<Promise>> {
-    HELD.with_borrow(|held| match held.get(name) {
-        None => Ok(None),
-        Some(Held::Freeing(promise)) => Ok(Some(promise.clone())),
-        Some(Held::Owned) => Err(in_use("another session of this page owns the store")),
-    })
-}
-
 impl WebLock {
-    async fn request(manager: &LockManager, name: &str) -> Result<Self> {
+    async fn request(manager: &LockManager, name: &str, mode: &str) -> Result<Self> {
         let failed = |exception: JsValue| failure::of_exception("taking the store's lock", &exception);
         let (hold, answer) = (Deferred::new(), Deferred::new());
         let callback = Closure::once({
@@ -126,6 +142,7 @@ impl WebLock {
         });
         let options = Object::new();
         Reflect::set(&options, &"ifAvailable".into(), &true.into()).map_err(failed)?;
+        Reflect::set(&options, &"mode".into(), &mode.into()).map_err(failed)?;
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).map_err(failed)?;
         // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock, and when it
         // is free (scripts/write-glue.mjs).
@@ -137,7 +154,7 @@ impl WebLock {
         if granted.as_bool() == Some(true) {
             Ok(WebLock { hold, freed })
         } else {
-            Err(in_use("another tab of this browser owns the store"))
+            Err(in_use("another tab of this browser has the store open, or deletes it"))
         }
     }
 

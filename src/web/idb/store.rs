@@ -1,7 +1,7 @@
 //! An open store: reads and batches, each in one transaction whose requests are all made at once. Awaiting between
 //! two requests would let the browser end the transaction in the middle.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use js_sys::{Array, Object, Promise, Reflect, Uint8Array};
@@ -9,14 +9,15 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
 
-use super::connect::{connect, end_at_once};
-use super::connection::{Connection, OnClosed};
+use super::connect::connect;
+use super::connection::{Closed, Connection, OnClosed};
+use super::ending::{end_reading, end_writing, learn};
 use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
-use super::witness::{Beside, Change};
+use super::witness::{Beside, Change, Copies};
 use crate::error::{Code, Result, fail};
-use crate::store::{Batch, Durability, RecordKey, Store, Table, Witness};
+use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
 use crate::web::promise::Deferred;
 
 #[wasm_bindgen]
@@ -34,8 +35,8 @@ extern "C" {
     ) -> std::result::Result<IdbTransaction, JsValue>;
 }
 
-const READING: &str = "reading the store";
-const WRITING: &str = "writing the store";
+pub(super) const READING: &str = "reading the store";
+pub(super) const WRITING: &str = "writing the store";
 
 /// Settles the promise of a batch when it is dropped: also where whoever waits for the batch goes away.
 struct Over(js_sys::Function);
@@ -55,18 +56,21 @@ impl Drop for Over {
     }
 }
 
-/// A database that this page owns. Dropping it closes it too; only `close` waits until it can be opened again.
+/// A database, which other tabs may have open too. Dropping it closes it; only `close` waits until it can be deleted.
 pub struct IdbStore {
     name: String,
     /// The handle, until it is dropped for another one.
     connection: RefCell<Option<Connection>>,
-    beside: Beside,
+    pub(super) beside: Rc<Beside>,
     /// Taken by `close`.
     lock: RefCell<Option<StoreLock>>,
     /// Settles with the last batch sent, and so after all of them: they run one after the other.
     last_batch: RefCell<Option<Promise>>,
     /// Whom to tell that the handle died by itself.
     listener: Rc<RefCell<Option<OnClosed>>>,
+    /// Somebody has deleted the database: it is not made anew.
+    is_wiped: Rc<Cell<bool>>,
+    pub(super) begun: Cell<u64>,
 }
 
 impl IdbStore {
@@ -74,26 +78,33 @@ impl IdbStore {
         let store = IdbStore {
             name: name.to_owned(),
             connection: RefCell::default(),
-            beside: Beside::new(name),
+            beside: Rc::new(Beside::new(name)),
             lock: RefCell::new(Some(lock)),
             last_batch: RefCell::default(),
             listener: Rc::default(),
+            is_wiped: Rc::default(),
+            begun: Cell::new(0),
         };
         store.keep(database);
         store
     }
 
     /// Calls back when the handle dies without having been asked anything.
-    pub fn on_closed(&self, listener: impl Fn() + 'static) {
+    pub fn on_closed(&self, listener: impl Fn(Closed) + 'static) {
         *self.listener.borrow_mut() = Some(Rc::new(listener));
     }
 
     fn keep(&self, database: IdbDatabase) {
-        let listener = Rc::clone(&self.listener);
-        let on_closed: OnClosed = Rc::new(move || {
+        let (listener, is_wiped) = (Rc::clone(&self.listener), Rc::clone(&self.is_wiped));
+        let beside = Rc::clone(&self.beside);
+        let on_closed: OnClosed = Rc::new(move |closed| {
+            if closed == Closed::Wiped {
+                is_wiped.set(true);
+                beside.leave();
+            }
             let listener = listener.borrow().clone();
             if let Some(listener) = listener {
-                listener();
+                listener(closed);
             }
         });
         *self.connection.borrow_mut() = Some(Connection::new(database, on_closed));
@@ -105,22 +116,46 @@ impl IdbStore {
     }
 
     /// An error of a transaction: where the handle died meanwhile, that is the reason, whatever the transaction says.
-    fn failed(&self, error: crate::error::Error) -> crate::error::Error {
+    pub(super) fn failed(&self, error: crate::error::Error) -> crate::error::Error {
         match self.lost() {
             Some(why) => crate::error::Error::new(Code::StorageClosed, why),
             None => error,
         }
     }
 
-    /// The whole journal as it rests.
-    async fn journal(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
-        self.scan(Table::Journal, None, usize::MAX).await
+    /// Waits for the end of a transaction.
+    pub(super) async fn over(&self, settled: Deferred) -> std::result::Result<JsValue, JsValue> {
+        let over = self.connection.borrow().as_ref().map(|connection| connection.over(settled));
+        match over {
+            Some(over) => over.await,
+            None => Err(JsValue::UNDEFINED),
+        }
     }
 
-    fn begin(&self, tables: &[&str], mode: &str, durability: Durability) -> Result<IdbTransaction> {
+    /// All that is copied beside the store, as it rests.
+    async fn to_copy(&self) -> Result<Copies> {
+        let journal = self.scan(Table::Journal, None, usize::MAX).await?;
+        Ok(Copies { journal, inbox: self.scan(Table::Inbox, None, usize::MAX).await? })
+    }
+
+    /// Errors: `closed`, where it is, or was wiped.
+    fn check_open(&self) -> Result<()> {
         if self.lock.borrow().is_none() {
             return fail(Code::Closed, "the store is closed");
         }
+        if self.is_wiped.get() {
+            return fail(Code::Closed, "the store was wiped");
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(
+        &self,
+        tables: &[&str],
+        mode: &str,
+        durability: Durability,
+    ) -> Result<IdbTransaction> {
+        self.check_open()?;
         if let Some(why) = self.lost() {
             return fail(Code::StorageClosed, why);
         }
@@ -140,10 +175,13 @@ impl IdbStore {
         database.transaction(&tables, mode, &options).map_err(|e| failure::of_exception(what, &e))
     }
 
-    /// Makes requests in a transaction that reads one table, and gives their results.
-    async fn read(
+    /// Makes requests in a transaction that reads one table, and gives their results. `ends` lets the browser end it at once,
+    /// so that a tab that stands still keeps nobody waiting: only where no request gives a whole table, which Chromium
+    /// hands over in pieces, and can end the transaction before the last.
+    pub(super) async fn read(
         &self,
         table: &str,
+        ends: bool,
         make: impl FnOnce(&IdbObjectStore) -> std::result::Result<Vec<IdbRequest>, JsValue>,
     ) -> Result<Vec<JsValue>> {
         let failed = |exception: &JsValue| failure::of_exception(READING, exception);
@@ -155,7 +193,10 @@ impl IdbStore {
         last.set_onsuccess(Some(&done.resolve));
         transaction.set_onerror(Some(&done.reject));
         transaction.set_onabort(Some(&done.reject));
-        if let Err(event) = JsFuture::from(done.promise).await {
+        if ends {
+            end_reading(&transaction);
+        }
+        if let Err(event) = self.over(done).await {
             return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
         }
         requests.iter().map(IdbRequest::result).collect::<std::result::Result<_, _>>().map_err(|e| failed(&e))
@@ -164,13 +205,14 @@ impl IdbStore {
 
 impl Store for IdbStore {
     async fn header(&self) -> Result<Option<Vec<u8>>> {
-        let results = self.read(HEADER_TABLE, |table| Ok(vec![table.get(&header_key())?])).await?;
+        let results = self.read(HEADER_TABLE, true, |table| Ok(vec![table.get(&header_key())?])).await?;
         Ok(results.first().filter(|value| !value.is_undefined()).map(from_value))
     }
 
     async fn get(&self, table: Table, keys: &[RecordKey]) -> Result<Vec<Option<Vec<u8>>>> {
-        let results =
-            self.read(table.name(), |table| keys.iter().map(|key| table.get(&to_key(key))).collect()).await?;
+        let results = self
+            .read(table.name(), true, |table| keys.iter().map(|key| table.get(&to_key(key))).collect())
+            .await?;
         Ok(results.iter().map(|value| (!value.is_undefined()).then(|| from_value(value))).collect())
     }
 
@@ -188,7 +230,7 @@ impl Store for IdbStore {
         let mut after = after.as_ref().map(to_key);
         loop {
             let results = self
-                .read(table.name(), |table| {
+                .read(table.name(), false, |table| {
                     let range = range_after(after.as_ref())?;
                     let keys = table.get_all_keys_with_key_and_limit(&range, limit)?;
                     Ok(vec![keys, table.get_all_with_key_and_limit(&range, limit)?])
@@ -207,14 +249,34 @@ impl Store for IdbStore {
         }
     }
 
+    async fn snapshot(&self) -> Result<Snapshot> {
+        self.read_whole().await
+    }
+
+    async fn generation(&self) -> Result<u64> {
+        self.last_generation().await
+    }
+
+    async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
+        self.begin_generation(seen).await
+    }
+
     async fn commit(&self, batch: Batch) -> Result<()> {
         // Batches that touch different tables would run side by side; all of them take the header's table, so that
         // they run and settle in the order in which they were sent.
         let touched = |t: Table| {
             batch.puts.iter().any(|put| put.0 == t) || batch.deletes.iter().any(|delete| delete.0 == t)
         };
-        let tables = Table::ALL.into_iter().filter(|t| batch.clear || touched(*t)).map(Table::name);
+        let is_cleared = |t: Table| batch.clear && Table::ALL.contains(&t);
+        let tables = Table::SHARED.into_iter().filter(|t| is_cleared(*t) || touched(*t)).map(Table::name);
         let tables: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables).collect();
+        self.check_open()?;
+        let over = Over::new(&self.last_batch);
+        learn(self).await;
+        if batch.hands_in {
+            // First beside the store: once it is in the store, whoever leads may take it out of both.
+            self.beside.hand_in(&batch).await;
+        }
         let transaction = self.begin(&tables, "readwrite", batch.durability)?;
         if let Err(exception) = request_all(&transaction, &batch) {
             // Half a batch must not be written.
@@ -226,12 +288,11 @@ impl Store for IdbStore {
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
         transaction.set_onabort(Some(&settled.reject));
-        let over = Over::new(&self.last_batch);
-        end_at_once(&transaction);
-        let result = match JsFuture::from(settled.promise).await {
+        end_writing(&transaction);
+        let result = match self.over(settled).await {
             Ok(_) => {
                 // Of the two only one is being written at any moment: a crash tears one of them at most.
-                self.beside.write(change, async || self.journal().await).await;
+                self.beside.write(change, async || self.to_copy().await).await;
                 Ok(())
             }
             Err(event) => Err(self.failed(failure::of_transaction(WRITING, &transaction, &event))),
@@ -241,28 +302,22 @@ impl Store for IdbStore {
     }
 
     async fn witness(&self) -> Result<Witness> {
-        if self.lock.borrow().is_none() {
-            return fail(Code::Closed, "the store is closed");
-        }
+        self.check_open()?;
         Ok(self.beside.read().await)
     }
 
-    async fn copies(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
-        if self.lock.borrow().is_none() {
-            return fail(Code::Closed, "the store is closed");
-        }
-        Ok(self.beside.copies().await)
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        self.check_open()?;
+        Ok(self.beside.copies(table).await)
     }
 
     async fn reopen(&self) -> Result<()> {
-        if self.lock.borrow().is_none() {
-            return fail(Code::Closed, "the store is closed");
-        }
+        self.check_open()?;
         // Dropped before anything else: a handle that failed is not used again.
         self.connection.borrow_mut().take();
         match connect(&self.name, true).await? {
             // Closed while it was being opened.
-            Some(_) if self.lock.borrow().is_none() => fail(Code::Closed, "the store is closed"),
+            Some(_) if self.check_open().is_err() => self.check_open(),
             Some(database) => {
                 self.keep(database);
                 Ok(())
@@ -286,7 +341,10 @@ impl Store for IdbStore {
 
 /// Makes every request of a batch: deletes first, so that what is both deleted and written is written.
 fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Result<(), JsValue> {
-    let mut tables: [Option<IdbObjectStore>; Table::ALL.len()] = Default::default();
+    if let Some(generation) = batch.generation {
+        super::shared::guard(transaction, generation, batch.clear)?;
+    }
+    let mut tables: [Option<IdbObjectStore>; Table::SHARED.len()] = Default::default();
     let mut table = |table: Table| -> std::result::Result<IdbObjectStore, JsValue> {
         let slot = &mut tables[table as usize];
         if slot.is_none() {
@@ -298,7 +356,7 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
         for place in Table::ALL {
             table(place)?.clear()?;
         }
-        transaction.object_store(HEADER_TABLE)?.clear()?;
+        transaction.object_store(HEADER_TABLE)?.delete(&header_key())?;
     }
     for (place, key) in &batch.deletes {
         table(*place)?.delete(&to_key(key))?;

@@ -1,88 +1,48 @@
-//! What stands beside a store: a second, small database with a copy of the header, the sealed high-water mark, and a copy of
-//! the journal. It is written after the store, never with it: where the browser finds one of the two damaged and drops what
-//! is newest in it, or all, it is the other one that tells, and that has what only this device knew.
+//! What stands beside a store: a second, small database with a copy of the header, the sealed high-water mark, and copies of
+//! the journal and of the inbox. It is never written with the store, but after it, or, what is handed in, before: where the
+//! browser finds one of the two damaged and drops what is newest in it, or all, it is the other one that tells, and that
+//! has what only this device knew.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::rc::Rc;
 
-use js_sys::{Array, Uint8Array};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbFactory, IdbTransaction, IdbTransactionMode};
 
 use super::bucket::factory_beside;
+use super::change::{HEADER, INBOX, JOURNAL, MARK, Records, TABLE, fences, generation_of, put_all};
 use super::connect;
+use super::connection::Connection;
+use super::ending::end_writing;
 use super::failure;
-use super::records::{from_key, from_value, to_key};
-use crate::error::Result;
-use crate::store::{Batch, RecordKey, Table, Witness};
+use super::records::{from_key, from_value};
+use crate::error::{Code, Result};
+use crate::store::{Batch, Table, Witness};
 use crate::web::promise::Deferred;
 
-const TABLE: &str = "m";
-const JOURNAL: &str = "j";
-const VERSION: u32 = 1;
-const HEADER: u32 = 0;
-const MARK: u32 = 1;
+pub(super) use super::change::{Change, Copies};
+
+/// The version of the database: which object stores there are. The first had none for the inbox.
+const VERSION: u32 = 2;
+const TABLES: [&str; 3] = [TABLE, JOURNAL, INBOX];
 const READING: &str = "reading beside the store";
 const WRITING: &str = "writing beside the store";
-
-/// Journal records by their keys.
-type Records = Vec<(RecordKey, Vec<u8>)>;
 
 /// The name of the database beside a store.
 pub(super) fn name_beside(name: &str) -> String {
     format!("{name}-mark")
 }
 
-/// What a batch does to what stands beside the store.
-#[derive(Default)]
-pub(super) struct Change {
-    pub witness: Witness,
-    /// The copy is made anew.
-    pub recopy: bool,
-    pub deletes: Vec<RecordKey>,
-    pub puts: Records,
-}
-
-impl Change {
-    /// Takes what concerns it out of a batch.
-    pub fn of(batch: Batch) -> Self {
-        let of_journal = |table: Table| table == Table::Journal;
-        let puts = batch.puts.into_iter().filter(|(table, ..)| of_journal(*table));
-        let deletes = batch.deletes.into_iter().filter(|(table, _)| of_journal(*table));
-        Change {
-            witness: Witness { header: batch.header, mark: batch.mark },
-            recopy: batch.recopy || batch.clear,
-            deletes: deletes.map(|(_, key)| key).collect(),
-            puts: puts.map(|(_, key, bytes)| (key, bytes)).collect(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.witness == Witness::default()
-    }
-}
-
-/// A database with what the browser calls when somebody wants it gone.
-struct Connection {
-    database: IdbDatabase,
-    _on_version_change: Closure<dyn FnMut()>,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.database.set_onversionchange(None);
-        self.database.close();
-    }
-}
-
 /// The database beside a store.
 pub(super) struct Beside {
     name: String,
     factory: RefCell<Option<IdbFactory>>,
-    connection: RefCell<Option<Connection>>,
+    connection: RefCell<Option<Rc<Connection>>>,
     /// Something could not be written: what stands there is not as of any batch.
     is_behind: Cell<bool>,
+    /// The store is deleted, and this with it.
+    is_left: Cell<bool>,
 }
 
 impl Beside {
@@ -93,6 +53,7 @@ impl Beside {
             factory: RefCell::default(),
             connection: RefCell::default(),
             is_behind: Cell::default(),
+            is_left: Cell::default(),
         }
     }
 
@@ -106,92 +67,121 @@ impl Beside {
     }
 
     async fn get(&self) -> Result<Witness> {
-        let Some(database) = self.database(false).await? else { return Ok(Witness::default()) };
+        let Some(connection) = self.database(false).await? else { return Ok(Witness::default()) };
         let failed = |exception: JsValue| failure::of_exception(READING, &exception);
-        let transaction = database.transaction_with_str(TABLE).map_err(failed)?;
+        let transaction = connection.database.transaction_with_str(TABLE).map_err(failed)?;
         let table = transaction.object_store(TABLE).map_err(failed)?;
         let requests = [table.get(&HEADER.into()).map_err(failed)?, table.get(&MARK.into()).map_err(failed)?];
-        settled(&transaction, READING).await?;
+        settled(&connection, &transaction, READING).await?;
         let [header, mark] =
             requests.map(|request| request.result().ok().filter(|value| !value.is_undefined()));
         let bytes = |value: Option<JsValue>| value.as_ref().map(from_value);
         Ok(Witness { header: bytes(header), mark: bytes(mark) })
     }
 
-    /// The copy of the journal; empty where it cannot be read.
-    pub async fn copies(&self) -> Records {
-        self.get_copies().await.unwrap_or_default()
+    /// The latest generation that has written here; 0 where none has, or nothing can be read.
+    pub async fn generation(&self) -> u64 {
+        self.get_generation().await.unwrap_or(0)
     }
 
-    async fn get_copies(&self) -> Result<Records> {
-        let Some(database) = self.database(false).await? else { return Ok(Records::new()) };
+    async fn get_generation(&self) -> Result<u64> {
+        let Some(connection) = self.database(false).await? else { return Ok(0) };
         let failed = |exception: JsValue| failure::of_exception(READING, &exception);
-        let transaction = database.transaction_with_str(JOURNAL).map_err(failed)?;
-        let table = transaction.object_store(JOURNAL).map_err(failed)?;
+        let transaction = connection.database.transaction_with_str(TABLE).map_err(failed)?;
+        let table = transaction.object_store(TABLE).map_err(failed)?;
+        let keys = table.get_all_keys_with_key(&fences().map_err(failed)?.into()).map_err(failed)?;
+        settled(&connection, &transaction, READING).await?;
+        Ok(generation_of(&Array::from(&keys.result().map_err(failed)?).pop()))
+    }
+
+    /// The copy of a table; empty where it cannot be read.
+    pub async fn copies(&self, table: Table) -> Records {
+        match table {
+            Table::Journal => self.get_copies(JOURNAL).await.unwrap_or_default(),
+            Table::Inbox => self.get_copies(INBOX).await.unwrap_or_default(),
+            Table::State | Table::Pages => Records::new(),
+        }
+    }
+
+    async fn get_copies(&self, name: &str) -> Result<Records> {
+        let Some(connection) = self.database(false).await? else { return Ok(Records::new()) };
+        let failed = |exception: JsValue| failure::of_exception(READING, &exception);
+        let transaction = connection.database.transaction_with_str(name).map_err(failed)?;
+        let table = transaction.object_store(name).map_err(failed)?;
         let (keys, values) = (table.get_all_keys().map_err(failed)?, table.get_all().map_err(failed)?);
-        settled(&transaction, READING).await?;
+        settled(&connection, &transaction, READING).await?;
         let (keys, values) =
             (Array::from(&keys.result().map_err(failed)?), Array::from(&values.result().map_err(failed)?));
         let records = keys.iter().zip(values.iter());
         Ok(records.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect())
     }
 
-    /// Writes what a batch does, once it is in the store; `journal` reads the store's whole journal. Where that fails
-    /// nothing is lost: the next batch tries to make the copy anew.
-    pub async fn write(&self, mut change: Change, journal: impl AsyncFnOnce() -> Result<Records>) {
-        if change.is_empty() {
-            return;
-        }
-        if self.is_behind.get() {
-            change.recopy = true;
-        }
-        // Until all of it is written.
-        self.is_behind.set(true);
-        if change.recopy {
-            let Ok(records) = journal().await else { return };
-            (change.puts, change.deletes) = (records, Vec::new());
-        }
-        if self.put(&change).await.is_ok() {
-            self.is_behind.set(false);
-        } else {
-            // A handle that failed is not used again.
+    /// Writes what is handed in, before it is in the store. Where that fails, the store alone has it.
+    pub async fn hand_in(&self, batch: &Batch) {
+        let puts = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
+        let requests: Records = puts.map(|(_, key, bytes)| (*key, bytes.clone())).collect();
+        // A handle that failed is not used again; another one may do.
+        for _ in 0..2 {
+            if self.is_left.get() || self.put_requests(&requests).await.is_ok() {
+                return;
+            }
             self.connection.borrow_mut().take();
         }
     }
 
-    async fn put(&self, change: &Change) -> Result<()> {
-        let Some(database) = self.database(true).await? else { return Ok(()) };
+    async fn put_requests(&self, requests: &Records) -> Result<()> {
+        let Some(connection) = self.database(true).await? else { return Ok(()) };
         let failed = |exception: JsValue| failure::of_exception(WRITING, &exception);
-        let is_journal = change.recopy || !change.puts.is_empty() || !change.deletes.is_empty();
-        let tables: Array = [TABLE, JOURNAL]
-            .iter()
-            .take(1 + usize::from(is_journal))
-            .map(|table| JsValue::from_str(table))
-            .collect();
-        let transaction = database
+        let mode = IdbTransactionMode::Readwrite;
+        let transaction = connection.database.transaction_with_str_and_mode(INBOX, mode).map_err(failed)?;
+        let table = transaction.object_store(INBOX).map_err(failed)?;
+        put_all(&table, requests).map_err(failed)?;
+        end_writing(&transaction);
+        settled(&connection, &transaction, WRITING).await
+    }
+
+    /// Writes what a batch does, once it is in the store; `to_copy` reads what the store holds. Where that fails nothing is
+    /// lost: the next batch tries to make the copy anew.
+    pub async fn write(&self, mut change: Change, to_copy: impl AsyncFn() -> Result<Copies>) {
+        if change.is_empty() || self.is_left.get() {
+            return;
+        }
+        // The copy is the leader's, and the mark with it; a header alone is anybody's.
+        let is_leaders = change.witness.mark.is_some();
+        change.recopy |= is_leaders && self.is_behind.get();
+        let was_behind = self.is_behind.replace(true);
+        for _ in 0..2 {
+            if change.recopy {
+                let Ok(copies) = to_copy().await else { return };
+                change.replace_by(copies);
+            }
+            match self.put(&change).await {
+                Ok(()) => return self.is_behind.set(was_behind && !is_leaders),
+                // Who leads now has made the copy anew, after it read what this batch has written.
+                Err(error) if error.code() == Code::Deposed => return,
+                Err(_) => {}
+            }
+            // A handle that failed is not used again. Another one may do, and find another database.
+            self.connection.borrow_mut().take();
+            change.recopy |= is_leaders;
+        }
+    }
+
+    async fn put(&self, change: &Change) -> Result<()> {
+        let Some(connection) = self.database(true).await? else { return Ok(()) };
+        let failed = |exception: JsValue| failure::of_exception(WRITING, &exception);
+        let tables: Array = change.tables().into_iter().map(JsValue::from_str).collect();
+        let transaction = connection
+            .database
             .transaction_with_str_sequence_and_mode(&tables, IdbTransactionMode::Readwrite)
             .map_err(failed)?;
-        let table = transaction.object_store(TABLE).map_err(failed)?;
-        for (key, bytes) in [(HEADER, &change.witness.header), (MARK, &change.witness.mark)] {
-            if let Some(bytes) = bytes {
-                table.put_with_key(&Uint8Array::from(bytes.as_slice()), &key.into()).map_err(failed)?;
-            }
+        if let Err(exception) = change.request(&transaction) {
+            // Half of it must not be written.
+            let _ = transaction.abort();
+            return Err(failed(exception));
         }
-        if is_journal {
-            let table = transaction.object_store(JOURNAL).map_err(failed)?;
-            if change.recopy {
-                table.clear().map_err(failed)?;
-            }
-            let written: HashSet<&RecordKey> = change.puts.iter().map(|(key, _)| key).collect();
-            for key in change.deletes.iter().filter(|key| !written.contains(key)) {
-                table.delete(&to_key(key)).map_err(failed)?;
-            }
-            for (key, bytes) in &change.puts {
-                table.put_with_key(&Uint8Array::from(bytes.as_slice()), &to_key(key)).map_err(failed)?;
-            }
-        }
-        connect::end_at_once(&transaction);
-        settled(&transaction, WRITING).await
+        end_writing(&transaction);
+        settled(&connection, &transaction, WRITING).await
     }
 
     async fn factory(&self) -> Result<IdbFactory> {
@@ -205,31 +195,40 @@ impl Beside {
     }
 
     /// The database; `None` where there is none and `create` is false.
-    async fn database(&self, create: bool) -> Result<Option<IdbDatabase>> {
+    async fn database(&self, create: bool) -> Result<Option<Rc<Connection>>> {
         if let Some(connection) = &*self.connection.borrow() {
-            return Ok(Some(connection.database.clone()));
+            return Ok(Some(Rc::clone(connection)));
         }
         let factory = self.factory().await?;
         let mut found = connect::look(&factory, &self.name).await?;
-        // Made by whoever died while making it: as good as none.
-        let has = |database: &IdbDatabase, table: &str| database.object_store_names().contains(table);
-        if let Some(bare) = found.take_if(|database| !has(database, TABLE) || !has(database, JOURNAL)) {
-            bare.close();
-            connect::delete(&factory, &self.name).await?;
+        let mut is_due = create;
+        let lacks = |database: &IdbDatabase| {
+            let there = database.object_store_names();
+            !TABLES.into_iter().all(|table| there.contains(table))
+        };
+        if let Some(found) = found.take_if(|database| lacks(database)) {
+            let is_older = found.version() < f64::from(VERSION);
+            found.close();
+            // Made by whoever died while making it: as good as none.
+            if !is_older {
+                connect::delete(&factory, &self.name).await?;
+            }
+            is_due |= is_older;
         }
-        if found.is_none() && create {
-            found = Some(connect::make(&factory, &self.name, VERSION, &[TABLE, JOURNAL]).await?);
+        if found.is_none() && is_due {
+            found = Some(connect::make(&factory, &self.name, VERSION, &TABLES).await?);
         }
         let Some(database) = found else { return Ok(None) };
-        // Somebody wants it gone, or of another version: nobody waits for us.
-        let on_version_change = Closure::<dyn FnMut()>::new({
-            let database = database.clone();
-            move || database.close()
-        });
-        database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
-        let connection = Connection { database: database.clone(), _on_version_change: on_version_change };
-        *self.connection.borrow_mut() = Some(connection);
-        Ok(Some(database))
+        // Where somebody wants it gone, or of another version, nobody waits for us; it is opened again when it is needed.
+        let connection = Rc::new(Connection::new(database, Rc::new(|_| {})));
+        *self.connection.borrow_mut() = Some(Rc::clone(&connection));
+        Ok(Some(connection))
+    }
+
+    /// The store is deleted, and what stands beside it with it: nothing of it is made anew.
+    pub fn leave(&self) {
+        self.is_left.set(true);
+        self.connection.borrow_mut().take();
     }
 
     /// Lets go of the database.
@@ -253,12 +252,12 @@ pub(super) async fn delete(store: &str) -> Result<()> {
 }
 
 /// Waits until a transaction is over.
-async fn settled(transaction: &IdbTransaction, what: &str) -> Result<()> {
+async fn settled(connection: &Connection, transaction: &IdbTransaction, what: &str) -> Result<()> {
     let done = Deferred::new();
     transaction.set_oncomplete(Some(&done.resolve));
     transaction.set_onerror(Some(&done.reject));
     transaction.set_onabort(Some(&done.reject));
-    match JsFuture::from(done.promise).await {
+    match connection.over(done).await {
         Ok(_) => Ok(()),
         Err(event) => Err(failure::of_transaction(what, transaction, &event)),
     }

@@ -12,11 +12,11 @@ const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "a
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
 const HELPERS = ["in-page.js", "lying-server.js", "page-server.js", "random.js"];
 
-/** Serves the page on a port of its own; `policy` is its Content-Security-Policy. */
-export async function startSite(t, { policy } = {}) {
+/** Serves the page on a port of its own; `policy` is its Content-Security-Policy. `isKept` lets the browser keep pages. */
+export async function startSite(t, { policy, isKept = false } = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
-    const headers = { "cache-control": "no-store" };
+    const headers = { "cache-control": isKept ? "no-cache" : "no-store" };
     if (pathname === "/") {
       if (policy) headers["content-security-policy"] = policy;
       return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(PAGE);

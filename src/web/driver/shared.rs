@@ -1,0 +1,91 @@
+//! The driver's part for a store that several tabs have open: what the machine wants of it, and what the others say.
+
+use std::rc::Rc;
+
+use wasm_bindgen_futures::spawn_local;
+
+use super::Driver;
+use crate::error::Result;
+use crate::journal::Signal;
+use crate::rest;
+use crate::store::{Batch, Store, Table};
+use crate::sync::{Event, Inbox, Machine, TabEffect, TabEvent};
+use crate::web::idb::IdbStore;
+use crate::web::tabs::Tabs;
+
+/// Requests of other tabs that are read in one go; the others are there at the next look.
+const INBOX_RECORDS: usize = 1_000;
+
+impl Driver {
+    /// The page goes where it may come back from: another tab leads meanwhile.
+    pub(super) fn put_away(self: &Rc<Self>) {
+        if let Some(tabs) = self.tabs() {
+            tabs.leave();
+            self.post(Event::Tab(TabEvent::Depose));
+        }
+    }
+
+    /// The page is shown again, or is looked at.
+    pub(super) fn come_back(self: &Rc<Self>) {
+        self.tabs().iter().for_each(Tabs::come_back);
+        for effect in self.held.take() {
+            self.carry_out_for_tabs(effect);
+        }
+    }
+
+    /// The other tabs that have the store open; `None` in incognito.
+    pub fn tabs(&self) -> Option<Rc<Tabs>> {
+        self.tabs.borrow().clone()
+    }
+
+    /// The batch that says something to every tab.
+    pub fn signal(&self, signal: Signal) -> Option<Result<Batch>> {
+        self.machine.try_borrow_mut().ok()?.as_mut().map(|machine| machine.signal(signal))
+    }
+
+    /// Another tab has locked or wiped the store.
+    pub fn close_for_others(self: &Rc<Self>) {
+        let driver = Rc::clone(self);
+        spawn_local(async move {
+            driver.close().await;
+            driver.host.status();
+        });
+    }
+
+    pub(super) fn carry_out_for_tabs(self: &Rc<Self>, effect: TabEffect) {
+        let Some(store) = self.store.clone() else { return };
+        let reads = !matches!(effect, TabEffect::Leads | TabEffect::Deposed);
+        if reads && self.tabs().is_some_and(|tabs| tabs.is_away()) {
+            // A page that stands still with a transaction open keeps others waiting, and the browser does not keep it.
+            self.held.borrow_mut().push(effect);
+            return;
+        }
+        match effect {
+            TabEffect::Look { number, keys } => self.spawn(async move {
+                let found = store.get(Table::State, &keys).await;
+                Event::Tab(TabEvent::Looked { number, found })
+            }),
+            TabEffect::Read(number) => {
+                let Ok(Some(reader)) = self.with(Machine::reader) else { return };
+                self.spawn(async move {
+                    let opened = reader.read(&*store).await.map(Box::new);
+                    Event::Tab(TabEvent::Read { number, opened })
+                });
+            }
+            TabEffect::ReadInbox { with_copies } => {
+                self.spawn(async move { Event::Tab(TabEvent::Inbox(read_inbox(&store, with_copies).await)) });
+            }
+            TabEffect::Leads => self.tabs().iter().for_each(|tabs| tabs.led()),
+            TabEffect::Deposed => self.tabs().iter().for_each(Tabs::deposed),
+        }
+    }
+}
+
+async fn read_inbox(store: &IdbStore, with_copies: bool) -> Result<Inbox> {
+    let generation = store.generation().await?;
+    let mut requests = store.scan(Table::Inbox, None, INBOX_RECORDS).await?;
+    if with_copies {
+        requests = rest::with_copies(store, requests).await?;
+    }
+    Ok(Inbox { generation, requests })
+}

@@ -1,0 +1,154 @@
+//! What a batch does to what stands beside a store, and the requests that make it so.
+
+use std::collections::HashSet;
+
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
+
+use super::records::to_key;
+use crate::store::{Batch, FENCES_KEPT, RecordKey, Table, Witness};
+
+/// The object stores: of the header, the mark and the fences; of the journal's copy; of the inbox's copy.
+pub(super) const TABLE: &str = "m";
+pub(super) const JOURNAL: &str = "j";
+pub(super) const INBOX: &str = "i";
+pub(super) const HEADER: u32 = 0;
+pub(super) const MARK: u32 = 1;
+
+type Thrown<T> = std::result::Result<T, JsValue>;
+
+/// Records by their keys.
+pub(super) type Records = Vec<(RecordKey, Vec<u8>)>;
+
+/// What is copied of a store.
+pub(super) struct Copies {
+    pub journal: Records,
+    pub inbox: Records,
+}
+
+/// What a batch does to what stands beside the store.
+#[derive(Default)]
+pub(super) struct Change {
+    pub witness: Witness,
+    /// The copy is made anew.
+    pub recopy: bool,
+    generation: Option<u64>,
+    deletes: Vec<RecordKey>,
+    puts: Records,
+    /// Requests that were carried out.
+    taken: Vec<RecordKey>,
+    /// Requests that the store has, where the copy is made anew.
+    requests: Records,
+}
+
+impl Change {
+    /// Takes what concerns it out of a batch.
+    pub fn of(batch: Batch) -> Self {
+        let puts = batch.puts.into_iter().filter(|(table, ..)| *table == Table::Journal);
+        let of = |wanted: Table| {
+            let deletes = batch.deletes.iter().filter(move |(table, _)| *table == wanted);
+            deletes.map(|(_, key)| *key).collect()
+        };
+        Change {
+            witness: Witness { header: batch.header, mark: batch.mark },
+            recopy: batch.recopy || batch.clear,
+            generation: batch.generation,
+            deletes: of(Table::Journal),
+            puts: puts.map(|(_, key, bytes)| (key, bytes)).collect(),
+            taken: of(Table::Inbox),
+            requests: Records::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.witness == Witness::default()
+    }
+
+    /// Makes the copy anew. What was handed in and is not in the store stays: it may be on its way there.
+    pub fn replace_by(&mut self, copies: Copies) {
+        self.recopy = true;
+        (self.puts, self.requests, self.deletes) = (copies.journal, copies.inbox, Vec::new());
+    }
+
+    /// The object stores that it concerns.
+    pub fn tables(&self) -> Vec<&'static str> {
+        let is_journal = self.recopy || !self.puts.is_empty() || !self.deletes.is_empty();
+        let is_inbox = !self.taken.is_empty() || !self.requests.is_empty();
+        let tables = [(TABLE, true), (JOURNAL, is_journal), (INBOX, is_inbox)];
+        tables.into_iter().filter(|(_, concerns)| *concerns).map(|(table, _)| table).collect()
+    }
+
+    /// Makes its requests. The transaction fails with `ConstraintError` where a later generation has been here.
+    pub fn request(&self, transaction: &IdbTransaction) -> Thrown<()> {
+        let tables = self.tables();
+        let table = transaction.object_store(TABLE)?;
+        if let Some(generation) = self.generation {
+            guard(&table, generation, self.recopy)?;
+        }
+        for (key, bytes) in [(HEADER, &self.witness.header), (MARK, &self.witness.mark)] {
+            if let Some(bytes) = bytes {
+                table.put_with_key(&Uint8Array::from(bytes.as_slice()), &key.into())?;
+            }
+        }
+        if tables.contains(&JOURNAL) {
+            let table = transaction.object_store(JOURNAL)?;
+            if self.recopy {
+                table.clear()?;
+            }
+            let written: HashSet<&RecordKey> = self.puts.iter().map(|(key, _)| key).collect();
+            for key in self.deletes.iter().filter(|key| !written.contains(key)) {
+                table.delete(&to_key(key))?;
+            }
+            put_all(&table, &self.puts)?;
+        }
+        if tables.contains(&INBOX) {
+            let table = transaction.object_store(INBOX)?;
+            for key in &self.taken {
+                table.delete(&to_key(key))?;
+            }
+            put_all(&table, &self.requests)?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts all of these records.
+pub(super) fn put_all(table: &IdbObjectStore, records: &Records) -> Thrown<()> {
+    for (key, bytes) in records {
+        table.put_with_key(&Uint8Array::from(bytes.as_slice()), &to_key(key))?;
+    }
+    Ok(())
+}
+
+/// The key of a generation's fence, above the mark's.
+fn fence_key(generation: u64) -> JsValue {
+    JsValue::from(f64::from(MARK) + generation as f64)
+}
+
+/// All fences.
+pub(super) fn fences() -> Thrown<IdbKeyRange> {
+    IdbKeyRange::bound_with_lower_open(&MARK.into(), &JsValue::from(f64::INFINITY), true)
+}
+
+/// The generation of a fence.
+pub(super) fn generation_of(key: &JsValue) -> u64 {
+    (key.as_f64().unwrap_or_default() - f64::from(MARK)).max(0.0) as u64
+}
+
+/// Lets the transaction fail where a later generation has been here, and leaves the fence of this one. Whoever makes the copy
+/// anew sets the fences of those before it as well, of which some may never have come here: none of them is waited for.
+fn guard(table: &IdbObjectStore, generation: u64, sets_all: bool) -> Thrown<()> {
+    let (next, fence) = (fence_key(generation + 1), Uint8Array::new_with_length(0));
+    table.add_with_key(&fence, &next)?;
+    table.delete(&next)?;
+    let first = generation.saturating_sub(if sets_all { FENCES_KEPT - 1 } else { 0 }).max(1);
+    if sets_all && generation > 0 {
+        let earlier = IdbKeyRange::bound_with_lower_open(&MARK.into(), &fence_key(generation), true)?;
+        table.delete(&earlier)?;
+    }
+    for earlier in first..=generation {
+        table.put_with_key(&fence, &fence_key(earlier))?;
+    }
+    Ok(())
+}

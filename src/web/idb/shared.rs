@@ -1,0 +1,141 @@
+//! A store that several tabs have open: generations, and what is read of one moment.
+//!
+//! A generation is a *fence*, a record of no bytes in the header's table under the generation's number. Beginning one is
+//! an `add`, which fails where somebody was there first. Each batch of a leader adds the fence of the generation after its
+//! own and deletes it again: where that generation has begun, the `add` fails and takes the whole transaction with it. No
+//! script runs in between, so that a tab frozen at any moment leaves no transaction open (`ending.rs`).
+
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+use web_sys::{IdbKeyRange, IdbTransaction};
+
+use super::ending::{end_writing, learn};
+use super::failure;
+use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after};
+use super::store::{IdbStore, READING, WRITING};
+use crate::error::{Code, Result};
+use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Table};
+use crate::web::promise::Deferred;
+
+type Thrown<T> = std::result::Result<T, JsValue>;
+
+/// The key of a generation's fence; the header has the number before the first.
+fn fence_key(generation: u64) -> JsValue {
+    JsValue::from(generation as f64)
+}
+
+/// All fences, and nothing else: numbers above the header's.
+fn fences() -> Thrown<IdbKeyRange> {
+    IdbKeyRange::bound_with_lower_open(&header_key(), &JsValue::from(f64::INFINITY), true)
+}
+
+/// Lets the transaction fail where a later generation than that has begun. In a database that was made anew under its
+/// writer, `is_anew`, the writer's own fence is set again.
+pub(super) fn guard(transaction: &IdbTransaction, generation: u64, is_anew: bool) -> Thrown<()> {
+    let table = transaction.object_store(HEADER_TABLE)?;
+    let (next, fence) = (fence_key(generation + 1), Uint8Array::new_with_length(0));
+    table.add_with_key(&fence, &next)?;
+    table.delete(&next)?;
+    if is_anew && generation > 0 {
+        table.put_with_key(&fence, &fence_key(generation))?;
+    }
+    Ok(())
+}
+
+impl IdbStore {
+    /// The generation that this handle has begun last; 0 where it has begun none.
+    pub fn begun(&self) -> u64 {
+        self.begun.get()
+    }
+
+    pub(super) async fn last_generation(&self) -> Result<u64> {
+        let keys =
+            self.read(HEADER_TABLE, true, |table| Ok(vec![table.get_all_keys_with_key(&fences()?.into())?]));
+        self.or_beside(last_of(keys.await?.first())).await
+    }
+
+    /// A store that begins again by what stands beside it goes on with the generations, too: whoever led before the
+    /// database went must not lead again.
+    async fn or_beside(&self, generation: u64) -> Result<u64> {
+        Ok(if generation == 0 { self.beside.generation().await } else { generation })
+    }
+
+    pub(super) async fn begin_generation(&self, seen: u64) -> Result<Option<u64>> {
+        let failed = |exception: &JsValue| failure::of_exception(WRITING, exception);
+        learn(self).await;
+        let transaction = self.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed)?;
+        let next = seen + 1;
+        let request = || -> Thrown<()> {
+            let table = transaction.object_store(HEADER_TABLE)?;
+            table.add_with_key(&Uint8Array::new_with_length(0), &fence_key(next))?;
+            if let Some(old) = next.checked_sub(FENCES_KEPT).filter(|old| *old > 0) {
+                table.delete(&fence_key(old))?;
+            }
+            Ok(())
+        };
+        if let Err(exception) = request() {
+            let _ = transaction.abort();
+            return Err(failed(&exception));
+        }
+        let settled = Deferred::new();
+        transaction.set_oncomplete(Some(&settled.resolve));
+        transaction.set_onerror(Some(&settled.reject));
+        transaction.set_onabort(Some(&settled.reject));
+        end_writing(&transaction);
+        match self.over(settled).await {
+            Ok(_) => {
+                self.begun.set(next);
+                Ok(Some(next))
+            }
+            Err(event) => match failure::of_transaction(WRITING, &transaction, &event) {
+                error if error.code() == Code::Deposed => Ok(None),
+                error => Err(self.failed(error)),
+            },
+        }
+    }
+
+    pub(super) async fn read_whole(&self) -> Result<Snapshot> {
+        let failed = |exception: &JsValue| failure::of_exception(READING, exception);
+        let tables = [Table::State, Table::Journal, Table::Inbox];
+        let names = [HEADER_TABLE, tables[0].name(), tables[1].name(), tables[2].name()];
+        let transaction = self.begin(&names, "readonly", Durability::Relaxed)?;
+        let make = || -> Thrown<Vec<web_sys::IdbRequest>> {
+            let header = transaction.object_store(HEADER_TABLE)?;
+            let mut requests =
+                vec![header.get(&header_key())?, header.get_all_keys_with_key(&fences()?.into())?];
+            for table in tables {
+                let (table, range) = (transaction.object_store(table.name())?, range_after(None)?);
+                requests.push(table.get_all_keys_with_key(&range.clone().into())?);
+                requests.push(table.get_all_with_key(&range.into())?);
+            }
+            Ok(requests)
+        };
+        let requests = make().map_err(|e| failed(&e))?;
+        let done = Deferred::new();
+        transaction.set_oncomplete(Some(&done.resolve));
+        transaction.set_onerror(Some(&done.reject));
+        transaction.set_onabort(Some(&done.reject));
+        if let Err(event) = self.over(done).await {
+            return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
+        }
+        let results: Thrown<Vec<JsValue>> = requests.iter().map(web_sys::IdbRequest::result).collect();
+        let results = results.map_err(|e| failed(&e))?;
+        let records = |place: usize| -> Vec<(RecordKey, Vec<u8>)> {
+            let (keys, values) = (Array::from(&results[place]), Array::from(&results[place + 1]));
+            let all = keys.iter().zip(values.iter());
+            all.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect()
+        };
+        Ok(Snapshot {
+            header: Some(&results[0]).filter(|value| !value.is_undefined()).map(from_value),
+            generation: self.or_beside(last_of(results.get(1))).await?,
+            state: records(2),
+            journal: records(4),
+            inbox: records(6),
+        })
+    }
+}
+
+/// The last of the fences' keys, which come in their order.
+fn last_of(keys: Option<&JsValue>) -> u64 {
+    keys.map(Array::from).and_then(|keys| keys.pop().as_f64()).unwrap_or(0.0) as u64
+}

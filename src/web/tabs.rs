@@ -1,0 +1,363 @@
+//! Who leads among the tabs that have a store open, and what they tell each other (ARCHITECTURE.md).
+//!
+//! The tab that holds the lock of the lead leads; the others wait for it. One that hears nothing of the leader for a while,
+//! and no answer when it asks, steals the lock. Whatever goes wrong here, a generation keeps two leaders apart: it is begun
+//! in the store, and checked within every batch. Without locks the first to begin a generation leads; without a channel
+//! everything is looked up in the store.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use wasm_bindgen_futures::spawn_local;
+
+use super::claim::{Claim, Claimed, Way};
+use super::clock::monotonic_ms;
+use super::driver::Driver;
+use super::timers::Timer;
+use super::words::Words;
+use crate::store::Store;
+use crate::sync::{Event, Machine, Phase, TabEvent};
+
+/// How often the clock of this module ticks.
+const TICK_MS: u64 = 500;
+
+/// The leader says that often that it is there.
+const BEAT_EVERY_MS: u64 = 2_000;
+
+/// Silence of the leader after which it is asked, and how long its answer may take.
+const SILENCE_MS: u64 = 6_000;
+const ANSWER_MS: u64 = 1_500;
+/// The same where beats are looked up: one must surely have come.
+const ANSWER_LOOKED_UP_MS: u64 = 3_000;
+
+/// How often a tab looks by itself where it hears the others, for words may be lost, and where it does not.
+const LOOK_EVERY_MS: (u64, u64) = (5_000, 1_000);
+
+/// A tick that comes so late tells that the tab was frozen.
+const FROZEN_MS: u64 = 5_000;
+
+/// This tab among the others.
+pub struct Tabs {
+    name: String,
+    driver: Weak<Driver>,
+    words: RefCell<Option<Words>>,
+    claim: RefCell<Option<Claim>>,
+    timer: RefCell<Option<Timer>>,
+    is_taking_over: Cell<bool>,
+    /// Put away, or closed: nothing is done until it comes back.
+    is_away: Cell<bool>,
+    ticked_ms: Cell<u64>,
+    heard_ms: Cell<u64>,
+    asked_ms: Cell<Option<u64>>,
+    beat_ms: Cell<u64>,
+    looked_ms: Cell<u64>,
+    /// The records of the beat and of the signal as they were last read.
+    seen: RefCell<Option<[Option<Vec<u8>>; 2]>>,
+    told: Cell<Option<Phase>>,
+}
+
+fn now() -> u64 {
+    monotonic_ms() as u64
+}
+
+/// The name of the lock of a store's lead.
+pub fn lead_of(store: &str) -> String {
+    format!("{store}-lead")
+}
+
+impl Tabs {
+    /// Joins the tabs that have that store open; with `claim`, as the one that leads.
+    pub fn join(driver: &Rc<Driver>, store: &str, claim: Option<Claim>) -> Rc<Self> {
+        let now = now();
+        let tabs = Rc::new(Tabs {
+            name: lead_of(store),
+            driver: Rc::downgrade(driver),
+            words: RefCell::default(),
+            claim: RefCell::default(),
+            timer: RefCell::default(),
+            is_taking_over: Cell::new(false),
+            is_away: Cell::new(false),
+            ticked_ms: Cell::new(now),
+            heard_ms: Cell::new(now),
+            asked_ms: Cell::new(None),
+            beat_ms: Cell::new(0),
+            looked_ms: Cell::new(now),
+            seen: RefCell::default(),
+            told: Cell::new(None),
+        });
+        if let Some(claim) = claim {
+            claim.listen(tabs.listener());
+            *tabs.claim.borrow_mut() = Some(claim);
+        }
+        tabs.begin();
+        tabs
+    }
+
+    /// From now on, or again after the page was put away.
+    fn begin(self: &Rc<Self>) {
+        let tabs = Rc::downgrade(self);
+        *self.words.borrow_mut() = Words::listen(&self.name, move |word| {
+            if let Some(tabs) = tabs.upgrade().filter(|tabs| !tabs.is_away.get()) {
+                tabs.hear(word);
+            }
+        });
+        if self.claim.borrow().is_none() {
+            self.claim(Way::Queue);
+        }
+        if !Claim::is_possible() {
+            // Where nobody answers, this tab leads.
+            self.asked_ms.set(Some(now()));
+        }
+        self.say("ask");
+        self.post(Event::Tab(TabEvent::Look));
+        self.look_up();
+        self.arm();
+    }
+
+    /// The page is put away, or the session is over: another tab may lead at once.
+    pub fn leave(&self) {
+        if self.is_away.replace(true) {
+            return;
+        }
+        self.timer.borrow_mut().take();
+        let claim = self.claim.borrow_mut().take();
+        drop(claim);
+        if self.leads() {
+            self.say("bye");
+        }
+        let words = self.words.borrow_mut().take();
+        drop(words);
+    }
+
+    /// The page is shown again: what others did meanwhile is looked at first.
+    pub fn come_back(self: &Rc<Self>) {
+        if self.is_away.replace(false) {
+            self.heard_ms.set(now());
+            self.ticked_ms.set(now());
+            self.begin();
+        }
+    }
+
+    /// Whether the page is put away, or the session over.
+    pub fn is_away(&self) -> bool {
+        self.is_away.get()
+    }
+
+    /// Something was written: the others have something to look at.
+    pub fn written(&self) {
+        self.say("look");
+    }
+
+    /// The machine leads from now on.
+    pub fn led(&self) {
+        self.told.set(None);
+        self.beat();
+    }
+
+    /// The machine leads no more.
+    pub fn deposed(self: &Rc<Self>) {
+        self.heard();
+        if !self.is_away.get() {
+            self.claim(Way::Queue);
+        }
+    }
+
+    /// Where the leader stands, its followers stand.
+    pub fn status_changed(&self) {
+        if self.leads() {
+            let phase = self.with(|machine| machine.status().phase);
+            if phase != self.told.get() {
+                self.say_here();
+            }
+        }
+    }
+
+    /// The passphrase was changed: the header in the others' hands is an earlier one.
+    pub fn rewrapped(&self) {
+        self.say("header");
+    }
+
+    fn leads(&self) -> bool {
+        self.with(|machine| !machine.is_following()).unwrap_or(false)
+    }
+
+    fn holds_lock(&self) -> bool {
+        self.claim.borrow().as_ref().is_some_and(Claim::is_held)
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Option<T> {
+        self.driver.upgrade()?.with(read).ok()
+    }
+
+    fn post(&self, event: Event) {
+        if let Some(driver) = self.driver.upgrade() {
+            driver.post(event);
+        }
+    }
+
+    fn say(&self, word: &str) {
+        if let Some(words) = &*self.words.borrow() {
+            words.say(word);
+        }
+    }
+
+    fn say_here(&self) {
+        let phase = self.with(|machine| machine.status().phase);
+        self.told.set(phase);
+        if let Some(phase) = phase {
+            self.say(&format!("here {}", phase.as_str()));
+        }
+    }
+
+    fn hear(self: &Rc<Self>, word: &str) {
+        match word.split_once(' ').unwrap_or((word, "")) {
+            ("look", _) => self.post(Event::Tab(TabEvent::Look)),
+            ("ask", _) if self.leads() => self.say_here(),
+            ("here", phase) if !self.leads() => {
+                self.heard();
+                if let Some(phase) = Phase::parse(phase) {
+                    self.post(Event::Tab(TabEvent::Heard(phase)));
+                }
+            }
+            ("bye", _) if !self.leads() && !Claim::is_possible() => self.take_over(),
+            ("header", _) => self.read_header(),
+            (word, _) => {
+                if let Some(signal) = said::signal_of(word) {
+                    self.obey(signal);
+                }
+            }
+        }
+    }
+
+    fn heard(&self) {
+        self.heard_ms.set(now());
+        self.asked_ms.set(None);
+    }
+
+    fn read_header(&self) {
+        let Some(driver) = self.driver.upgrade() else { return };
+        let Some(store) = driver.store().cloned() else { return };
+        spawn_local(async move {
+            if let Ok(Some(header)) = store.header().await {
+                driver.post(Event::Rewrapped(header));
+            }
+        });
+    }
+
+    fn listener(self: &Rc<Self>) -> impl Fn(Claimed) + 'static {
+        let tabs = Rc::downgrade(self);
+        move |claimed| {
+            let Some(tabs) = tabs.upgrade().filter(|tabs| !tabs.is_away.get()) else { return };
+            match claimed {
+                Claimed::Granted => tabs.take_over(),
+                Claimed::Lost => {
+                    let led = tabs.leads();
+                    tabs.post(Event::Tab(TabEvent::Depose));
+                    if !led {
+                        tabs.claim(Way::Queue);
+                    }
+                }
+            }
+        }
+    }
+
+    fn claim(self: &Rc<Self>, way: Way) {
+        let claim = Claim::make(&self.name, way, self.listener());
+        let earlier = self.claim.replace(claim);
+        drop(earlier);
+    }
+
+    /// Begins a generation, where nobody else does at this moment.
+    fn take_over(self: &Rc<Self>) {
+        if self.leads() || self.is_away.get() || self.is_taking_over.replace(true) {
+            return;
+        }
+        self.heard();
+        let tabs = Rc::clone(self);
+        spawn_local(async move {
+            let taken = tabs.begin_generation().await;
+            tabs.is_taking_over.set(false);
+            if let Some(generation) = taken.filter(|_| !tabs.is_away.get()) {
+                tabs.post(Event::Tab(TabEvent::Lead(generation)));
+            }
+        });
+    }
+
+    async fn begin_generation(&self) -> Option<u64> {
+        let store = self.driver.upgrade()?.store()?.clone();
+        loop {
+            let seen = store.generation().await.ok()?;
+            match store.take_over(seen).await.ok()? {
+                // Who holds the lock leads, whoever was first.
+                None if self.holds_lock() => {}
+                taken => return taken,
+            }
+        }
+    }
+
+    fn arm(self: &Rc<Self>) {
+        let tabs = Rc::downgrade(self);
+        let timer = Timer::after(TICK_MS, move || {
+            if let Some(tabs) = tabs.upgrade().filter(|tabs| !tabs.is_away.get()) {
+                tabs.tick();
+                tabs.arm();
+            }
+        });
+        *self.timer.borrow_mut() = Some(timer);
+    }
+
+    fn tick(self: &Rc<Self>) {
+        let now = now();
+        let gap = now - self.ticked_ms.replace(now);
+        if gap > FROZEN_MS {
+            // What was said meanwhile is heard first.
+            self.heard_ms.set(now.max(self.heard_ms.get()) - SILENCE_MS / 2);
+            self.asked_ms.set(None);
+            self.look_whether_deposed();
+        }
+        let has_words = self.words.borrow().is_some();
+        let every = if has_words { LOOK_EVERY_MS.0 } else { LOOK_EVERY_MS.1 };
+        if now - self.looked_ms.get() >= every {
+            self.looked_ms.set(now);
+            self.post(Event::Tab(TabEvent::Look));
+            self.look_up();
+        }
+        if self.leads() || self.holds_lock() {
+            if now - self.beat_ms.get() >= BEAT_EVERY_MS {
+                self.beat();
+                if !self.leads() {
+                    self.take_over_again();
+                }
+            }
+            return;
+        }
+        let answer = if has_words { ANSWER_MS } else { ANSWER_LOOKED_UP_MS };
+        match self.asked_ms.get() {
+            Some(asked) if now - asked >= answer => {
+                self.heard();
+                if Claim::is_possible() { self.claim(Way::Steal) } else { self.take_over() }
+            }
+            None if now - self.heard_ms.get() >= SILENCE_MS => {
+                self.asked_ms.set(Some(now));
+                self.say("ask");
+            }
+            _ => {}
+        }
+    }
+
+    /// The lock is held, and no generation was begun: the device failed.
+    fn take_over_again(self: &Rc<Self>) {
+        if self.with(Machine::is_about_to_lead) == Some(false) {
+            self.take_over();
+        }
+    }
+
+    /// After a frozen tab's thaw: it may lead no more.
+    fn look_whether_deposed(&self) {
+        if self.leads() {
+            self.post(Event::Tab(TabEvent::Look));
+        }
+    }
+}
+
+mod said;

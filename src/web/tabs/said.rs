@@ -1,0 +1,108 @@
+//! What tabs say to all: by words, and by two records of the inbox, the leader's beat and the last signal, for those that words
+//! do not reach.
+
+use std::rc::Rc;
+
+use wasm_bindgen_futures::spawn_local;
+
+use super::{Tabs, now};
+use crate::error::Code;
+use crate::journal::Signal;
+use crate::store::{Store, Table};
+use crate::sync::{Event, Machine, Mode, TabEvent};
+
+/// What is said to all.
+const SIGNALS: [Signal; 4] = [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion];
+
+fn word_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Beat => "here",
+        Signal::Lock => "lock",
+        Signal::Wipe => "wipe",
+        Signal::Synced => "synced",
+        Signal::Avion => "avion",
+    }
+}
+
+/// What a word says to all.
+pub(super) fn signal_of(word: &str) -> Option<Signal> {
+    SIGNALS.into_iter().find(|signal| word_of(*signal) == word)
+}
+
+impl Tabs {
+    /// Says something to all tabs: by word, and by a record for those that words do not reach.
+    pub async fn signal(&self, signal: Signal) {
+        self.say(word_of(signal));
+        if signal == Signal::Wipe {
+            // Whoever did not hear it learns it from the browser, when the database goes.
+            return;
+        }
+        let Some(driver) = self.driver.upgrade() else { return };
+        let (Some(store), Some(Ok(batch))) = (driver.store().cloned(), driver.signal(signal)) else { return };
+        // Where it cannot be written, words must do.
+        if store.commit(batch).await.is_ok()
+            && let Some(Some(keys)) = self.with(Machine::signal_keys)
+            && let Ok(records) = store.get(Table::Inbox, &keys).await
+        {
+            // It concerns the others.
+            *self.seen.borrow_mut() = records.try_into().ok();
+        }
+    }
+
+    pub(super) fn obey(&self, signal: Signal) {
+        match signal {
+            Signal::Lock | Signal::Wipe => {
+                if let Some(driver) = self.driver.upgrade() {
+                    driver.close_for_others();
+                }
+            }
+            Signal::Synced => self.post(Event::SetMode(Mode::Synced)),
+            Signal::Avion => self.post(Event::SetMode(Mode::Avion)),
+            Signal::Beat => {}
+        }
+    }
+
+    pub(super) fn beat(&self) {
+        self.beat_ms.set(now());
+        self.say_here();
+        if self.words.borrow().is_some() || !self.leads() {
+            return;
+        }
+        let Some(driver) = self.driver.upgrade() else { return };
+        let (Some(store), Some(Ok(batch))) = (driver.store().cloned(), driver.signal(Signal::Beat)) else {
+            return;
+        };
+        spawn_local(async move {
+            let result = store.commit(batch).await;
+            if result.is_err_and(|error| error.code() == Code::Deposed) {
+                driver.post(Event::Tab(TabEvent::Depose));
+            }
+        });
+    }
+
+    /// Looks up what was said, for those that words do not reach.
+    pub(super) fn look_up(self: &Rc<Self>) {
+        let Some(Some(keys)) = self.with(Machine::signal_keys) else { return };
+        let Some(store) = self.driver.upgrade().and_then(|driver| driver.store().cloned()) else { return };
+        let tabs = Rc::clone(self);
+        spawn_local(async move {
+            let Ok(records) = store.get(Table::Inbox, &keys).await else { return };
+            let Ok(records) = <[Option<Vec<u8>>; 2]>::try_from(records) else { return };
+            let Some(before) = tabs.seen.replace(Some(records.clone())) else { return };
+            if before[0] != records[0] && !tabs.leads() {
+                tabs.heard();
+                let beat = records[0].as_ref();
+                let phase =
+                    beat.and_then(|sealed| tabs.with(|machine| machine.open_beat(keys[0], sealed))?);
+                if let Some(phase) = phase {
+                    tabs.post(Event::Tab(TabEvent::Heard(phase)));
+                }
+            }
+            let said = records[1].as_ref().filter(|_| before[1] != records[1]);
+            let signal = said.and_then(|sealed| tabs.with(|machine| machine.open_signal(keys[1], sealed))?);
+            if let Some(signal) = signal.filter(|_| !tabs.is_away.get()) {
+                tabs.obey(signal);
+            }
+        });
+    }
+}

@@ -1,0 +1,73 @@
+// Several tabs of one browser with a session of one store in each.
+import { openWriter } from "./writing.mjs";
+
+/** As many tabs, each with a session called `main`; `prepare` runs in each page before. */
+export async function openTabs(world, count, prepare) {
+  const pages = [];
+  for (let n = 0; n < count; n++) {
+    const page = n === 0 ? world.page : await world.browser.page(world.site.url);
+    if (prepare) await page.evaluate(prepare);
+    await openWriter(page, world.session, { classes: ["Counter"] });
+    pages.push(page);
+  }
+  return pages;
+}
+
+/** Adds 1 to each of these counters from a tab; resolves once that is saved. `window.accepted` tells of the rest. */
+export function add(page, ids) {
+  return page.evaluate(async (list) => {
+    const { session } = window.page.sessions.main;
+    const writes = list.map((id) => session.run("counter.add", { key: [id], by: 1 }));
+    window.accepted = Promise.all(writes.map(({ accepted }) => accepted)).then(() => true);
+    await Promise.all(writes.map(({ saved }) => saved));
+  }, ids);
+}
+
+export const accepted = (page) => page.evaluate(() => window.accepted);
+
+/** Resolves once a tab shows these counters. */
+export function counters(page, wanted) {
+  return page.evaluate((counts) => {
+    const shows = (docs) => Object.entries(counts).every(([id, n]) => docs.find((doc) => doc.id === id)?.n === n);
+    return window.page.whenDocs("main", "Counter", {}, shows).then(() => {});
+  }, wanted);
+}
+
+/** Resolves once a tab's session is in that phase. */
+export function inPhase(page, phase) {
+  return page.evaluate((wanted) => window.page.whenStatus("main", (status) => status.phase === wanted).then(() => {}), phase);
+}
+
+/** The tab that leads, once there is one. */
+export async function leader(pages) {
+  return Promise.any(
+    pages.map(async (page) => {
+      await page.evaluate(() => window.page.whenStatus("main", ({ leads }) => leads).then(() => {}));
+      return page;
+    }),
+  );
+}
+
+/** Lets the scripts of a tab stand still, as where the browser freezes it: between two tasks. Gives how to let it go on. */
+export async function freeze(context, page) {
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("Debugger.enable");
+  const paused = new Promise((resolve) => cdp.once("Debugger.paused", resolve));
+  await page.evaluate(() => {
+    setTimeout(new Function("debugger"), 0);
+  });
+  await paused;
+  return async () => {
+    await cdp.send("Debugger.resume");
+    await cdp.detach();
+  };
+}
+
+/** Kills a tab's process. */
+export async function crash(context, page) {
+  const cdp = await context.newCDPSession(page);
+  const crashed = new Promise((resolve) => page.once("crash", resolve));
+  // Nobody is left to answer.
+  cdp.send("Page.crash").catch(() => {});
+  await crashed;
+}

@@ -1,0 +1,146 @@
+//! The copy beside the store, of which one leader after the other writes: it is never behind what any tab was told to be saved,
+//! the inbox included, whichever of the two databases the browser drops.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::model::Value;
+use escale::rest::Limits;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, Write};
+use escale::{Code, Error, journal::Policy};
+
+use super::regressions::{NOW, lead, look, open, settle};
+use super::tab::{Tab, Task, store_name};
+
+/// Writes an operation, which is saved. Gives its id.
+fn write(tab: &mut Tab, number: u8) -> String {
+    let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
+    let args = Value::Map(BTreeMap::from([
+        ("class".to_owned(), Value::from("Doc")),
+        ("data".to_owned(), Value::from([("id", Value::from(format!("id{number}").as_str()))])),
+    ]));
+    let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
+    tab.feed(Event::Write(Write { id: id.clone(), name, args, touches, after }), NOW);
+    settle(tab);
+    assert!(tab.saved.contains(&id), "told to be saved");
+    id
+}
+
+/// A tab opens what is left, and leads.
+fn reopen(device: &MemoryDevice) -> Tab {
+    let (mut tab, _) = Tab::open_damaged(device, 9, Policy::Ask, Limits::default());
+    settle(&mut tab);
+    lead(&mut tab);
+    tab
+}
+
+fn pending(tab: &Tab) -> BTreeSet<String> {
+    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+}
+
+/// A way in which a browser mends a damaged database that nobody has open.
+type Mending = (&'static str, fn(&MemoryDevice));
+
+fn mendings() -> [Mending; 3] {
+    [
+        ("the store is emptied", |device| device.put_back(&store_name(), &MemoryDevice::new())),
+        ("the store is gone", |device| device.vanish(&store_name())),
+        ("what stands beside it is gone", |device| device.vanish_beside(&store_name())),
+    ]
+}
+
+/// Nobody has taken out of the inbox what a tab that follows had handed in when a database went.
+#[test]
+fn r10_what_is_handed_in_outlives_either_database() {
+    for (how, mend) in mendings() {
+        let device = MemoryDevice::shared();
+        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+        lead(&mut leader);
+        look(&mut follower);
+        let own = write(&mut leader, 1);
+        drop(leader);
+        let handed_in = write(&mut follower, 2);
+        drop(follower);
+        mend(&device);
+        let mut tab = reopen(&device);
+        assert_eq!(pending(&tab), BTreeSet::from([own, handed_in]), "{how}");
+        // And once more, by what is written now.
+        let third = write(&mut tab, 3);
+        drop(tab);
+        mend(&device);
+        assert_eq!(pending(&reopen(&device)).len(), 3, "{how}, again: {third}");
+    }
+}
+
+/// A leader's device is healed under it: what others had handed in went with the database, before it was taken out.
+#[test]
+fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    look(&mut follower);
+    let id = write(&mut follower, 1);
+    device.put_back(&store_name(), &MemoryDevice::new());
+    // The one that follows is first, and has nothing to mend.
+    for tab in [&mut follower, &mut leader] {
+        tab.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")), NOW);
+        settle(tab);
+    }
+    assert_eq!(pending(&leader), BTreeSet::from([id.clone()]), "the leader has it from the copy");
+    look(&mut follower);
+    assert_eq!(pending(&follower), BTreeSet::from([id]));
+    assert!(follower.ended.is_empty(), "nobody is told that it is over");
+}
+
+/// A leader stands still between the store and the copy, while another one leads and goes on: it comes too late.
+#[test]
+fn r10_a_leader_that_comes_late_writes_nothing_beside() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    look(&mut second);
+    first.store.hold_beside();
+    let late = write(&mut first, 1);
+    lead(&mut second);
+    let id = write(&mut second, 2);
+    first.store.release_beside();
+    drop((first, second));
+    device.vanish(&store_name());
+    assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
+}
+
+/// The same where the next leader ends before it has written anything: the one after it makes the copy anew.
+#[test]
+fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second, mut third) = (open(&device, 1), open(&device, 2), open(&device, 3));
+    lead(&mut first);
+    look(&mut third);
+    first.store.hold_beside();
+    let late = write(&mut first, 1);
+    second.tasks.push_back(Task::TakeOver);
+    second.work(None);
+    drop(second);
+    lead(&mut third);
+    let id = write(&mut third, 2);
+    first.store.release_beside();
+    drop((first, third));
+    device.vanish(&store_name());
+    assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
+}
+
+/// A store began again while its leader stood still: generations went on, so that it does not lead beside the new one.
+#[test]
+fn a_leader_of_a_store_that_began_again_follows() {
+    let device = MemoryDevice::shared();
+    let mut first = open(&device, 1);
+    lead(&mut first);
+    let id = write(&mut first, 1);
+    device.put_back(&store_name(), &MemoryDevice::new());
+    let second = reopen(&device);
+    assert!(second.machine.generation() > first.machine.generation());
+    first.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")), NOW);
+    settle(&mut first);
+    assert!(first.machine.is_following() && !second.machine.is_following());
+    assert_eq!(pending(&first), BTreeSet::from([id]));
+}
