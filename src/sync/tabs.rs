@@ -232,6 +232,11 @@ impl Machine {
                 self.tabs.next = Some(generation);
                 self.begin_to_lead();
             }
+            // Another one has led in between, and what it wrote is not known here.
+            TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
+                self.tabs.next = Some(generation);
+                self.depose()?;
+            }
             TabEvent::Lead(generation) => self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation))),
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::model::Value;
+use escale::model::{Def, Value};
 use escale::rest::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Write};
@@ -11,6 +11,7 @@ use escale::{Code, Error, journal::Policy};
 
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Tab, Task, store_name};
+use crate::support::schema::name;
 
 /// Writes an operation, which is saved. Gives its id.
 fn write(tab: &mut Tab, number: u8) -> String {
@@ -127,6 +128,30 @@ fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
     drop((first, third));
     device.vanish(&store_name());
     assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
+}
+
+/// A tab led, did not hear that another one did, and began a generation after that one's: it went on from what it had, and
+/// wrote over records of the journal that were told to be saved.
+#[test]
+fn r10_a_leader_that_begins_again_reads_what_another_wrote() {
+    for is_writing in [false, true] {
+        let device = MemoryDevice::shared();
+        let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+        lead(&mut first);
+        lead(&mut second);
+        let saved = write(&mut second, 1);
+        first.tasks.push_back(Task::TakeOver);
+        first.work(None);
+        if is_writing {
+            first.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
+        }
+        settle(&mut first);
+        assert_eq!(pending(&first), BTreeSet::from([saved.clone()]));
+        let own = write(&mut first, 2);
+        assert!(!first.machine.is_following());
+        drop((first, second));
+        assert_eq!(pending(&reopen(&device)), BTreeSet::from([saved, own]));
+    }
 }
 
 /// A store began again while its leader stood still: generations went on, so that it does not lead beside the new one.
