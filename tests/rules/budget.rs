@@ -2,17 +2,17 @@
 //! benchmark measures (docs/performance.md, which has these figures). A figure may fall; one that grows is a decision.
 
 use escale::codec::{Data, Part, Row, SyncReply, SyncRequest};
-use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
+use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
 use escale::rest::{AccountOptions, open_account};
 use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
+use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const DOCUMENTS: u64 = 10_000;
-const NOW: u64 = 1_700_000_000_000;
+pub(super) const NOW: u64 = 1_700_000_000_000;
 const WORDS: [&str; 24] = [
     "harbour", "the", "river", "of", "engine", "and", "window", "to", "history", "in", "bridge", "language",
     "for", "winter", "with", "market", "that", "science", "on", "journey", "by", "station", "measure",
@@ -20,7 +20,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// The document of that number, about 1 KB of words; `edition` makes another version of it.
-fn document(number: u64, edition: u64) -> Data {
+pub(super) fn document(number: u64, edition: u64) -> Data {
     let mut state = number * 7_919 + edition * 104_729 + 1;
     let mut next = |bound: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -43,12 +43,12 @@ fn id(number: u64) -> String {
     format!("d{number:07}")
 }
 
-fn row(number: u64, edition: u64, v: u64) -> Row {
+pub(super) fn row(number: u64, edition: u64, v: u64) -> Row {
     let pk = Pk::from_key(&[&id(number)]).expect("a pk");
     Row { pk, v, deleted: false, max_life: None, data: Some(document(number, edition)) }
 }
 
-fn whole() -> Def {
+pub(super) fn whole() -> Def {
     "Doc".parse().expect("a def")
 }
 
@@ -87,25 +87,34 @@ impl Cost {
     }
 }
 
-struct Session {
-    machine: Machine,
+pub(super) struct Session {
+    pub(super) machine: Machine,
     store: MemoryStore,
     now: u64,
     sent: Option<(u64, SyncRequest)>,
     cost: Cost,
     answered: usize,
+    pub(super) keys: StoreKeys,
+    /// Every record that went to the device, in its order; deleted ones, too.
+    pub(super) written: Vec<(Table, RecordKey, Vec<u8>)>,
 }
 
 impl Session {
     fn open(device: &MemoryDevice) -> Self {
-        let options = AccountOptions { org: "o", account: "a", by: WrapKind::Key, rounds: 0, create: true };
+        Session::open_as(device, "o", "a", 1)
+    }
+
+    /// What is random, K among it, comes from `seed`.
+    pub(super) fn open_as(device: &MemoryDevice, org: &str, account: &str, seed: u64) -> Self {
+        let options = AccountOptions { org, account, by: WrapKind::Key, rounds: 0, create: true };
         let schema = Schema::from_json(SCHEMA).expect("a schema");
         let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
-        let random = &mut SeededRandom::new(1);
+        let random = &mut SeededRandom::new(seed);
         let opened = block_on(open_account(device, &options, schema, derive, random)).expect("opened");
         assert!(!opened.damage.any());
         let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
-        let source = Box::new(SeededRandom::new(2));
+        let source = Box::new(SeededRandom::new(seed + 1));
+        let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
         let machine =
             Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
                 .with_writes(opened.journal, Box::new(NoApplication));
@@ -116,18 +125,21 @@ impl Session {
             sent: None,
             cost: Cost::default(),
             answered: 0,
+            keys,
+            written: Vec::new(),
         };
         session.feed(Event::Started);
         session
     }
 
-    fn feed(&mut self, event: Event) {
+    pub(super) fn feed(&mut self, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             for effect in self.machine.handle(event, Clock { wall_ms: NOW, mono_ms: self.now }) {
                 match effect {
                     Effect::Commit(batch) => {
                         self.cost.count(&batch);
+                        self.written.extend(batch.puts.iter().cloned());
                         events.push(Event::Committed(block_on(self.store.commit(batch))));
                     }
                     Effect::ReadPages { ticket, keys } => {
@@ -147,7 +159,7 @@ impl Session {
 
     /// Answers the request in flight with that part, and tells the sections whole; five minutes later everything is asked
     /// for, where nothing is yet.
-    fn reply(&mut self, part: Part) {
+    pub(super) fn reply(&mut self, part: Part) {
         if self.sent.is_none() {
             self.now += 300_000;
             self.feed(Event::Woke);
@@ -171,7 +183,7 @@ impl Session {
     }
 }
 
-fn part(def: Def, rows: Vec<Row>) -> Part {
+pub(super) fn part(def: Def, rows: Vec<Row>) -> Part {
     Part { rows, ..Part::empty(def) }
 }
 
