@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | fuzz | hostile | kill | kill-server | failovers | soak | bench | reliability | package | lint | clean
+make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | failovers | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -9,7 +9,8 @@ make demo | test | sim | fuzz | hostile | kill | kill-server | failovers | soak 
   make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
   make fuzz      let each decoder read what a fuzzer makes up, for SECONDS each (60) or RUNS executions; TARGETS runs some
   make hostile   let a session in Chromium take REPLIES altered replies (10000), and see that it works on after each
-  make kill      kill a browser that writes KILLS times (100), and see that nothing saved is lost or done twice
+  make kill      kill a Chromium that writes KILLS times (100), and see that nothing saved is lost or done twice
+  make kill-firefox  the same with Firefox
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make failovers  end the leading tab of three FAILOVERS times (100): closed, killed or frozen; another must take over
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
@@ -35,7 +36,7 @@ TARGETS :=
 export KILLS FAILOVERS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim fuzz hostile kill kill-server failovers soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim fuzz hostile kill kill-firefox kill-server failovers soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -58,6 +59,9 @@ hostile: package browsers
 
 kill: package counter browsers
 	@scripts/test kill
+
+kill-firefox: package counter browsers
+	@scripts/test kill-firefox
 
 kill-server: rust
 	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --test server kills

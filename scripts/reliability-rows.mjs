@@ -12,8 +12,26 @@ export const ROWS = [
   {
     promise: "What was told to be saved outlives a kill of the browser, and is done once",
     tests: ["tests/e2e/kill.test.mjs"],
-    command: "make kill KILLS=100",
+    command: "make kill KILLS=300",
     proofs: ["kill"],
+  },
+  {
+    promise: "The same in Firefox",
+    tests: ["tests/e2e/kill.test.mjs"],
+    command: "make kill-firefox KILLS=100",
+    proofs: ["kill-firefox"],
+  },
+  {
+    promise: "Each single bit of a sealed record that is flipped is noticed (R14)",
+    tests: ["tests/rules/sealed.rs"],
+    command: "ESCALE_CASES=1000 cargo test --test rules r14_each_bit -- --nocapture",
+    proofs: ["bits"],
+  },
+  {
+    promise: "A sealed record opens in its own place alone: no other number, table, store, account or org (R14)",
+    tests: ["tests/rules/sealed.rs"],
+    command: "cargo test --test rules r14_what_rests -- --nocapture",
+    proofs: ["swaps"],
   },
   {
     promise: "A device that fails at any call, in any way, loses nothing that was saved, and heals",

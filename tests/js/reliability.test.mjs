@@ -32,7 +32,7 @@ test("each promise names tests and a command that are there", () => {
 
 test("a log's proofs take the place of earlier ones, and are told", () => {
   const first = taken("# head\n", "noise\nproof: sim | all rules | 100 seeds | violations 0 | 1.5 s\n# proof: kill | kept | 7 kills | violations 0 | 60.0 s\n", RUN);
-  assert.equal(first, "# head\nkill | 2026-01-02 | 4 | make kill KILLS=100 | 7 kills | 0 | 60.0\nsim | 2026-01-02 | 4 | make sim SEEDS=1000000 | 100 seeds | 0 | 1.5\n");
+  assert.equal(first, "# head\nkill | 2026-01-02 | 4 | make kill KILLS=300 | 7 kills | 0 | 60.0\nsim | 2026-01-02 | 4 | make sim SEEDS=1000000 | 100 seeds | 0 | 1.5\n");
   const second = taken(first, "proof: sim | all rules | 200000 seeds | violations 0 | 300.0 s\n", { ...RUN, command: "make sim SEEDS=200000" });
   assert.match(second, /^# head\nkill .*\nsim \| 2026-01-02 \| 4 \| make sim SEEDS=200000 \| 200000 seeds \| 0 \| 300.0\n$/);
   const table = tableOf(second);

@@ -14,6 +14,8 @@ export class KilledBrowser {
   #browser;
   /** How often it has found its own databases damaged: it then deletes them. */
   damages = 0;
+  /** Rejected where nothing more is to be heard of the page: of Chromium its own calls tell. */
+  failed = new Promise(() => {});
 
   static async start(profile) {
     const browser = new KilledBrowser();

@@ -11,6 +11,7 @@ export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/es
 /** The example server that has an operation of its own. */
 export const COUNTER_SERVER = join(dirname(SERVER), "examples/counter");
 export const CHROME = process.env.CHROME || "/usr/bin/chromium";
+export const FIREFOX = process.env.FIREFOX || "/usr/bin/firefox-esr";
 
 /** A new folder; it goes away when the test `t` has ended. */
 export async function folderFor(t) {

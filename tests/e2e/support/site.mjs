@@ -10,16 +10,18 @@ import { ROOT } from "./paths.mjs";
 const FOLDERS = { pkg: join(ROOT, "pkg"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
-const HELPERS = ["in-page.js", "lying-server.js", "page-server.js", "random.js"];
+/** The same, driven from outside of the browser. */
+const DRIVEN = PAGE.replace("<body>", '<body><script type="module" src="/driven.js"></script>');
+const HELPERS = ["driven.js", "in-page.js", "lying-server.js", "page-server.js", "random.js"];
 
 /** Serves the page on a port of its own; `policy` is its Content-Security-Policy. `isKept` lets the browser keep pages. */
 export async function startSite(t, { policy, isKept = false } = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const headers = { "cache-control": isKept ? "no-cache" : "no-store" };
-    if (pathname === "/") {
+    if (pathname === "/" || pathname === "/driven") {
       if (policy) headers["content-security-policy"] = policy;
-      return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(PAGE);
+      return response.writeHead(200, { ...headers, "content-type": "text/html" }).end(pathname === "/" ? PAGE : DRIVEN);
     }
     const [, folder, name] = /^\/(pkg|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
     const helper = HELPERS.find((one) => pathname === `/${one}`);
