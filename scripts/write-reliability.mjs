@@ -28,17 +28,28 @@ export function runsOf(data) {
   });
 }
 
-/** The data with the proofs of a log in it. Throws where there is none, or where one found a violation. */
+/** The data with the proofs of a log in it, pieces of one added up. Throws where there is none, or where one found a violation. */
 export function taken(data, log, { date, cores, command }) {
   const proofs = [...log.matchAll(/^(?:.* )?proof: (\S+) \| [^|]+ \| ([^|]+) \| violations (\d+) \| ([\d.]+) s$/gm)];
   if (proofs.length === 0) throw new Error("the log holds no line that begins with `proof:`");
   const broken = proofs.filter(([, , , violations]) => violations !== "0");
   if (broken.length > 0) throw new Error(`a run with violations proves nothing: ${broken.map(([line]) => line).join("; ")}`);
+  // A long run may be taken in pieces, one after the other in one log: what counts alike is added up.
+  const sums = new Map();
+  for (const [, id, what, , seconds] of proofs) {
+    const [earlier, done] = [sums.get(id), what.trim()];
+    const [a, b] = [earlier?.done, done].map((text) => /^(\d+) (\D+)$/.exec(text ?? ""));
+    const isMore = a && b && a[2] === b[2];
+    sums.set(id, {
+      done: isMore ? `${Number(a[1]) + Number(b[1])} ${b[2]}` : done,
+      seconds: isMore ? (Number(earlier.seconds) + Number(seconds)).toFixed(1) : seconds,
+    });
+  }
   const fresh = new Map(
-    proofs.map(([, id, done, violations, seconds]) => {
+    [...sums].map(([id, { done, seconds }]) => {
       const row = rowOf(id);
       if (!row) throw new Error(`no row of scripts/reliability-rows.mjs names the proof ${id}`);
-      return [id, [id, date, cores, command || row.command, done.trim(), violations, seconds].join(" | ")];
+      return [id, [id, date, cores, command || row.command, done, "0", seconds].join(" | ")];
     }),
   );
   const lines = data.split("\n").filter(Boolean);

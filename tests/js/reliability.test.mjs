@@ -40,6 +40,14 @@ test("a log's proofs take the place of earlier ones, and are told", () => {
   assert.match(table, /\| \*no full run is recorded\* \|/);
 });
 
+test("the pieces of a long run are added up, and what does not count alike is not", () => {
+  const piece = (n) => `proof: sim | all rules | ${n} seeds | violations 0 | 30.4 s\n`;
+  assert.match(taken("", `${piece(500000)}between\n${piece(250000)}${piece(250000)}`, RUN), /\| 1000000 seeds \| 0 \| 91.2\n/);
+  const kills = (n) => `proof: kill | kept | ${n} kills, ${n * 9} saved | violations 0 | ${n}.0 s\n`;
+  assert.match(taken("", kills(5) + kills(7), RUN), /\| 7 kills, 63 saved \| 0 \| 7.0\n/);
+  assert.throws(() => taken("", piece(1) + piece(2).replace("violations 0", "violations 1"), RUN), /violations/);
+});
+
 test("fuzz targets are summed in the table and told one by one", () => {
   const log = ["a", "b", "c"].map((name, i) => `proof: fuzz-${name} | no bytes | ${(i + 1) * 1000000} executions | violations 0 | 10.0 s`);
   const table = tableOf(taken("", log.join("\n"), RUN));
