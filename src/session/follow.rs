@@ -93,6 +93,13 @@ impl Memory {
         self.take_dirty();
     }
 
+    /// A subscription that is kept, and not at rest: it is to be written by whoever leads from now on.
+    pub(crate) fn keep_collection(&mut self, def: &Def) {
+        if self.collections.contains_key(def) {
+            self.dirty.collections.insert(def.clone());
+        }
+    }
+
     /// Becomes what was read anew; subscriptions in `kept` stay where it has none of them, those in `dropped` do not come.
     pub(crate) fn adopt(&mut self, read: Memory, kept: &BTreeSet<Def>, dropped: &BTreeSet<Def>) {
         self.follow_epoch(read.epoch.clone(), read.era);

@@ -22,7 +22,9 @@ impl Machine {
             }
             return Ok(());
         }
-        if self.committing.is_some() || self.healing.is_away() || now < self.commit_not_before_ms {
+        // Unfenced, another session may write at the same time.
+        let is_held = self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced;
+        if is_held || now < self.commit_not_before_ms {
             return Ok(());
         }
         let journal = self.journal_changes();

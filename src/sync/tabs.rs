@@ -39,6 +39,13 @@ pub enum TabEvent {
     Inbox(Result<Inbox>),
     /// This session has begun that generation: it leads from now on.
     Lead(u64),
+    /// This session is the one to lead, and the device takes no new generation: it leads in memory until there is one.
+    LeadUnfenced {
+        /// The latest generation that has begun.
+        seen: u64,
+        /// Why there is no other.
+        error: Error,
+    },
     /// Another session has begun a later generation, or is about to.
     Depose,
     /// The leader has told where it stands.
@@ -92,6 +99,8 @@ pub(super) struct Tabs {
     pub is_following: bool,
     /// A generation was begun, and leading awaits the state of that moment.
     pub next: Option<u64>,
+    /// It leads, or is about to, in a generation that it has not begun: others may write still, so that it writes nothing.
+    pub is_unfenced: bool,
     /// Leads no more as soon as the batch in flight is settled.
     is_deposed: bool,
     /// Whether anything was read since the opening.
@@ -131,6 +140,7 @@ impl Default for Tabs {
         Tabs {
             is_following: false,
             next: None,
+            is_unfenced: false,
             is_deposed: false,
             has_followed: false,
             is_looking: false,
@@ -194,6 +204,11 @@ impl Machine {
         self.tabs.next.is_some()
     }
 
+    /// Whether it is to lead, and the device has not taken its generation yet.
+    pub fn is_unfenced(&self) -> bool {
+        self.tabs.is_unfenced
+    }
+
     /// The machine as one that leads in that generation, from the first event on: the state was read in it.
     pub fn leading(mut self, generation: u64) -> Self {
         self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
@@ -228,9 +243,18 @@ impl Machine {
             TabEvent::Looked { number, found } => self.looked(number, found),
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
+            TabEvent::LeadUnfenced { seen, error } => self.lead_unfenced(seen, error)?,
             TabEvent::Lead(generation) if self.tabs.is_following => {
+                if std::mem::take(&mut self.tabs.is_unfenced) {
+                    self.device_served();
+                }
                 self.tabs.next = Some(generation);
                 self.begin_to_lead();
+            }
+            // Nothing was written so far, and others may have: what rests counts, and the rest comes again.
+            TabEvent::Lead(generation) if self.tabs.is_unfenced => {
+                self.tabs.next = Some(generation);
+                self.demote()?;
             }
             // Another one has led in between, and what it wrote is not known here.
             TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
@@ -244,10 +268,29 @@ impl Machine {
         Ok(())
     }
 
+    /// A full device, say: whoever opens there would wait for a leader for ever, without a word.
+    fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
+        if !self.tabs.is_following && !self.tabs.is_unfenced {
+            return Ok(());
+        }
+        let is_another = self.generation().is_some_and(|own| own < seen);
+        if self.tabs.is_following || is_another {
+            if is_another {
+                self.demote()?;
+            }
+            self.tabs.next = Some(seen);
+            self.tabs.is_unfenced = true;
+            self.begin_to_lead();
+        }
+        self.device_refused(error);
+        Ok(())
+    }
+
     /// This session leads no more: at once, or as soon as the batch in flight is settled.
     pub(super) fn depose(&mut self) -> Result<()> {
         if self.tabs.is_following {
             self.tabs.next = None;
+            self.tabs.is_unfenced = false;
         } else if self.committing.is_some() {
             self.tabs.is_deposed = true;
         } else {
@@ -302,6 +345,7 @@ impl Machine {
         self.writes.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
+            self.memory.keep_collection(&def);
             requests.push((None, Wanted::Subscribe(def)));
         }
         for def in std::mem::take(&mut self.tabs.unwanted) {
@@ -330,6 +374,7 @@ impl Machine {
     /// comes from here.
     fn demote(&mut self) -> Result<()> {
         self.tabs.is_deposed = false;
+        self.tabs.is_unfenced = false;
         self.tabs.is_following = true;
         self.tabs.phase = if self.mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
         self.rest.iter_mut().for_each(|rest| rest.lead(None));

@@ -181,6 +181,10 @@ impl Tabs {
         self.with(|machine| !machine.is_following()).unwrap_or(false)
     }
 
+    fn is_unfenced(&self) -> bool {
+        self.with(Machine::is_unfenced).unwrap_or(false)
+    }
+
     fn holds_lock(&self) -> bool {
         self.claim.borrow().as_ref().is_some_and(Claim::is_held)
     }
@@ -269,28 +273,31 @@ impl Tabs {
 
     /// Begins a generation, where nobody else does at this moment.
     fn take_over(self: &Rc<Self>) {
-        if self.leads() || self.is_away.get() || self.is_taking_over.replace(true) {
+        let is_led = self.leads() && !self.is_unfenced();
+        if is_led || self.is_away.get() || self.is_taking_over.replace(true) {
             return;
         }
         self.heard();
         let tabs = Rc::clone(self);
         spawn_local(async move {
-            let taken = tabs.begin_generation().await;
+            let event = tabs.begin_generation().await;
             tabs.is_taking_over.set(false);
-            if let Some(generation) = taken.filter(|_| !tabs.is_away.get()) {
-                tabs.post(Event::Tab(TabEvent::Lead(generation)));
+            if let Some(event) = event.filter(|_| !tabs.is_away.get()) {
+                tabs.post(Event::Tab(event));
             }
         });
     }
 
-    async fn begin_generation(&self) -> Option<u64> {
+    async fn begin_generation(&self) -> Option<TabEvent> {
         let store = self.driver.upgrade()?.store()?.clone();
         loop {
             let seen = store.generation().await.ok()?;
-            match store.take_over(seen).await.ok()? {
-                // Who holds the lock leads, whoever was first.
-                None if self.holds_lock() => {}
-                taken => return taken,
+            match store.take_over(seen).await {
+                Ok(Some(generation)) => return Some(TabEvent::Lead(generation)),
+                // Who holds the lock leads, whoever was first, and whether or not the device has room for it.
+                Ok(None) if self.holds_lock() => {}
+                Err(error) if self.holds_lock() => return Some(TabEvent::LeadUnfenced { seen, error }),
+                _ => return None,
             }
         }
     }
@@ -325,7 +332,7 @@ impl Tabs {
         if self.leads() || self.holds_lock() {
             if now - self.beat_ms.get() >= BEAT_EVERY_MS {
                 self.beat();
-                if !self.leads() {
+                if !self.leads() || self.is_unfenced() {
                     self.take_over_again();
                 }
             }

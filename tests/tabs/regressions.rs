@@ -9,7 +9,7 @@ use escale::model::{Def, Value};
 use escale::rest::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store};
-use escale::sync::{Event, TabEvent, Write};
+use escale::sync::{Event, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
 use crate::support::schema::name;
@@ -142,4 +142,29 @@ fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
     block_on(follower.store.commit(batch)).expect("handed in");
     look(&mut leader);
     assert!(leader.machine.memory().collection(&known).is_some());
+}
+
+/// A device had no room for another generation: whoever opened there waited for a leader for ever, was told nothing, and
+/// never asked the server.
+#[test]
+fn a_device_that_takes_no_generation_is_told_and_led_in_memory() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    tab.tasks.push_back(Task::TakeOver);
+    tab.work(Some(Fault { code: Code::StorageFull, is_written: false }));
+    settle(&mut tab);
+    let def = Def::class_of(&name("Doc"));
+    subscribe(&mut tab, &def);
+    settle(&mut tab);
+    let status = tab.machine.status();
+    assert!(status.leads && tab.machine.is_unfenced());
+    assert!(tab.sent.is_some(), "the server is asked");
+    assert_eq!(status.storage, StorageState::Full);
+    assert_eq!(status.error.expect("told").code(), Code::StorageFull);
+    assert_eq!(tab.machine.is_at_rest().expect_err("nothing is written").code(), Code::StorageFull);
+    lead(&mut tab);
+    assert!(!tab.machine.is_unfenced());
+    assert_eq!((tab.machine.status().storage, tab.machine.is_at_rest().ok()), (StorageState::Ok, Some(true)));
+    drop(tab);
+    assert!(open(&device, 2).machine.memory().collection(&def).is_some());
 }

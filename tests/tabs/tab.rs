@@ -128,6 +128,8 @@ impl Tab {
                     let inbox_alone = batch.puts.iter().all(|(table, ..)| *table == Table::Inbox)
                         && batch.deletes.is_empty();
                     assert!(is_guarded || inbox_alone, "who follows writes to the inbox alone");
+                    let is_fenced = !self.machine.is_unfenced() || self.machine.is_following();
+                    assert!(is_fenced, "who has begun no generation writes nothing");
                     self.tasks.push_back(Task::Commit(batch));
                 }
                 Effect::ReadPages { ticket, keys } => self.tasks.push_back(Task::Pages(ticket, keys)),
@@ -174,6 +176,15 @@ impl Tab {
         self.machine.memory().check_links();
     }
 
+    /// Whether it leads, in a generation that it has begun.
+    pub fn leads(&self) -> bool {
+        !self.machine.is_following() && !self.is_unfenced()
+    }
+
+    pub fn is_unfenced(&self) -> bool {
+        self.machine.is_unfenced()
+    }
+
     /// Carries the next task out; a commit that fails does so as `fault` says. Gives whether something was written that
     /// others should look at.
     pub fn work(&mut self, fault: Option<Fault>) -> bool {
@@ -215,6 +226,11 @@ impl Tab {
                 Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
             }
             Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),
+            Task::TakeOver if fault.is_some_and(|fault| !fault.is_written) => {
+                let seen = block_on(self.store.generation()).expect("read");
+                let error = fault.expect("a fault").error();
+                Event::Tab(TabEvent::LeadUnfenced { seen, error })
+            }
             Task::TakeOver => {
                 let seen = block_on(self.store.generation()).expect("read");
                 match block_on(self.store.take_over(seen)).expect("taken") {

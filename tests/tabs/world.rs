@@ -319,7 +319,7 @@ impl World {
 
     /// The lock is granted to a tab, or taken by it: the one that held it may hear of it, or find out.
     fn take_over(&mut self, number: usize) {
-        if self.tab(number).is_frozen || !self.tab(number).machine.is_following() {
+        if self.tab(number).is_frozen || self.tab(number).leads() {
             return;
         }
         self.takeovers += 1;
@@ -377,9 +377,10 @@ impl World {
         self.tab(0).arrived.push_back(Event::Subscribe(Def::class_of(&name("Doc"))));
         // Past the longest delay, and a pull of everything.
         for _ in 0..16 {
-            // Whoever had begun to lead may have ended before it could.
-            if self.tabs.iter().flatten().all(|tab| tab.machine.is_following()) {
-                self.take_over(0);
+            // Whoever had begun to lead may have ended before it could. Who holds the lock tries until it leads.
+            let next = self.tabs.iter().position(|tab| tab.as_ref().is_some_and(Tab::is_unfenced));
+            if next.is_some() || self.tabs.iter().flatten().all(|tab| tab.machine.is_following()) {
+                self.take_over(next.unwrap_or(0));
                 self.settle();
             }
             // Where words are lost, each looks by itself now and then.
