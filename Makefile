@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | failovers | soak | bench | reliability | package | lint | clean
+make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -13,6 +13,7 @@ make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | fa
   make kill-firefox  the same with Firefox
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
   make failovers  end the leading tab of three FAILOVERS times (100): closed, killed or frozen; another must take over
+  make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000) or SET=packages
                  runs some; the table goes into docs/performance.md
@@ -33,10 +34,10 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS FAILOVERS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
+export KILLS FAILOVERS QUOTAS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim fuzz hostile kill kill-firefox kill-server failovers soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim fuzz hostile kill kill-firefox kill-server failovers quotas soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -68,6 +69,9 @@ kill-server: rust
 
 failovers: package counter browsers
 	@scripts/test failovers
+
+quotas: package browsers
+	@scripts/test quotas
 
 soak: package browsers
 	@scripts/test soak

@@ -22,6 +22,12 @@ export const ROWS = [
     proofs: ["kill-firefox"],
   },
   {
+    promise: "On a device of any size a session goes on; a full one is told, nothing saved is lost, and with room all is on it",
+    tests: ["tests/e2e/quota.test.mjs"],
+    command: "make quotas QUOTAS=30",
+    proofs: ["quota"],
+  },
+  {
     promise: "Each single bit of a sealed record that is flipped is noticed (R14)",
     tests: ["tests/rules/sealed.rs"],
     command: "ESCALE_CASES=1000 cargo test --test rules r14_each_bit -- --nocapture",
