@@ -246,6 +246,7 @@ impl Machine {
     fn tell_news(&mut self, old: Option<&PendingOp>, op: &PendingOp) {
         let id = op.state.id.clone();
         let before = old.map(|old| &old.state);
+        self.tell_saved(&id, old);
         if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
             let result = Ok((v, op.state.value.clone()));
             self.effects.push(Effect::Accepted { id: id.clone(), result });
@@ -257,9 +258,17 @@ impl Machine {
         }
     }
 
+    /// An operation rests, or did: the batch that wrote it was said to have failed, and yet was written.
+    fn tell_saved(&mut self, id: &OpId, old: Option<&PendingOp>) {
+        if old.is_some_and(|old| !old.saved) {
+            self.effects.push(Effect::Saved { id: id.clone() });
+        }
+    }
+
     /// An operation is over: how, as far as it is told.
     fn tell_outcome(&mut self, id: &OpId, old: Option<&PendingOp>, outcome: Option<Outcome>) {
         self.tabs.dealt.remove(id);
+        self.tell_saved(id, old);
         let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
         let result = match (outcome, &old.state.refused) {
             (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),

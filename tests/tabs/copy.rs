@@ -10,11 +10,19 @@ use escale::sync::{Event, Write};
 use escale::{Code, Error, journal::Policy};
 
 use super::regressions::{NOW, lead, look, open, settle};
-use super::tab::{Tab, Task, store_name};
+use super::tab::{Fault, Tab, Task, store_name};
 use crate::support::schema::name;
 
 /// Writes an operation, which is saved. Gives its id.
 fn write(tab: &mut Tab, number: u8) -> String {
+    let id = issue(tab, number);
+    settle(tab);
+    assert!(tab.saved.contains(&id), "told to be saved");
+    id
+}
+
+/// Issues an operation. Gives its id.
+fn issue(tab: &mut Tab, number: u8) -> String {
     let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
     let args = Value::Map(BTreeMap::from([
         ("class".to_owned(), Value::from("Doc")),
@@ -22,9 +30,25 @@ fn write(tab: &mut Tab, number: u8) -> String {
     ]));
     let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
     tab.feed(Event::Write(Write { id: id.clone(), name, args, touches, after }), NOW);
-    settle(tab);
-    assert!(tab.saved.contains(&id), "told to be saved");
     id
+}
+
+/// The browser said of a batch that it had failed, and wrote it. Another tab led for a while; the first one, which leads
+/// again, found its operation in the journal, and nobody was ever told that it was saved.
+#[test]
+fn r10_what_was_written_and_said_to_have_failed_is_told_to_be_saved() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    let id = issue(&mut first, 1);
+    first.work(Some(Fault { code: Code::StorageFull, is_written: true }));
+    let event = first.arrived.pop_front().expect("settled");
+    first.feed(event, NOW);
+    assert!(!first.saved.contains(&id));
+    lead(&mut second);
+    lead(&mut first);
+    assert_eq!(pending(&first), BTreeSet::from([id.clone()]));
+    assert!(first.saved.contains(&id), "told to be saved");
 }
 
 /// A tab opens what is left, and leads.

@@ -156,10 +156,16 @@ impl Tab {
                 Effect::WakeAt(at) => self.wake_at = at,
                 Effect::Saved { id } => drop(self.saved.insert(id)),
                 Effect::Accepted { id, result } => {
+                    // Else who waits for that, and nothing else, waits for ever.
+                    let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
+                    assert!(is_told, "R10: {id} was accepted, and never told to be saved");
                     self.ended.entry(id).or_insert(result.map(|(v, _)| v));
                 }
                 Effect::Refused { id, .. } => drop(self.refused.insert(id)),
                 Effect::Amended { id, by } => {
+                    if self.saved.contains(&id) {
+                        self.saved.insert(by.clone());
+                    }
                     if self.issued.contains(&id) {
                         self.issued.insert(by);
                     }
