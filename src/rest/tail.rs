@@ -68,6 +68,12 @@ impl Rest {
         (self.base, self.next_record)
     }
 
+    /// Whether a look at these keys has found the state as it is known here, a store with none included.
+    pub fn is_as_known(&self, found: &[Option<Vec<u8>>]) -> bool {
+        let is_empty = self.newest.is_none() && found.iter().all(Option::is_none);
+        is_empty || matches!(self.looked(found), Tail::Same)
+    }
+
     /// Reads what a look at these keys has found.
     pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
         let [Some(_), Some(newest), next @ ..] = found else { return Tail::Anew };

@@ -23,6 +23,7 @@ mod room;
 mod status;
 mod tabs;
 mod token;
+mod unfenced;
 mod views;
 mod wishes;
 mod writes;

@@ -204,11 +204,6 @@ impl Machine {
         self.tabs.next.is_some()
     }
 
-    /// Whether it is to lead, and the device has not taken its generation yet.
-    pub fn is_unfenced(&self) -> bool {
-        self.tabs.is_unfenced
-    }
-
     /// The machine as one that leads in that generation, from the first event on: the state was read in it.
     pub fn leading(mut self, generation: u64) -> Self {
         self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
@@ -240,6 +235,7 @@ impl Machine {
         match event {
             TabEvent::Look if self.tabs.is_following => self.look(),
             TabEvent::Look => self.read_inbox(false),
+            TabEvent::Looked { number, found } if self.leads_unfenced() => self.fenced(number, found)?,
             TabEvent::Looked { number, found } => self.looked(number, found),
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
@@ -251,11 +247,7 @@ impl Machine {
                 self.tabs.next = Some(generation);
                 self.begin_to_lead();
             }
-            // Nothing was written so far, and others may have: what rests counts, and the rest comes again.
-            TabEvent::Lead(generation) if self.tabs.is_unfenced => {
-                self.tabs.next = Some(generation);
-                self.demote()?;
-            }
+            TabEvent::Lead(generation) if self.tabs.is_unfenced => self.look_whether_fenced(generation),
             // Another one has led in between, and what it wrote is not known here.
             TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
                 self.tabs.next = Some(generation);
@@ -265,24 +257,6 @@ impl Machine {
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
         }
-        Ok(())
-    }
-
-    /// A full device, say: whoever opens there would wait for a leader for ever, without a word.
-    fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
-        if !self.tabs.is_following && !self.tabs.is_unfenced {
-            return Ok(());
-        }
-        let is_another = self.generation().is_some_and(|own| own < seen);
-        if self.tabs.is_following || is_another {
-            if is_another {
-                self.demote()?;
-            }
-            self.tabs.next = Some(seen);
-            self.tabs.is_unfenced = true;
-            self.begin_to_lead();
-        }
-        self.device_refused(error);
         Ok(())
     }
 
@@ -372,7 +346,7 @@ impl Machine {
 
     /// Another session leads: what is not written is dropped where it comes again from the server, and handed in where it
     /// comes from here.
-    fn demote(&mut self) -> Result<()> {
+    pub(super) fn demote(&mut self) -> Result<()> {
         self.tabs.is_deposed = false;
         self.tabs.is_unfenced = false;
         self.tabs.is_following = true;

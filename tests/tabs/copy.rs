@@ -22,7 +22,7 @@ fn write(tab: &mut Tab, number: u8) -> String {
 }
 
 /// Issues an operation. Gives its id.
-fn issue(tab: &mut Tab, number: u8) -> String {
+pub fn issue(tab: &mut Tab, number: u8) -> String {
     let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
     let args = Value::Map(BTreeMap::from([
         ("class".to_owned(), Value::from("Doc")),

@@ -162,9 +162,45 @@ fn a_device_that_takes_no_generation_is_told_and_led_in_memory() {
     assert_eq!(status.storage, StorageState::Full);
     assert_eq!(status.error.expect("told").code(), Code::StorageFull);
     assert_eq!(tab.machine.is_at_rest().expect_err("nothing is written").code(), Code::StorageFull);
-    lead(&mut tab);
+    let id = super::copy::issue(&mut tab, 1);
+    settle(&mut tab);
+    assert!(!tab.saved.contains(&id));
+    // Nobody has written meanwhile: what is shown stays, and is written.
+    tab.tasks.push_back(Task::TakeOver);
+    while !tab.saved.contains(&id) {
+        assert!(!tab.machine.is_following() && tab.machine.memory().collection(&def).is_some());
+        assert!(tab.work(None) || !tab.arrived.is_empty(), "it is saved in the end");
+        while let Some(event) = tab.arrived.pop_front() {
+            tab.feed(event, NOW);
+        }
+    }
+    settle(&mut tab);
     assert!(!tab.machine.is_unfenced());
     assert_eq!((tab.machine.status().storage, tab.machine.is_at_rest().ok()), (StorageState::Ok, Some(true)));
     drop(tab);
     assert!(open(&device, 2).machine.memory().collection(&def).is_some());
+}
+
+/// The same, where an earlier leader thaws and writes before the generation begins: what rests counts, and what was written
+/// here is written again.
+#[test]
+fn what_was_written_while_a_device_took_no_generation_is_read_first() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    second.tasks.push_back(Task::TakeOver);
+    second.work(Some(Fault { code: Code::StorageFull, is_written: false }));
+    settle(&mut second);
+    assert!(second.machine.is_unfenced());
+    let def = Def::class_of(&name("Doc"));
+    subscribe(&mut first, &def);
+    settle(&mut first);
+    let id = super::copy::issue(&mut second, 1);
+    settle(&mut second);
+    assert!(second.machine.memory().collection(&def).is_none() && !second.saved.contains(&id));
+    lead(&mut second);
+    settle(&mut second);
+    assert!(second.machine.memory().collection(&def).is_some() && second.saved.contains(&id));
+    look(&mut first);
+    assert!(first.machine.is_following());
 }
