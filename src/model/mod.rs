@@ -6,6 +6,7 @@ mod hash;
 mod name;
 pub(crate) mod order;
 mod pk;
+mod quick;
 pub mod schema;
 mod value;
 
@@ -16,4 +17,5 @@ pub use hash::{sha_s, sha32};
 pub use name::Name;
 pub use pk::Pk;
 pub(crate) use pk::join_key;
+pub(crate) use quick::{QuickMap, QuickSet};
 pub use value::{Number, Value};

@@ -189,9 +189,12 @@ fn pages_in_use(memory: &Memory, next: u64) -> Pages {
 /// Whether the schema is newer than the one that the store was written under. Errors: `schema_mismatch`.
 fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
     let Some(head) = head else { return Ok(false) };
+    if head.schema == schema.to_json() {
+        return Ok(false);
+    }
     let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
     schema.check_follows(&older)?;
-    Ok(head.schema != schema.to_json())
+    Ok(true)
 }
 
 /// The state as it was found.

@@ -1,20 +1,18 @@
 //! What changed in memory since it last went to rest, by name only: a batch is built from the memory as it is when
 //! the batch is built, so a state at rest is always one in which R1 to R3 hold (R7).
 
-use std::collections::HashSet;
-
 use super::document::{DocKey, PageRef};
-use crate::model::{Def, Pk};
+use crate::model::{Def, Pk, QuickSet};
 
 /// Names of what must be written.
 #[derive(Clone, Debug, Default)]
 pub struct Dirty {
     /// Documents that were added, changed or removed.
-    pub documents: HashSet<DocKey>,
+    pub documents: QuickSet<DocKey>,
     /// Links and marks that changed, or of defs that are gone.
-    pub links: HashSet<(Def, Pk)>,
+    pub links: QuickSet<(Def, Pk)>,
     /// Collections whose own fields changed, or that were added or removed.
-    pub collections: HashSet<Def>,
+    pub collections: QuickSet<Def>,
     /// The epoch, or another field of the whole.
     pub head: bool,
     /// Places at rest of documents that are gone. Freeing one twice is harmless.

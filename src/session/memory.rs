@@ -10,7 +10,7 @@ use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
-use crate::model::{Def, Epoch, Pk};
+use crate::model::{Def, Epoch, Pk, QuickMap};
 
 /// Documents and collections of one org and account.
 ///
@@ -18,9 +18,9 @@ use crate::model::{Def, Epoch, Pk};
 /// `pk in collection.pks <=> def in document.defs` and remove a document that no def holds.
 pub struct Memory {
     pub(super) schema: Schema,
-    pub(super) documents: HashMap<DocKey, Document>,
+    pub(super) documents: QuickMap<DocKey, Document>,
     pub(super) collections: HashMap<Def, Collection>,
-    pub(super) by_id: HashMap<u32, DocKey>,
+    pub(super) by_id: QuickMap<u32, DocKey>,
     pub(super) lives: BTreeSet<(u64, DocKey)>,
     next_id: u32,
     pub(super) epoch: Option<Epoch>,
@@ -47,9 +47,9 @@ impl Memory {
     pub fn new(schema: Schema) -> Self {
         Memory {
             schema,
-            documents: HashMap::new(),
+            documents: QuickMap::default(),
             collections: HashMap::new(),
-            by_id: HashMap::new(),
+            by_id: QuickMap::default(),
             lives: BTreeSet::new(),
             next_id: 1,
             epoch: None,

@@ -6,8 +6,10 @@
 //! the horizon are forgotten; a copy that asks from before it is told every member besides, changed or not, and drops
 //! the others.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
+
+use crate::model::QuickMap;
 
 /// A member: since when, and whether the running whole load has confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub struct Upgrade<K, S> {
 pub struct VersionedSet<K: Eq + Hash, S> {
     v: S,
     horizon: S,
-    members: HashMap<K, Member<S>>,
-    marks: HashMap<K, S>,
+    members: QuickMap<K, Member<S>>,
+    marks: QuickMap<K, S>,
 }
 
 impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedSet<K, S> {
@@ -47,8 +49,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedS
         VersionedSet {
             v: S::default(),
             horizon: S::default(),
-            members: HashMap::new(),
-            marks: HashMap::new(),
+            members: QuickMap::default(),
+            marks: QuickMap::default(),
         }
     }
 }
