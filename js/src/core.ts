@@ -126,8 +126,11 @@ export interface Listing {
   v: number;
 }
 
-/** A row of what `Core.read` gives: id, pk, v, and the data, in which bytes are `{"$bytes": base64url}`. */
-export type ReadRow = [id: number, pk: string, v: number, data: Record<string, unknown>];
+/**
+ * A row of what `Core.read` gives: the data, in which bytes are `{"$bytes": base64url}`, without its release, which is
+ * told where it is not that of the class.
+ */
+export type ReadRow = [id: number, data: Record<string, unknown>, release?: number];
 
 /** The core's status, as it crosses. */
 export interface CoreStatus {

@@ -1,7 +1,9 @@
 import type { Core, ReadRow } from "./core.js";
 import { documentOf, isOlder } from "./migrate.js";
 import type { Schema } from "./schema.js";
-import { needsReviving, reviveMap } from "./values.js";
+import type { ClassDeclaration } from "./schema-types.js";
+import { freezeDeep, needsReviving, reviveMap, type Raw } from "./values.js";
+import { joinedKey } from "./writing.js";
 
 /** Documents read in one crossing: large enough to amortise it, small enough that no call lasts. */
 const READ_MAX = 1_000;
@@ -29,7 +31,13 @@ export class Documents {
   readonly #schema: Schema;
   readonly #onError: (error: unknown) => void;
   readonly #byId = new Map<number, object>();
+  /** Ids by document, for those that somebody asked of; the others wait. */
   #ids = new WeakMap<object, number>();
+  #unnamed: number[] = [];
+  /** What the core would find by a key, as long as nothing changes: by class, then by the joined key. */
+  readonly #byKey = new Map<string, Map<string, object>>();
+  /** Counts the times that this was forgotten. */
+  #turn = 0;
   /** Ids whose data no migration could bring up: not read again, told once. */
   readonly #unreadable = new Set<number>();
   /** Ids that went out of use while a read was in flight; its rows for them must not be kept. */
@@ -69,7 +77,30 @@ export class Documents {
 
   /** The id of a document that this session handed out; undefined for any other object. */
   idOf(document: object): number | undefined {
+    for (const id of this.#unnamed) {
+      const made = this.#byId.get(id);
+      if (made) this.#ids.set(made, id);
+    }
+    this.#unnamed = [];
     return this.#ids.get(document);
+  }
+
+  /** The document of a key, where it is known without asking the core. */
+  at(className: string, key: readonly string[]): object | undefined {
+    if (key.length !== this.#schema.classes[className]?.key.length) return undefined;
+    return this.#byKey.get(className)?.get(joinedKey(key));
+  }
+
+  /** The core has just found this document by its key. */
+  found(className: string, document: object): void {
+    const declared = this.#schema.classes[className];
+    if (declared) this.#note(this.#keyed(className), declared, document);
+  }
+
+  /** Something changed, or will: what the core would find is not known any more. */
+  forgetKeys(): void {
+    this.#turn++;
+    this.#byKey.clear();
   }
 
   /** The document of an id, where it is at hand. */
@@ -84,6 +115,7 @@ export class Documents {
 
   /** The core names these versions no more. */
   evict(gone: Uint32Array): void {
+    this.forgetKeys();
     for (const id of gone) {
       this.#byId.delete(id);
       this.#unreadable.delete(id);
@@ -96,10 +128,12 @@ export class Documents {
   renew(): void {
     this.clear();
     this.#ids = new WeakMap();
+    this.#unnamed = [];
   }
 
   /** Forgets everything. */
   clear(): void {
+    this.forgetKeys();
     this.#byId.clear();
     this.#unreadable.clear();
     this.#migrated.clear();
@@ -107,14 +141,20 @@ export class Documents {
 
   async #read(className: string, ids: number[], into: Map<number, object>): Promise<boolean> {
     this.#reads++;
+    const turn = this.#turn;
     try {
       const { byId, revive } = await this.#cross(ids);
+      const declared = this.#schema.classes[className] as ClassDeclaration;
+      // Another version may stand over this one by now.
+      const keyed = turn === this.#turn ? this.#keyed(className) : undefined;
       for (const id of ids) {
         const row = byId.get(id);
         if (!row || this.#goneInFlight.has(id)) continue;
         // Two reads can cross; the first to arrive made the object.
         const document = this.#byId.get(id) ?? this.#make(className, row, revive);
-        if (document) into.set(id, document);
+        if (!document) continue;
+        into.set(id, document);
+        if (keyed) this.#note(keyed, declared, document);
       }
       return ids.some((id) => this.#goneInFlight.has(id));
     } finally {
@@ -131,7 +171,9 @@ export class Documents {
         if (this.#crossing?.ids === joined) this.#crossing = undefined;
         const text = await this.#core.read(Uint32Array.from(joined));
         const list = JSON.parse(text) as ReadRow[];
-        return { byId: new Map(list.map((row) => [row[0], row])), revive: needsReviving(text) };
+        const byId = new Map<number, ReadRow>();
+        for (const row of list) byId.set(row[0], row);
+        return { byId, revive: needsReviving(text) };
       });
       crossing = this.#crossing = { ids: joined, rows };
     }
@@ -139,13 +181,27 @@ export class Documents {
     return crossing.rows;
   }
 
-  #make(className: string, [id, , , data]: ReadRow, revive: boolean): object | undefined {
+  #keyed(className: string): Map<string, object> {
+    const keyed = this.#byKey.get(className) ?? new Map<string, object>();
+    this.#byKey.set(className, keyed);
+    return keyed;
+  }
+
+  #note(keyed: Map<string, object>, declared: ClassDeclaration, document: object): void {
+    const [only] = declared.key;
+    if (declared.key.length === 1 && only !== undefined) keyed.set((document as Raw)[only] as string, document);
+    else keyed.set(declared.key.map((name) => (document as Raw)[name]).join("/"), document);
+  }
+
+  #make(className: string, [id, read, release]: ReadRow, revive: boolean): object | undefined {
     try {
-      const older = isOlder(this.#schema, className, data);
-      const document = documentOf(this.#schema, className, revive ? reviveMap(data) : data);
+      const data = revive ? reviveMap(read) : read;
+      // Of the class's own release it is the document as it is: nothing is copied.
+      const document =
+        release === undefined ? freezeDeep(data) : documentOf(this.#schema, className, { ...data, release });
       this.#byId.set(id, document);
-      if (older) this.#migrated.add(id);
-      this.#ids.set(document, id);
+      if (release !== undefined && isOlder(this.#schema, className, release)) this.#migrated.add(id);
+      this.#unnamed.push(id);
       return document;
     } catch (error) {
       this.#unreadable.add(id);

@@ -11,9 +11,8 @@ export function documentOf(schema: Schema, className: string, data: unknown): Ra
   return freezeDeep(migrated(className, declared, steps, data));
 }
 
-/** Whether data is of an older release than its class: written on as it is, it would be of none. */
-export function isOlder(schema: Schema, className: string, data: Raw): boolean {
-  const release = data["release"];
+/** Whether a release is older than the class's: data of it, written on as it is, would be of none. */
+export function isOlder(schema: Schema, className: string, release: unknown): boolean {
   return (typeof release === "number" ? release : 1) < releaseOf(schema.classes[className] as ClassDeclaration);
 }
 

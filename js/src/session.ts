@@ -159,7 +159,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       const parts = checkKey(key);
       return this.#core.find(this.#known(className), joinedKey(parts), parts.length);
     };
-    const held = this.#atHand(find);
+    const held = this.#atHand(className, key, find);
     const [document] = held ? [held] : await this.#load(className, () => [find()].filter((id) => id !== 0));
     return document as DocumentOf<S[C]> | undefined;
   }
@@ -309,10 +309,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** The document of an id, where there is nothing to wait for; what is wrong is told by who asks again. */
-  #atHand(find: () => number): object | undefined {
+  #atHand(className: string, key: unknown, find: () => number): object | undefined {
     if (this.#closing || !this.#living.isThere) return undefined;
     try {
-      return this.#documents.held(find());
+      const known = this.#documents.at(className, checkKey(key));
+      if (known) return known;
+      const held = this.#documents.held(find());
+      if (held) this.#documents.found(className, held);
+      return held;
     } catch {
       return undefined;
     }

@@ -64,7 +64,7 @@ class OptimisticRun {
     const patch = encodeChanges(changes);
     // The server refuses it; there is nothing to show.
     if (state === null) return;
-    if (isOlder(this.#schema, className, state)) {
+    if (isOlder(this.#schema, className, state["release"])) {
       // Patched as it rests, it would be of an older release in parts.
       const document = documentOf(this.#schema, className, reviveMap(state));
       const set = revive(patch.set) as Raw;

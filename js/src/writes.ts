@@ -25,6 +25,7 @@ interface WritesOf {
 export class Writes {
   readonly #core: WritingCore;
   readonly #guard: <T>(call: () => T) => T;
+  readonly #documents: Documents;
   readonly #requests: Requests;
   readonly #tracker = new Tracker();
   readonly #refused: LiveRefused;
@@ -33,11 +34,13 @@ export class Writes {
   constructor({ core, schema, documents, settles }: WritesOf, guard: <T>(call: () => T) => T) {
     this.#core = core;
     this.#guard = guard;
+    this.#documents = documents;
     this.#requests = new Requests({ core, schema, documents, settles }, (id) => this.#tracker.current(id));
     this.#refused = new LiveRefused(() => guard(() => this.#operations()), schema, {
       amend: (id, args) => this.#amend(id, args),
       discard: (id, error) => {
         guard(() => this.#core.discard(id));
+        documents.forgetKeys();
         this.#tracker.fail(id, error);
         this.#refused.changed();
       },
@@ -87,6 +90,7 @@ export class Writes {
 
   /** Takes what the core tells. */
   take(news: OperationNews): void {
+    this.#documents.forgetKeys();
     this.#tracker.take(news);
     if (news.kind === "refused" || (news.kind !== "saved" && this.#refused.has(news.id))) this.#refused.changed();
   }
@@ -108,7 +112,9 @@ export class Writes {
       const order = this.#requests.order(checked(options));
       const { name, args } = make();
       const text = JSON.stringify(args);
-      return this.#tracker.issue(() => this.#core.write(name, text, order));
+      const operation = this.#tracker.issue(() => this.#core.write(name, text, order));
+      this.#documents.forgetKeys();
+      return operation;
     });
   }
 
@@ -116,6 +122,7 @@ export class Writes {
     return this.#guard(() => {
       const text = amendment(args);
       const operation = this.#tracker.issue(() => this.#core.amend(id, text), id);
+      this.#documents.forgetKeys();
       this.#refused.changed();
       return operation;
     });

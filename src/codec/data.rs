@@ -66,6 +66,18 @@ impl Data {
         Ok(())
     }
 
+    /// The same but for the property of that name, which is given apart, where it is a number.
+    pub fn write_json_but(&self, left_out: &str, out: &mut Vec<u8>) -> Result<Option<f64>> {
+        let node = self.parse()?;
+        let entries = node.checked_entries().map_err(|error| unread(&error))?;
+        let found = entries.iter().find(|(key, _)| *key == left_out).map(|(_, value)| value.to_value());
+        node.write_json_but(left_out, out);
+        Ok(match found {
+            Some(Value::Number(number)) => Some(number.as_f64()),
+            _ => None,
+        })
+    }
+
     fn parse(&self) -> Result<Node<'_>> {
         // One more for the map itself.
         match parse_msgpack(self.as_bytes(), VALUE_DEPTH_MAX + 1) {
@@ -153,6 +165,20 @@ mod tests {
         longer.push(0);
         let longer = Data::from_bytes(&longer).expect("not read yet");
         assert_eq!(longer.to_map().expect_err("left over").code(), Code::BadValue);
+    }
+
+    #[test]
+    fn a_property_that_is_left_out_is_given_apart() {
+        let without = |text: &str| {
+            let data: Data = serde_json::from_str(text).expect("data");
+            let mut json = Vec::new();
+            let number = data.write_json_but("release", &mut json).expect("written");
+            (String::from_utf8(json).expect("text"), number)
+        };
+        assert_eq!(without(r#"{"a":1,"release":3,"z":2}"#), (r#"{"a":1,"z":2}"#.into(), Some(3.0)));
+        assert_eq!(without(r#"{"release":3}"#), ("{}".into(), Some(3.0)));
+        assert_eq!(without(r#"{"a":{"release":3}}"#), (r#"{"a":{"release":3}}"#.into(), None));
+        assert_eq!(without(r#"{"a":1,"release":"x"}"#), (r#"{"a":1}"#.into(), None));
     }
 
     #[test]

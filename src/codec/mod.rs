@@ -13,4 +13,4 @@ pub use message::{
     Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply, SyncRequest,
     WireFault,
 };
-pub use node::{pack, pack_named, unpack, write_text};
+pub use node::{pack, pack_named, unpack};

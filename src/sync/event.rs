@@ -183,6 +183,8 @@ pub struct ReadRow {
     pub pk: Pk,
     /// Its version.
     pub v: u64,
+    /// The release of its class.
+    pub release: u64,
     /// Its data.
     pub data: Data,
 }

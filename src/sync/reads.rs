@@ -140,7 +140,8 @@ impl Machine {
                     let shown = self.memory.shown_by_id(id).map(|(key, shown)| (key, shown.v));
                     let held = || self.memory.by_id(id).map(|(key, document)| (key, document.at.v));
                     let (key, v) = shown.or_else(held).expect("located");
-                    rows.push(ReadRow { id, pk: key.1.clone(), v, data });
+                    let release = self.memory.class(key.0).release();
+                    rows.push(ReadRow { id, pk: key.1.clone(), v, release, data });
                 }
                 Ok(Found::OnPage(place)) => {
                     wanted.insert(place.page);

@@ -92,7 +92,7 @@ for (const [what, migrate] of Object.entries({
 test("a version that goes out of use while it is read is not kept", async () => {
   let release;
   const core = {
-    read: () => new Promise((resolve) => (release = () => resolve('[[1,"pk",5,{"name":"a"}]]'))),
+    read: () => new Promise((resolve) => (release = () => resolve('[[1,{"name":"a"}]]'))),
   };
   const documents = new Documents(core, plain, assert.fail);
   const loading = documents.load("Package", [1]);
@@ -103,7 +103,7 @@ test("a version that goes out of use while it is read is not kept", async () => 
 });
 
 test("two readings that cross make one object", async () => {
-  const core = { read: async () => '[[1,"pk",5,{"name":"a"}]]' };
+  const core = { read: async () => '[[1,{"name":"a"}]]' };
   const documents = new Documents(core, plain, assert.fail);
   const [one, two] = await Promise.all([documents.load("Package", [1]), documents.load("Package", [1])]);
   assert.equal(one.documents.get(1), two.documents.get(1));
@@ -115,7 +115,7 @@ test("what is asked for in one breath crosses together, and fails together", asy
     read: async (ids) => {
       asked.push(ids.length);
       if (asked.length === 1) throw new Error("no device");
-      return JSON.stringify(Array.from(ids, (id) => [id, "pk", 5, { name: `n${id}` }]));
+      return JSON.stringify(Array.from(ids, (id) => [id, { name: `n${id}` }]));
     },
   };
   const documents = new Documents(core, plain, assert.fail);
@@ -126,4 +126,41 @@ test("what is asked for in one breath crosses together, and fails together", asy
   assert.equal(failed(again), 0);
   assert.deepEqual(asked, [1_000, 500, 700], "again, only what is not held");
   assert.equal(again[7].value.documents.get(7).name, "n7");
+});
+
+test("a document is known by its key until something changes, and then asked for", async () => {
+  const core = { read: async (ids) => JSON.stringify(Array.from(ids, (id) => [id, { name: `n${id}` }])) };
+  const documents = new Documents(core, plain, assert.fail);
+  const { documents: read } = await documents.load("Package", [1, 2]);
+  assert.equal(documents.at("Package", ["n1"]), read.get(1));
+  assert.equal(documents.at("Package", ["n1", "n1"]), undefined, "a key of another length");
+  assert.equal(documents.at("Nothing", ["n1"]), undefined);
+  documents.forgetKeys();
+  assert.equal(documents.at("Package", ["n1"]), undefined, "an operation may stand on it");
+  documents.found("Package", read.get(1));
+  assert.equal(documents.at("Package", ["n1"]), read.get(1));
+  documents.evict(Uint32Array.of(2));
+  assert.equal(documents.at("Package", ["n1"]), undefined, "another version may stand in its place");
+});
+
+test("what was read while something changed is not known by its key", async () => {
+  let release;
+  const core = { read: () => new Promise((resolve) => (release = () => resolve('[[1,{"name":"a"}]]'))) };
+  const documents = new Documents(core, plain, assert.fail);
+  const loading = documents.load("Package", [1]);
+  await settled();
+  documents.forgetKeys();
+  release();
+  assert.equal((await loading).documents.size, 1);
+  assert.equal(documents.at("Package", ["a"]), undefined);
+});
+
+test("the id of a document is known once it is asked for", async () => {
+  const core = { read: async () => '[[1,{"name":"a"}],[2,{"name":"b"}]]' };
+  const documents = new Documents(core, plain, assert.fail);
+  const { documents: read } = await documents.load("Package", [1, 2]);
+  documents.evict(Uint32Array.of(2));
+  assert.equal(documents.idOf(read.get(1)), 1);
+  assert.equal(documents.idOf(read.get(2)), undefined);
+  assert.equal(documents.idOf({ name: "a" }), undefined);
 });

@@ -103,7 +103,7 @@ export class FakeCore {
     const rows = [...ids].map((id) => [id, this.#rows.get(id)]).filter(([, row]) => row);
     if (this.isHolding) await new Promise((resolve) => this.#held.push(resolve));
     if (this.readError) throw this.readError;
-    return JSON.stringify(rows.map(([id, { v, data }]) => [id, `pk${id}`, v, data]));
+    return JSON.stringify(rows.map(([id, { data }]) => rowOf(id, data)));
   }
   find(className, key, parts) {
     const text = JSON.stringify(parts === 1 ? [key] : key.split("/"));
@@ -257,6 +257,11 @@ export function recorder() {
     return seen[count - 1];
   };
   return { callback, calls, seen };
+}
+
+/** A row as it crosses: the release is told apart, always. */
+export function rowOf(id, { release = 1, ...data }) {
+  return [id, data, release];
 }
 
 /** Lets everything that is already due run: promises first, then one turn of the event loop. */

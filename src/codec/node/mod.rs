@@ -16,7 +16,6 @@ pub(super) use json::parse as parse_json;
 pub(super) use msgpack::parse as parse_msgpack;
 pub(super) use types::NodeError;
 pub(super) use values::Entry;
-pub use values::write_text;
 
 use serde::de::DeserializeOwned;
 

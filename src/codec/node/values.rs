@@ -64,6 +64,13 @@ impl Node<'_> {
         }
     }
 
+    /// Writes a map that was checked as JSON, but for the property of that name.
+    pub fn write_json_but(&self, left_out: &str, out: &mut Vec<u8>) {
+        let Node::Map(entries) = self else { return self.write_json(out) };
+        let is_kept = |key: &Node| !matches!(key, Node::Text(key) if key.as_ref() == left_out);
+        write_entries(entries.iter().filter(|(key, _)| is_kept(key)), out);
+    }
+
     /// Writes a node that was checked as JSON (docs/protocol.md).
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self {
@@ -89,21 +96,26 @@ impl Node<'_> {
                 }
                 out.extend(if items.is_empty() { &b"[]"[..] } else { &b"]"[..] });
             }
-            Node::Map(entries) => {
-                for (at, (key, value)) in entries.iter().enumerate() {
-                    out.push(if at == 0 { b'{' } else { b',' });
-                    match key {
-                        Node::Text(key) if is_escaped(key) => write_text(&format!("${key}"), out),
-                        Node::Text(key) => write_text(key, out),
-                        _ => write_text("", out),
-                    }
-                    out.push(b':');
-                    value.write_json(out);
-                }
-                out.extend(if entries.is_empty() { &b"{}"[..] } else { &b"}"[..] });
-            }
+            Node::Map(entries) => write_entries(entries.iter(), out),
         }
     }
+}
+
+fn write_entries<'n>(entries: impl Iterator<Item = &'n (Node<'n>, Node<'n>)>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, (key, value)) in entries.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        match key {
+            Node::Text(key) if is_escaped(key) => write_text(&format!("${key}"), out),
+            Node::Text(key) => write_text(key, out),
+            _ => write_text("", out),
+        }
+        out.push(b':');
+        value.write_json(out);
+    }
+    out.push(b'}');
 }
 
 /// Writes a string as JSON.

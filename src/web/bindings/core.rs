@@ -9,7 +9,6 @@ use wasm_bindgen::prelude::*;
 
 use super::error::thrown;
 use super::options::{Secret, mode_of};
-use crate::codec::write_text;
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::Signal;
@@ -273,23 +272,32 @@ impl Inner {
     }
 }
 
-/// `[[id, pk, v, data], ...]`.
+/// About what a document takes as JSON more than in msgpack, with its id: a guess that spares most moves.
+const ROOM_OF_ROW: usize = 96;
+
+/// The property of a document that tells of which release it is.
+const RELEASE: &str = "release";
+
+/// `[[id, data], ...]`, the data without its release; `[id, data, release]` where that is not the class's own.
 fn rows_json(rows: &[ReadRow]) -> Result<String> {
-    let mut text = vec![b'['];
+    let room: usize = rows.iter().map(|row| row.data.as_bytes().len() + ROOM_OF_ROW).sum();
+    let mut text = Vec::with_capacity(room);
+    text.push(b'[');
     for row in rows {
         let start = text.len();
         text.extend(if start == 1 { &b"["[..] } else { &b",["[..] });
         text.extend(row.id.to_string().bytes());
         text.push(b',');
-        write_text(row.pk.as_str(), &mut text);
-        text.push(b',');
-        text.extend(row.v.to_string().bytes());
-        text.push(b',');
         // A document that cannot be read is left out; the others are not held up by it.
-        match row.data.write_json(&mut text) {
-            Ok(()) => text.push(b']'),
-            Err(_) => text.truncate(start),
+        let Ok(release) = row.data.write_json_but(RELEASE, &mut text) else {
+            text.truncate(start);
+            continue;
+        };
+        let release = release.filter(|release| *release >= 1.0).unwrap_or(1.0);
+        if release != row.release as f64 {
+            text.extend(format!(",{release}").bytes());
         }
+        text.push(b']');
     }
     text.push(b']');
     String::from_utf8(text).map_err(|_| Error::new(Code::Internal, "JSON that is not UTF-8"))
