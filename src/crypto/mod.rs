@@ -1,4 +1,5 @@
-//! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher.
+//! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher, but for the
+//! browser's, which opens what is sealed here (`src/web/cipher.rs`).
 //!
 //! There is no plaintext mode. A store takes bytes, and cannot tell; but only `src/rest` fills batches, with what
 //! [`StoreKeys::seal`] gave, and `tests/tidy` fails where anything else does.
@@ -11,4 +12,4 @@ mod seal;
 pub use header::{Header, WrapKind};
 pub use keys::{AccountKey, DerivedKey, StoreKeys, kdf_salt, store_name};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use seal::{SealId, Sealed};
+pub use seal::{SealId, Sealed, place};

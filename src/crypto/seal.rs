@@ -6,7 +6,7 @@ use aes_gcm::{Aes256Gcm, Nonce};
 use super::keys::StoreKeys;
 use super::random::Random;
 use crate::error::{Code, Error, Result};
-use crate::store::{RecordKey, Table};
+use crate::store::{RecordKey, Store, Table};
 
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
@@ -53,10 +53,35 @@ impl StoreKeys {
         open_with(self.seal_key(table), &place(table, key), sealed)
             .ok_or_else(|| Error::new(Code::RecordDamaged, format!("a record of table {}", table.name())))
     }
+
+    /// Opens records of a table found at those places; `None` for one that is not what was sealed there. A device with a
+    /// cipher of its own does most of the work; what it does not open is judged here, as without one.
+    pub async fn open_all<S: Store>(
+        &self,
+        store: &S,
+        table: Table,
+        found: &[(RecordKey, Vec<u8>)],
+    ) -> Vec<Option<Vec<u8>>> {
+        let bound: Vec<_> =
+            found.iter().map(|(key, sealed)| (place(table, *key), sealed.as_slice())).collect();
+        let mut opened = store.unseal(self.seal_key(table), &bound).await;
+        opened.resize(found.len(), None);
+        for (plain, (key, sealed)) in opened.iter_mut().zip(found) {
+            if plain.is_none() {
+                *plain = self.open(table, *key, sealed).ok();
+            }
+        }
+        opened
+    }
+
+    /// The key of the pages, for a device that has a cipher of its own.
+    pub fn page_key(&self) -> &[u8; 32] {
+        self.seal_key(Table::Pages)
+    }
 }
 
 /// What a record is bound to: the format, its table and its key.
-fn place(table: Table, key: RecordKey) -> Vec<u8> {
+pub fn place(table: Table, key: RecordKey) -> Vec<u8> {
     let mut bytes = b"escale/1/".to_vec();
     bytes.extend_from_slice(table.name().as_bytes());
     bytes.extend_from_slice(&key.0);

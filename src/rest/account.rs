@@ -64,11 +64,8 @@ pub async fn open_account<D: Device>(
     let no_store = || Error::new(Code::NoStore, "nothing rests on this device for this org and account");
     let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
     let opened = loop {
-        // Looked at before the header: whoever makes the store meanwhile begins a generation first.
-        let found = match store.generation().await {
-            Ok(seen) => look(&store).await.map(|(header, witness)| (seen, header, witness)),
-            Err(error) => Err(error),
-        };
+        // The generation is no later than the header: whoever makes the store meanwhile begins one first.
+        let found = look(&store).await;
         let made = match found {
             Ok((_, Some(bytes), witness)) => {
                 break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
@@ -104,8 +101,9 @@ pub async fn open_account<D: Device>(
     }
 }
 
-async fn look<S: Store>(store: &S) -> Result<(Option<Vec<u8>>, Witness)> {
-    Ok((store.header().await?, store.witness().await?))
+async fn look<S: Store>(store: &S) -> Result<(u64, Option<Vec<u8>>, Witness)> {
+    let (seen, header) = store.look().await?;
+    Ok((seen, header, store.witness().await?))
 }
 
 /// K, by what X is made from, and the keys of the store.

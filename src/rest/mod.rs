@@ -25,7 +25,7 @@ pub use inbox::{Requests, with_copies};
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open};
-pub use page::PageRow;
+pub use page::{FoundPage, PageRow};
 pub use reopen::{Expected, Reopened, Verdict, reopen};
 pub use tail::{LogRecord, Reader, Tail};
 pub use writer::{Limits, Receipt, Rest};

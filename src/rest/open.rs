@@ -76,7 +76,8 @@ pub async fn open<S: Store>(
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
     let found = snapshot_with_copies(store).await?;
     let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
-    let Found { mut records, sizes, seals, mut strays } = read_state(found.state, &keys);
+    let opened = keys.open_all(store, Table::State, &found.state).await;
+    let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
     // Records of an earlier checkpoint were put back by somebody: they count for nothing.
@@ -208,16 +209,17 @@ struct Found {
     strays: Vec<(Table, RecordKey)>,
 }
 
-fn read_state(state: Vec<(RecordKey, Vec<u8>)>, keys: &StoreKeys) -> Found {
+/// Reads the state; `opened` is what is in each of its records.
+fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys: &StoreKeys) -> Found {
     let mut found =
         Found { records: BTreeMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
-    for (key, sealed) in state {
-        if let Ok(record) = read(keys, key, &sealed) {
+    for ((key, sealed), plain) in state.iter().zip(opened) {
+        if let Some(Ok(record)) = plain.map(|plain| in_its_place(keys, *key, &plain)) {
             found.sizes.insert(record.number, sealed.len());
-            found.seals.extend(SealId::of(&sealed).map(|seal| (record.number, seal)));
+            found.seals.extend(SealId::of(sealed).map(|seal| (record.number, seal)));
             found.records.insert(record.number, record);
         } else {
-            found.strays.push((Table::State, key));
+            found.strays.push((Table::State, *key));
         }
     }
     found
@@ -255,7 +257,11 @@ async fn unused_pages<S: Store>(
 }
 
 pub(super) fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> {
-    let record = StateRecord::decode(&keys.open(Table::State, key, sealed)?)?;
+    in_its_place(keys, key, &keys.open(Table::State, key, sealed)?)
+}
+
+fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateRecord> {
+    let record = StateRecord::decode(plain)?;
     // The number inside names the record: a record of this store under another's name cannot be.
     if keys.record_key(Table::State, record.number) == key {
         Ok(record)

@@ -33,6 +33,22 @@ pub struct PageRow {
     pub data: Data,
 }
 
+/// A page as a device gives it.
+#[derive(Clone, Debug)]
+pub enum FoundPage {
+    /// As it rests.
+    Sealed(Vec<u8>),
+    /// What was sealed at that place: the device has a cipher of its own.
+    Opened(Vec<u8>),
+}
+
+impl FoundPage {
+    /// Pages of a device that has no cipher.
+    pub fn sealed(pages: Result<Vec<Option<Vec<u8>>>>) -> Result<Vec<Option<Self>>> {
+        Ok(pages?.into_iter().map(|page| page.map(FoundPage::Sealed)).collect())
+    }
+}
+
 /// The plain bytes of a page, in a store of that format.
 pub fn encode_page(rows: &[PageRow], format: u16) -> Result<Vec<u8>> {
     let body = pack(&rows)?;

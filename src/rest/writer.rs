@@ -6,7 +6,7 @@ use super::checkpoint::{self, Places};
 use super::delta::{Delta, JournalNumbers, StateRecord};
 use super::journal::{JournalChanges, JournalMark};
 use super::mark::HighWater;
-use super::page::{PAGE_ROWS_BYTES, PageRow, encode_page};
+use super::page::{FoundPage, PAGE_ROWS_BYTES, PageRow, decode_page, encode_page};
 use super::pages::Pages;
 use crate::crypto::{Header, Random, SealId, StoreKeys};
 use crate::error::Result;
@@ -383,10 +383,19 @@ impl Rest {
         self.keys.record_key(Table::Pages, page)
     }
 
-    /// Opens a page found on the device; `record_damaged` where it is not what was written there.
-    pub fn open_page(&self, page: u64, sealed: &[u8]) -> Result<Vec<PageRow>> {
-        let plain = self.keys.open(Table::Pages, self.page_key(page), sealed)?;
-        super::page::decode_page(&plain)
+    /// Reads a page found on the device; `record_damaged` where it is not what was written there.
+    pub fn open_page(&self, page: u64, found: &FoundPage) -> Result<Vec<PageRow>> {
+        match found {
+            FoundPage::Sealed(sealed) => {
+                decode_page(&self.keys.open(Table::Pages, self.page_key(page), sealed)?)
+            }
+            FoundPage::Opened(plain) => decode_page(plain),
+        }
+    }
+
+    /// The key that pages are sealed with, for a device that has a cipher of its own.
+    pub fn key_of_pages(&self) -> &[u8; 32] {
+        self.keys.page_key()
     }
 
     /// Pages that hold little in use, once there are enough of them: rewriting them together saves records. Those in

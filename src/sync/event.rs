@@ -7,7 +7,7 @@ use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::model::{Def, Name, Pk, Value, Version};
-use crate::rest::{Expected, Reopened};
+use crate::rest::{Expected, FoundPage, Reopened};
 use crate::session::DocKey;
 use crate::session::query::Predicate;
 use crate::store::{Batch, RecordKey};
@@ -107,6 +107,13 @@ pub enum Event {
         ticket: u64,
         /// The sealed pages.
         pages: Result<Vec<Option<Vec<u8>>>>,
+    },
+    /// The same of a device that has a cipher of its own, and may have opened them.
+    PagesOpened {
+        /// The ticket that [`Effect::ReadPages`] gave.
+        ticket: u64,
+        /// The pages.
+        pages: Result<Vec<Option<FoundPage>>>,
     },
     /// The application wants the data of documents.
     Read {

@@ -19,7 +19,7 @@ use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use crate::model::{Def, order};
-use crate::rest::{Damage, JournalAtRest, JournalMark, Receipt, Rest, RolledBack};
+use crate::rest::{Damage, FoundPage, JournalAtRest, JournalMark, Receipt, Rest, RolledBack};
 use crate::session::Memory;
 
 /// How the machine is set up, once.
@@ -204,7 +204,8 @@ impl Machine {
                 }
                 Ok(())
             }
-            Event::PagesRead { ticket, pages } => self.pages_read(ticket, pages),
+            Event::PagesRead { ticket, pages } => self.pages_read(ticket, FoundPage::sealed(pages)),
+            Event::PagesOpened { ticket, pages } => self.pages_read(ticket, pages),
             Event::Read { ticket, ids } => self.read(ticket, ids),
             Event::Query { ticket, class, predicates } => self.query(ticket, &class, predicates),
             Event::Token(token) => {

@@ -11,7 +11,7 @@ use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
 use crate::model::{Def, Name, order};
-use crate::rest::{PageRow, Rest};
+use crate::rest::{FoundPage, PageRow, Rest};
 use crate::session::query::Predicate;
 use crate::session::{Content, DocKey, PageRef};
 
@@ -232,15 +232,15 @@ impl Machine {
         self.effects.push(Effect::ReadPages { ticket, keys });
     }
 
-    pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+    pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) -> Result<()> {
         match &pages {
             Err(error) if self.holds_back(ticket, error) => return Ok(()),
             Err(_) => {}
             Ok(_) => self.healing.answered(ticket),
         }
         let Some(reading) = self.reads.readings.remove(&ticket) else { return Ok(()) };
-        let sealed = match pages {
-            Ok(sealed) => sealed,
+        let found = match pages {
+            Ok(found) => found,
             Err(error) => {
                 // The device failed, which says nothing of the records.
                 match reading.purpose {
@@ -263,9 +263,9 @@ impl Machine {
             }
         };
         let mut opened = Held::new();
-        for (&page, sealed) in reading.pages.iter().zip(sealed) {
+        for (&page, found) in reading.pages.iter().zip(found) {
             let Some(rest) = &self.rest else { return Ok(()) };
-            let rows = sealed.and_then(|sealed| rest.open_page(page, &sealed).ok()).map(Rc::new);
+            let rows = found.and_then(|found| rest.open_page(page, &found).ok()).map(Rc::new);
             if rows.is_none() && !self.tabs.is_following {
                 self.reads.unreadable.insert(page);
             }

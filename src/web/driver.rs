@@ -214,8 +214,8 @@ impl Driver {
             Effect::ReadPages { ticket, keys } => {
                 let Some(store) = self.store.clone() else { return };
                 self.spawn(async move {
-                    let pages = store.get(Table::Pages, &keys).await;
-                    Event::PagesRead { ticket, pages }
+                    let pages = store.read_pages(&keys).await;
+                    Event::PagesOpened { ticket, pages }
                 });
             }
             Effect::Answer { ticket, rows } => self.settle(ticket, Answer::Rows(rows)),

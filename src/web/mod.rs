@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod address;
 mod bindings;
 mod channel;
+pub mod cipher;
 mod claim;
 pub mod clock;
 pub mod driver;

@@ -10,7 +10,7 @@ use escale::journal::JournalRecord;
 use escale::model::schema::Schema;
 use escale::model::{Pk, Value};
 use escale::rest::decoders::{StateRecord, decode_page};
-use escale::rest::{AccountOptions, open_account};
+use escale::rest::{AccountOptions, FoundPage, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Write};
@@ -248,7 +248,11 @@ fn opens_with_everything_in_it(format: u16) {
         let key_of = opened.rest.page_key(place.page);
         let sealed =
             block_on(opened.store.get(Table::Pages, &[key_of])).expect("read").remove(0).expect("there");
-        let row = opened.rest.open_page(place.page, &sealed).expect("whole").swap_remove(place.slot as usize);
+        let row = opened
+            .rest
+            .open_page(place.page, &FoundPage::Sealed(sealed))
+            .expect("whole")
+            .swap_remove(place.slot as usize);
         assert_eq!((row.class.as_str(), &row.pk, row.at), ("Package", &key.1, document.at));
         assert_eq!(row.data.as_bytes().len(), place.bytes as usize);
         found.insert(

@@ -294,7 +294,7 @@ fn rows_json(rows: &[ReadRow]) -> Result<String> {
             continue;
         };
         let release = release.filter(|release| *release >= 1.0).unwrap_or(1.0);
-        if release != row.release as f64 {
+        if release.to_bits() != (row.release as f64).to_bits() {
             text.extend(format!(",{release}").bytes());
         }
         text.push(b']');

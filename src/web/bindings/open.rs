@@ -76,6 +76,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         claim = Claim::take(&lead_of(&name)).await;
         let opened = open_account(&IdbDevice::new(), &account, options.schema, derive, &mut random).await?;
         let store = Rc::new(opened.store);
+        store.open_pages_with(opened.rest.key_of_pages());
         inbox = opened.inbox;
         if claim.is_some() {
             role = role_of(&store, &opened.rest, opened.generation).await;

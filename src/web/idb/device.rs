@@ -1,9 +1,12 @@
 //! The stores of this origin.
 
+use std::rc::Rc;
+
 use super::connect;
+use super::ending::learn_ahead;
 use super::lock::StoreLock;
 use super::store::IdbStore;
-use super::witness;
+use super::witness::{self, Beside};
 use crate::error::Result;
 use crate::store::Device;
 
@@ -32,13 +35,18 @@ impl Device for IdbDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
         let lock = StoreLock::take(name).await?;
+        let beside = Rc::new(Beside::new(name));
+        beside.read_ahead();
         let found = match connect::connect(name, create).await {
             // Gone, and not because anybody wanted it: it begins again by what stands beside it.
-            Ok(None) if witness::is_known(name).await => connect::connect(name, true).await,
+            Ok(None) if beside.witness().await.header.is_some() => connect::connect(name, true).await,
             other => other,
         };
         match found {
-            Ok(Some(database)) => Ok(Some(IdbStore::new(name, database, lock))),
+            Ok(Some(database)) => {
+                learn_ahead(&database);
+                Ok(Some(IdbStore::new(name, database, lock, beside)))
+            }
             other => {
                 lock.free().await;
                 other.map(|_| None)

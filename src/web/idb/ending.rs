@@ -10,8 +10,8 @@ use std::cell::Cell;
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::IdbTransaction;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{IdbDatabase, IdbTransaction, IdbTransactionMode};
 
 use super::records::HEADER_TABLE;
 use super::store::IdbStore;
@@ -53,12 +53,23 @@ async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
 
 /// Finds out what [`end_writing`] relies on, by a transaction that must fail. Before it is known, nothing is relied on.
 pub(super) async fn learn(store: &IdbStore) {
+    try_out(|| store.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()).await;
+}
+
+/// The same of a database that is being opened, while other things are waited for.
+pub(super) fn learn_ahead(database: &IdbDatabase) {
+    let database = database.clone();
+    let mode = IdbTransactionMode::Readwrite;
+    spawn_local(try_out(move || database.transaction_with_str_and_mode(HEADER_TABLE, mode).ok()));
+}
+
+async fn try_out(begin: impl Fn() -> Option<IdbTransaction>) {
     if IS_WHOLE.get().is_some() {
         return;
     }
     let trial = JsValue::from_str(TRIAL);
     let begin = || {
-        let transaction = store.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()?;
+        let transaction = begin()?;
         let table = transaction.object_store(HEADER_TABLE).ok()?;
         Some((transaction, table))
     };

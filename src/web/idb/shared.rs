@@ -54,6 +54,16 @@ impl IdbStore {
         self.or_beside(last_of(keys.await?.first())).await
     }
 
+    /// The last generation and the header, of one moment.
+    pub(super) async fn look_first(&self) -> Result<(u64, Option<Vec<u8>>)> {
+        let make = |table: &web_sys::IdbObjectStore| {
+            Ok(vec![table.get_all_keys_with_key(&fences()?.into())?, table.get(&header_key())?])
+        };
+        let found = self.read(HEADER_TABLE, true, make).await?;
+        let header = found.get(1).filter(|value| !value.is_undefined()).map(from_value);
+        Ok((self.or_beside(last_of(found.first())).await?, header))
+    }
+
     /// A store that begins again by what stands beside it goes on with the generations, too: whoever led before the
     /// database went must not lead again.
     async fn or_beside(&self, generation: u64) -> Result<u64> {

@@ -16,8 +16,11 @@ use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
 use super::witness::{Beside, Change, Copies};
+use crate::crypto::place;
 use crate::error::{Code, Result, fail};
+use crate::rest::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
+use crate::web::cipher::Cipher;
 use crate::web::promise::Deferred;
 
 #[wasm_bindgen]
@@ -37,6 +40,9 @@ extern "C" {
 
 pub(super) const READING: &str = "reading the store";
 pub(super) const WRITING: &str = "writing the store";
+
+/// Fewer bytes than this are opened sooner here than by way of another thread.
+const UNSEAL_BYTES_MIN: usize = 8 << 10;
 
 /// Settles the promise of a batch when it is dropped: also where whoever waits for the batch goes away.
 struct Over(js_sys::Function);
@@ -71,22 +77,52 @@ pub struct IdbStore {
     /// Somebody has deleted the database: it is not made anew.
     is_wiped: Rc<Cell<bool>>,
     pub(super) begun: Cell<u64>,
+    /// Opens pages by the browser's own means.
+    cipher: RefCell<Option<Rc<Cipher>>>,
 }
 
 impl IdbStore {
-    pub(super) fn new(name: &str, database: IdbDatabase, lock: StoreLock) -> Self {
+    pub(super) fn new(name: &str, database: IdbDatabase, lock: StoreLock, beside: Rc<Beside>) -> Self {
         let store = IdbStore {
             name: name.to_owned(),
             connection: RefCell::default(),
-            beside: Rc::new(Beside::new(name)),
+            beside,
             lock: RefCell::new(Some(lock)),
             last_batch: RefCell::default(),
             listener: Rc::default(),
             is_wiped: Rc::default(),
             begun: Cell::new(0),
+            cipher: RefCell::default(),
         };
         store.keep(database);
         store
+    }
+
+    /// From now on pages are opened as they are read, where the browser has a cipher.
+    pub fn open_pages_with(&self, key: &[u8; 32]) {
+        *self.cipher.borrow_mut() = Cipher::new(key).map(Rc::new);
+    }
+
+    /// Reads pages by key, in the order of the keys; `None` for one that is not there.
+    pub async fn read_pages(&self, keys: &[RecordKey]) -> Result<Vec<Option<FoundPage>>> {
+        let get = |table: &IdbObjectStore| keys.iter().map(|key| table.get(&to_key(key))).collect();
+        let found = self.read(Table::Pages.name(), true, get).await?;
+        let cipher = self.cipher.borrow().clone();
+        let mut opened = match cipher {
+            Some(cipher) => {
+                let bytes =
+                    found.iter().map(|value| value.dyn_ref::<Uint8Array>().cloned().unwrap_or_default());
+                let places = keys.iter().map(|key| place(Table::Pages, *key));
+                cipher.open(&places.zip(bytes).collect::<Vec<_>>()).await
+            }
+            None => Vec::new(),
+        };
+        opened.resize(found.len(), None);
+        let page = |(value, opened): (&JsValue, Option<Vec<u8>>)| match opened {
+            Some(plain) => Some(FoundPage::Opened(plain)),
+            None => (!value.is_undefined()).then(|| FoundPage::Sealed(from_value(value))),
+        };
+        Ok(found.iter().zip(opened).map(page).collect())
     }
 
     /// Calls back when the handle dies without having been asked anything.
@@ -303,12 +339,25 @@ impl Store for IdbStore {
 
     async fn witness(&self) -> Result<Witness> {
         self.check_open()?;
-        Ok(self.beside.read().await)
+        Ok(self.beside.witness().await)
     }
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
         self.check_open()?;
         Ok(self.beside.copies(table).await)
+    }
+
+    async fn look(&self) -> Result<(u64, Option<Vec<u8>>)> {
+        self.look_first().await
+    }
+
+    async fn unseal(&self, key: &[u8; 32], records: &[(Vec<u8>, &[u8])]) -> Vec<Option<Vec<u8>>> {
+        let bytes: usize = records.iter().map(|(_, sealed)| sealed.len()).sum();
+        let cipher = if bytes < UNSEAL_BYTES_MIN { None } else { Cipher::new(key) };
+        let Some(cipher) = cipher else { return Vec::new() };
+        let records: Vec<_> =
+            records.iter().map(|(place, sealed)| (place.clone(), Uint8Array::from(*sealed))).collect();
+        cipher.open(&records).await
     }
 
     async fn reopen(&self) -> Result<()> {
@@ -334,6 +383,7 @@ impl Store for IdbStore {
             let _ = JsFuture::from(last_batch).await;
         }
         self.connection.borrow_mut().take();
+        self.cipher.borrow_mut().take();
         self.beside.close();
         lock.free().await;
     }

@@ -7,7 +7,9 @@ use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::IdbDevice;
 use super::witness::{Beside, Change, Copies};
+use crate::crypto::{AccountKey, SeededRandom, StoreKeys};
 use crate::error::Code;
+use crate::rest::FoundPage;
 use crate::store::{Batch, Device, Durability, RecordKey, Store, Table, conformance};
 
 /// Runs the body of an asynchronous JavaScript function with these arguments.
@@ -417,5 +419,59 @@ async fn what_others_put_among_the_records_is_passed_over() {
     }
     assert_eq!(seen, vec![(1, vec![]), (9, vec![9; 10])], "what is not bytes reads as none");
     assert!(store.scan(Table::State, None, 0).await.expect("scanned").is_empty());
+    store.close().await;
+}
+
+/// Damage is judged by the core alone: what the browser's cipher does not open comes as it rests.
+#[wasm_bindgen_test]
+async fn r14_pages_come_opened_and_damaged_ones_as_they_rest() {
+    let store = fresh("opened-pages").await;
+    let mut random = SeededRandom::new(1);
+    let keys = StoreKeys::derive(&AccountKey::make(&mut random).expect("K"), &[1; 16]);
+    let places: Vec<RecordKey> = (0..4).map(|number| keys.record_key(Table::Pages, number)).collect();
+    let mut seal = |place: RecordKey| {
+        keys.seal(Table::Pages, place, b"a page", &mut random).expect("sealed").into_bytes()
+    };
+    let whole = seal(places[0]);
+    let mut altered = seal(places[1]);
+    altered[20] ^= 1;
+    let records = [(places[0], whole.clone()), (places[1], altered.clone()), (places[2], whole.clone())];
+    let puts = records.into_iter().map(|(key, bytes)| (Table::Pages, key, bytes)).collect();
+    store.commit(Batch { puts, ..Batch::default() }).await.expect("written");
+    let told = |page: &Option<FoundPage>| match page {
+        Some(FoundPage::Sealed(bytes)) => Some((false, bytes.clone())),
+        Some(FoundPage::Opened(bytes)) => Some((true, bytes.clone())),
+        None => None,
+    };
+    let sealed =
+        [Some((false, whole.clone())), Some((false, altered.clone())), Some((false, whole.clone())), None];
+    let found = store.read_pages(&places).await.expect("read");
+    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), sealed, "no key yet");
+    store.open_pages_with(keys.page_key());
+    let found = store.read_pages(&places).await.expect("read");
+    let opened = Some((true, b"a page".to_vec()));
+    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), [&[opened], &sealed[1..]].concat());
+    store.close().await;
+    assert_eq!(store.read_pages(&places).await.expect_err("closed").code(), Code::Closed);
+}
+
+/// Much is opened by the browser's cipher, little by the core: nobody can tell by what comes out.
+#[wasm_bindgen_test]
+async fn r14_a_state_of_any_size_opens_alike() {
+    let store = fresh("opened-state").await;
+    let mut random = SeededRandom::new(2);
+    let keys = StoreKeys::derive(&AccountKey::make(&mut random).expect("K"), &[1; 16]);
+    for bytes in [10, 20_000] {
+        let place = |number| keys.record_key(Table::State, number);
+        let mut record = |number| {
+            let sealed = keys.seal(Table::State, place(number), &vec![7; bytes], &mut random);
+            (place(number), sealed.expect("sealed").into_bytes())
+        };
+        let (first, (_, elsewhere), mut third) = (record(0), record(1), record(2));
+        third.1[bytes] ^= 1;
+        let found = [first, (place(3), elsewhere), third];
+        let opened = keys.open_all(&store, Table::State, &found).await;
+        assert_eq!(opened, [Some(vec![7; bytes]), None, None], "{bytes}");
+    }
     store.close().await;
 }

@@ -6,8 +6,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::Array;
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{IdbDatabase, IdbFactory, IdbTransaction, IdbTransactionMode};
 
 use super::bucket::factory_beside;
@@ -43,6 +44,9 @@ pub(super) struct Beside {
     is_behind: Cell<bool>,
     /// The store is deleted, and this with it.
     is_left: Cell<bool>,
+    /// What is being read while the store is opened, and what it was.
+    ahead: RefCell<Option<Promise>>,
+    found: Rc<RefCell<Option<Witness>>>,
 }
 
 impl Beside {
@@ -54,6 +58,38 @@ impl Beside {
             connection: RefCell::default(),
             is_behind: Cell::default(),
             is_left: Cell::default(),
+            ahead: RefCell::default(),
+            found: Rc::default(),
+        }
+    }
+
+    /// Begins to read the header and the mark. What is read before the store is no later than the store.
+    pub fn read_ahead(self: &Rc<Self>) {
+        let (beside, found, done) = (Rc::clone(self), Rc::clone(&self.found), Deferred::new());
+        *self.ahead.borrow_mut() = Some(done.promise);
+        spawn_local(async move {
+            let witness = beside.read().await;
+            *found.borrow_mut() = Some(witness);
+            // The engine's own function, called with what it takes.
+            let _ = done.resolve.call0(&JsValue::UNDEFINED);
+        });
+    }
+
+    /// The header and the mark: as they were read ahead, the first time.
+    pub async fn witness(&self) -> Witness {
+        self.is_read_ahead().await;
+        let found = self.found.borrow_mut().take();
+        match found {
+            Some(found) => found,
+            None => self.read().await,
+        }
+    }
+
+    /// Waits until nothing is being read ahead.
+    async fn is_read_ahead(&self) {
+        let ahead = self.ahead.borrow_mut().take();
+        if let Some(ahead) = ahead {
+            let _ = JsFuture::from(ahead).await;
         }
     }
 
@@ -81,6 +117,7 @@ impl Beside {
 
     /// The latest generation that has written here; 0 where none has, or nothing can be read.
     pub async fn generation(&self) -> u64 {
+        self.is_read_ahead().await;
         self.get_generation().await.unwrap_or(0)
     }
 
@@ -235,11 +272,6 @@ impl Beside {
     pub fn close(&self) {
         self.connection.borrow_mut().take();
     }
-}
-
-/// Whether there was a store of that name: its header is still there.
-pub(super) async fn is_known(store: &str) -> bool {
-    Beside::new(store).read().await.header.is_some()
 }
 
 /// Deletes what stands beside a store: in the bucket, and where it stood while the browser had none.
