@@ -46,13 +46,15 @@ pub(super) struct Journal {
     /// Records of operations that are over, to be written.
     ended: Vec<(Option<u64>, JournalRecord)>,
     /// Records to delete.
-    dropped: BTreeSet<u64>,
+    pub dropped: BTreeSet<u64>,
     /// Sweeps are done one after the other, each on what the last one left at rest.
     sweeps: VecDeque<(u64, Retention, bool)>,
     is_sweeping: bool,
     /// What was swept, to be told once it is gone from the device.
     swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
+    /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
+    pub given_up: BTreeMap<u64, super::held::GivenUp>,
     /// The operations that have, or had, a record: none is taken in twice.
     pub ids: HashSet<OpId>,
     /// The records themselves, where there is no device.
@@ -90,6 +92,7 @@ impl Journal {
         self.dirty.clear();
         self.ended.clear();
         self.dropped.clear();
+        self.given_up.clear();
         self.strays.clear();
         self.is_sweeping = false;
         let swept = std::mem::take(&mut self.swept);
@@ -119,11 +122,6 @@ impl Journal {
     /// Nothing of an operation is due any more.
     pub fn leave(&mut self, order: u64) {
         self.dirty.remove(&order);
-    }
-
-    /// An operation never happened: nothing is left of it.
-    pub fn forget(&mut self, record: Option<u64>) {
-        self.dropped.extend(record);
     }
 
     pub fn index(&mut self, record: &JournalRecord) {
@@ -165,6 +163,7 @@ impl Writes {
     pub(super) fn unsettle(&mut self) {
         self.journal.records.clear();
         self.journal.dropped.clear();
+        self.journal.given_up.clear();
         self.journal.strays.clear();
         for (order, op) in &mut self.ops {
             op.record = None;
@@ -279,6 +278,7 @@ impl Machine {
     pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
         let JournalInFlight { changes, written, swept, .. } = in_flight;
         for number in &changes.deletes {
+            self.writes.journal.given_up.remove(number);
             self.writes.journal.records.remove(number);
             self.writes.journal.in_memory.remove(number);
         }

@@ -8,6 +8,7 @@ mod commits;
 mod event;
 mod follow;
 mod heal;
+mod held;
 mod history;
 mod inbox;
 mod live;

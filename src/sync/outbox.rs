@@ -60,7 +60,9 @@ impl Machine {
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
         order::sort(&mut numbered);
         let unnumbered = waiting().filter(|(_, op)| op.seq.is_none()).map(|(order, _)| order);
-        let held = self.writes.held();
+        // After a crash what was given up could be amended instead, what it held executed before it. A device that takes
+        // nothing holds up nobody.
+        let held = if self.storage_error.is_none() { self.writes.held_for_now() } else { self.writes.held() };
         let (mut orders, mut bytes) = (Vec::new(), 0);
         let mut chain: HashMap<u64, u64> = HashMap::new();
         for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {

@@ -238,7 +238,7 @@ impl Machine {
     /// Takes an operation out for good; it never happened.
     pub(super) fn give_up(&mut self, order: u64) {
         if let Some(op) = self.replace(order) {
-            self.writes.journal.forget(op.record);
+            self.writes.journal.forget(&op);
             self.unpin(&op);
             self.follow(&op.state.id, None, Some(&op));
         }

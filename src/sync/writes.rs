@@ -1,6 +1,6 @@
 //! Pending operations in memory: issuing them, what they make of documents, and who depends on whom (R12).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::application::Application;
 use super::backoff::Backoff;
@@ -39,7 +39,7 @@ pub(super) struct Writes {
     pub by_key: HashMap<DocKey, BTreeSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: BTreeSet<u64>,
-    parked: BTreeSet<u64>,
+    pub parked: BTreeSet<u64>,
     pub last_order: u64,
     /// What a session that follows issues comes after everything, until the one that leads gives it its place.
     pub order_floor: u64,
@@ -205,26 +205,6 @@ impl Writes {
     pub fn on_before(&self, key: &DocKey, order: u64) -> impl DoubleEndedIterator<Item = &PendingOp> {
         let orders = self.by_key.get(key).into_iter().flat_map(move |orders| orders.range(..order));
         orders.filter_map(|order| self.ops.get(order))
-    }
-
-    /// Operations that wait behind a refused one (R12).
-    pub fn held(&self) -> HashSet<OpId> {
-        let mut held: HashSet<OpId> = HashSet::new();
-        let Some(first) = self.parked.first() else { return held };
-        let mut blocked: HashSet<&DocKey> = HashSet::new();
-        let mut stopped: HashSet<&str> = HashSet::new();
-        for (_, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
-            let depends = op.keys.iter().any(|key| blocked.contains(key))
-                || op.waits_for().any(|id| stopped.contains(id));
-            if op.state.refused.is_some() || depends {
-                blocked.extend(op.keys.iter());
-                stopped.insert(&op.state.id);
-                if op.state.refused.is_none() {
-                    held.insert(op.state.id.clone());
-                }
-            }
-        }
-        held
     }
 
     /// There is a reason to hope: delays end, but for what the server asked.

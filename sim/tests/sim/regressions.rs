@@ -76,3 +76,20 @@ fn r12_an_operation_that_kept_its_number_waits_for_nothing_behind_it() {
         ],
     );
 }
+
+/// What a discarded operation had held was sent before the discarding was on the device: the power went, the operation was
+/// there again, and was amended after what depends on it had been executed.
+#[test]
+fn r12_what_a_discarded_operation_held_waits_for_the_device() {
+    replay(
+        "all",
+        54_214,
+        &[
+            Action::Op { client: 0, what: 251, doc: 4, arg: 254 },
+            Action::Op { client: 0, what: 28, doc: 4, arg: 53 },
+            Action::Wait { ticks: 131 },
+            Action::Resolve { client: 0, amends: false },
+            Action::PowerLoss { client: 0, batches: 5 },
+        ],
+    );
+}
