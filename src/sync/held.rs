@@ -9,15 +9,11 @@ use crate::session::DocKey;
 
 /// An operation that was given up, and that is there again after a crash until its record is deleted.
 pub(super) struct GivenUp {
-    pub order: u64,
-    pub id: OpId,
-    pub keys: Vec<DocKey>,
-}
-
-impl GivenUp {
-    pub fn of(op: &PendingOp) -> Self {
-        GivenUp { order: op.state.order, id: op.state.id.clone(), keys: op.keys.clone() }
-    }
+    /// The number of its record.
+    pub record: u64,
+    order: u64,
+    id: OpId,
+    keys: Vec<DocKey>,
 }
 
 impl Journal {
@@ -25,7 +21,8 @@ impl Journal {
     pub fn forget(&mut self, op: &PendingOp) {
         if let Some(record) = op.record {
             self.dropped.insert(record);
-            self.given_up.insert(record, GivenUp::of(op));
+            let (order, id, keys) = (op.state.order, op.state.id.clone(), op.keys.clone());
+            self.given_up.push(GivenUp { record, order, id, keys });
         }
     }
 }
@@ -38,11 +35,10 @@ impl Writes {
 
     /// The same, with those that wait until the device has forgotten one that was given up.
     pub fn held_for_now(&self) -> HashSet<OpId> {
-        let given_up: Vec<&GivenUp> = self.journal.given_up.values().collect();
-        self.held_behind(&given_up)
+        self.held_behind(&self.journal.given_up)
     }
 
-    fn held_behind(&self, given_up: &[&GivenUp]) -> HashSet<OpId> {
+    fn held_behind(&self, given_up: &[GivenUp]) -> HashSet<OpId> {
         let mut held: HashSet<OpId> = HashSet::new();
         let parked = self.parked.first().copied();
         let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };

@@ -54,7 +54,7 @@ pub(super) struct Journal {
     swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
     /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
-    pub given_up: BTreeMap<u64, super::held::GivenUp>,
+    pub given_up: Vec<super::held::GivenUp>,
     /// The operations that have, or had, a record: none is taken in twice.
     pub ids: HashSet<OpId>,
     /// The records themselves, where there is no device.
@@ -277,8 +277,8 @@ impl Machine {
     /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
     pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
         let JournalInFlight { changes, written, swept, .. } = in_flight;
+        self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
         for number in &changes.deletes {
-            self.writes.journal.given_up.remove(number);
             self.writes.journal.records.remove(number);
             self.writes.journal.in_memory.remove(number);
         }
