@@ -65,7 +65,7 @@ pub async fn open_account<D: Device>(
     let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
     let opened = loop {
         // The generation is no later than the header: whoever makes the store meanwhile begins one first.
-        let found = look(&store).await;
+        let found = store.look().await;
         let made = match found {
             Ok((_, Some(bytes), witness)) => {
                 break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
@@ -99,11 +99,6 @@ pub async fn open_account<D: Device>(
             Err(error)
         }
     }
-}
-
-async fn look<S: Store>(store: &S) -> Result<(u64, Option<Vec<u8>>, Witness)> {
-    let (seen, header) = store.look().await?;
-    Ok((seen, header, store.witness().await?))
 }
 
 /// K, by what X is made from, and the keys of the store.

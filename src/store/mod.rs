@@ -113,9 +113,10 @@ pub trait Store {
     /// mark. Of the inbox: all that was handed in, and perhaps what was carried out since.
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
-    /// What of the generation and the header is looked at first, of one moment where the device can tell it so.
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>)> {
-        Ok((self.generation().await?, self.header().await?))
+    /// What an opening looks at first: the generation and the header, of one moment where the device can tell it so, and
+    /// what stands beside the store, which may be of any moment since this handle was made.
+    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
+        Ok((self.generation().await?, self.header().await?, self.witness().await?))
     }
 
     /// Opens records by a cipher of the device's own, where it has one that is quicker than the core's: AES-256-GCM under

@@ -339,7 +339,7 @@ impl Store for IdbStore {
 
     async fn witness(&self) -> Result<Witness> {
         self.check_open()?;
-        Ok(self.beside.witness().await)
+        Ok(self.beside.witness_now().await)
     }
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
@@ -347,8 +347,9 @@ impl Store for IdbStore {
         Ok(self.beside.copies(table).await)
     }
 
-    async fn look(&self) -> Result<(u64, Option<Vec<u8>>)> {
-        self.look_first().await
+    async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
+        let (generation, header) = self.look_first().await?;
+        Ok((generation, header, self.beside.witness().await))
     }
 
     async fn unseal(&self, key: &[u8; 32], records: &[(Vec<u8>, &[u8])]) -> Vec<Option<Vec<u8>>> {

@@ -85,6 +85,13 @@ impl Beside {
         }
     }
 
+    /// The header and the mark as they are now.
+    pub async fn witness_now(&self) -> Witness {
+        self.is_read_ahead().await;
+        self.found.borrow_mut().take();
+        self.read().await
+    }
+
     /// Waits until nothing is being read ahead.
     async fn is_read_ahead(&self) {
         let ahead = self.ahead.borrow_mut().take();
