@@ -6,26 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Object, Promise, Reflect};
+use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::AbortController;
 
-use super::global::{global, property};
+use super::locks::manager;
 use super::promise::Deferred;
-
-#[wasm_bindgen]
-extern "C" {
-    // Bound here because web-sys keeps the lock manager among its unstable interfaces.
-    type LockManager;
-    #[wasm_bindgen(method, catch)]
-    fn request(
-        this: &LockManager,
-        name: &str,
-        options: &Object,
-        callback: &Function,
-    ) -> std::result::Result<Promise, JsValue>;
-}
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +115,6 @@ impl Claim {
             (Way::Queue, Some(queue)) => Reflect::set(&options, &"signal".into(), &queue.signal()),
             (Way::Queue, None) => Ok(true),
         };
-        let manager: &LockManager = manager.unchecked_ref();
         let freed = manager.request(name, &options, callback.unchecked_ref()).ok()?;
         // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock
         // (scripts/write-glue.mjs).
@@ -154,8 +140,4 @@ impl Drop for Claim {
             self.queue.iter().for_each(AbortController::abort);
         }
     }
-}
-
-fn manager() -> Option<JsValue> {
-    property(&global("navigator")?, "locks")
 }

@@ -15,6 +15,7 @@ mod global;
 pub mod http;
 pub mod idb;
 pub mod kdf;
+mod locks;
 mod panic;
 mod promise;
 pub mod reply;

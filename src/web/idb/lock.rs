@@ -14,22 +14,8 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::error::{Code, Error, Result};
-use crate::web::global::{global, property};
+use crate::web::locks::{LockManager, manager};
 use crate::web::promise::Deferred;
-
-#[wasm_bindgen]
-extern "C" {
-    // Bound here because web-sys keeps the lock manager among its unstable interfaces, behind a compiler's flag
-    // that every user of this crate would have to set.
-    type LockManager;
-    #[wasm_bindgen(method, catch)]
-    fn request(
-        this: &LockManager,
-        name: &str,
-        options: &Object,
-        callback: &js_sys::Function,
-    ) -> std::result::Result<Promise, JsValue>;
-}
 
 /// What this page holds of a store.
 #[derive(Default)]
@@ -86,11 +72,10 @@ impl StoreLock {
             Ok(())
         })?;
         let mut lock = StoreLock { name: name.to_owned(), web: None };
-        let manager = global("navigator").and_then(|navigator| property(&navigator, "locks"));
-        // Without Web Locks (Node, browsers before 2022) nothing is known of other tabs.
-        if let Some(manager) = manager {
+        // Without Web Locks nothing is known of other tabs.
+        if let Some(manager) = manager() {
             let mode = if is_alone { "exclusive" } else { "shared" };
-            lock.web = Some(WebLock::request(manager.unchecked_ref(), name, mode).await?);
+            lock.web = Some(WebLock::request(&manager, name, mode).await?);
         }
         Ok(lock)
     }

@@ -1,0 +1,25 @@
+//! The browser's locks between tabs (Web Locks), where there are any: not in Node, nor in browsers before 2022.
+
+use js_sys::{Function, Object, Promise};
+use wasm_bindgen::prelude::*;
+
+use super::global::{global, property};
+
+#[wasm_bindgen]
+extern "C" {
+    // Bound here because web-sys keeps the lock manager among its unstable interfaces, behind a compiler's flag
+    // that every user of this crate would have to set.
+    pub type LockManager;
+    #[wasm_bindgen(method, catch)]
+    pub fn request(
+        this: &LockManager,
+        name: &str,
+        options: &Object,
+        callback: &Function,
+    ) -> std::result::Result<Promise, JsValue>;
+}
+
+/// The manager of locks, if there is one.
+pub fn manager() -> Option<LockManager> {
+    property(&global("navigator")?, "locks").map(JsCast::unchecked_into)
+}
