@@ -12,4 +12,4 @@ mod seal;
 pub use header::{Header, WrapKind};
 pub use keys::{AccountKey, DerivedKey, StoreKeys, kdf_salt, store_name};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use seal::{SealId, Sealed, place};
+pub use seal::{NONCE_BYTES, SealId, Sealed, place};

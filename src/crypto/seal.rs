@@ -8,7 +8,8 @@ use super::random::Random;
 use crate::error::{Code, Error, Result};
 use crate::store::{RecordKey, Store, Table};
 
-const NONCE_BYTES: usize = 12;
+/// A sealed record begins with its nonce.
+pub const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 
 /// A record as it rests: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.

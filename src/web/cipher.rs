@@ -6,8 +6,9 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
 use super::global::{method, property, subtle};
+use crate::crypto;
 
-const NONCE_BYTES: u32 = 12;
+const NONCE_BYTES: u32 = crypto::NONCE_BYTES as u32;
 
 /// A key in the browser's keeping, to open records with. Scripts cannot read it back.
 pub struct Cipher {

@@ -48,12 +48,6 @@ impl IdbStore {
         self.begun.get()
     }
 
-    pub(super) async fn last_generation(&self) -> Result<u64> {
-        let keys =
-            self.read(HEADER_TABLE, true, |table| Ok(vec![table.get_all_keys_with_key(&fences()?.into())?]));
-        self.or_beside(last_of(keys.await?.first())).await
-    }
-
     /// The last generation and the header, of one moment.
     pub(super) async fn look_first(&self) -> Result<(u64, Option<Vec<u8>>)> {
         let make = |table: &web_sys::IdbObjectStore| {

@@ -290,7 +290,7 @@ impl Store for IdbStore {
     }
 
     async fn generation(&self) -> Result<u64> {
-        self.last_generation().await
+        Ok(self.look_first().await?.0)
     }
 
     async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
