@@ -41,15 +41,23 @@ impl Machine {
     }
 
     pub(super) fn look(&mut self) {
-        let Some(rest) = &self.rest else { return };
+        if self.rest.is_none() {
+            return;
+        }
         if self.tabs.is_looking || self.tabs.reading.is_some() {
             self.tabs.looks_again = true;
             return;
         }
         self.tabs.is_looking = true;
+        self.look_at_log();
+    }
+
+    /// Asks for the newest records of the log, and those that may have come since.
+    pub(super) fn look_at_log(&mut self) {
+        let Some(rest) = &self.rest else { return };
         self.tabs.last_look += 1;
-        let number = self.tabs.last_look;
-        self.effects.push(Effect::Tab(TabEffect::Look { number, keys: rest.look_keys() }));
+        self.effects
+            .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: rest.look_keys() }));
     }
 
     /// The whole state is to be read anew; what is being read is of no interest any more.

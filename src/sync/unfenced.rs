@@ -1,9 +1,7 @@
 //! Leading where the device takes no generation, as a full one does not: in memory, writing nothing, for another session may
 //! write at the same time. Once a generation has begun, all of it is written, unless somebody has written meanwhile.
 
-use super::event::Effect;
 use super::machine::Machine;
-use super::tabs::TabEffect;
 use crate::error::{Error, Result};
 
 impl Machine {
@@ -36,11 +34,8 @@ impl Machine {
 
     /// The generation has begun after all: nobody else writes from now on, and it is looked at whether somebody did so far.
     pub(super) fn look_whether_fenced(&mut self, generation: u64) {
-        let Some(rest) = &self.rest else { return };
         self.tabs.next = Some(generation);
-        self.tabs.last_look += 1;
-        let (number, keys) = (self.tabs.last_look, rest.look_keys());
-        self.effects.push(Effect::Tab(TabEffect::Look { number, keys }));
+        self.look_at_log();
     }
 
     /// Where nobody has written meanwhile, what was done in memory is written now; else what rests counts, and the rest comes
