@@ -188,9 +188,7 @@ export class Documents {
   }
 
   #note(keyed: Map<string, object>, declared: ClassDeclaration, document: object): void {
-    const [only] = declared.key;
-    if (declared.key.length === 1 && only !== undefined) keyed.set((document as Raw)[only] as string, document);
-    else keyed.set(declared.key.map((name) => (document as Raw)[name]).join("/"), document);
+    keyed.set(joinedKey(declared.key.map((name) => (document as Raw)[name] as string)), document);
   }
 
   #make(className: string, [id, read, release]: ReadRow, revive: boolean): object | undefined {

@@ -3,14 +3,6 @@ export type Compare<T> = (a: T, b: T) => number;
 
 /** How the documents of a class compare. */
 export function byKey(key: readonly string[]): Compare<object> {
-  const [only] = key;
-  if (key.length === 1 && only !== undefined) {
-    return (a, b) => {
-      const left = (a as Record<string, string>)[only] as string;
-      const right = (b as Record<string, string>)[only] as string;
-      return left < right ? -1 : left > right ? 1 : 0;
-    };
-  }
   return (a, b) => {
     for (const name of key) {
       const left = (a as Record<string, string>)[name] as string;
