@@ -61,7 +61,8 @@ fn sync(criterion: &mut Criterion) {
     .expect("a def");
     let ask = |v: u64| -> SyncReply {
         let sub = Sub { def: shelf.clone(), v, cursor: None };
-        let request = SyncRequest { p: 1, session: "s".into(), ops: Vec::new(), subs: vec![sub] };
+        let request =
+            SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: vec![sub] };
         engine.sync("o", &caller, &request).expect("a reply")
     };
     clock.advance(60_000);

@@ -16,6 +16,9 @@ pub struct SyncRequest {
     pub p: u64,
     /// The store's random name (R11).
     pub session: String,
+    /// The epoch that the session knows, where it knows one: its operations are executed in that one alone (R11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Epoch>,
     /// Executed in order, before the reply's snapshot; at most [`OPS_MAX`].
     #[serde(default)]
     pub ops: Vec<Op>,

@@ -9,12 +9,11 @@ use super::history::JournalInFlight;
 use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
-use super::room::Outgoing;
 use super::status::StorageState;
 use super::tabs::Tabs;
 use super::token::Token;
 use super::writes::Writes;
-use crate::codec::{LiveRequest, Sub, SyncRequest};
+use crate::codec::LiveRequest;
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
@@ -362,47 +361,6 @@ impl Machine {
             self.effects.push(Effect::WakeAt(wake));
         }
         Ok(())
-    }
-
-    fn advance_pull(&mut self, now: u64) {
-        // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
-        let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
-        if self.pull.in_flight.is_some() || now < self.pull.not_before_ms || device_is_behind {
-            return;
-        }
-        // Operations first, then the updates of what they touch, in the same round trip.
-        let Outgoing { ops, bytes, defs: touched, is_alone } = self.ops_to_send(now);
-        self.pull.needed.extend(touched);
-        if ops.is_empty() && self.pull.needed.is_empty() && self.pull.repairs.is_empty() {
-            return;
-        }
-        let era = self.memory.epoch().1;
-        let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
-        // Long loads come last, so that they hold nothing else up.
-        order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
-        let subs_max = if is_alone { 0 } else { self.pull.subs_max };
-        let repairs: BTreeSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
-        for def in &repairs {
-            self.pull.repairs.remove(def);
-        }
-        let room = subs_max.saturating_sub(repairs.len());
-        self.pull.needed.extend(defs.split_off(room.min(defs.len())));
-        let mut subs: Vec<Sub> =
-            repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
-        for def in defs {
-            let Some(collection) = self.memory.collection(&def) else { continue };
-            subs.push(match &collection.load {
-                Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
-                None => Sub { v: collection.v(era), def, cursor: None },
-            });
-        }
-        if subs.is_empty() && ops.is_empty() {
-            return;
-        }
-        let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
-        let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number());
-        let request = SyncRequest { p: 1, session: self.session().to_owned(), ops, subs };
-        self.effects.push(Effect::Send { number, request, token: self.token.value() });
     }
 
     fn advance_socket(&mut self, now: u64) -> Result<()> {

@@ -20,6 +20,7 @@ mod pull;
 mod reads;
 mod refused;
 mod replies;
+mod request;
 mod room;
 mod status;
 mod tabs;

@@ -15,6 +15,11 @@ use crate::model::{Def, order};
 use crate::session::DocKey;
 
 impl Machine {
+    /// Whether any operation may be sent now.
+    pub(super) fn has_ops_to_send(&self, now: u64) -> bool {
+        now >= self.writes.not_before_ms && !self.orders_to_send().0.is_empty()
+    }
+
     /// The operations to send now, numbered, and the defs whose pull must show their effect.
     pub(super) fn ops_to_send(&mut self, now: u64) -> Outgoing {
         if now < self.writes.not_before_ms || self.writes.waiting.is_empty() {

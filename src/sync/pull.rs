@@ -40,7 +40,8 @@ impl InFlight {
     /// would be asked again at once, for ever.
     pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>, results: &[OpResult]) -> bool {
         let answers = |result: &OpResult| self.ops.iter().any(|(id, _)| *id == result.id);
-        !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
+        let has_asked = self.subs > 0 || !self.ops.is_empty();
+        has_asked && !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
     }
 
     /// What was told.

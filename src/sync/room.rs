@@ -27,6 +27,13 @@ pub(super) struct Outgoing {
     pub is_alone: bool,
 }
 
+impl Outgoing {
+    /// None, and nothing else in their request.
+    pub fn alone() -> Self {
+        Outgoing { is_alone: true, ..Outgoing::default() }
+    }
+}
+
 /// What one request may take. It grows again when there is a reason to hope, and once what was too large is parked.
 #[derive(Debug)]
 pub(super) struct Room {

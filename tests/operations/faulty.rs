@@ -102,7 +102,13 @@ impl Numbers {
     fn reply(&self, driver: &Driver, ops: &[Op]) -> SyncReply {
         let mut reply = driver.answer(
             &mut server(2),
-            &escale::codec::SyncRequest { p: 1, session: "other".into(), ops: Vec::new(), subs: Vec::new() },
+            &escale::codec::SyncRequest {
+                p: 1,
+                session: "other".into(),
+                epoch: None,
+                ops: Vec::new(),
+                subs: Vec::new(),
+            },
         );
         (reply.now, reply.delta, reply.seq) = (self.now, self.delta, self.seq);
         let mut conflict = refused(&ops[1], Code::VersionConflict).expect("a result");

@@ -9,6 +9,7 @@ use escale::{Code, Error};
 use super::driver::{Driver, NOW, put, server, stored};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
+use crate::support::server::Write;
 
 fn lost(driver: &mut Driver) {
     let (number, _) = driver.sent.take().expect("a request");
@@ -181,4 +182,70 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
     answer(&mut driver, Some(row(0, 50, 6)), None, None);
     assert_eq!(driver.seen(0, "n"), Some(6));
     assert!(driver.machine.operations().is_empty());
+}
+
+/// A request that was lost on its way, and comes after the server was put back from before: what it holds was refused
+/// meanwhile, and discarded by its user.
+#[test]
+fn r11_a_late_copy_of_another_epoch_executes_nothing() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    server.back_up();
+    let v = server.db.highest + 1;
+    server.db.write(v, &[Write::Delete(key(0))]);
+    let id = driver.patch(0, &[("n", 7)]);
+    let (_, late) = driver.sent.clone().expect("a request");
+    assert_eq!((ids(&late), late.epoch.as_ref()), (vec![id.as_str()], Some(&server.db.epoch)));
+    driver.settle(&mut server);
+    assert_eq!(driver.first_refused().as_ref(), Some(&id), "the document is gone");
+    driver.feed(Event::Discard(id));
+    assert!(server.restore(driver.now));
+    driver.answer(&mut server, &late);
+    assert_eq!(stored(&server, 0, "n"), None, "it was discarded");
+    // What is written next finds the server of the later epoch.
+    driver.patch(1, &[("n", 8)]);
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(8)));
+}
+
+/// Nothing is sent that a later epoch could execute: a new session asks for the epoch first, without subscriptions, whose
+/// parts would show what an operation did before its result is told.
+#[test]
+fn r11_a_session_asks_for_the_epoch_before_it_sends() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.feed(Event::Network(false));
+    let id = driver.add(0, 3);
+    driver.feed(Event::Subscribe(Def::class_of(&name("Doc"))));
+    driver.feed(Event::Network(true));
+    let (number, request) = driver.sent.take().expect("a request");
+    assert_eq!((request.epoch.as_ref(), request.ops.len(), request.subs.len()), (None, 0, 0));
+    let reply = driver.answer(&mut server, &request);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    let (_, request) = driver.sent.clone().expect("a request");
+    assert_eq!((ids(&request), request.epoch.as_ref()), (vec![id.as_str()], Some(&server.db.epoch)));
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), Some(3));
+}
+
+/// A server whose epoch is another one at each answer executes nothing, and is asked less and less often.
+#[test]
+fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.add(0, 3);
+    let (before, began) = (driver.requests, driver.now);
+    while driver.now < began + 60_000 {
+        if let Some((number, request)) = driver.sent.take() {
+            server.renew(driver.now);
+            let reply = driver.answer(&mut server, &request);
+            driver.feed(Event::Replied { number, reply: Ok(reply) });
+        }
+        driver.wait(10);
+    }
+    assert!(driver.requests - before < 100, "{} requests in a minute", driver.requests - before);
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), Some(3));
 }

@@ -140,7 +140,8 @@ fn what_is_no_message_is_malformed() {
 #[test]
 fn a_server_refuses_what_is_over_its_bounds() {
     let sub = Sub { def: "A".parse().expect("a def"), v: 0, cursor: None };
-    let request = |subs, session: &str| SyncRequest { p: 1, session: session.into(), ops: vec![], subs };
+    let request =
+        |subs, session: &str| SyncRequest { p: 1, session: session.into(), epoch: None, ops: vec![], subs };
     assert!(request(vec![sub.clone(); SUBS_MAX], "s").check().is_ok());
     assert_eq!(code(request(vec![sub.clone(); SUBS_MAX + 1], "s").check()), Code::TooLarge);
     assert_eq!(code(request(vec![], "").check()), Code::Malformed);

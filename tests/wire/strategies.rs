@@ -142,9 +142,11 @@ pub fn request() -> impl Strategy<Value = SyncRequest> {
         .prop_map(|(id, seq, name, args, at, after)| Op { id, seq, name, args, at, after });
     let sub =
         (def(), v(), prop::option::of("[ -~]{1,20}")).prop_map(|(def, v, cursor)| Sub { def, v, cursor });
-    ("[ -~]{1,30}", few(op), few(sub)).prop_map(|(session, ops, subs)| SyncRequest {
+    let epoch = prop::option::of(epoch());
+    ("[ -~]{1,30}", epoch, few(op), few(sub)).prop_map(|(session, epoch, ops, subs)| SyncRequest {
         p: 1,
         session,
+        epoch,
         ops,
         subs,
     })

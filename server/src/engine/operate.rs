@@ -4,9 +4,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use escale::codec::{Fault, Format, Op, OpOk, OpResult, decode, encode};
+use escale::codec::{Fault, Format, Op, OpOk, OpResult, SyncRequest, decode, encode};
 use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
-use escale::model::{Value, Version, sha_s};
+use escale::model::{Epoch, Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
 use super::known::{Known, known};
@@ -15,7 +15,7 @@ use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::tries::TRIES_MAX;
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
-use crate::provider::{Operation, Place, Session, Snapshot, Transaction};
+use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};
 
 /// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
 /// session sends the rest again.
@@ -33,7 +33,12 @@ struct Asking<'a> {
     org: &'a str,
     caller: &'a Caller,
     session: &'a str,
+    /// The epoch that the operations are for; `None` where the request names none.
+    epoch: Option<&'a Epoch>,
 }
+
+/// A transaction, and the database's state as it finds it.
+type Begun<'a> = (Box<dyn Transaction + 'a>, State);
 
 /// What was known of an operation before it runs.
 enum Before {
@@ -60,16 +65,26 @@ enum Done {
     /// Its result: what follows goes on.
     Result(OpResult),
     /// It was not executed: the request's results end here.
-    Not(Fault),
+    Not(NotExecuted),
     /// It met a document of this version: it starts again above it.
     Regressed(Version),
 }
 
+/// Why an operation was not executed.
+enum NotExecuted {
+    /// The reply says so.
+    For(Fault),
+    /// The request was sent in another epoch: the reply's own epoch says it all. A copy of it may come late, after the
+    /// server was put back: what had been refused since, and discarded by its user, would be executed (R11).
+    InThisEpoch,
+}
+
 impl Engine {
-    /// Executes operations in order, up to the first that is not executed.
-    pub(super) fn operate(&self, org: &str, caller: &Caller, session: &str, ops: &[Op]) -> Result<Operated> {
+    /// Executes the operations of a request in order, up to the first that is not executed.
+    pub(super) fn operate(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<Operated> {
+        let SyncRequest { session, epoch, ops, .. } = request;
         check(ops)?;
-        let asking = Asking { org, caller, session };
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let started = self.clock.elapsed_ms();
         let (mut results, mut fault) = (Vec::new(), None);
         let mut room = self.settings.page_bytes;
@@ -83,10 +98,11 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                Err(not_executed) => {
-                    fault = Some(not_executed);
+                Err(NotExecuted::For(its)) => {
+                    fault = Some(its);
                     break;
                 }
+                Err(NotExecuted::InThisEpoch) => break,
             }
         }
         Ok(Operated { results, fault, room })
@@ -99,15 +115,16 @@ impl Engine {
     pub(super) fn complete(
         &self,
         snapshot: &dyn Snapshot,
-        (org, caller, session): (&str, &Caller, &str),
-        ops: &[Op],
+        (org, caller): (&str, &Caller),
+        request: &SyncRequest,
         operated: Operated,
     ) -> Result<Vec<OpResult>> {
         let Operated { mut results, mut fault, mut room } = operated;
         if fault.is_none() {
             return Ok(results);
         }
-        let asking = Asking { org, caller, session };
+        let SyncRequest { session, epoch, ops, .. } = request;
+        let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let first = results.len();
         let mut told = Vec::new();
         for (place, op) in ops.iter().enumerate().skip(first) {
@@ -133,45 +150,48 @@ impl Engine {
     }
 
     /// The result of an operation, or why it was not executed.
-    fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
+    fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, NotExecuted> {
         let mut at_least = 0;
         for _ in 0..RESTARTS_MAX {
-            match self.try_operate(asking, op, at_least)? {
+            match self.try_operate(asking, op, at_least).map_err(NotExecuted::For)? {
                 Done::Result(result) => {
                     self.tries.ended(asking.org, asking.session);
                     return Ok(result);
                 }
-                Done::Not(fault) => return Err(fault),
+                Done::Not(why) => return Err(why),
                 Done::Regressed(v) => at_least = v + 1,
             }
         }
         let what = "the documents read kept a version above the operation's";
-        Err(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) })
+        Err(NotExecuted::For(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }))
     }
 
     fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> std::result::Result<Done, Fault> {
         let waiting = |error| fault_of(&error, WAITING);
         let committing = |error| fault_of(&error, COMMITTING);
         let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
+        let state = tx.state().map_err(waiting)?;
+        if asking.epoch.is_some_and(|epoch| *epoch != state.epoch) {
+            return Ok(Done::Not(NotExecuted::InThisEpoch));
+        }
         match before(tx.as_ref(), asking, op).map_err(waiting)? {
-            Before::Refused(fault) => Ok(Done::Not(fault)),
+            Before::Refused(fault) => Ok(Done::Not(NotExecuted::For(fault))),
             Before::Known { known, is_next } => {
                 let result = self.known_result(asking, &op.id, &known);
                 if is_next {
                     // The session took a new name, or lost its count: this number of it is used now.
-                    self.spend(tx, asking, op.seq).map_err(committing)?;
+                    self.spend((tx, state), asking, op.seq).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
             }
-            Before::Next => self.execute(tx, asking, op, at_least).map_err(committing),
+            Before::Next => self.execute((tx, state), asking, op, at_least).map_err(committing),
         }
     }
 
     /// A number is used for an operation that was executed under another one. A copy of the database from before does not
     /// know of it: it counts as a commit (R8).
-    fn spend(&self, mut tx: Box<dyn Transaction + '_>, asking: Asking, seq: u64) -> Result<()> {
+    fn spend(&self, (mut tx, mut state): Begun, asking: Asking, seq: u64) -> Result<()> {
         put_seq(tx.as_mut(), asking, seq)?;
-        let mut state = tx.state()?;
         put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
         self.remember(&state);
@@ -181,12 +201,11 @@ impl Engine {
     /// Runs an operation, and commits its effect with its result; of a refused one, the result alone.
     fn execute(
         &self,
-        mut tx: Box<dyn Transaction + '_>,
+        (mut tx, mut state): Begun,
         asking: Asking,
         op: &Op,
         at_least: Version,
     ) -> Result<Done> {
-        let mut state = tx.state()?;
         tx.savepoint()?;
         let writing = self.writing(asking.org, &state, at_least, tx.as_mut())?.of_operation(&op.id);
         let mut run = Tx { writing, account: &asking.caller.account };
@@ -206,7 +225,7 @@ impl Engine {
         let ran = match ran {
             Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
                 Some(refused) => Err(refused),
-                None => return Ok(Done::Not(fault)),
+                None => return Ok(Done::Not(NotExecuted::For(fault))),
             },
             ran => ran,
         };
@@ -310,7 +329,7 @@ fn check(ops: &[Op]) -> Result<()> {
 /// The rules of the order (R11): what is known by its id is answered as it was; of the others the next one of the session
 /// is executed.
 fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
-    let Asking { org, caller, session } = asking;
+    let Asking { org, caller, session, .. } = asking;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
     let last = match tx.session(org, session)? {
         // Not `forbidden`: whoever uses a name first must not shut its owner out. It takes a new one.

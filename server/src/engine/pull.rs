@@ -40,16 +40,16 @@ impl Engine {
     /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
     /// snapshot, until the reply is full. Errors: `unknown_org`, and those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
-        let operated = self.operate(org, caller, &request.session, &request.ops)?;
+        let operated = self.operate(org, caller, request)?;
         // R4: read before the snapshot, which is opened after the operations.
         let now = self.tell_now()?;
         let snapshot = self.provider.read()?;
         let state = snapshot.state()?;
-        if !caller.is_named && !snapshot.knows_org(org)? {
+        // Whoever asks for nothing learns the epoch, to write the first of it.
+        if !caller.is_named && !request.subs.is_empty() && !snapshot.knows_org(org)? {
             return Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org"));
         }
-        let asking = (org, caller, request.session.as_str());
-        let results = self.complete(snapshot.as_ref(), asking, &request.ops, operated)?;
+        let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
         let mut answer = Answer {
             engine: self,
             snapshot: snapshot.as_ref(),

@@ -169,7 +169,7 @@ impl Town {
         let seq = if chance.is(80) { known + 1 } else { 1 + chance.below(known + 3) };
         let ops = (0..n).map(|at| self.op(chance, org, seq + at)).collect();
         let subs = (0..chance.below(4)).map(|_| self.sub(chance, org)).collect();
-        SyncRequest { p: 1, session, ops, subs }
+        SyncRequest { p: 1, session, epoch: None, ops, subs }
     }
 
     /// Sees that a reply to that request is of this org alone. Returns why not.
@@ -262,7 +262,10 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
                 &Caller { is_named: false, ..caller.clone() },
                 &SyncRequest { ops: Vec::new(), ..request.clone() },
             );
-            foreign_mark("", nowhere.unwrap_err().to_string().as_bytes()).unwrap();
+            // Who asks for nothing learns the epoch alone.
+            assert_eq!(nowhere.is_ok(), request.subs.is_empty());
+            let told = nowhere.map_or_else(|error| error.to_string(), |reply| format!("{reply:?}"));
+            foreign_mark("", told.as_bytes()).unwrap();
         }
         let reply = town.engine.sync(org, &caller, &request).unwrap();
         town.check(org, account, &request, &reply)
@@ -288,7 +291,7 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
 /// The search finds what is there: replies held against another org than theirs.
 #[test]
 fn an_answer_of_another_org_would_be_seen() {
-    let request = |subs| SyncRequest { p: 1, session: "s".into(), ops: Vec::new(), subs };
+    let request = |subs| SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs };
     for (what, subs) in [
         ("green sees ~red~", vec![sub(&def("Note"), 0)]),
         ("a pk of red", vec![sub(&marked_shelf("red", 1), 0)]),

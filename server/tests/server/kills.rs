@@ -66,7 +66,7 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
     loop {
         let n = 1 + chance.below(8);
         let ops: Vec<Op> = (next..next + n).map(|seq| operation(client, seq)).collect();
-        let request = SyncRequest { p: 1, session: session.clone(), ops, subs: Vec::new() };
+        let request = SyncRequest { p: 1, session: session.clone(), epoch: None, ops, subs: Vec::new() };
         let body = encode(Format::Msgpack, &request).unwrap();
         let mut is_over = false;
         // Sent again, the same, until it is answered: to the next server where one has gone.
@@ -142,8 +142,13 @@ fn a_server_killed_at_random_loses_nothing_and_does_nothing_twice() {
     scene.set(|state| (state.address, state.is_over) = (Some(address), true));
     let accepted: BTreeMap<String, u64> =
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-    let pulled =
-        SyncRequest { p: 1, session: "reader".into(), ops: Vec::new(), subs: vec![sub(&def("Note"), 0)] };
+    let pulled = SyncRequest {
+        p: 1,
+        session: "reader".into(),
+        epoch: None,
+        ops: Vec::new(),
+        subs: vec![sub(&def("Note"), 0)],
+    };
     let reply = sync(address, "", &encode(Format::Msgpack, &pulled).unwrap()).unwrap();
     server.kill();
     check(folder.path(), &accepted, &reply);

@@ -114,7 +114,7 @@ pub fn add_args(id: &str, by: i64) -> Value {
 
 /// What a session sends and gets, through the codec.
 pub fn send_as(engine: &Engine, account: &str, session: &str, ops: Vec<Op>) -> SyncReply {
-    let request = SyncRequest { p: 1, session: session.into(), ops, subs: Vec::new() };
+    let request = SyncRequest { p: 1, session: session.into(), epoch: None, ops, subs: Vec::new() };
     let bytes = encode(Format::Msgpack, &request).unwrap();
     let request: SyncRequest = decode(Format::Msgpack, &bytes, usize::MAX).unwrap();
     request.check().unwrap();

@@ -65,6 +65,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
     let request = SyncRequest {
         p: 1,
         session: "s".into(),
+        epoch: None,
         ops: vec![op("late", 1, "wait", Value::Null)],
         subs: Vec::new(),
     };

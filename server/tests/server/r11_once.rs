@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use escale::codec::{Op, OpResult};
-use escale::model::Value;
+use escale::Code;
+use escale::codec::{Op, OpResult, SyncRequest};
+use escale::model::{Epoch, Value};
 use escale_server::clock::ManualClock;
-use escale_server::engine::{Engine, renew_epoch_of};
+use escale_server::engine::{Caller, Engine, renew_epoch_of};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
@@ -182,6 +183,41 @@ fn r11_a_new_epoch_keeps_what_was_executed() {
     assert!(again.epoch > first.epoch);
     assert_eq!(again.results[0], first.results[1]);
     assert_eq!((again.seq, counted(&world.engine, "c")), (3, 6));
+}
+
+/// A copy of a request comes late, and the server was put back meanwhile: what was refused since would be executed.
+#[test]
+fn r11_what_was_sent_in_another_epoch_is_not_executed() {
+    let world = operating();
+    let first = send(&world.engine, vec![add(1)]);
+    let sent = |epoch: &Epoch, ops| {
+        let request =
+            SyncRequest { p: 1, session: "s".into(), epoch: Some(epoch.clone()), ops, subs: Vec::new() };
+        world.engine.sync("o", &caller(), &request).unwrap()
+    };
+    assert_eq!(told(&sent(&first.epoch, vec![add(2)])), [("op-2", "ok")]);
+    let renewed = renew_epoch_of(&Engine::database_in(world.folder.path()), NOON).unwrap();
+    // Not even what is known is answered: the number of the next one would be used for it.
+    for ops in [vec![add(3)], vec![add(2), add(3)]] {
+        let reply = sent(&first.epoch, ops);
+        assert_eq!((&reply.epoch, told(&reply), reply.seq), (&renewed, vec![], 2));
+    }
+    assert_eq!(counted(&world.engine, "c"), 1 + 2);
+    assert_eq!(told(&sent(&renewed, vec![add(2), add(3)])), [("op-2", "ok"), ("op-3", "ok")]);
+    let later = Epoch::new(renewed.ms() + 1, "of another database").unwrap();
+    assert_eq!(told(&sent(&later, vec![add(4)])), []);
+}
+
+/// Who writes the first of an org asks for the epoch before.
+#[test]
+fn r11_the_epoch_is_told_to_whoever_asks_for_nothing_else() {
+    let world = operating();
+    let guest = Caller { is_named: false, ..caller() };
+    let ask = |subs| SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs };
+    let reply = world.engine.sync("nobody-yet", &guest, &ask(Vec::new())).unwrap();
+    assert_eq!(reply.epoch, send(&world.engine, Vec::new()).epoch);
+    let subs = vec![sub(&def("Note"), 0)];
+    assert_eq!(world.engine.sync("nobody-yet", &guest, &ask(subs)).unwrap_err().code(), Code::UnknownOrg);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn adapter(expression: &str) -> Adapter {
 
 fn request() -> SyncRequest {
     let sub = serde_json::from_str(r#"["Package", 7, "cursor"]"#).expect("a sub");
-    SyncRequest { p: 1, session: "s".into(), ops: Vec::new(), subs: vec![sub] }
+    SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: vec![sub] }
 }
 
 async fn refusal(expression: &str) -> Refusal {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use escale::Code;
-use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row};
+use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row, SyncRequest};
 use escale::model::{Value, Version};
 
 use super::{Committed, Database, ModelServer, Write};
@@ -39,6 +39,11 @@ struct Draft<'a> {
 }
 
 impl ModelServer {
+    /// Whether a request's operations are for the epoch that this is.
+    pub fn is_of_this_epoch(&self, request: &SyncRequest) -> bool {
+        request.epoch.as_ref().is_none_or(|epoch| *epoch == self.db.epoch)
+    }
+
     /// Executes the operations of a request; `is_contended` tells whether the next one meets contention.
     pub fn execute(
         &mut self,

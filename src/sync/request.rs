@@ -1,0 +1,58 @@
+//! The next request: which operations and which defs go in it. One is in flight at a time.
+
+use std::collections::BTreeSet;
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::room::Outgoing;
+use crate::codec::{Sub, SyncRequest};
+use crate::model::{Def, order};
+
+impl Machine {
+    /// Sends what is due, unless a request is in flight, or it is too early.
+    pub(super) fn advance_pull(&mut self, now: u64) {
+        // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
+        let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
+        if self.pull.in_flight.is_some() || now < self.pull.not_before_ms || device_is_behind {
+            return;
+        }
+        let epoch = self.memory.epoch().0.cloned();
+        // An operation is sent for the epoch that the session knows, and is executed in no other (R11): where none is known,
+        // it is asked for first, and nothing else: what an operation did comes with its result.
+        let asks_epoch = epoch.is_none() && self.has_ops_to_send(now);
+        // Operations first, then the updates of what they touch, in the same round trip.
+        let Outgoing { ops, bytes, defs: touched, is_alone } =
+            if asks_epoch { Outgoing::alone() } else { self.ops_to_send(now) };
+        self.pull.needed.extend(touched);
+        if !asks_epoch && ops.is_empty() && self.pull.needed.is_empty() && self.pull.repairs.is_empty() {
+            return;
+        }
+        let era = self.memory.epoch().1;
+        let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
+        // Long loads come last, so that they hold nothing else up.
+        order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
+        let subs_max = if is_alone { 0 } else { self.pull.subs_max };
+        let repairs: BTreeSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
+        for def in &repairs {
+            self.pull.repairs.remove(def);
+        }
+        let room = subs_max.saturating_sub(repairs.len());
+        self.pull.needed.extend(defs.split_off(room.min(defs.len())));
+        let mut subs: Vec<Sub> =
+            repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
+        for def in defs {
+            let Some(collection) = self.memory.collection(&def) else { continue };
+            subs.push(match &collection.load {
+                Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
+                None => Sub { v: collection.v(era), def, cursor: None },
+            });
+        }
+        if !asks_epoch && subs.is_empty() && ops.is_empty() {
+            return;
+        }
+        let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
+        let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number());
+        let request = SyncRequest { p: 1, session: self.session().to_owned(), epoch, ops, subs };
+        self.effects.push(Effect::Send { number, request, token: self.token.value() });
+    }
+}
