@@ -111,7 +111,8 @@ impl Engine {
     /// The results of a request, completed in the reply's snapshot where they end with an operation that was not executed:
     /// of it and of those behind it, what is known by then is answered, be it from before or from another copy of the
     /// request. So its fault says of all that have no result that they are not in the parts; a session that has forgotten
-    /// its numbers need not guess. It is left out where not every result can be told.
+    /// its numbers need not guess. It stands at the first that is not known by then, for the operation that met it may be
+    /// known now; it is left out where not every result can be told.
     pub(super) fn complete(
         &self,
         snapshot: &dyn Snapshot,
@@ -126,26 +127,27 @@ impl Engine {
         let SyncRequest { session, epoch, ops, .. } = request;
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let first = results.len();
-        let mut told = Vec::new();
+        let mut told_at = None;
         for (place, op) in ops.iter().enumerate().skip(first) {
             match known(snapshot, org, &caller.account, &op.id)? {
                 Some(known) if room > 0 && !is_of_another_name(&known, op) => {
-                    fault.take_if(|_| place == first);
                     let result = self.known_result(asking, &op.id, &known);
                     room = room.saturating_sub(weight(&result));
-                    told.push(result);
+                    results.push(result);
                 }
                 // It was executed, and that cannot be told: the fault must not speak for it.
                 Some(_) if place > first => {
-                    fault = None;
+                    told_at.map(|place| results.remove(place));
                     break;
                 }
-                Some(_) | None => {}
+                Some(_) | None => {
+                    let fault = fault.take().map(|fault| if place == first { fault } else { passed() });
+                    told_at = told_at.or(fault.is_some().then_some(results.len()));
+                    let id = op.id.clone();
+                    results.extend(fault.map(|fault| OpResult { id, ok: None, fault: Some(fault) }));
+                }
             }
         }
-        let id = ops[first].id.clone();
-        results.extend(fault.map(|fault| OpResult { id, ok: None, fault: Some(fault) }));
-        results.extend(told);
         Ok(results)
     }
 
@@ -366,6 +368,11 @@ fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
 /// The name goes with the result.
 fn is_of_another_name(known: &Known, op: &Op) -> bool {
     matches!(known, Known::Kept(operation) if operation.name != sha_s(&op.name))
+}
+
+/// What ends the results at another operation than the one that met it.
+fn passed() -> Fault {
+    Fault::new(Code::Contention, "another copy of the request executed what stands before it")
 }
 
 /// A session has come this far.

@@ -117,6 +117,24 @@ fn r12_waiting_for_others_is_no_try() {
     assert_eq!(told(&send(&engine, vec![add("a", 1), add("b", 2)])), [("a", "ok"), ("b", "ok")]);
 }
 
+/// The number of `lost` was used by `beside`, which its session has forgotten. Whoever met the fault is known: without a
+/// fault that speaks for `lost`, the session would take it as executed, for the reply says that it has come so far.
+#[test]
+fn r12_a_fault_stands_at_the_first_that_is_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = escale_server::clock::ManualClock::at(NOON);
+    let settings = Settings { write_wait: Duration::from_millis(1), ..Settings::default() };
+    let engine = open_with(folder.path(), &clock, settings, Seal::clear());
+    send(&engine, vec![add("first", 1), add("beside", 2)]);
+    let another = engine.provider().write(Duration::ZERO).unwrap();
+    let reply = send(&engine, vec![add("first", 1), add("lost", 2), add("beside", 3)]);
+    assert_eq!(
+        (told(&reply), reply.seq),
+        (vec![("first", "ok"), ("lost", "contention"), ("beside", "ok")], 2)
+    );
+    drop(another);
+}
+
 #[test]
 fn r12_a_stored_result_that_cannot_be_read_ends_nothing() {
     let refused = op("refused", 2, "doc.delete", key_args("nobody"));

@@ -79,7 +79,24 @@ impl ModelServer {
             operations.results.get(&key).filter(|_| is_same)
         };
         let told = |op: &Op| results.iter().find(|result| result.id == op.id);
-        ops.iter().filter_map(|op| known(op).or_else(|| told(op)).cloned()).collect()
+        // What ended the results stands at the first that is not known: who met it may be known by now.
+        let is_end =
+            |result: &&OpResult| result.fault.as_ref().is_some_and(|fault| fault.kind.is_retryable());
+        let mut is_passed = results
+            .iter()
+            .find(is_end)
+            .is_some_and(|end| ops.iter().any(|op| op.id == end.id && known(op).is_some()));
+        let mut complete = Vec::new();
+        for op in ops {
+            if let Some(known) = known(op) {
+                complete.push(known.clone());
+            } else if std::mem::take(&mut is_passed) {
+                complete.push(failed(op, Fault::new(Code::Contention, "the model")));
+            } else {
+                complete.extend(told(op).cloned());
+            }
+        }
+        complete
     }
 
     fn execute_one(
