@@ -86,13 +86,14 @@ impl Machine {
             }
             EpochChange::Later => request.forget_earlier_epoch(),
         }
-        if change == EpochChange::Later {
-            // What is asked anew is asked at once; where one epoch follows another, each is asked later.
+        if !request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results) {
+            self.pull.backoff.reset();
+        } else if change == EpochChange::Later {
+            // Nothing was executed of what was sent in an earlier one. It is asked anew at once; where one epoch follows
+            // another, later each time.
             let is_another = self.pull.backoff.failures() > 0;
             let delay = self.pull.backoff.next_ms(&mut *self.random)?;
             self.pull.not_before_ms = self.clock.mono_ms + if is_another { delay } else { 0 };
-        } else if !request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results) {
-            self.pull.backoff.reset();
         } else {
             self.pull.ask_again(request);
             let error = Error::new(Code::Malformed, "a reply without any part of what was asked");

@@ -234,7 +234,6 @@ fn r11_a_session_asks_for_the_epoch_before_it_sends() {
 fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     let mut server = server(1);
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
-    driver.subscribe(&mut server);
     driver.add(0, 3);
     let (before, began) = (driver.requests, driver.now);
     while driver.now < began + 60_000 {
