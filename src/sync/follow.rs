@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::event::Effect;
-use super::history::JournalPurpose;
 use super::inbox::error_of_outcome;
 use super::machine::Machine;
+use super::past::JournalPurpose;
 use super::replies::error_of;
 use super::tabs::{ORDER_FLOOR, TabEffect};
 use super::writes::Writes;

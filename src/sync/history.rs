@@ -1,27 +1,25 @@
-//! The journal as the machine keeps it: which records to write, each document's history, and the sweeper.
+//! The journal as the machine keeps it: which records to write, and the sweeper.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::event::Effect;
 use super::follow::restored;
 use super::machine::Machine;
+use super::past::JournalPurpose;
 use super::writes::Writes;
-use crate::error::{Code, Error, Result};
 use crate::journal::{
-    Action, ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601,
-    plan,
+    ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601, plan,
 };
 use crate::model::{Name, Pk, order};
-use crate::rest::{JournalAtRest, JournalChanges, LogRecord};
-use crate::session::DocKey;
+use crate::rest::{JournalAtRest, JournalChanges};
 use crate::store::RecordKey;
 
 /// What is known of an action without reading its record.
 #[derive(Clone, Debug)]
-struct ActionIndex {
-    rowid: i64,
-    class: Name,
-    pk: Pk,
+pub(super) struct ActionIndex {
+    pub rowid: i64,
+    pub class: Name,
+    pub pk: Pk,
     kind: ActionType,
     at: u64,
     accepted: bool,
@@ -34,7 +32,7 @@ pub(super) struct RecordIndex {
     pending: bool,
     /// Whether it tells of an operation that the server has lost: it is never swept whole.
     lost: bool,
-    actions: Vec<ActionIndex>,
+    pub actions: Vec<ActionIndex>,
 }
 
 /// The journal's records and what is due to them.
@@ -44,21 +42,21 @@ pub(super) struct Journal {
     /// Operations whose record must be written, by order.
     dirty: BTreeSet<u64>,
     /// Records of operations that are over, to be written.
-    ended: Vec<(Option<u64>, JournalRecord)>,
+    pub ended: Vec<(Option<u64>, JournalRecord)>,
     /// Records to delete.
     pub dropped: BTreeSet<u64>,
     /// Sweeps are done one after the other, each on what the last one left at rest.
     sweeps: VecDeque<(u64, Retention, bool)>,
-    is_sweeping: bool,
+    pub is_sweeping: bool,
     /// What was swept, to be told once it is gone from the device.
-    swept: Vec<(u64, Swept)>,
+    pub swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
     /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
     pub given_up: Vec<super::held::GivenUp>,
     /// The operations that have, or had, a record: none is taken in twice.
     pub ids: HashSet<OpId>,
     /// The records themselves, where there is no device.
-    in_memory: BTreeMap<u64, JournalRecord>,
+    pub in_memory: BTreeMap<u64, JournalRecord>,
 }
 
 /// What a batch does to the journal, to be confirmed.
@@ -66,7 +64,7 @@ pub(super) struct JournalInFlight {
     pub changes: JournalChanges,
     /// Operations written: their orders, their ids, and the numbers of their records.
     written: Vec<(u64, OpId, u64)>,
-    ended: Vec<(Option<u64>, JournalRecord)>,
+    pub ended: Vec<(Option<u64>, JournalRecord)>,
     swept: Vec<(u64, Swept)>,
     /// Requests that were fulfilled otherwise than by a record.
     done: Vec<RecordKey>,
@@ -77,13 +75,6 @@ pub(super) struct JournalInFlight {
 pub struct Swept {
     /// The numbers of the actions.
     pub rowids: Vec<i64>,
-}
-
-/// Journal records being read.
-pub(super) enum JournalPurpose {
-    History { ticket: u64, key: DocKey },
-    Sweep { ticket: u64, swept: Swept },
-    Follow(Vec<LogRecord>),
 }
 
 impl Journal {
@@ -110,7 +101,7 @@ impl Journal {
     }
 
     /// Whether the records of what is over, and what was swept, are as they are to stay.
-    fn is_removed(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
     }
 
@@ -327,108 +318,6 @@ impl Machine {
         }
         journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
         journal.ended.extend(ended);
-    }
-
-    /// Past states of a document, the newest last: those not over from memory, the others from the device.
-    pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
-        let name = self.memory.class_name(&key);
-        let of_it = |record: &&RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
-        let numbers: Vec<u64> =
-            self.writes.journal.records.iter().filter(|(_, record)| of_it(record)).map(|(n, _)| *n).collect();
-        self.read_journal(numbers, JournalPurpose::History { ticket, key });
-    }
-
-    fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
-        match &self.rest {
-            Some(rest) if !numbers.is_empty() => {
-                let keys = numbers.iter().map(|number| rest.journal_key(*number)).collect();
-                let ticket = self.reads.start_journal(numbers, purpose);
-                self.effects.push(Effect::ReadJournal { ticket, keys });
-            }
-            _ => {
-                let records =
-                    numbers.iter().filter_map(|n| self.writes.journal.in_memory.get(n).cloned()).collect();
-                self.journal_answer(purpose, records);
-            }
-        }
-    }
-
-    pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        match &records {
-            Err(error) if self.holds_back(ticket, error) => return Ok(()),
-            Err(_) => {}
-            Ok(_) => self.healing.answered(ticket),
-        }
-        let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
-        let purpose = match purpose {
-            JournalPurpose::Follow(states) => return self.followed(states, &numbers, records),
-            other => other,
-        };
-        let Some(rest) = &self.rest else { return Ok(()) };
-        let sealed = match records {
-            Ok(sealed) => sealed,
-            Err(error) => {
-                self.effects.push(match purpose {
-                    JournalPurpose::History { ticket, .. } => Effect::Past { ticket, actions: Err(error) },
-                    JournalPurpose::Sweep { ticket, .. } => {
-                        self.writes.journal.is_sweeping = false;
-                        Effect::Swept { ticket, swept: Err(error) }
-                    }
-                    JournalPurpose::Follow(_) => return Ok(()),
-                });
-                return Ok(());
-            }
-        };
-        let mut found = Vec::new();
-        let mut is_late = false;
-        for (number, sealed) in numbers.into_iter().zip(sealed) {
-            match sealed.map(|sealed| rest.open_journal(number, &sealed)) {
-                Some(Ok(record)) => found.push(record),
-                // Damaged, or, where it is no longer expected, rewritten meanwhile.
-                _ if self.writes.journal.records.contains_key(&number) => {
-                    self.error = Some(Error::new(Code::LocalDataLost, "a journal record could not be read"));
-                }
-                _ => is_late = true,
-            }
-        }
-        if let (JournalPurpose::History { ticket, key }, true) = (&purpose, is_late) {
-            self.history(*ticket, key.clone());
-            return Ok(());
-        }
-        self.journal_answer(purpose, found);
-        Ok(())
-    }
-
-    fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
-        match purpose {
-            JournalPurpose::History { ticket, key } => {
-                let class = self.memory.class_name(&key);
-                let mut actions: BTreeMap<i64, (OpId, Action)> = BTreeMap::new();
-                let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
-                let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
-                for (id, of_op) in at_rest.chain(pending) {
-                    for action in of_op.into_iter().filter(|a| a.class == class && a.pk == key.1) {
-                        actions.insert(action.rowid, (id.clone(), action));
-                    }
-                }
-                self.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
-            }
-            JournalPurpose::Follow(_) => {}
-            JournalPurpose::Sweep { ticket, swept } => {
-                let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
-                for mut record in records {
-                    record.actions.retain(|action| !removed.contains(&action.rowid));
-                    let number = record.number;
-                    self.writes.journal.ended.push((Some(number), record));
-                }
-                self.writes.journal.is_sweeping = false;
-                if self.writes.journal.is_removed() {
-                    self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
-                } else {
-                    self.writes.journal.swept.push((ticket, swept));
-                }
-            }
-        }
     }
 
     /// Sweeps the device's journal: tells what goes, and lets it go where `apply` is set. What the server has not

@@ -15,6 +15,7 @@ mod live;
 mod machine;
 mod optimistic;
 mod outbox;
+mod past;
 mod pins;
 mod pull;
 mod reads;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::commits::COMPACT_RETRY_MS;
 use super::event::{Effect, ReadRow};
-use super::history::JournalPurpose;
 use super::machine::Machine;
+use super::past::JournalPurpose;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;

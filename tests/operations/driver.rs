@@ -9,7 +9,7 @@ use escale::model::{Def, Value};
 use escale::rest::{AccountOptions, Damage, JournalAtRest, open_account};
 use escale::session::{DocKey, Memory};
 use escale::store::conformance::block_on;
-use escale::store::{MemoryDevice, MemoryStore, Store, Table};
+use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
 use escale::{Code, Error};
 
@@ -33,6 +33,8 @@ pub struct Driver {
     pub random: SeededRandom,
     /// Pages that are asked for do not come.
     pub holds_pages_back: bool,
+    /// Batches that are to be written wait here.
+    pub held_commits: Option<Vec<Batch>>,
     /// The device has no room: batches are not written.
     pub is_full: bool,
 }
@@ -94,6 +96,7 @@ impl Driver {
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
             holds_pages_back: false,
+            held_commits: None,
             is_full: false,
         };
         driver.feed(Event::Started);
@@ -121,6 +124,9 @@ impl Driver {
                         let full = Error::new(Code::StorageFull, "by the test");
                         events.push_back(Event::Committed(Err(full)));
                     }
+                    Effect::Commit(batch) if self.held_commits.is_some() => {
+                        self.held_commits.get_or_insert_default().push(batch);
+                    }
                     Effect::Commit(batch) => {
                         let result = block_on(self.store.as_ref().expect("a device").commit(batch));
                         events.push_back(Event::Committed(result));
@@ -145,6 +151,12 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Writes a batch that was held back.
+    pub fn commit(&mut self, batch: Batch) {
+        let result = block_on(self.store.as_ref().expect("a device").commit(batch));
+        self.feed(Event::Committed(result));
     }
 
     pub fn wait(&mut self, ms: u64) {

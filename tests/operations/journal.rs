@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use escale::Code;
-use escale::journal::{ActionType, Policy, Retention};
+use escale::journal::{Action, ActionType, Policy, Retention};
 use escale::store::Table;
 use escale::sync::{Effect, Event, Mode};
 
@@ -32,6 +32,42 @@ fn the_history_tells_the_past_states() {
         .collect();
     assert_eq!(states, [(1, true), (2, true), (3, true), (4, false)]);
     assert!(driver.history(1).is_empty());
+}
+
+/// What was accepted was in no history until its record had been rewritten: not while that was on its way to the device,
+/// and, on a full device, still as one that waits.
+#[test]
+fn the_history_tells_what_was_accepted_and_is_not_written_yet() {
+    let states = |driver: &mut Driver| -> Vec<(i64, bool)> {
+        let persisted = |(_, action): &(String, Action)| action.kind == ActionType::Persist;
+        let state = |action: Action| {
+            let n = action.data.expect("a state").to_map().expect("a map")["n"].as_f64().expect("a number");
+            (n as i64, action.commit.is_some())
+        };
+        driver.history(0).into_iter().filter(persisted).map(|(_, action)| state(action)).collect()
+    };
+    for is_full in [false, true] {
+        let mut server = server(1);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        driver.subscribe(&mut server);
+        for n in 1..4 {
+            driver.patch(0, &[("n", n)]);
+            if is_full {
+                driver.is_full = true;
+            } else {
+                driver.held_commits = Some(Vec::new());
+            }
+            driver.settle(&mut server);
+            let told: Vec<(i64, bool)> = (1..=n).map(|n| (n, true)).collect();
+            assert_eq!(states(&mut driver), told, "accepted");
+            driver.is_full = false;
+            for batch in driver.held_commits.take().into_iter().flatten() {
+                driver.commit(batch);
+            }
+            driver.wait(60_000);
+            assert_eq!(states(&mut driver), told, "written");
+        }
+    }
 }
 
 #[test]
