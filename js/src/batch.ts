@@ -9,8 +9,9 @@ import type {
   Within,
   WriteOptions,
 } from "./operation-types.js";
-import type { Request, Requests, WriteRequest } from "./requests.js";
+import type { Request, Requests } from "./requests.js";
 import type { ClassName, KeyOf, SchemaDeclaration } from "./schema-types.js";
+import { checkOptions, type WriteRequest } from "./write-options.js";
 
 /** Writes that the server executes as one: all of them, or none. They are issued when the function ends. */
 export interface Batch<S extends SchemaDeclaration, O> {
@@ -61,14 +62,15 @@ export class BatchWriter {
   #writer(): Batch<SchemaDeclaration, object> {
     return Object.freeze({
       put: (className: string, data: unknown, options: WriteRequest = {}) =>
-        this.#add(() => this.#requests.put(className, data, options)),
+        this.#add(() => this.#requests.put(className, data, checkOptions("put", options, true))),
       patch: (className: string, key: unknown, changes: unknown, options: WriteRequest = {}) =>
-        this.#add(() => this.#requests.patch(className, key, changes, options, this.#renewed)),
+        this.#add(() => this.#requests.patch(className, key, changes, checkOptions("patch", options, true), this.#renewed)),
       delete: (className: string, key: unknown, options: WriteRequest = {}) =>
-        this.#add(() => this.#requests.delete(className, key, options)),
+        this.#add(() => this.#requests.delete(className, key, checkOptions("delete", options, true))),
       run: (name: unknown, args: unknown, options: WriteRequest = {}) => {
+        const { touches } = this.#guard(() => checkOptions("run", options, true));
         this.#add(() => this.#requests.run(name, args));
-        if (Array.isArray(options.touches)) this.#touches.push(...(options.touches as unknown[]));
+        if (Array.isArray(touches)) this.#touches.push(...(touches as unknown[]));
       },
     });
   }

@@ -38,10 +38,12 @@ export function checkSweep(options: unknown): string {
   }
   const { count, before, days, max, apply } = options as SweepOptions;
   for (const [name, value] of Object.entries({ count, days, max })) {
-    if (value !== undefined && !(Number.isInteger(value) && value >= 0)) {
+    // Which numbers make sense the core says; larger ones it cannot read.
+    if (value !== undefined && !(Number.isInteger(value) && value >= 0 && value < 2 ** 31)) {
       throw raise("bad_option", `sweep: ${name} must be a whole number`);
     }
   }
+  if (apply !== undefined && typeof apply !== "boolean") throw raise("bad_option", "sweep: apply must be true or false");
   if ([count, before, days].filter((rule) => rule !== undefined).length > 1) {
     throw raise("bad_option", "sweep: give one of count, before and days");
   }

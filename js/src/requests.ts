@@ -5,20 +5,13 @@ import { raise } from "./errors.js";
 import type { OperationRef } from "./operation-types.js";
 import type { Schema } from "./schema.js";
 import { isMap, type Raw } from "./values.js";
+import type { WriteRequest } from "./write-options.js";
 import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, patched } from "./writing.js";
 
 /** An operation as it is sent, by itself or within a batch. */
 export interface Request {
   name: string;
   args: Raw;
-}
-
-/** What a write may say, whoever calls. */
-export interface WriteRequest {
-  ifVersion?: unknown;
-  after?: unknown;
-  unset?: unknown;
-  touches?: unknown;
 }
 
 /** The names of the operations that every server has. */

@@ -4,11 +4,12 @@ import type { Documents } from "./documents.js";
 import { raise } from "./errors.js";
 import type { Operation, OperationArgs, PendingOperation, Refused } from "./operation-types.js";
 import { LiveRefused } from "./refused.js";
-import { amendment, Requests, type Request, type WriteRequest } from "./requests.js";
+import { amendment, Requests, type Request } from "./requests.js";
 import type { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { Tracker } from "./tracker.js";
-import { freezeDeep, isMap, reviveMap } from "./values.js";
+import { freezeDeep, reviveMap } from "./values.js";
+import { checkOptions, type WriteCall, type WriteRequest } from "./write-options.js";
 
 /** What the writes need of the core. */
 type WritingCore = Pick<Core, "write" | "amend" | "discard" | "operations" | "find" | "meta">;
@@ -52,26 +53,27 @@ export class Writes {
   }
 
   put(className: string, data: unknown, options: WriteRequest = {}): Operation {
-    return this.#issue(options, () => this.#requests.put(className, data, checked(options)));
+    return this.#issue("put", options, (options) => this.#requests.put(className, data, options));
   }
 
   patch(className: string, key: unknown, changes: unknown, options: WriteRequest = {}): Operation {
-    return this.#issue(options, () => this.#requests.patch(className, key, changes, checked(options)));
+    return this.#issue("patch", options, (options) => this.#requests.patch(className, key, changes, options));
   }
 
   delete(className: string, key: unknown, options: WriteRequest = {}): Operation {
-    return this.#issue(options, () => this.#requests.delete(className, key, checked(options)));
+    return this.#issue("delete", options, (options) => this.#requests.delete(className, key, options));
   }
 
   run(name: unknown, args: unknown, options: WriteRequest = {}): Operation {
-    return this.#issue(options, () => this.#requests.run(name, args));
+    return this.#issue("run", options, () => this.#requests.run(name, args));
   }
 
-  batch(write: (tx: Batch<SchemaDeclaration, object>) => unknown, { after }: WriteRequest = {}): Operation {
+  batch(write: (tx: Batch<SchemaDeclaration, object>) => unknown, options: WriteRequest = {}): Operation {
     if (typeof write !== "function") throw raise("bad_option", "batch takes a function");
+    const { after } = checkOptions("batch", options);
     // The function is the application's: what it throws is its own, and not an error of this package.
     const { request, touches } = new BatchWriter(this.#requests, this.#guard).collect(write);
-    return this.#issue({ after, touches }, () => request);
+    return this.#issue("run", { after, touches }, () => request);
   }
 
   /** The operations that wait for the server, in order. */
@@ -107,10 +109,11 @@ export class Writes {
     this.#refused.end();
   }
 
-  #issue(options: WriteRequest, make: () => Request): Operation {
+  #issue(call: WriteCall, given: WriteRequest, make: (options: WriteRequest) => Request): Operation {
     return this.#guard(() => {
-      const order = this.#requests.order(checked(options));
-      const { name, args } = make();
+      const options = checkOptions(call, given);
+      const order = this.#requests.order(options);
+      const { name, args } = make(options);
       const text = JSON.stringify(args);
       const operation = this.#tracker.issue(() => this.#core.write(name, text, order));
       this.#documents.forgetKeys();
@@ -131,9 +134,4 @@ export class Writes {
   #operations(): CoreOperation[] {
     return JSON.parse(this.#core.operations()) as CoreOperation[];
   }
-}
-
-function checked(options: unknown): WriteRequest {
-  if (!isMap(options)) throw raise("bad_option", "the options of a write must be an object");
-  return options;
 }

@@ -126,6 +126,32 @@ test("what cannot be a write is refused by its name", async () => {
   assert.throws(() => session.patch("Package", ["a"], { x: 1 }), { name: "EscaleError", code: "not_found" });
 });
 
+test("an option that is misspelt, or of another write, is refused before anything is written", async () => {
+  const { session, core } = await openFake(schema);
+  const all = { ifVersion: 1, after: "op1", unset: ["a"], touches: [] };
+  const calls = {
+    put: [(options) => session.put("Package", { name: "a" }, options), ["ifVersion", "after"]],
+    patch: [(options) => session.patch("Package", ["a"], { size: 1 }, options), ["ifVersion", "after", "unset"]],
+    delete: [(options) => session.delete("Package", ["a"], options), ["ifVersion", "after"]],
+    run: [(options) => session.run("count.add", {}, options), ["after", "touches"]],
+    batch: [(options) => session.batch((tx) => tx.delete("Package", ["a"]), options), ["after"]],
+  };
+  let count = 0;
+  for (const [call, [write, taken]] of Object.entries(calls)) {
+    for (const [name, value] of Object.entries({ ...all, ifversion: 3, constructor: 1 })) {
+      const options = { [name]: value };
+      if (taken.includes(name)) {
+        write(options);
+        count++;
+      } else assert.throws(() => write(options), { code: "bad_option", message: new RegExp(`^${call}: .*${name}`) });
+    }
+    assert.throws(() => write(3), { code: "bad_option" });
+  }
+  assert.throws(() => session.batch((tx) => tx.delete("Package", ["a"], { after: "op1" })), { code: "bad_option", message: /order/ });
+  assert.throws(() => session.batch((tx) => tx.run("count.add", {}, { touch: [] })), { code: "bad_option", message: /touch/ });
+  assert.equal(written(core).length, count);
+});
+
 test("saved and accepted resolve in their time", async () => {
   const { session, core } = await openFake(schema);
   const operation = session.put("Package", { name: "a" });
