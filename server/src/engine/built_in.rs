@@ -46,10 +46,16 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             document.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
             tx.put(class.name().as_str(), document)?;
         }
-        _ => {
+        "doc.delete" => {
             let (pk, key) = key(class, args).map_err(working)?;
             check_version(tx, class, &pk, wanted)?;
             tx.writing.delete(class.name().as_str(), &key).map_err(working)?;
+        }
+        _ => {
+            return Err(working(Error::new(
+                Code::UnknownOperation,
+                format!("no operation is called {name}"),
+            )));
         }
     }
     Ok(None)
