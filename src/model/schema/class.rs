@@ -121,8 +121,9 @@ impl Class {
     /// The pk of the document with these key properties, in order; honours the exceptions `Org` and `Hdr`.
     pub fn pk_of(&self, parts: &[&str]) -> Result<Pk> {
         if parts.len() != self.key.len() {
+            let key: Vec<&str> = self.key.iter().map(Name::as_str).collect();
             let detail =
-                format!("class {} has {} key properties, {} given", self.name, self.key.len(), parts.len());
+                format!("the key of class {} is [{}]: {} given", self.name, key.join(", "), parts.len());
             return Err(Error::new(Code::BadKey, detail));
         }
         match (self.name.as_str(), parts) {
