@@ -13,7 +13,7 @@ const followed = inSection(SECTION).sort(byName);
 const COUNT = followed.length;
 /** Those that the filter finds alone by their names. */
 const alone = followed.filter(({ name }) => followed.filter((one) => `${one.name} ${one.summary}`.toLowerCase().includes(name)).length === 1);
-const [edited, deleted, moved, disputed] = [alone[3], alone[5], alone[7], alone[9]];
+const [edited, deleted, moved, disputed, first] = [alone[3], alone[5], alone[7], alone[9], alone[11]];
 const WORDS = "What a visitor wrote with no network";
 const MINE = "What the visitor wrote in the air";
 const THEIRS = "What somebody else wrote meanwhile";
@@ -55,6 +55,12 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.seesFollowed(`section-${SECTION}`, COUNT);
     await visitor.sees("Live");
     await noBadge(visitor);
+
+    // With the server: what is accepted stands in the history as soon as it is, without another look.
+    await edits(visitor, first, { summary: WORDS });
+    await past(visitor, "accepted");
+    assert.deepEqual(await states(visitor), ["accepted"]);
+    await closes(visitor);
 
     // No server: an edit, a move out of sight and back, a deletion and a restoration. All of it shows at once.
     await server.stop("SIGKILL");
@@ -144,6 +150,27 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await noBadge(visitor);
     await opens(visitor, disputed);
     await visitor.on("detail-summary").filter({ hasText: MINE }).waitFor();
+    await closes(visitor);
+
+    // A deletion that came to nothing took nothing away: there is nothing to restore.
+    await visitor.on("go-avion").click();
+    await visitor.sees("Avion");
+    await opens(visitor, disputed);
+    await visitor.on("delete").click();
+    await visitor.on("taken").waitFor();
+    await closes(visitor);
+    await server.import("demo", "Package", [{ ...disputed, summary: `${THEIRS}, and again` }]);
+    await visitor.on("go-synced").click();
+    await badge(visitor, "1 refused");
+    await visitor.act("writes");
+    await visitor.on("refused-discard").click();
+    await refused.waitFor({ state: "detached" });
+    const gone = visitor.on("writes-drawer").locator('.write[data-state="gone"]').first();
+    assert.match(await gone.textContent(), /^Delete/);
+    assert.equal(await gone.locator('[data-testid="write-restore"]').count(), 0);
+    await visitor.on("writes-close").click();
+    await opens(visitor, disputed);
+    await visitor.on("detail-summary").filter({ hasText: `${THEIRS}, and again` }).waitFor();
     assert.deepEqual(visitor.errors, []);
   });
 }

@@ -1,6 +1,6 @@
 /** What this page writes: edits, moves, deletions and restorations of packages, and what became of them. */
 
-import type { Operation, OperationArgs } from "escale";
+import type { Operation, OperationArgs, RefusedOperation } from "escale";
 import type { Package } from "./schema";
 import type { Session } from "./session";
 
@@ -41,6 +41,8 @@ export class Writes {
   readonly answered: Answered[] = [];
   /** The last write on each package: the next one expects the version that it gives. */
   private readonly last = new Map<string, Operation>();
+  /** The writes under way, by their ids: what is amended goes on under another id, in other words. */
+  private readonly followed = new Map<string, { described: Described }>();
   /** Packages that a write took out of sight, as they were. */
   private readonly taken = new Map<string, { doc: Package; section: string | undefined }>();
   private readonly listeners: (() => void)[] = [];
@@ -62,7 +64,8 @@ export class Writes {
   edit(basis: Basis, wanted: Changes): boolean {
     const { doc } = basis;
     const changes: Changes = {};
-    if (wanted.summary !== undefined && wanted.summary !== doc.summary) changes.summary = wanted.summary;
+    // An empty summary is none.
+    if (wanted.summary && wanted.summary !== doc.summary) changes.summary = wanted.summary;
     if (wanted.section !== undefined && wanted.section !== doc.section) changes.section = wanted.section;
     if (Object.keys(changes).length === 0) return false;
     if (changes.section !== undefined) this.taken.set(doc.name, { doc: { ...doc, ...changes }, section: changes.section });
@@ -80,12 +83,29 @@ export class Writes {
     this.taken.set(doc.name, { doc, section: undefined });
   }
 
-  /** Puts a package back as it was, deleted or not. */
+  /** Puts a package back as it was, deleted or not, unless somebody else has written to it since. */
   restore(doc: Package): void {
     this.follow(doc.name, describe("doc.put", { data: { name: doc.name, summary: doc.summary } }), () =>
-      this.session.put("Package", doc),
+      this.session.put("Package", doc, this.expecting(this.basis(doc))),
     );
     this.taken.delete(doc.name);
+  }
+
+  /** Sends other arguments in the place of a refused write; where they are for theirs, on the version that is there now. */
+  amend(entry: RefusedOperation, args: OperationArgs): void {
+    const { ifVersion: _, ...others } = args;
+    const next = entry.theirs ? { ...others, ifVersion: entry.theirs.v } : others;
+    const described = describe(entry.name, next);
+    const followed = this.followed.get(entry.id);
+    const operation = entry.amend(next);
+    if (followed) {
+      followed.described = described;
+      this.followed.set(operation.id, followed);
+    } else {
+      // Written before this page was opened.
+      this.track(described, operation);
+    }
+    this.tell();
   }
 
   /** The package that a write of this page took out of sight; `section` where it was moved there. */
@@ -96,21 +116,34 @@ export class Writes {
   /** Another tab, or another person, may have changed the package meanwhile: the server then refuses the write. */
   private expecting({ doc, v, pending }: Basis): { ifVersion?: number | Operation } {
     const before = this.last.get(doc.name);
-    if (pending) return before ? { ifVersion: before } : {};
-    return v === undefined ? {} : { ifVersion: v };
+    if (pending || v === undefined) return before ? { ifVersion: before } : {};
+    return { ifVersion: v };
   }
 
   private follow(name: string, described: Described, issue: () => Operation): void {
     const operation = issue();
     this.last.set(name, operation);
+    this.track(described, operation);
+    this.tell();
+  }
+
+  private track(described: Described, operation: Operation): void {
+    const followed = { described };
+    this.followed.set(operation.id, followed);
     const done = (v: number | undefined): void => {
-      this.answered.unshift({ ...described, id: operation.id, at: Date.now(), v });
+      for (const [id, one] of this.followed) if (one === followed) this.followed.delete(id);
+      const name = followed.described.package;
+      if (v === undefined && this.last.get(name) === operation) {
+        // It took nothing away, and there is no version of it.
+        this.last.delete(name);
+        this.taken.delete(name);
+      }
+      this.answered.unshift({ ...followed.described, id: operation.id, at: Date.now(), v });
       this.answered.length = Math.min(this.answered.length, ANSWERED_MAX);
       this.tell();
     };
     operation.saved.then(() => this.tell(), () => undefined);
     operation.accepted.then(({ v }) => done(v), () => this.session.status.phase !== "closed" && done(undefined));
-    this.tell();
   }
 
   private tell(): void {

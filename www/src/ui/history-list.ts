@@ -56,8 +56,7 @@ export class HistoryList {
 
 function whatChanged(doc: Package, before: Package | null | undefined): string {
   if (before === null) return "Put back";
-  if (before && before.section !== doc.section) {
-    return before.summary === doc.summary ? `Moved to ${doc.section}` : `In ${doc.section}: ${doc.summary}`;
-  }
-  return doc.summary;
+  // What was there before this device wrote is not in its journal.
+  if (before?.section === doc.section) return doc.summary;
+  return before?.summary === doc.summary ? `Moved to ${doc.section}` : `In ${doc.section}: ${doc.summary}`;
 }

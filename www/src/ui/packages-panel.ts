@@ -194,8 +194,9 @@ export class PackagesPanel {
 
   private update(): void {
     const topics = this.library.topics();
-    const of = this.library.filterText === "" ? "" : " match";
-    setText(this.tally, topics.length === 0 ? "" : `${plural(this.listed, "package")}${of}`);
+    const isAll = this.library.filterText === "";
+    const found = isAll ? plural(this.listed, "package") : plural(this.listed, "package matches", "packages match");
+    setText(this.tally, topics.length === 0 ? "" : found);
     const state = this.listed > 0 ? "" : this.stateOfEmpty(topics);
     show(this.list.element, state === "");
     show(this.empty, state !== "");

@@ -75,8 +75,8 @@ export class WritesDrawer {
             "div",
             { class: "empty" },
             h("div", { class: "emblem" }, icon("outbox")),
-            h("h3", {}, "Nothing was written yet"),
-            h("p", {}, "Open a package, then edit, move or delete it. It works in avion, too: what you write is sealed on this device, and goes out at the next synced."),
+            h("h3", {}, "Nothing waits to be sent"),
+            h("p", {}, "What you write is listed here until this page is closed. Open a package, then edit, move or delete it. It works in avion, too: what you write is sealed on this device, and goes out at the next synced."),
           )
         : null,
     );
@@ -95,7 +95,7 @@ export class WritesDrawer {
 
   /** A deletion of this page can be taken back as long as the page knows what it deleted. */
   private withRestore({ verb, package: name }: Described, row: HTMLElement): HTMLElement {
-    const taken = verb === "Delete" ? this.writes.takenAway(name) : undefined;
+    const taken = verb === "Delete" && row.dataset.state !== "gone" ? this.writes.takenAway(name) : undefined;
     if (taken && taken.section === undefined) row.append(button("Restore", "write-restore", () => this.writes.restore(taken.doc)));
     return row;
   }
@@ -106,7 +106,6 @@ export class WritesDrawer {
     const text = isConflict
       ? "Somebody else changed the package meanwhile. Send yours over theirs, or keep theirs."
       : problemOf(entry.error).text;
-    const { ifVersion: _, ...anyVersion } = entry.args;
     const row = item(described, "alert", "refused", text);
     if (entry.theirs) row.querySelector(".write-text")?.append(h("p", { class: "hint", testid: "theirs" }, theirsOf(entry.theirs)));
     row.dataset.testid = "refused";
@@ -114,21 +113,27 @@ export class WritesDrawer {
       "div",
       { class: "write-actions" },
       isConflict
-        ? button("Send mine", "refused-mine", () => entry.amend(anyVersion), true)
+        ? button("Send mine", "refused-mine", () => this.writes.amend(entry, entry.args), true)
         : button("Try again", "refused-retry", () => entry.retry(), true),
       entry.name === "doc.patch" ? button("Change it", "refused-amend", () => this.amend(row, entry)) : null,
       button(isConflict ? "Keep theirs" : "Discard", "refused-discard", () => entry.discard()),
-      h("code", { class: "code" }, entry.error.code),
     );
+    row.querySelector(".write-text")?.append(h("code", { class: "code" }, entry.error.code));
     row.append(actions);
     return row;
   }
 
   /** Asks for other values in the row's place; the write then goes out with them. */
   private amend(row: HTMLElement, entry: RefusedOperation): void {
-    const { ifVersion: _, ...args } = entry.args;
+    const { args } = entry;
     const set = (args["set"] ?? {}) as Changes;
-    const field = h("input", { type: "text", "aria-label": set.summary === undefined ? "Section" : "Summary", testid: "amend-value" });
+    const field = h("textarea", {
+      rows: set.summary === undefined ? 1 : 3,
+      maxlength: 400,
+      required: true,
+      "aria-label": set.summary === undefined ? "Section" : "Summary",
+      testid: "amend-value",
+    });
     field.value = set.summary ?? set.section ?? "";
     const name = set.summary === undefined ? "section" : "summary";
     const end = (): void => {
@@ -144,8 +149,10 @@ export class WritesDrawer {
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const next = { ...args, set: { ...set, [name]: field.value.trim() } } as OperationArgs;
-      attempt(() => entry.amend(next));
+      const value = field.value.trim();
+      // An empty one is none: the browser takes blanks for something.
+      if (value === "") return;
+      attempt(() => this.writes.amend(entry, { ...args, set: { ...set, [name]: value } } as OperationArgs));
       end();
     });
     this.amending = entry.id;
