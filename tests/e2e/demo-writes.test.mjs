@@ -90,7 +90,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     const drawn = visitor.on("writes-drawer").locator(".write");
     assert.deepEqual(
       await drawn.evaluateAll((list) => list.map((row) => [row.querySelector("strong").textContent, row.querySelector(".write-package").textContent, row.dataset.state])),
-      [["Edit", edited.name, "waiting"], ["Delete", deleted.name, "waiting"], ["Put back", deleted.name, "waiting"], ["Move", moved.name, "waiting"]],
+      [["Edit", edited.name, "waiting"], ["Delete", deleted.name, "waiting"], ["Put back", deleted.name, "waiting"], ["Move", moved.name, "waiting"], ["Edit", first.name, "accepted"]],
     );
     await visitor.look("the writes that wait");
     await visitor.on("writes-close").click();

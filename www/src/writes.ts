@@ -10,7 +10,7 @@ export interface Changes {
   section?: string;
 }
 
-/** A package at the moment when its editing began: what an edit is based on. */
+/** A package at the moment when its editing began: what an edit is based on. `pending`: the last write of this page. */
 export interface Basis {
   doc: Package;
   v: number | undefined;
@@ -85,8 +85,11 @@ export class Writes {
 
   /** Puts a package back as it was, deleted or not, unless somebody else has written to it since. */
   restore(doc: Package): void {
+    const basis = this.basis(doc);
+    // What this page took away goes back on the version that this gave.
+    const pending = basis.pending || this.taken.has(doc.name);
     this.follow(doc.name, describe("doc.put", { data: { name: doc.name, summary: doc.summary } }), () =>
-      this.session.put("Package", doc, this.expecting(this.basis(doc))),
+      this.session.put("Package", doc, this.expecting({ ...basis, pending })),
     );
     this.taken.delete(doc.name);
   }
