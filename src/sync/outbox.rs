@@ -109,12 +109,14 @@ impl Machine {
         orders.into_iter().collect()
     }
 
-    /// Takes the results of a request; those that have none were not executed.
+    /// Takes the results of a request; those that have none were not executed. The reply says how far the session has
+    /// come, and whether it is of a later epoch: then what was not executed is sent anew at once, with the next pull, whose
+    /// parts may show what becomes of it.
     pub(super) fn take_results(
         &mut self,
         sent: &[(OpId, u64)],
         results: Vec<OpResult>,
-        last_seq: u64,
+        (last_seq, is_later): (u64, bool),
     ) -> Result<()> {
         // As they were numbered when they were sent, whatever was met meanwhile.
         for (id, seq) in sent {
@@ -152,7 +154,7 @@ impl Machine {
         if !sent.is_empty() {
             self.writes.room.was_enough();
             // Whatever else a server says over and over, it is asked later each time.
-            if has_ended || (is_same_name && last_seq > known_seq) {
+            if has_ended || is_later || (is_same_name && last_seq > known_seq) {
                 self.writes.backoff.reset();
             } else {
                 self.writes.not_before_ms =

@@ -44,6 +44,13 @@ impl InFlight {
         has_asked && !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
     }
 
+    /// Whether it had operations, and none of them was executed.
+    pub fn is_not_executed(&self, results: &[OpResult]) -> bool {
+        let is_executed =
+            |result: &OpResult| result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
+        !self.ops.is_empty() && !results.iter().any(is_executed)
+    }
+
     /// What was told.
     pub fn forget(&mut self, told: &BTreeSet<Def>) {
         self.asked.retain(|def, _| !told.contains(def));

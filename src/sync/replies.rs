@@ -86,23 +86,25 @@ impl Machine {
             }
             EpochChange::Later => request.forget_earlier_epoch(),
         }
-        if !request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results) {
-            self.pull.backoff.reset();
-        } else if change == EpochChange::Later {
-            // Nothing was executed of what was sent in an earlier one. It is asked anew at once; where one epoch follows
-            // another, later each time.
+        let is_missed = request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results);
+        let is_later = change == EpochChange::Later;
+        if is_later && (is_missed || request.is_not_executed(&reply.results)) {
+            // It was sent in an earlier one. All of it is sent anew at once; where one epoch follows another, later each
+            // time.
             let is_another = self.pull.backoff.failures() > 0;
             let delay = self.pull.backoff.next_ms(&mut *self.random)?;
             self.pull.not_before_ms = self.clock.mono_ms + if is_another { delay } else { 0 };
-        } else {
+        } else if is_missed {
             self.pull.ask_again(request);
             let error = Error::new(Code::Malformed, "a reply without any part of what was asked");
             return self.refused(error.into());
+        } else {
+            self.pull.backoff.reset();
         }
         self.pull.failing = false;
         self.error = None;
         self.pull.answered = true;
-        self.take_results(&request.ops, reply.results, reply.seq)?;
+        self.take_results(&request.ops, reply.results, (reply.seq, is_later))?;
         self.note_behind(&request);
         let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
@@ -120,8 +122,10 @@ impl Machine {
         request.forget(&told);
         self.pull.ask_again(request);
         self.effects_seen(reply.seq, Some(&whole), &rows);
-        if change == EpochChange::Later {
+        if is_later {
             self.enter_epoch_with(reply.seq);
+            // That nothing was executed is the epoch's doing.
+            self.error = None;
         }
         self.memory.remove_expired(reply.now);
         self.forget_found();

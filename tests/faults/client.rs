@@ -267,7 +267,7 @@ impl Client {
 
     fn reply(&mut self, request: &SyncRequest) -> SyncReply {
         let now = self.now;
-        let (results, _) = self.server.execute(0, &request.session, &request.ops, (0, now), &mut || false);
+        let (results, _) = self.server.operate(0, request, (0, now), &mut || false);
         let told = self.server.tell_now(0, now);
         self.server.reply(request, results, told)
     }

@@ -166,8 +166,8 @@ impl Driver {
 
     /// The server's answer to a request.
     pub fn answer(&self, server: &mut ModelServer, request: &SyncRequest) -> SyncReply {
-        let ops = if server.is_of_this_epoch(request) { &request.ops[..] } else { &[] };
-        let (results, _) = server.execute(self.account, &request.session, ops, (0, self.now), &mut || false);
+        let (results, _) = server.operate(self.account, request, (0, self.now), &mut || false);
+        let results = server.complete(self.account, &request.ops, &results);
         let told = server.tell_now(0, self.now);
         server.reply(request, results, told)
     }

@@ -229,6 +229,31 @@ fn r11_a_session_asks_for_the_epoch_before_it_sends() {
     assert_eq!(stored(&server, 0, "n"), Some(3));
 }
 
+/// A reply of a later epoch tells what was executed before it, and that the rest was not: neither is shown twice, or not at
+/// all, until the next one.
+#[test]
+fn r8_a_later_epoch_tells_what_had_been_executed() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.add(0, 3);
+    let (_, request) = driver.sent.clone().expect("a request");
+    driver.answer(&mut server, &request);
+    driver.add(0, 4);
+    lost(&mut driver);
+    server.renew(driver.now);
+    let (number, request) = driver.sent.take().expect("a request");
+    let reply = driver.answer(&mut server, &request);
+    assert_eq!((request.ops.len(), reply.results.len()), (2, 2));
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    assert_eq!((driver.seen(0, "n"), stored(&server, 0, "n")), (Some(7), Some(3)));
+    let status = driver.machine.status();
+    assert_eq!((status.pending, status.error.is_none()), (1, true));
+    assert!(driver.sent.is_some(), "it is sent anew at once");
+    driver.settle(&mut server);
+    assert_eq!((driver.seen(0, "n"), stored(&server, 0, "n")), (Some(7), Some(7)));
+}
+
 /// A server whose epoch is another one at each answer executes nothing, and is asked less and less often.
 #[test]
 fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {

@@ -197,7 +197,7 @@ impl World {
     }
 
     fn answer(&mut self, request: &escale::codec::SyncRequest, now: u64) -> SyncReply {
-        let (results, _) = self.server.execute(0, &request.session, &request.ops, (0, now), &mut || false);
+        let (results, _) = self.server.operate(0, request, (0, now), &mut || false);
         let told = self.server.tell_now(0, now);
         self.server.reply(request, results, told)
     }

@@ -65,18 +65,9 @@ enum Done {
     /// Its result: what follows goes on.
     Result(OpResult),
     /// It was not executed: the request's results end here.
-    Not(NotExecuted),
+    Not(Fault),
     /// It met a document of this version: it starts again above it.
     Regressed(Version),
-}
-
-/// Why an operation was not executed.
-enum NotExecuted {
-    /// The reply says so.
-    For(Fault),
-    /// The request was sent in another epoch: the reply's own epoch says it all. A copy of it may come late, after the
-    /// server was put back: what had been refused since, and discarded by its user, would be executed (R11).
-    InThisEpoch,
 }
 
 impl Engine {
@@ -98,11 +89,10 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                Err(NotExecuted::For(its)) => {
-                    fault = Some(its);
+                Err(not_executed) => {
+                    fault = Some(not_executed);
                     break;
                 }
-                Err(NotExecuted::InThisEpoch) => break,
             }
         }
         Ok(Operated { results, fault, room })
@@ -152,20 +142,20 @@ impl Engine {
     }
 
     /// The result of an operation, or why it was not executed.
-    fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, NotExecuted> {
+    fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
         let mut at_least = 0;
         for _ in 0..RESTARTS_MAX {
-            match self.try_operate(asking, op, at_least).map_err(NotExecuted::For)? {
+            match self.try_operate(asking, op, at_least)? {
                 Done::Result(result) => {
                     self.tries.ended(asking.org, asking.session);
                     return Ok(result);
                 }
-                Done::Not(why) => return Err(why),
+                Done::Not(fault) => return Err(fault),
                 Done::Regressed(v) => at_least = v + 1,
             }
         }
         let what = "the documents read kept a version above the operation's";
-        Err(NotExecuted::For(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }))
+        Err(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) })
     }
 
     fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> std::result::Result<Done, Fault> {
@@ -174,10 +164,13 @@ impl Engine {
         let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
         let state = tx.state().map_err(waiting)?;
         if asking.epoch.is_some_and(|epoch| *epoch != state.epoch) {
-            return Ok(Done::Not(NotExecuted::InThisEpoch));
+            // A copy may come late, after the server was put back: what had been refused since, and discarded by its
+            // user, would be executed (R11).
+            let what = "the request was sent in another epoch";
+            return Ok(Done::Not(Fault::new(Code::Contention, what)));
         }
         match before(tx.as_ref(), asking, op).map_err(waiting)? {
-            Before::Refused(fault) => Ok(Done::Not(NotExecuted::For(fault))),
+            Before::Refused(fault) => Ok(Done::Not(fault)),
             Before::Known { known, is_next } => {
                 let result = self.known_result(asking, &op.id, &known);
                 if is_next {
@@ -227,7 +220,7 @@ impl Engine {
         let ran = match ran {
             Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
                 Some(refused) => Err(refused),
-                None => return Ok(Done::Not(NotExecuted::For(fault))),
+                None => return Ok(Done::Not(fault)),
             },
             ran => ran,
         };

@@ -197,15 +197,17 @@ fn r11_what_was_sent_in_another_epoch_is_not_executed() {
     };
     assert_eq!(told(&sent(&first.epoch, vec![add(2)])), [("op-2", "ok")]);
     let renewed = renew_epoch_of(&Engine::database_in(world.folder.path()), NOON).unwrap();
-    // Not even what is known is answered: the number of the next one would be used for it.
-    for ops in [vec![add(3)], vec![add(2), add(3)]] {
+    for (ops, codes) in [
+        (vec![add(3)], vec![("op-3", "contention")]),
+        (vec![add(2), add(3)], vec![("op-2", "ok"), ("op-3", "contention")]),
+    ] {
         let reply = sent(&first.epoch, ops);
-        assert_eq!((&reply.epoch, told(&reply), reply.seq), (&renewed, vec![], 2));
+        assert_eq!((&reply.epoch, told(&reply), reply.seq), (&renewed, codes, 2));
     }
     assert_eq!(counted(&world.engine, "c"), 1 + 2);
     assert_eq!(told(&sent(&renewed, vec![add(2), add(3)])), [("op-2", "ok"), ("op-3", "ok")]);
     let later = Epoch::new(renewed.ms() + 1, "of another database").unwrap();
-    assert_eq!(told(&sent(&later, vec![add(4)])), []);
+    assert_eq!(told(&sent(&later, vec![add(4)])), [("op-4", "contention")]);
 }
 
 /// Who writes the first of an org asks for the epoch before.

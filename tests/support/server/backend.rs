@@ -25,10 +25,8 @@ impl Backend for ModelServer {
     fn receive(&mut self, asked: Asked, is_contended: &mut dyn FnMut() -> bool) -> (u64, String) {
         let Asked { by, request, instance, now } = asked;
         let (mut results, mut note) = (Vec::new(), String::new());
-        if !request.ops.is_empty() && self.is_of_this_epoch(&request) {
-            let at = (instance, now);
-            let (executed, commits) =
-                self.execute(by.account, &request.session, &request.ops, at, is_contended);
+        if !request.ops.is_empty() {
+            let (executed, commits) = self.operate(by.account, &request, (instance, now), is_contended);
             note = format!("{executed:?}");
             results = executed;
             self.told_of.extend(commits);

@@ -39,9 +39,19 @@ struct Draft<'a> {
 }
 
 impl ModelServer {
-    /// Whether a request's operations are for the epoch that this is.
-    pub fn is_of_this_epoch(&self, request: &SyncRequest) -> bool {
-        request.epoch.as_ref().is_none_or(|epoch| *epoch == self.db.epoch)
+    /// Takes the operations of a request: those of another epoch are not executed.
+    pub fn operate(
+        &mut self,
+        account: usize,
+        request: &SyncRequest,
+        at: (usize, u64),
+        is_contended: &mut dyn FnMut() -> bool,
+    ) -> (Vec<OpResult>, Vec<Committed>) {
+        if request.epoch.as_ref().is_none_or(|epoch| *epoch == self.db.epoch) {
+            return self.execute(account, &request.session, &request.ops, at, is_contended);
+        }
+        let not_executed = |op| failed(op, Fault::new(Code::Contention, "another epoch"));
+        (request.ops.first().map(not_executed).into_iter().collect(), Vec::new())
     }
 
     /// Executes the operations of a request; `is_contended` tells whether the next one meets contention.
