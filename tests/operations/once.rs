@@ -62,13 +62,15 @@ impl Wire {
     }
 }
 
-/// One client issues its share; each request and each answer is lost, comes twice, comes after others, or comes.
+/// One client issues its share; each request and each answer is lost, comes twice, comes after others, or comes. Gives the
+/// operations in the order issued, and what they add.
 fn run(
     account: usize,
     random: &mut SeededRandom,
     server: &mut ModelServer,
     figures: &mut Figures,
-) -> [i64; COUNTERS] {
+) -> (Vec<String>, [i64; COUNTERS]) {
+    let mut issued = Vec::new();
     let mut added = [0; COUNTERS];
     let mut driver = Driver::new(account, Mode::Synced, Policy::Ask);
     driver.now += account as u64 * 1_000_000;
@@ -78,7 +80,7 @@ fn run(
     while left > 0 || driver.machine.status().pending > 0 {
         for _ in 0..(random.next_u64() % 40).min(left as u64) {
             let (counter, by) = (random.next_u64() as usize % COUNTERS, 1 + (random.next_u64() % 3) as i64);
-            driver.add(counter, by);
+            issued.push(driver.add(counter, by));
             added[counter] += by;
             left -= 1;
         }
@@ -151,7 +153,7 @@ fn run(
         assert!(driver.seen(number, "n").unwrap_or(0) >= *added, "what the application sees");
     }
     assert!(driver.machine.operations().is_empty(), "{:#?}", driver.machine.operations());
-    added
+    (issued, added)
 }
 
 /// `cargo test --test operations r11_exactly_once -- --nocapture` prints the figures.
@@ -161,12 +163,13 @@ fn r11_exactly_once() {
     println!("ESCALE_SEED={seed}");
     let mut random = SeededRandom::new(seed);
     let mut server = server(COUNTERS);
-    let (mut added, mut figures) = ([0; COUNTERS], Figures::default());
+    let (mut issued, mut added, mut figures) = (Vec::new(), [0; COUNTERS], Figures::default());
     for account in 0..CLIENTS {
         // The past is for other tests.
         let keep = server.db.history.len().saturating_sub(1);
         server.db.history.drain(..keep);
-        let of_one = run(account, &mut random, &mut server, &mut figures);
+        let (ids, of_one) = run(account, &mut random, &mut server, &mut figures);
+        issued.extend(ids.into_iter().map(|id| (account, id)));
         added.iter_mut().zip(of_one).for_each(|(all, one)| *all += one);
     }
     let counters: Vec<Option<i64>> = (0..COUNTERS).map(|number| stored(&server, number, "n")).collect();
@@ -176,6 +179,9 @@ fn r11_exactly_once() {
     println!("counters {counters:?}, issued {added:?}");
     assert_eq!(counters, added.map(Some));
     assert_eq!((executed.len(), distinct.len()), (OPERATIONS, OPERATIONS));
+    // R12: none was refused, so that each session's are executed in the order issued, whatever document they concern.
+    let differs = executed.iter().zip(&issued).position(|(executed, issued)| executed != issued);
+    assert_eq!(differs, None, "{:?}", differs.map(|at| (&executed[at], &issued[at])));
     let seconds = began.elapsed().as_secs_f64();
     println!(
         "proof: once | each operation is executed once, whatever becomes of the answers | {OPERATIONS} operations | \
