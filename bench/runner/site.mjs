@@ -14,6 +14,8 @@ export async function serve(folder) {
       if (!file.startsWith(folder)) throw new Error("outside");
       response.writeHead(200, {
         "content-type": TYPES[extname(file)] ?? "application/octet-stream",
+        // As a site serves what has its hash in its name: the browser keeps it, and the code that it made of it.
+        "cache-control": path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-embedder-policy": "require-corp",
       });
