@@ -386,7 +386,9 @@ impl Machine {
         self.restore_ops();
         self.writes.order_floor = ORDER_FLOOR;
         self.writes.last_rowid = ORDER_FLOOR as i64;
-        self.writes.journal.ids.extend(old.journal.ids);
+        for (id, number) in old.journal.ids {
+            self.writes.journal.ids.entry(id).or_insert(number);
+        }
         self.writes.stale.extend(old.by_key.into_keys());
         self.writes.stale.extend(self.writes.by_key.keys().cloned().collect::<Vec<_>>());
         self.tabs.dealt.retain(|id| self.writes.by_id.contains_key(id));

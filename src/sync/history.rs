@@ -1,6 +1,7 @@
 //! The journal as the machine keeps it: which records to write, and the sweeper.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::event::Effect;
 use super::follow::restored;
@@ -32,6 +33,8 @@ pub(super) struct RecordIndex {
     pending: bool,
     /// Whether it tells of an operation that the server has lost: it is never swept whole.
     lost: bool,
+    /// Its operation, and the number that the server accepted that one under.
+    op: (Arc<str>, Option<u64>),
     pub actions: Vec<ActionIndex>,
 }
 
@@ -53,8 +56,8 @@ pub(super) struct Journal {
     strays: Vec<RecordKey>,
     /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
     pub given_up: Vec<super::held::GivenUp>,
-    /// The operations that have, or had, a record: none is taken in twice.
-    pub ids: HashSet<OpId>,
+    /// The operations that have a record, with the number of the newest: none is taken in twice.
+    pub ids: HashMap<Arc<str>, u64>,
     /// The records themselves, where there is no device.
     pub in_memory: BTreeMap<u64, JournalRecord>,
 }
@@ -116,7 +119,8 @@ impl Journal {
     }
 
     pub fn index(&mut self, record: &JournalRecord) {
-        self.ids.insert(record.op_id.clone());
+        let op_id: Arc<str> = record.op_id.as_str().into();
+        self.ids.insert(op_id.clone(), record.number);
         let actions = record.actions.iter().map(|action| ActionIndex {
             rowid: action.rowid,
             class: action.class.clone(),
@@ -126,7 +130,7 @@ impl Journal {
             accepted: action.commit.is_some(),
         });
         let (pending, lost) = (record.op.is_some(), record.lost);
-        let index = RecordIndex { pending, lost, actions: actions.collect() };
+        let index = RecordIndex { pending, lost, op: (op_id, record.seq), actions: actions.collect() };
         self.records.insert(record.number, index);
     }
 }
@@ -173,6 +177,16 @@ impl Writes {
     pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
         let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
         self.journal.ended.push((None, record));
+    }
+
+    /// A record is gone from the device. Of an operation that has no other one, as little is remembered as after an
+    /// opening: or a session that is open for long would grow with all that it ever wrote.
+    fn forget_record(&mut self, number: u64) {
+        let Some(RecordIndex { op: (op_id, seq), .. }) = self.journal.records.remove(&number) else { return };
+        if self.journal.ids.get(&op_id) == Some(&number) {
+            self.journal.ids.remove(&op_id);
+            self.accepted.remove(&(seq.unwrap_or(0), String::from(&*op_id)));
+        }
     }
 
     /// Takes the journal in as it rests.
@@ -269,15 +283,15 @@ impl Machine {
     pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
         let JournalInFlight { changes, written, swept, .. } = in_flight;
         self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
-        for number in &changes.deletes {
-            self.writes.journal.records.remove(number);
-            self.writes.journal.in_memory.remove(number);
-        }
         for record in changes.records {
             self.writes.journal.index(&record);
             if self.rest.is_none() {
                 self.writes.journal.in_memory.insert(record.number, record);
             }
+        }
+        for number in &changes.deletes {
+            self.writes.forget_record(*number);
+            self.writes.journal.in_memory.remove(number);
         }
         for (order, id, number) in written {
             let Some(op) = self.writes.ops.get_mut(&order) else {

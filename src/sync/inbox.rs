@@ -161,7 +161,7 @@ impl Machine {
 
     /// Whether an operation was taken in before.
     fn is_known(&self, id: &OpId) -> bool {
-        self.writes.by_id.contains_key(id) || self.writes.journal.ids.contains(id)
+        self.writes.by_id.contains_key(id) || self.writes.journal.ids.contains_key(id.as_str())
     }
 
     fn refuse(&mut self, id: OpId, error: Error) {

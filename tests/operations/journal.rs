@@ -8,6 +8,7 @@ use escale::store::Table;
 use escale::sync::{Effect, Event, Mode};
 
 use super::driver::{Driver, server};
+use crate::support::backend::Backend;
 
 #[test]
 fn the_history_tells_the_past_states() {
@@ -117,4 +118,31 @@ fn in_incognito_an_operation_is_saved_in_memory_at_once() {
     driver.told.clear();
     assert_eq!(driver.sweep(Retention::Count(1), true).expect("a rule").len(), 3);
     assert_eq!(driver.history(0).len(), 1);
+}
+
+/// A session that was open for long grew with all that it had ever written, also where a sweep had removed it: what the
+/// device does not hold any more is not remembered, as it is not after an opening.
+#[test]
+fn a_sweep_forgets_what_it_removes() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    server.back_up();
+    let ids: Vec<String> = (1..6)
+        .map(|n| {
+            let id = driver.patch(0, &[("n", n)]);
+            driver.settle(&mut server);
+            id
+        })
+        .collect();
+    assert_eq!(driver.sweep(Retention::Count(1), true).expect("a rule").len(), 9);
+    assert!(server.restore(driver.now));
+    driver.wait(600_000);
+    driver.settle(&mut server);
+    let answered = driver.sent.take().is_none();
+    assert!(
+        answered && driver.machine.lost_by_server() == &ids[4..],
+        "{:?}",
+        driver.machine.lost_by_server()
+    );
 }
