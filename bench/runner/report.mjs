@@ -97,7 +97,7 @@ export function plot(report, { key, name, goal }) {
   const mark = `<path d="M${at(goal)} 40V${height - 10}" stroke="#c2410c" stroke-dasharray="4 3"/>`;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12">` +
-    `<rect width="100%" height="100%" fill="#fff"/><text x="8" y="18" font-size="14" font-weight="600">${name}: times raw IndexedDB, less is better; dashed, the goal</text>` +
+    `<rect width="100%" height="100%" fill="#fff"/><text x="8" y="18" font-size="13" font-weight="600">${name}: times raw IndexedDB, less is better; dashed, the goal</text>` +
     `${lines.join("")}${drawn.join("")}${mark}</svg>\n`
   );
 }
