@@ -59,7 +59,40 @@ test("what left the lists by a write of this page can be brought back", () => {
   assert.deepEqual(writes.takenAway("0ad"), { doc: DOC, section: undefined });
   writes.restore(DOC);
   assert.equal(writes.takenAway("0ad"), undefined);
-  assert.deepEqual(calls.at(-1), ["put", DOC]);
+  const [name, doc, { ifVersion }] = calls.at(-1);
+  assert.deepEqual([name, doc, ifVersion.id], ["put", DOC, "op2"], "on the version that the deletion gave");
+});
+
+test("a write that came to nothing took nothing away", async () => {
+  const { session, answers } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.remove(DOC);
+  const told = new Promise((resolve) => writes.onChange(() => writes.answered.length === 1 && resolve()));
+  answers[0].refuse(new Error("discarded"));
+  await told;
+  assert.equal(writes.takenAway("0ad"), undefined);
+});
+
+test("an empty summary is none", () => {
+  const { session, calls } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  assert.equal(writes.edit(writes.basis(DOC), { summary: "", section: "games" }), false);
+  assert.deepEqual(calls, []);
+});
+
+test("an amended write goes on the version of theirs, and is told in its new words", async () => {
+  const { session, answers } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.edit(writes.basis(DOC), { summary: "One" });
+  const amended = [];
+  const args = { class: "Package", key: ["0ad"], set: { summary: "Two" }, ifVersion: 5 };
+  const amend = (next) => (amended.push(next), { id: "op9", saved: Promise.resolve("device"), accepted: new Promise(() => {}) });
+  writes.amend({ id: "op1", name: "doc.patch", args, theirs: { v: 8, doc: null }, amend }, args);
+  assert.equal(amended[0].ifVersion, 8);
+  const told = new Promise((resolve) => writes.onChange(() => writes.answered.length === 1 && resolve()));
+  answers[0].accept({ v: 9 });
+  await told;
+  assert.deepEqual(writes.answered.map(({ detail, v }) => [detail, v]), [['"Two"', 9]]);
 });
 
 test("answers are listed, the newest first", async () => {
