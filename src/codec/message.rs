@@ -367,6 +367,11 @@ impl SyncReply {
 }
 
 impl OpResult {
+    /// Whether it is the operation's result: a fault that may pass says that it was not executed.
+    pub fn is_final(&self) -> bool {
+        self.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable())
+    }
+
     fn check(&self) -> Result<()> {
         match (&self.ok, &self.fault) {
             (Some(ok), None) => check_v(ok.v),

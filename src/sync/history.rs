@@ -18,7 +18,7 @@ use crate::store::RecordKey;
 /// What is known of an action without reading its record.
 #[derive(Clone, Debug)]
 pub(super) struct ActionIndex {
-    pub rowid: i64,
+    rowid: i64,
     pub class: Name,
     pub pk: Pk,
     kind: ActionType,

@@ -131,7 +131,7 @@ impl Machine {
         for result in results {
             let Some(number) = numbers.get(&result.id) else { continue };
             let Some(order) = self.writes.by_id.get(&result.id).copied() else { continue };
-            let is_executed = result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
+            let is_executed = result.is_final();
             is_complete |= !is_executed;
             executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = self.writes.mark.name != name;

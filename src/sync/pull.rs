@@ -46,9 +46,7 @@ impl InFlight {
 
     /// Whether it had operations, and none of them was executed.
     pub fn is_not_executed(&self, results: &[OpResult]) -> bool {
-        let is_executed =
-            |result: &OpResult| result.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable());
-        !self.ops.is_empty() && !results.iter().any(is_executed)
+        !self.ops.is_empty() && !results.iter().any(OpResult::is_final)
     }
 
     /// What was told.
