@@ -93,3 +93,22 @@ fn r12_what_a_discarded_operation_held_waits_for_the_device() {
         ],
     );
 }
+
+/// A device put back to before its application amended a refused operation, which the application then amends again: both
+/// are executed, and the check of the order took the second for one that came late.
+#[test]
+fn r12_an_operation_amended_twice_stands_in_no_order() {
+    replay(
+        "devices",
+        127_754,
+        &[
+            Action::Op { client: 0, what: 246, doc: 7, arg: 147 },
+            Action::WaitLong { seconds: 51 },
+            Action::Write { doc: 7, section: 1, tags: 0, life: 0 },
+            Action::CopyDevice { client: 0 },
+            Action::Resolve { client: 0, amends: true },
+            Action::Wait { ticks: 65 },
+            Action::PutBackDevice { client: 0 },
+        ],
+    );
+}

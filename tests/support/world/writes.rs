@@ -60,10 +60,15 @@ impl Ledger {
             .insert(id, Issued { place: self.places, keys, saved: false, is_remembered: true, end: None });
     }
 
-    /// Another operation takes the place of one.
+    /// Another operation takes the place of one. Where a device that was put back has forgotten that one already did, the
+    /// second stands in no order: what came after the first may be executed.
     fn replace(&mut self, id: &str, by: String) {
-        let (place, keys) =
+        let (mut place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
+        let end = self.ops.get(id).and_then(|issued| issued.end.as_ref());
+        if matches!(end, Some(End::AmendedBy(earlier)) if *earlier != by) {
+            place = 0;
+        }
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
     }
 
@@ -286,6 +291,9 @@ impl<S: Backend> World<S> {
         let server = &self.server;
         let of = self.clients[client].setup.tenant;
         let ledger = &mut self.clients[client].ledger;
+        if let Effect::Amended { id, by } = &effect {
+            ledger.replace(id, by.clone());
+        }
         let mut ended = |id: &String, end: End| {
             let unknown =
                 Issued { place: 0, keys: BTreeSet::new(), saved: true, is_remembered: true, end: None };
@@ -314,10 +322,7 @@ impl<S: Backend> World<S> {
                 ended(&id, End::GivenUp);
             }
             Effect::Refused { id, .. } => ended(&id, End::Refused),
-            Effect::Amended { id, by } => {
-                ended(&id, End::AmendedBy(by.clone()));
-                ledger.replace(&id, by);
-            }
+            Effect::Amended { id, by } => ended(&id, End::AmendedBy(by)),
             Effect::Past { ticket, actions } => {
                 assert!(self.clients[client].awaited.remove(&ticket), "a history that nobody awaits");
                 let rowids: Vec<i64> =
