@@ -276,6 +276,12 @@ impl Machine {
         self.writes.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
     }
 
+    /// Whether it would know, should the server be restored, that it has lost this operation (R8). For tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn remembers(&self, id: &str) -> bool {
+        self.writes.by_id.contains_key(id) || self.writes.accepted.iter().any(|(_, known)| known == id)
+    }
+
     /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
     pub fn lost_by_server(&self) -> &[OpId] {
         &self.writes.lost_by_server

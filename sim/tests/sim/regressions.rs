@@ -112,3 +112,21 @@ fn r12_an_operation_amended_twice_stands_in_no_order() {
         ],
     );
 }
+
+/// A sweep takes with it that an operation was accepted; the server is restored, and nobody can tell that it has lost it.
+#[test]
+fn r8_what_a_sweep_forgot_is_told_by_nobody() {
+    replay(
+        "all",
+        157_352,
+        &[
+            Action::Write { doc: 6, section: 1, tags: 3, life: 0 },
+            Action::BackUp,
+            Action::Op { client: 1, what: 227, doc: 6, arg: 66 },
+            Action::Wait { ticks: 210 },
+            Action::Sweep { client: 1, how: 97, apply: true },
+            Action::Op { client: 1, what: 221, doc: 6, arg: 222 },
+            Action::Restore,
+        ],
+    );
+}

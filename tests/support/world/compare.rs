@@ -62,9 +62,9 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// A pull may just be under way.
+    /// A pull may just be under way, and the server be slow: it has as long as a request has.
     pub fn settle(&mut self, number: usize) {
-        for _ in 0..100 {
+        for _ in 0..3000 {
             let client = &self.clients[number];
             let machine = client.machine.as_ref().expect("an open client");
             let is_at_rest = machine.memory().is_clean() && !machine.is_committing();

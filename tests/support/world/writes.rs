@@ -50,6 +50,8 @@ pub struct Ledger {
     pub forgotten: BTreeSet<String>,
     /// The counters last seen, for flicker.
     pub counters: BTreeMap<Key, i64>,
+    /// A sweep is under way, and was not told to be done.
+    is_sweeping: bool,
 }
 
 impl Ledger {
@@ -89,7 +91,8 @@ impl Ledger {
     pub fn crash(&mut self, incognito: bool) {
         self.counters.clear();
         self.ops.retain(|_, issued| issued.saved && !(incognito && issued.end.is_none()));
-        if incognito {
+        // A sweep that nobody was told of may have been written.
+        if incognito || std::mem::take(&mut self.is_sweeping) {
             self.forget_accepted();
         }
     }
@@ -268,6 +271,7 @@ impl<S: Backend> World<S> {
             _ => Retention::Days { max: u32::from(how) / 3 % 4 + 1, before: before() },
         };
         let ticket = self.ticket(client);
+        self.clients[client].ledger.is_sweeping |= apply;
         self.feed(client, Event::Sweep { ticket, retention, apply });
     }
 
@@ -332,6 +336,12 @@ impl<S: Backend> World<S> {
             Effect::Swept { ticket, swept } => {
                 assert!(self.clients[client].awaited.remove(&ticket), "a sweep that nobody awaits");
                 swept.expect("a device that reads");
+                let state = &mut self.clients[client];
+                let machine = state.machine.as_ref().expect("an open client");
+                state.ledger.is_sweeping = false;
+                for (id, issued) in &mut state.ledger.ops {
+                    issued.is_remembered &= machine.remembers(id);
+                }
             }
             _ => unreachable!(),
         }
