@@ -200,7 +200,7 @@ async fn first<S: Store>(
     random: &mut dyn Random,
 ) -> Result<Opened> {
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
-    let (mut batch, receipt) = rest.batch(&mut memory, None, random)?.ok_or_else(internal)?;
+    let (mut batch, receipt) = rest.batch(&mut memory, None, true, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
     // What only the copy has of what was handed in is in both again, whoever leads, and when.
     let inbox = with_copies(store, Requests::new()).await?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
-use super::journal::{JournalAtRest, read_journal};
+use super::journal::{JournalAtRest, JournalMark, read_journal};
 use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
 use super::writer::{Limits, Rest};
@@ -119,8 +119,10 @@ pub async fn open<S: Store>(
     let mut journal = read_journal(&found.journal, &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
-    // The copy beside the store knows better where the store is behind, and where records of this moment are lost.
-    let is_better = |mark: &&HighWater| behind.is_some() || (lost > 0 && mark.next_record == next_record);
+    // The copy beside the store knows better where the store is behind, and where it is of this journal and records of that
+    // are lost.
+    let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == mark);
+    let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &mark);
     let mut restored = Vec::new();
     if let Some(beside) = high_water.as_ref().filter(is_better)
         && let Some(copied) = Copied::read(store, &keys, beside).await?
@@ -168,7 +170,8 @@ pub async fn open<S: Store>(
         strays,
         ghosts: Vec::new(),
         header,
-        is_beside_due: high_water.is_none_or(|mark| mark.next_record != next_record),
+        is_beside_due,
+        is_mark_behind,
         restored,
         is_anew: false,
         limits: Limits::default(),
@@ -176,6 +179,14 @@ pub async fn open<S: Store>(
         generation: None,
     };
     Ok(Opened { memory, rest, journal, damage, inbox, generation })
+}
+
+/// What is due beside a store that has come so far, with that journal: all of it, or the mark alone.
+fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
+    let Some(beside) = beside else { return (true, false) };
+    // Late, it may still be of this journal.
+    let is_late = beside.next_record < next_record && beside.journal == *journal;
+    (!is_late && beside.next_record != next_record, is_late)
 }
 
 /// The pages that documents rest in; the next one has that number.

@@ -42,6 +42,8 @@ pub struct Rest {
     pub(super) header: Vec<u8>,
     /// What stands beside the store is not as of its last batch: the next one writes all of it.
     pub(super) is_beside_due: bool,
+    /// The mark beside the store tells less than the store holds, though all of the journal: it is written later.
+    pub(super) is_mark_behind: bool,
     /// Journal records that only the copy beside the store has, as they rest there: the next batch writes them.
     pub(super) restored: Vec<(RecordKey, Vec<u8>)>,
     /// Nothing rests on the device: the next batch is all there is to be.
@@ -80,6 +82,8 @@ pub struct Receipt {
     log_bytes: usize,
     checkpoint_bytes: usize,
     is_checkpoint: bool,
+    /// Its mark is left for later.
+    leaves_mark: bool,
     newest: Option<SealId>,
     /// The records that it writes.
     written: Vec<(Table, RecordKey)>,
@@ -112,6 +116,7 @@ impl Rest {
             ghosts: Vec::new(),
             header: Vec::new(),
             is_beside_due: false,
+            is_mark_behind: false,
             restored: Vec::new(),
             is_anew: false,
             limits: Limits::default(),
@@ -152,20 +157,21 @@ impl Rest {
     }
 
     /// The batch that brings the device to the memory's state, and the journal to its own, in one transaction;
-    /// `None` where both are there already.
+    /// `None` where both are there already. What the server can tell again takes the mark along only where `marks` says so.
     pub fn batch(
         &mut self,
         memory: &mut Memory,
         journal: Option<&JournalChanges>,
+        marks: bool,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
         let is_due =
             self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due;
         if memory.is_clean() && journal.is_none() && !is_due {
-            return Ok(None);
+            return if marks { self.mark_alone(memory, random) } else { Ok(None) };
         }
         let dirty = memory.take_dirty();
-        match self.build(memory, journal, &dirty, random) {
+        match self.build(memory, journal, &dirty, marks, random) {
             Ok((batch, mut receipt)) => {
                 receipt.dirty = dirty;
                 Ok(Some((batch, receipt)))
@@ -182,6 +188,7 @@ impl Rest {
         memory: &Memory,
         journal: Option<&JournalChanges>,
         dirty: &Dirty,
+        marks: bool,
         random: &mut dyn Random,
     ) -> Result<(Batch, Receipt)> {
         let mut batch = Batch { generation: self.generation, ..Batch::default() };
@@ -221,21 +228,43 @@ impl Rest {
         batch.clear = self.is_anew;
         batch.recopy = self.is_anew || self.is_beside_due;
         batch.header = batch.recopy.then(|| self.header.clone());
-        let (epoch, era) = memory.epoch();
-        let mark = HighWater {
-            next_record: receipt.next_record,
-            next_page: receipt.pages.next,
-            records: receipt.next_record - receipt.base
-                + receipt.pages.len() as u64
-                + receipt.journal.records,
-            journal: receipt.journal,
-            session: self.session.clone(),
-            epoch: (epoch.cloned(), era),
-        };
-        batch.mark = Some(self.seal_mark(&mark, random)?);
+        receipt.leaves_mark = !(marks || journal.is_some() || due || batch.recopy || dirty.head);
+        if !receipt.leaves_mark {
+            batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
+        }
         batch.deletes.extend(&self.ghosts);
         receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
         Ok((batch, receipt))
+    }
+
+    /// A batch of nothing but the mark; `None` where it is not behind.
+    pub fn mark_alone(&self, memory: &Memory, random: &mut dyn Random) -> Result<Option<(Batch, Receipt)>> {
+        if !self.is_mark_behind {
+            return Ok(None);
+        }
+        let receipt = Receipt {
+            dirty: Dirty::default(),
+            placed: Vec::new(),
+            pages: self.pages.clone(),
+            journal: self.journal,
+            next_record: self.next_record,
+            base: self.base,
+            chunks: self.chunks,
+            log_bytes: self.log_bytes,
+            checkpoint_bytes: self.checkpoint_bytes,
+            is_checkpoint: false,
+            leaves_mark: false,
+            newest: self.newest,
+            written: Vec::new(),
+        };
+        let mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
+        let deletes = self.ghosts.clone();
+        Ok(Some((Batch { mark, deletes, generation: self.generation, ..Batch::default() }, receipt)))
+    }
+
+    /// Whether the mark beside the store is to be written yet.
+    pub fn is_mark_behind(&self) -> bool {
+        self.is_mark_behind
     }
 
     /// What only the copy had goes back into the store, but for what the batch deletes at once.
@@ -345,6 +374,7 @@ impl Rest {
             log_bytes: if is_checkpoint { 0 } else { self.log_bytes + written },
             checkpoint_bytes: if is_checkpoint { written } else { self.checkpoint_bytes },
             is_checkpoint,
+            leaves_mark: false,
             newest,
             written: Vec::new(),
         })
@@ -365,6 +395,7 @@ impl Rest {
         }
         self.ghosts.clear();
         self.is_beside_due = false;
+        self.is_mark_behind = receipt.leaves_mark;
         self.restored.clear();
         self.is_anew = false;
         for (key, at, place) in receipt.placed {
@@ -409,5 +440,18 @@ impl Rest {
     /// How many pages there are, and how many documents rest in them.
     pub fn page_counts(&self) -> (usize, u64) {
         (self.pages.len(), self.pages.rows())
+    }
+}
+
+/// How far the store has come once the batch is written.
+fn high_water(memory: &Memory, session: &str, receipt: &Receipt) -> HighWater {
+    let (epoch, era) = memory.epoch();
+    HighWater {
+        next_record: receipt.next_record,
+        next_page: receipt.pages.next,
+        records: receipt.next_record - receipt.base + receipt.pages.len() as u64 + receipt.journal.records,
+        journal: receipt.journal,
+        session: session.to_owned(),
+        epoch: (epoch.cloned(), era),
     }
 }

@@ -53,7 +53,8 @@ pub struct Batch {
     pub clear: bool,
     /// A new header, in clear. A copy goes beside the store.
     pub header: Option<Vec<u8>>,
-    /// The sealed mark that goes beside the store, once all the rest is written; no error where it cannot be.
+    /// The sealed mark that goes beside the store, once all the rest is written; no error where it cannot be. Without it
+    /// and without a header nothing is written there.
     pub mark: Option<Vec<u8>>,
     /// The copy of the journal beside the store is not what the store held before this batch: it is made anew, of all
     /// that the store holds after it, as where it is cleared. Otherwise it takes what the batch does to the journal.

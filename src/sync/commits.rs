@@ -5,9 +5,14 @@ use super::machine::Machine;
 use super::reads::{Purpose, Reading};
 use super::status::StorageState;
 use crate::error::{Code, Error, Result};
+use crate::rest::Rest;
+use crate::store::Batch;
 
 /// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
 pub(super) const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
+
+/// How late the mark beside the store may be, where the store took only what the server can tell again.
+const MARK_DELAY_MS: u64 = 1_000;
 
 /// Delay after sparse pages could not be read: there is no hurry.
 pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
@@ -22,6 +27,9 @@ impl Machine {
             }
             return Ok(());
         }
+        let is_mark_behind = self.rest.as_ref().is_some_and(Rest::is_mark_behind);
+        let mark_at_ms = self.mark_at_ms.unwrap_or(now + MARK_DELAY_MS);
+        self.mark_at_ms = is_mark_behind.then_some(mark_at_ms);
         // Unfenced, another session may write at the same time.
         let is_held = self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced;
         if is_held || now < self.commit_not_before_ms {
@@ -30,7 +38,8 @@ impl Machine {
         let journal = self.journal_changes();
         let Some(rest) = &mut self.rest else { return Ok(()) };
         let changes = journal.as_ref().map(|in_flight| &in_flight.changes);
-        match rest.batch(&mut self.memory, changes, &mut *self.random) {
+        let marks = is_mark_behind && now >= mark_at_ms;
+        match rest.batch(&mut self.memory, changes, marks, &mut *self.random) {
             Ok(Some((batch, receipt))) => {
                 self.committing = Some((receipt, journal));
                 self.effects.push(Effect::Commit(batch));
@@ -57,6 +66,16 @@ impl Machine {
             None if self.tabs.is_following => Ok(self.is_handed_in()),
             None => Ok(!self.is_committing() && self.memory.is_clean() && self.writes.journal.is_clean()),
         }
+    }
+
+    /// The mark beside the store as it is to be left, where it is behind: the last thing that a session writes.
+    pub fn last_mark(&mut self) -> Result<Option<Batch>> {
+        let is_held = self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced;
+        let is_held = is_held || !self.memory.is_clean() || !self.writes.journal.is_clean();
+        let Some(rest) = self.rest.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
+            return Ok(None);
+        };
+        Ok(rest.mark_alone(&self.memory, &mut *self.random)?.map(|(batch, _)| batch))
     }
 
     /// Whether a batch is in flight.

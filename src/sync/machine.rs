@@ -57,6 +57,8 @@ pub struct Machine {
     pub(super) healing: Healing,
     pub(super) commit_not_before_ms: u64,
     pub(super) commit_failures: u32,
+    /// When the mark beside the store, which is behind, is due.
+    pub(super) mark_at_ms: Option<u64>,
     pub(super) compact_not_before_ms: u64,
     pub(super) storage: StorageState,
     /// Why the last batch was not written: what the server says in between does not end it.
@@ -114,6 +116,7 @@ impl Machine {
             healing: Healing::default(),
             commit_not_before_ms: 0,
             commit_failures: 0,
+            mark_at_ms: None,
             compact_not_before_ms: 0,
             server_now: None,
             hidden_until_ms: 0,
@@ -427,6 +430,7 @@ impl Machine {
         if !self.healing.is_away() && !self.is_committing() && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
+        times.extend(self.mark_at_ms.filter(|_| !self.is_committing()));
         times.extend(self.pins_due());
         let life = self.life_now();
         times.extend(self.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));

@@ -446,6 +446,11 @@ impl Driver {
         if self.with(Machine::is_committing).unwrap_or(false) {
             self.until_settled().await;
         }
+        let last_mark = self.machine.borrow_mut().as_mut().and_then(|machine| machine.last_mark().ok()?);
+        if let (Some(store), Some(batch)) = (&self.store, last_mark) {
+            // Where it cannot be written, it is late.
+            let _ = store.commit(batch).await;
+        }
         let tabs = self.tabs.borrow_mut().take();
         leave(tabs.as_deref());
         let machine = self.machine.borrow_mut().take();

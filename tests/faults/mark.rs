@@ -141,6 +141,30 @@ fn a_journal_record_that_is_damaged_is_taken_from_the_copy() {
     }
 }
 
+/// Rows of the server take no mark along: the copy is of the journal all the same.
+#[test]
+fn a_late_mark_has_the_journal_that_the_store_lost() {
+    let (mut client, scenario, _) = with_two_waiting();
+    let name = Client::store_name();
+    let mark_of = |client: &Client| {
+        let mut mark = None;
+        client.device.inner.tamper_witness(&name, |witness| mark = witness.mark.clone());
+        mark
+    };
+    let before = mark_of(&client);
+    client.take(Step::Subscribe(2));
+    assert_eq!(mark_of(&client), before, "it is late");
+    client.die();
+    client.device.inner.tamper(&name, |records| {
+        let key = *records.keys().find(|(table, _)| *table == Table::Journal).expect("a record");
+        records.get_mut(&key).expect("found")[30] ^= 1;
+    });
+    client.open();
+    assert!(!client.damage.any(), "{:?}", client.damage);
+    check(&mut client, scenario, false, "a damaged record");
+    assert_ne!(mark_of(&client), before, "it was written");
+}
+
 #[test]
 fn an_older_copy_put_back_is_told_and_everything_is_pulled_anew() {
     let (mut client, scenario, copy) = with_two_waiting();

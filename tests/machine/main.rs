@@ -10,6 +10,7 @@ mod backoff;
 mod device;
 mod epochs;
 mod life;
+mod marks;
 mod pages;
 mod pulls;
 mod repair;

@@ -93,13 +93,16 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
         let (number, _) = desk.bench.request();
         let one = part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)]);
         desk.bench.answer(number, reply(20_000 + n, vec![one]));
-        let commits: Vec<Batch> = desk.bench.take(|effect| match effect {
-            Effect::Commit(batch) => Some(batch.clone()),
-            _ => None,
-        });
-        for batch in commits {
-            let result = block_on(desk.store.commit(batch));
-            desk.bench.feed(Event::Committed(result));
+        // The mark of the round before, then this round's rows.
+        for _ in 0..2 {
+            let commits: Vec<Batch> = desk.bench.take(|effect| match effect {
+                Effect::Commit(batch) => Some(batch.clone()),
+                _ => None,
+            });
+            for batch in commits {
+                let result = block_on(desk.store.commit(batch));
+                desk.bench.feed(Event::Committed(result));
+            }
         }
         ticket = ticket.or(desk.bench.take(read).pop());
     }

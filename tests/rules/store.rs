@@ -65,7 +65,8 @@ fn refused(device: &MemoryDevice, x: u8, schema: &str, code: Code) {
 /// Writes what is due.
 fn flush(account: &mut Account<MemoryStore>, seed: u64) {
     let random = &mut SeededRandom::new(seed);
-    while let Some((batch, receipt)) = account.rest.batch(&mut account.memory, None, random).expect("a batch")
+    while let Some((batch, receipt)) =
+        account.rest.batch(&mut account.memory, None, true, random).expect("a batch")
     {
         block_on(account.store.commit(batch)).expect("written");
         account.rest.committed(&mut account.memory, receipt);

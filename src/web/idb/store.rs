@@ -313,6 +313,11 @@ impl Store for IdbStore {
             // First beside the store: once it is in the store, whoever leads may take it out of both.
             self.beside.hand_in(&batch).await;
         }
+        if batch.is_empty() {
+            // A mark alone concerns the store itself in nothing.
+            self.beside.write(Change::of(batch), async || self.to_copy().await).await;
+            return Ok(());
+        }
         let transaction = self.begin(&tables, "readwrite", batch.durability)?;
         if let Err(exception) = request_all(&transaction, &batch) {
             // Half a batch must not be written.
