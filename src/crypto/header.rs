@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::keys::{AccountKey, DerivedKey};
 use super::random::Random;
 use super::seal::{open_with, seal_with};
+use crate::codec::{pack_named, unpack};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
 
@@ -17,8 +18,6 @@ const MAGIC: &[u8; 4] = b"ESCL";
 const FORMAT: u16 = 2;
 const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// Depth of the body, with room for what later versions add.
-const DEPTH_MAX: usize = 16;
 
 /// What X is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,10 +90,7 @@ impl Header {
         if format > FORMAT {
             return fail(Code::StoreTooNew, format!("format {format}, this version knows {FORMAT}"));
         }
-        // Its checksum is nobody's secret, so that its nesting is anybody's.
-        let mut reader = rmp_serde::Deserializer::from_read_ref(&signed[MAGIC.len() + 2..]);
-        reader.set_max_depth(DEPTH_MAX);
-        let body = Body::deserialize(&mut reader).map_err(|_| damaged())?;
+        let body: Body = unpack(&signed[MAGIC.len() + 2..]).ok_or_else(damaged)?;
         let store_id = body.store.try_into().map_err(|_| damaged())?;
         for wrap in &body.wraps {
             if wrap.by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds) {
@@ -109,7 +105,7 @@ impl Header {
         let body = Body { store: self.store_id.to_vec(), wraps: self.wraps.clone() };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&self.format.to_be_bytes());
-        bytes.extend(rmp_serde::to_vec_named(&body).expect("bytes and numbers always serialise"));
+        bytes.extend(pack_named(&body).expect("bytes and numbers always serialise"));
         let sum = Sha256::digest(&bytes);
         bytes.extend_from_slice(&sum);
         bytes

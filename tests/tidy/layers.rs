@@ -11,7 +11,7 @@ const CORE: [(&str, &[&str]); 11] = [
     ("model", &["error", "limits"]),
     ("store", &["error"]),
     ("codec", &["error", "limits", "model"]),
-    ("crypto", &["error", "limits", "model", "store"]),
+    ("crypto", &["error", "limits", "model", "codec", "store"]),
     ("session", &["error", "limits", "model", "codec"]),
     ("journal", &["error", "limits", "model", "codec", "crypto", "session"]),
     ("rest", &["error", "limits", "model", "codec", "crypto", "session", "journal", "store"]),
