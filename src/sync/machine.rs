@@ -430,7 +430,8 @@ impl Machine {
         if !self.healing.is_away() && !self.is_committing() && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
-        times.extend(self.mark_at_ms.filter(|_| !self.is_committing()));
+        let is_free = !self.healing.is_away() && !self.is_committing();
+        times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
         times.extend(self.pins_due());
         let life = self.life_now();
         times.extend(self.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));

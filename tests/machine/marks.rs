@@ -3,7 +3,8 @@
 use escale::rest::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, Store, Table};
-use escale::sync::{Effect, Event};
+use escale::sync::{Effect, Event, StorageState};
+use escale::{Code, Error};
 
 use crate::bench::{config, def, part, reply, row, section};
 use crate::desk::Desk;
@@ -45,6 +46,28 @@ fn what_the_server_can_tell_again_is_marked_within_a_second() {
     let [batch] = &written(&mut desk)[..] else { panic!("one batch") };
     assert!(batch.mark.is_some() && batch.is_empty(), "the mark alone");
     assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "and no more");
+}
+
+#[test]
+fn a_mark_that_fails_is_tried_again() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    pull(&mut desk, 1);
+    written(&mut desk);
+    let commits = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    for _ in 0..3 {
+        let at = desk.bench.wake_at().expect("the mark is due");
+        desk.bench.wake(at);
+        assert_eq!(desk.bench.take(commits).len(), 1, "the mark");
+        desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
+        assert_eq!(desk.storage(), StorageState::Full);
+        let next = desk.bench.wake_at().expect("tried again");
+        assert!(next <= desk.bench.now + 30_000, "soon");
+    }
+    let at = desk.bench.wake_at().expect("tried again");
+    desk.bench.wake(at);
+    assert_eq!(written(&mut desk).len(), 1);
+    assert_eq!(desk.storage(), StorageState::Ok);
 }
 
 #[test]
