@@ -111,7 +111,7 @@ export const ROWS = [
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A store that was put back, or lost its newest records or all of them, is told, with how many operations were pending",
+    promise: "A store that was put back, or lost its newest records or all of them, is told, with how many operations were pending; what a pull alone wrote in the last second is merely pulled again",
     tests: ["tests/faults/mark.rs", "tests/e2e/heal.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
@@ -141,7 +141,7 @@ export const ROWS = [
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "The wasm dies at any call: another instance takes over, nothing saved is lost or done twice",
+    promise: "The wasm dies in the middle of a call, at 24 places in turn: another instance takes over, nothing saved is lost or done twice",
     tests: ["tests/e2e/panic.test.mjs", "tests/js/panic.test.mjs"],
     command: 'make test PARTS="js e2e"',
   },

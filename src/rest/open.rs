@@ -192,7 +192,9 @@ fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMar
 /// The pages that documents rest in; the next one has that number.
 fn pages_in_use(memory: &Memory, next: u64) -> Pages {
     let mut pages = Pages::starting_at(next);
-    for place in memory.documents().filter_map(|(_, document)| document.rest) {
+    // What just left is freed by the next batch, which deletes a page that nothing is left on.
+    let leaving = memory.freed().iter().copied();
+    for place in memory.documents().filter_map(|(_, document)| document.rest).chain(leaving) {
         pages.occupy(place);
     }
     pages

@@ -165,9 +165,7 @@ impl Rest {
         marks: bool,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
-        let is_due =
-            self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due;
-        if memory.is_clean() && journal.is_none() && !is_due {
+        if memory.is_clean() && journal.is_none() && !self.is_due() {
             return if marks { self.mark_alone(memory, random) } else { Ok(None) };
         }
         let dirty = memory.take_dirty();
@@ -228,7 +226,8 @@ impl Rest {
         batch.clear = self.is_anew;
         batch.recopy = self.is_anew || self.is_beside_due;
         batch.header = batch.recopy.then(|| self.header.clone());
-        receipt.leaves_mark = !(marks || journal.is_some() || due || batch.recopy || dirty.head);
+        let is_ours = journal.is_some() || dirty.head || dirty.subscriptions;
+        receipt.leaves_mark = !(marks || is_ours || due || batch.recopy);
         if !receipt.leaves_mark {
             batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
         }
@@ -237,9 +236,14 @@ impl Rest {
         Ok((batch, receipt))
     }
 
-    /// A batch of nothing but the mark; `None` where it is not behind.
+    /// Whether a batch is due whatever changed.
+    fn is_due(&self) -> bool {
+        self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due
+    }
+
+    /// A batch of nothing but the mark; `None` where it is not behind, or would be ahead of a store whose batch is due.
     pub fn mark_alone(&self, memory: &Memory, random: &mut dyn Random) -> Result<Option<(Batch, Receipt)>> {
-        if !self.is_mark_behind {
+        if !self.is_mark_behind || self.is_due() {
             return Ok(None);
         }
         let receipt = Receipt {

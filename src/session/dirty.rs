@@ -13,6 +13,8 @@ pub struct Dirty {
     pub links: QuickSet<(Def, Pk)>,
     /// Collections whose own fields changed, or that were added or removed.
     pub collections: QuickSet<Def>,
+    /// A collection was added or removed: what is subscribed only this device knows.
+    pub subscriptions: bool,
     /// The epoch, or another field of the whole.
     pub head: bool,
     /// Places at rest of documents that are gone. Freeing one twice is harmless.
@@ -34,6 +36,7 @@ impl Dirty {
         self.documents.extend(other.documents);
         self.links.extend(other.links);
         self.collections.extend(other.collections);
+        self.subscriptions |= other.subscriptions;
         self.head |= other.head;
         self.freed.extend(other.freed);
     }

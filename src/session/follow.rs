@@ -97,6 +97,7 @@ impl Memory {
     pub(crate) fn keep_collection(&mut self, def: &Def) {
         if self.collections.contains_key(def) {
             self.dirty.collections.insert(def.clone());
+            self.dirty.subscriptions = true;
         }
     }
 

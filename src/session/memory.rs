@@ -128,6 +128,7 @@ impl Memory {
         collection.set.restart(Stamp::new(self.era, 0));
         self.collections.insert(def.clone(), collection);
         self.dirty.collections.insert(def.clone());
+        self.dirty.subscriptions = true;
         self.changed.insert(def.clone());
         Ok(true)
     }
@@ -144,6 +145,7 @@ impl Memory {
         }
         self.collections.remove(def);
         self.dirty.collections.insert(def.clone());
+        self.dirty.subscriptions = true;
         self.changed.insert(def.clone());
         true
     }
@@ -230,6 +232,11 @@ impl Memory {
             document.content = Content::Lost;
             self.changed.extend(document.defs.iter().cloned());
         }
+    }
+
+    /// Places at rest of documents that are gone, which the next batch frees.
+    pub(crate) fn freed(&self) -> &[PageRef] {
+        &self.dirty.freed
     }
 
     /// What changed since it last went to rest; the caller answers for writing it.

@@ -144,25 +144,27 @@ fn a_journal_record_that_is_damaged_is_taken_from_the_copy() {
 /// Rows of the server take no mark along: the copy is of the journal all the same.
 #[test]
 fn a_late_mark_has_the_journal_that_the_store_lost() {
-    let (mut client, scenario, _) = with_two_waiting();
+    let scenario = Scenario { beginning: 1, deed: 0 };
+    let mut client = scenario.client(Plan::NONE);
+    for step in scenario.steps().into_iter().chain([Step::Patch(2), Step::Settle]) {
+        client.take(step);
+    }
     let name = Client::store_name();
-    let mark_of = |client: &Client| {
-        let mut mark = None;
-        client.device.inner.tamper_witness(&name, |witness| mark = witness.mark.clone());
-        mark
-    };
-    let before = mark_of(&client);
-    client.take(Step::Subscribe(2));
-    assert_eq!(mark_of(&client), before, "it is late");
+    let before = client.device.inner.snapshot();
+    for step in [Step::ServerPut(0, 7), Step::Settle] {
+        client.take(step);
+    }
     client.die();
+    client.device.inner.put_back_beside(&name, &before);
+    let mut damaged = 0;
     client.device.inner.tamper(&name, |records| {
-        let key = *records.keys().find(|(table, _)| *table == Table::Journal).expect("a record");
-        records.get_mut(&key).expect("found")[30] ^= 1;
+        let journal = records.iter_mut().filter(|((table, _), _)| *table == Table::Journal);
+        damaged = journal.map(|(_, record)| record[30] ^= 1).count();
     });
+    assert!(damaged > 0, "what was accepted has its record");
     client.open();
     assert!(!client.damage.any(), "{:?}", client.damage);
     check(&mut client, scenario, false, "a damaged record");
-    assert_ne!(mark_of(&client), before, "it was written");
 }
 
 #[test]

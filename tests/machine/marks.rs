@@ -1,12 +1,13 @@
 //! The mark beside the store: with each batch that holds what only this device knows, and at most a second after the others.
 
+use escale::codec::{ServerFrame, ServerParts};
 use escale::rest::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, Store, Table};
-use escale::sync::{Effect, Event, StorageState};
+use escale::sync::{Config, Effect, Event, StorageState};
 use escale::{Code, Error};
 
-use crate::bench::{config, def, part, reply, row, section};
+use crate::bench::{config, def, epoch, part, reply, row, section};
 use crate::desk::Desk;
 
 /// The batches that are due, each written.
@@ -71,23 +72,79 @@ fn a_mark_that_fails_is_tried_again() {
 }
 
 #[test]
-fn a_stream_of_batches_is_marked_each_second() {
-    let mut desk = Desk::new();
+fn a_stream_of_rows_is_marked_each_second() {
+    let mut desk =
+        Desk::open(&MemoryDevice::new(), Config { has_live: true, ..config() }, Limits::default()).0;
     desk.load(vec![row("a", 1)]);
-    pull(&mut desk, 0);
-    written(&mut desk);
-    let due = desk.bench.wake_at().expect("the mark is due");
-    let mut marked = None;
-    for n in 1..20 {
-        // Something to write each 100 ms.
+    let socket = desk.bench.opened_socket().expect("a socket");
+    desk.bench.feed(Event::SocketOpened { socket });
+    let live = ServerFrame::Live { live: vec![def("Doc")], refused: Vec::new() };
+    desk.bench.frame(socket, live);
+    desk.work();
+    // All that came before is marked.
+    desk.bench.wake(desk.bench.now + 2_000);
+    desk.work();
+    let (mut late_since, mut latest) = (None, 0);
+    for n in 0..50 {
         desk.bench.now += 100;
-        desk.bench.subscribe(&section(&format!("s{n}")));
+        let parts = vec![part(&def("Doc"), vec![row(&format!("e{n}"), 30_000 + n)])];
+        let parts = ServerParts { epoch: epoch(1), now: 99_000, delta: 100, seq: 0, parts };
+        desk.bench.frame(socket, ServerFrame::Parts(parts));
         for batch in written(&mut desk) {
-            marked = marked.or(batch.mark.map(|_| desk.bench.now));
+            let since = late_since.get_or_insert(desk.bench.now);
+            latest = latest.max(desk.bench.now - *since);
+            if batch.mark.is_some() {
+                late_since = None;
+            }
         }
     }
-    let marked = marked.expect("a mark");
-    assert!((due..due + 200).contains(&marked), "{marked}, due at {due}");
+    assert!((900..1_200).contains(&latest), "{latest} ms late at most");
+}
+
+/// Which parts are subscribed to, only this device knows.
+#[test]
+fn a_subscription_takes_the_mark_along() {
+    let device = MemoryDevice::new();
+    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
+    desk.load(vec![row("a", 1)]);
+    for subscribes in [true, false] {
+        if !subscribes {
+            desk.bench.subscribe(&section("s1"));
+            desk.work();
+        }
+        let before = device.snapshot();
+        if subscribes {
+            desk.bench.subscribe(&section("s1"));
+        } else {
+            desk.bench.feed(Event::Unsubscribe(section("s1")));
+        }
+        assert!(written(&mut desk).iter().any(|batch| batch.mark.is_some()));
+        block_on(desk.store.close());
+        device.put_back(&Desk::name(), &before);
+        let damage;
+        (desk, damage) = Desk::open(&device, config(), Limits::default());
+        assert!(damage.rolled_back.is_some(), "the loss is told");
+        desk.work();
+    }
+}
+
+/// A store whose records were damaged goes on at numbers far beyond: a mark that knows of them before it does is ahead.
+#[test]
+fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
+    let device = MemoryDevice::new();
+    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
+    desk.load(vec![row("a", 1)]);
+    pull(&mut desk, 1);
+    written(&mut desk);
+    block_on(desk.store.close());
+    drop(desk);
+    device.tamper(&Desk::name(), |records| {
+        let last = *records.keys().rfind(|(table, _)| *table == Table::State).expect("a record");
+        records.get_mut(&last).expect("found")[30] ^= 1;
+    });
+    let (mut desk, damage) = Desk::open(&device, config(), Limits::default());
+    assert!(damage.any());
+    assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
 }
 
 #[test]

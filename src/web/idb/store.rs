@@ -314,6 +314,9 @@ impl Store for IdbStore {
             self.beside.hand_in(&batch).await;
         }
         if batch.is_empty() {
+            if let Some(why) = self.lost() {
+                return fail(Code::StorageClosed, why);
+            }
             // A mark alone concerns the store itself in nothing.
             self.beside.write(Change::of(batch), async || self.to_copy().await).await;
             return Ok(());
