@@ -130,3 +130,70 @@ fn r8_what_a_sweep_forgot_is_told_by_nobody() {
         ],
     );
 }
+
+/// A device that takes nothing holds up nobody: what a discarded operation held is sent though the device knows nothing of
+/// the discarding. It crashes, and the application amends what it had discarded.
+#[test]
+fn r12_a_device_that_fails_holds_up_nobody() {
+    replay(
+        "crashes",
+        649_265,
+        &[
+            Action::Op { client: 2, what: 151, doc: 5, arg: 48 },
+            Action::Op { client: 2, what: 171, doc: 5, arg: 52 },
+            Action::CrashAt { client: 2, effects: 19 },
+            Action::WaitLong { seconds: 148 },
+            Action::FailCommits { client: 2, count: 2, full: false },
+            Action::Resolve { client: 2, amends: false },
+            Action::WaitLong { seconds: 111 },
+        ],
+    );
+}
+
+/// A document kept for an operation alone, whose subscription had ended: the crash took the operation, and the opening let
+/// the document go without its page.
+#[test]
+fn r7_a_document_that_leaves_at_the_opening_takes_its_page() {
+    replay(
+        "crashes",
+        583_486,
+        &[
+            Action::Op { client: 1, what: 59, doc: 4, arg: 182 },
+            Action::Wait { ticks: 49 },
+            Action::Subscribe { client: 0, def: 7 },
+            Action::Reopen { client: 0 },
+            Action::Wait { ticks: 46 },
+            Action::Reopen { client: 0 },
+            Action::Op { client: 0, what: 58, doc: 8, arg: 130 },
+            Action::Op { client: 0, what: 148, doc: 4, arg: 131 },
+            Action::Subscribe { client: 0, def: 3 },
+            Action::WriteMany { from: 0, count: 4, section: 3, tags: 2 },
+            Action::CrashAt { client: 0, effects: 8 },
+            Action::Unsubscribe { client: 0, def: 7 },
+        ],
+    );
+}
+
+/// Both sides deleted a document, and a server put back had once executed the operation: it is told as accepted, at the
+/// version of the other side's deletion.
+#[test]
+fn r11_both_delete_after_a_server_was_put_back() {
+    replay(
+        "backups",
+        785_654,
+        &[
+            Action::Write { doc: 6, section: 3, tags: 3, life: 0 },
+            Action::Write { doc: 3, section: 2, tags: 7, life: 0 },
+            Action::Write { doc: 1, section: 1, tags: 3, life: 0 },
+            Action::Wait { ticks: 23 },
+            Action::Delete { doc: 5 },
+            Action::Op { client: 0, what: 228, doc: 7, arg: 44 },
+            Action::Op { client: 0, what: 221, doc: 6, arg: 47 },
+            Action::CrashAt { client: 0, effects: 12 },
+            Action::BackUp,
+            Action::Wait { ticks: 145 },
+            Action::Restore,
+            Action::Delete { doc: 6 },
+        ],
+    );
+}
