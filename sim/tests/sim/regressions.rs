@@ -111,6 +111,23 @@ fn r12_an_operation_amended_twice_stands_in_no_order() {
             Action::PutBackDevice { client: 0 },
         ],
     );
+    // Refused once more before it is amended again.
+    replay(
+        "devices",
+        868_662,
+        &[
+            Action::Op { client: 2, what: 104, doc: 8, arg: 239 },
+            Action::Faults { loss: 68, twice: 164, late: 232 },
+            Action::Wait { ticks: 110 },
+            Action::Faults { loss: 21, twice: 181, late: 128 },
+            Action::Write { doc: 8, section: 1, tags: 6, life: 0 },
+            Action::CopyDevice { client: 2 },
+            Action::Wait { ticks: 37 },
+            Action::Resolve { client: 2, amends: true },
+            Action::Wait { ticks: 122 },
+            Action::PutBackDevice { client: 2 },
+        ],
+    );
 }
 
 /// A sweep takes with it that an operation was accepted; the server is restored, and nobody can tell that it has lost it.

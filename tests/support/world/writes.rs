@@ -52,6 +52,8 @@ pub struct Ledger {
     pub counters: BTreeMap<Key, i64>,
     /// A sweep is under way, and was not told to be done.
     is_sweeping: bool,
+    /// What took the place of an operation, whatever the device remembers of it.
+    replaced: BTreeMap<String, String>,
     /// The device has refused a batch.
     pub has_failed: bool,
 }
@@ -70,12 +72,9 @@ impl Ledger {
         let (mut place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
         let end = self.ops.get(id).and_then(|issued| issued.end.as_ref());
-        let is_forgotten = match end {
-            Some(End::AmendedBy(earlier)) => *earlier != by,
-            Some(End::Discarded) => self.has_failed,
-            _ => false,
-        };
-        if is_forgotten {
+        let is_undone = matches!(end, Some(End::Discarded)) && self.has_failed;
+        let earlier = self.replaced.insert(id.to_owned(), by.clone());
+        if is_undone || earlier.is_some_and(|earlier| earlier != by) {
             place = 0;
         }
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
