@@ -246,24 +246,13 @@ impl Rest {
         if !self.is_mark_behind || self.is_due() {
             return Ok(None);
         }
-        let receipt = Receipt {
-            dirty: Dirty::default(),
-            placed: Vec::new(),
-            pages: self.pages.clone(),
-            journal: self.journal,
-            next_record: self.next_record,
-            base: self.base,
-            chunks: self.chunks,
-            log_bytes: self.log_bytes,
-            checkpoint_bytes: self.checkpoint_bytes,
-            is_checkpoint: false,
-            leaves_mark: false,
-            newest: self.newest,
-            written: Vec::new(),
-        };
-        let mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
-        let deletes = self.ghosts.clone();
-        Ok(Some((Batch { mark, deletes, generation: self.generation, ..Batch::default() }, receipt)))
+        let mut batch =
+            Batch { generation: self.generation, deletes: self.ghosts.clone(), ..Batch::default() };
+        let (pages, placed, journal) = (self.pages.clone(), Vec::new(), self.journal);
+        let layout = Layout { pages, placed, journal, along: None, is_checkpoint: false };
+        let receipt = self.write_state(Vec::new(), layout, &mut batch, random)?;
+        batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
+        Ok(Some((batch, receipt)))
     }
 
     /// Whether the mark beside the store is to be written yet.
@@ -350,7 +339,7 @@ impl Rest {
         let first = self.next_record;
         let (base, chunks) =
             if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
-        let (mut written, mut newest) = (0, None);
+        let (mut written, mut newest) = (0, self.newest);
         let count = deltas.len() as u64;
         for (number, delta) in (first..).zip(deltas) {
             let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));

@@ -30,9 +30,7 @@ impl Machine {
         let is_mark_behind = self.rest.as_ref().is_some_and(Rest::is_mark_behind);
         let mark_at_ms = self.mark_at_ms.unwrap_or(now + MARK_DELAY_MS);
         self.mark_at_ms = is_mark_behind.then_some(mark_at_ms);
-        // Unfenced, another session may write at the same time.
-        let is_held = self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced;
-        if is_held || now < self.commit_not_before_ms {
+        if self.is_commit_held() || now < self.commit_not_before_ms {
             return Ok(());
         }
         let journal = self.journal_changes();
@@ -55,6 +53,11 @@ impl Machine {
         }
     }
 
+    fn is_commit_held(&self) -> bool {
+        // Unfenced, another session may write at the same time.
+        self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced
+    }
+
     /// Whether everything that the session holds is on the device; in incognito there is none to wait for. Errors: why
     /// the last batch was not written.
     pub fn is_at_rest(&self) -> Result<bool> {
@@ -70,8 +73,7 @@ impl Machine {
 
     /// The mark beside the store as it is to be left, where it is behind: the last thing that a session writes.
     pub fn last_mark(&mut self) -> Result<Option<Batch>> {
-        let is_held = self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced;
-        let is_held = is_held || !self.memory.is_clean() || !self.writes.journal.is_clean();
+        let is_held = self.is_commit_held() || !self.memory.is_clean() || !self.writes.journal.is_clean();
         let Some(rest) = self.rest.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
             return Ok(None);
         };

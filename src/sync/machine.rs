@@ -427,10 +427,10 @@ impl Machine {
         times.extend(self.healing.due().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
         let is_clean = self.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
-        if !self.healing.is_away() && !self.is_committing() && !is_clean && self.rest.is_some() {
+        let is_free = !self.healing.is_away() && !self.is_committing();
+        if is_free && !is_clean && self.rest.is_some() {
             times.push(self.commit_not_before_ms);
         }
-        let is_free = !self.healing.is_away() && !self.is_committing();
         times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
         times.extend(self.pins_due());
         let life = self.life_now();

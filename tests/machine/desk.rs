@@ -4,7 +4,7 @@ use escale::codec::Row;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
 use escale::rest::{AccountOptions, Damage, Limits, open_account};
 use escale::store::conformance::block_on;
-use escale::store::{MemoryDevice, MemoryStore, Store, Table};
+use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Config, Effect, Event, Machine, StorageState};
 
 use crate::bench::{Bench, config, def, part, reply, schema};
@@ -69,6 +69,19 @@ impl Desk {
             events.into_iter().for_each(|event| self.bench.feed(event));
         }
         unreachable!("rounds are counted")
+    }
+
+    /// Writes the batches that are due now, and gives them.
+    pub fn write(&mut self) -> Vec<Batch> {
+        let batches: Vec<Batch> = self.bench.take(|effect| match effect {
+            Effect::Commit(batch) => Some(batch.clone()),
+            _ => None,
+        });
+        for batch in &batches {
+            let result = block_on(self.store.commit(batch.clone()));
+            self.bench.feed(Event::Committed(result));
+        }
+        batches
     }
 
     pub fn load(&mut self, rows: Vec<Row>) {

@@ -3,26 +3,12 @@
 use escale::codec::{ServerFrame, ServerParts};
 use escale::rest::Limits;
 use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, Store, Table};
+use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Config, Effect, Event, StorageState};
 use escale::{Code, Error};
 
 use crate::bench::{config, def, epoch, part, reply, row, section};
 use crate::desk::Desk;
-
-/// The batches that are due, each written.
-fn written(desk: &mut Desk) -> Vec<Batch> {
-    let commit = |effect: &Effect| match effect {
-        Effect::Commit(batch) => Some(batch.clone()),
-        _ => None,
-    };
-    let batches: Vec<Batch> = desk.bench.take(commit);
-    for batch in &batches {
-        let result = block_on(desk.store.commit(batch.clone()));
-        desk.bench.feed(Event::Committed(result));
-    }
-    batches
-}
 
 /// A session that pulls a document at that time.
 fn pull(desk: &mut Desk, n: u64) {
@@ -33,28 +19,35 @@ fn pull(desk: &mut Desk, n: u64) {
         .answer(number, reply(20_000 + n, vec![part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)])]));
 }
 
+/// A session whose mark is behind, and its device.
+fn behind() -> (MemoryDevice, Desk) {
+    let device = MemoryDevice::new();
+    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
+    desk.load(vec![row("a", 1)]);
+    pull(&mut desk, 1);
+    desk.write();
+    (device, desk)
+}
+
 #[test]
 fn what_the_server_can_tell_again_is_marked_within_a_second() {
     let mut desk = Desk::new();
     desk.load(vec![row("a", 1)]);
     pull(&mut desk, 1);
-    let [batch] = &written(&mut desk)[..] else { panic!("one batch") };
+    let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_none() && !batch.puts.is_empty(), "rows alone");
     assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(true), "the data is");
     let at = desk.bench.wake_at().expect("the mark is due");
     assert!(at <= desk.bench.now + 1_000, "within a second");
     desk.bench.wake(at);
-    let [batch] = &written(&mut desk)[..] else { panic!("one batch") };
+    let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_some() && batch.is_empty(), "the mark alone");
     assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "and no more");
 }
 
 #[test]
 fn a_mark_that_fails_is_tried_again() {
-    let mut desk = Desk::new();
-    desk.load(vec![row("a", 1)]);
-    pull(&mut desk, 1);
-    written(&mut desk);
+    let (_, mut desk) = behind();
     let commits = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
     for _ in 0..3 {
         let at = desk.bench.wake_at().expect("the mark is due");
@@ -67,7 +60,7 @@ fn a_mark_that_fails_is_tried_again() {
     }
     let at = desk.bench.wake_at().expect("tried again");
     desk.bench.wake(at);
-    assert_eq!(written(&mut desk).len(), 1);
+    assert_eq!(desk.write().len(), 1);
     assert_eq!(desk.storage(), StorageState::Ok);
 }
 
@@ -90,7 +83,7 @@ fn a_stream_of_rows_is_marked_each_second() {
         let parts = vec![part(&def("Doc"), vec![row(&format!("e{n}"), 30_000 + n)])];
         let parts = ServerParts { epoch: epoch(1), now: 99_000, delta: 100, seq: 0, parts };
         desk.bench.frame(socket, ServerFrame::Parts(parts));
-        for batch in written(&mut desk) {
+        for batch in desk.write() {
             let since = late_since.get_or_insert(desk.bench.now);
             latest = latest.max(desk.bench.now - *since);
             if batch.mark.is_some() {
@@ -118,7 +111,7 @@ fn a_subscription_takes_the_mark_along() {
         } else {
             desk.bench.feed(Event::Unsubscribe(section("s1")));
         }
-        assert!(written(&mut desk).iter().any(|batch| batch.mark.is_some()));
+        assert!(desk.write().iter().any(|batch| batch.mark.is_some()));
         block_on(desk.store.close());
         device.put_back(&Desk::name(), &before);
         let damage;
@@ -131,11 +124,7 @@ fn a_subscription_takes_the_mark_along() {
 /// A store whose records were damaged goes on at numbers far beyond: a mark that knows of them before it does is ahead.
 #[test]
 fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
-    let device = MemoryDevice::new();
-    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
-    desk.load(vec![row("a", 1)]);
-    pull(&mut desk, 1);
-    written(&mut desk);
+    let (device, desk) = behind();
     block_on(desk.store.close());
     drop(desk);
     device.tamper(&Desk::name(), |records| {
@@ -149,11 +138,7 @@ fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
 
 #[test]
 fn a_session_that_ends_leaves_its_mark() {
-    let device = MemoryDevice::new();
-    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
-    desk.load(vec![row("a", 1)]);
-    pull(&mut desk, 1);
-    written(&mut desk);
+    let (device, mut desk) = behind();
     let batch = desk.bench.machine.last_mark().expect("sealed").expect("it is behind");
     block_on(desk.store.commit(batch)).expect("written");
     block_on(desk.store.close());

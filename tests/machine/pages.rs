@@ -4,8 +4,7 @@ use escale::codec::{Data, Row};
 use escale::crypto::SeededRandom;
 use escale::model::Value;
 use escale::rest::Limits;
-use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, Store};
+use escale::store::MemoryDevice;
 use escale::sync::{Config, Effect, Event, Mode, StorageState};
 use escale::{Code, Error};
 
@@ -95,14 +94,7 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
         desk.bench.answer(number, reply(20_000 + n, vec![one]));
         // The mark of the round before, then this round's rows.
         for _ in 0..2 {
-            let commits: Vec<Batch> = desk.bench.take(|effect| match effect {
-                Effect::Commit(batch) => Some(batch.clone()),
-                _ => None,
-            });
-            for batch in commits {
-                let result = block_on(desk.store.commit(batch));
-                desk.bench.feed(Event::Committed(result));
-            }
+            desk.write();
         }
         ticket = ticket.or(desk.bench.take(read).pop());
     }

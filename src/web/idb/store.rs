@@ -151,6 +151,11 @@ impl IdbStore {
         self.connection.borrow().as_ref().map_or(Some("the database is being opened anew"), |c| c.lost.get())
     }
 
+    /// Errors: `storage_closed`, where the handle is of no use any more.
+    fn check_handle(&self) -> Result<()> {
+        self.lost().map_or(Ok(()), |why| fail(Code::StorageClosed, why))
+    }
+
     /// An error of a transaction: where the handle died meanwhile, that is the reason, whatever the transaction says.
     pub(super) fn failed(&self, error: crate::error::Error) -> crate::error::Error {
         match self.lost() {
@@ -192,9 +197,7 @@ impl IdbStore {
         durability: Durability,
     ) -> Result<IdbTransaction> {
         self.check_open()?;
-        if let Some(why) = self.lost() {
-            return fail(Code::StorageClosed, why);
-        }
+        self.check_handle()?;
         let what = if mode == "readonly" { READING } else { WRITING };
         let tables: Array = tables.iter().map(|table| JsValue::from_str(table)).collect();
         let options = Object::new();
@@ -314,9 +317,7 @@ impl Store for IdbStore {
             self.beside.hand_in(&batch).await;
         }
         if batch.is_empty() {
-            if let Some(why) = self.lost() {
-                return fail(Code::StorageClosed, why);
-            }
+            self.check_handle()?;
             // A mark alone concerns the store itself in nothing.
             self.beside.write(Change::of(batch), async || self.to_copy().await).await;
             return Ok(());
