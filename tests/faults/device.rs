@@ -31,6 +31,11 @@ impl Fault {
     pub fn destroys(self) -> bool {
         matches!(self, Fault::Wiped | Fault::TailDropped)
     }
+
+    /// Whether what was asked may have been done, though nobody hears of it.
+    pub fn leaves_in_doubt(self) -> bool {
+        matches!(self, Fault::Closed | Fault::Crash)
+    }
 }
 
 /// Which call fails, and how.

@@ -217,6 +217,31 @@ fn a_rule_that_is_none_is_refused_before_anything_is_opened() {
 }
 
 #[test]
+fn a_sweep_goes_in_small_transactions_and_others_write_in_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: Vec<Row> = (0..40).map(|day| (1, 0, true, day)).collect();
+    let path = journal(folder.path(), "j.db", &rows);
+    let other = Connection::open(&path).unwrap();
+    other.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let mut told = 0;
+    let sweep = Sweep { retention: Retention::Count(1), is_synchronised: true, apply: true, batch_rows: 4 };
+    let swept = sweep.run(&path, |_| {
+        told += 1;
+        // A batch is gone when its rows are told, and no more than it: nothing is collected to be done at once.
+        let left: u64 = other
+            .query_row("SELECT count(*) FROM actions WHERE goblin = 'a1'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, 40 - u64::div_ceil(told, 4) * 4 + u64::from(told > 36));
+        other
+            .execute("INSERT INTO actions VALUES ('a2', '{}', '1', 'other', NULL, ?1)", [iso8601(NOON)])
+            .unwrap();
+        Ok(())
+    });
+    assert_eq!((swept.unwrap().gone, told), (39, 39));
+    assert_eq!(rowids(&path).len(), 1 + 39);
+}
+
+#[test]
 fn a_large_sweep_compacts_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("j.db");
