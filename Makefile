@@ -12,7 +12,7 @@ make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | fa
   make kill      kill a Chromium that writes KILLS times (100), and see that nothing saved is lost or done twice
   make kill-firefox  the same with Firefox
   make kill-server  the same with the server: kill it KILLS times (100) while clients write
-  make failovers  end the leading tab of three FAILOVERS times (100): closed, killed or frozen; another must take over
+  make failovers  end the leading tab of three FAILOVERS times (150): closed, killed or frozen; another must take over
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000) or SET=packages

@@ -78,7 +78,7 @@ export const ROWS = [
   {
     promise: "A leading tab that is killed, frozen or closed: another goes on within 10 s, nothing saved is lost or done twice",
     tests: ["tests/e2e/failovers.test.mjs"],
-    command: "make failovers FAILOVERS=100",
+    command: "make failovers FAILOVERS=150",
     proofs: ["failovers"],
   },
   {
