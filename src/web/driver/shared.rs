@@ -13,9 +13,6 @@ use crate::sync::{Event, Inbox, Machine, TabEffect, TabEvent};
 use crate::web::idb::IdbStore;
 use crate::web::tabs::Tabs;
 
-/// Requests of other tabs that are read in one go; the others are there at the next look.
-const INBOX_RECORDS: usize = 1_000;
-
 impl Driver {
     /// The page goes where it may come back from: another tab leads meanwhile.
     pub(super) fn put_away(self: &Rc<Self>) {
@@ -83,7 +80,7 @@ impl Driver {
 
 async fn read_inbox(store: &IdbStore, with_copies: bool) -> Result<Inbox> {
     let generation = store.generation().await?;
-    let mut requests = store.scan(Table::Inbox, None, INBOX_RECORDS).await?;
+    let mut requests = store.inbox().await?;
     if with_copies {
         requests = rest::with_copies(store, requests).await?;
     }

@@ -32,9 +32,14 @@ pub(super) fn end_reading(transaction: &IdbTransaction) {
     let _ = transaction.commit();
 }
 
+/// Whether a browser that was told to end a transaction writes all of it or nothing.
+pub(super) fn is_whole() -> bool {
+    IS_WHOLE.get() == Some(true)
+}
+
 /// Ends a transaction that writes, where that is known to write all of it or nothing.
 pub(super) fn end_writing(transaction: &IdbTransaction) {
-    if IS_WHOLE.get() == Some(true) {
+    if is_whole() {
         end_reading(transaction);
     }
 }

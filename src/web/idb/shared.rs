@@ -14,8 +14,11 @@ use super::failure;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after};
 use super::store::{IdbStore, READING, WRITING};
 use crate::error::{Code, Result};
-use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Table};
+use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
 use crate::web::promise::Deferred;
+
+/// Keys listed in one transaction: few enough for Chromium to hand over at once.
+const KEYS_AT_ONCE: u32 = 100;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
@@ -95,6 +98,29 @@ impl IdbStore {
                 error if error.code() == Code::Deposed => Ok(None),
                 error => Err(self.failed(error)),
             },
+        }
+    }
+
+    /// All that is in the inbox; what comes in meanwhile may be missing, and is announced. The keys are listed first, then
+    /// what is under them is read, some at a time, each in a transaction that ends without the page: a leader that is
+    /// frozen in the middle keeps nobody from handing in.
+    pub async fn inbox(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+        let mut found = Vec::new();
+        let mut after: Option<JsValue> = None;
+        loop {
+            let make = |table: &web_sys::IdbObjectStore| {
+                let range = range_after(after.as_ref())?;
+                Ok(vec![table.get_all_keys_with_key_and_limit(&range, KEYS_AT_ONCE)?])
+            };
+            let listed = self.read(Table::Inbox.name(), true, make).await?;
+            let listed = listed.first().map(Array::from).unwrap_or_default();
+            let keys: Vec<RecordKey> = listed.iter().filter_map(|key| from_key(&key)).collect();
+            let records = self.get(Table::Inbox, &keys).await?;
+            found.extend(keys.into_iter().zip(records).filter_map(|(key, record)| Some((key, record?))));
+            if listed.length() < KEYS_AT_ONCE {
+                return Ok(found);
+            }
+            after = Some(listed.get(listed.length() - 1));
         }
     }
 

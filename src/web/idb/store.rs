@@ -226,7 +226,10 @@ impl IdbStore {
         let failed = |exception: &JsValue| failure::of_exception(READING, exception);
         let transaction = self.begin(&[table], "readonly", Durability::Relaxed)?;
         let requests = transaction.object_store(table).and_then(|t| make(&t)).map_err(|e| failed(&e))?;
-        let Some(last) = requests.last() else { return Ok(Vec::new()) };
+        let Some(last) = requests.last() else {
+            end_reading(&transaction);
+            return Ok(Vec::new());
+        };
         // Requests are done in the order in which they are made: the last one's success is everyone's.
         let done = Deferred::new();
         last.set_onsuccess(Some(&done.resolve));

@@ -1,5 +1,7 @@
 //! The store in a real browser: the conformance suite, then what only IndexedDB can do to us.
 
+mod ending;
+
 use js_sys::{Array, Function, Promise, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;

@@ -15,7 +15,7 @@ use super::bucket::factory_beside;
 use super::change::{HEADER, INBOX, JOURNAL, MARK, Records, TABLE, fences, generation_of, put_all};
 use super::connect;
 use super::connection::Connection;
-use super::ending::end_writing;
+use super::ending::{end_reading, end_writing};
 use super::failure;
 use super::records::{from_key, from_value};
 use crate::error::{Code, Result};
@@ -115,6 +115,7 @@ impl Beside {
         let transaction = connection.database.transaction_with_str(TABLE).map_err(failed)?;
         let table = transaction.object_store(TABLE).map_err(failed)?;
         let requests = [table.get(&HEADER.into()).map_err(failed)?, table.get(&MARK.into()).map_err(failed)?];
+        end_reading(&transaction);
         settled(&connection, &transaction, READING).await?;
         let [header, mark] =
             requests.map(|request| request.result().ok().filter(|value| !value.is_undefined()));
@@ -134,6 +135,7 @@ impl Beside {
         let transaction = connection.database.transaction_with_str(TABLE).map_err(failed)?;
         let table = transaction.object_store(TABLE).map_err(failed)?;
         let keys = table.get_all_keys_with_key(&fences().map_err(failed)?.into()).map_err(failed)?;
+        end_reading(&transaction);
         settled(&connection, &transaction, READING).await?;
         Ok(generation_of(&Array::from(&keys.result().map_err(failed)?).pop()))
     }

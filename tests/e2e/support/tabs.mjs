@@ -50,17 +50,25 @@ export async function leader(pages) {
 
 /** Lets the scripts of a tab stand still, as where the browser freezes it: between two tasks. Gives how to let it go on. */
 export async function freeze(context, page) {
+  const { frozen, thaw } = await freezeWhere(context, page, (debug) => void setTimeout(debug, 0));
+  await frozen;
+  return thaw;
+}
+
+/**
+ * Lets the scripts of a tab stand still where `prepare`, called in it with what stops them, calls that. `frozen` resolves
+ * once they stand; `thaw` lets them go on.
+ */
+export async function freezeWhere(context, page, prepare) {
   const cdp = await context.newCDPSession(page);
   await cdp.send("Debugger.enable");
-  const paused = new Promise((resolve) => cdp.once("Debugger.paused", resolve));
-  await page.evaluate(() => {
-    setTimeout(new Function("debugger"), 0);
-  });
-  await paused;
-  return async () => {
+  const frozen = new Promise((resolve) => cdp.once("Debugger.paused", () => resolve()));
+  await page.evaluate(`(${prepare})(new Function("debugger"))`);
+  const thaw = async () => {
     await cdp.send("Debugger.resume");
     await cdp.detach();
   };
+  return { frozen, thaw };
 }
 
 /** Kills a tab's process. */
