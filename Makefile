@@ -15,8 +15,9 @@ make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | fa
   make failovers  end the leading tab of three FAILOVERS times (150): closed, killed or frozen; another must take over
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
-  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000) or SET=packages
-                 runs some; the table goes into docs/performance.md
+  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages;
+                 ONLY=raw:plain,escale runs some. Five rounds of all take half an hour, and become the record in
+                 docs/performance.md; what is shorter is printed
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
   make package   leave the finished npm package in pkg/

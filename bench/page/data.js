@@ -42,14 +42,22 @@ export const idOf = (index) => (packages ? packages[index].id : `d${String(index
 const sectionOf = (index, count) =>
   packages ? packages[index].section : `s${String(index % Math.ceil(count / SECTION_SIZE)).padStart(5, "0")}`;
 
+/** Sections of the packages, by how near to a hundred documents they have; of each count that was asked for. */
+const nearest = new Map();
+
 /** A collection of about a hundred documents, `which` of several: `{ section, size }`. */
 export function listed(which, count) {
   if (!packages) return { section: sectionOf(which, count), size: Math.min(SECTION_SIZE, count) };
-  const sizes = new Map();
-  for (const { section } of packages.slice(0, count)) sizes.set(section, (sizes.get(section) ?? 0) + 1);
-  const nearest = [...sizes].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
-  const [section, size] = nearest[which % 10];
+  // Counted once: it takes longer than what is measured.
+  if (!nearest.has(count)) nearest.set(count, sectionsOf(packages.slice(0, count)));
+  const [section, size] = nearest.get(count)[which % 10];
   return { section, size };
+}
+
+function sectionsOf(documents) {
+  const sizes = new Map();
+  for (const { section } of documents) sizes.set(section, (sizes.get(section) ?? 0) + 1);
+  return [...sizes].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
 }
 
 /** The document of that index; `round` makes another version of it. */

@@ -1,6 +1,7 @@
-// Results as a table for docs/performance.md, and as plots for 10,000 documents:
+// Results as a table for docs/performance.md, and as plots for 10,000 documents. From what is recorded:
 // `node runner/report.mjs results/documents-10000.json`.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 
 import { SYSTEMS } from "./systems.mjs";
 
@@ -15,9 +16,16 @@ export const FIGURES = [
   { key: "bytes", name: "W7 bytes at rest", goal: 0.5 },
 ];
 
+/** Figures without a goal: what updates come to. */
+const LATER = [
+  { key: "later", name: "1,000 updates, of 24,000 more" },
+  { key: "bytesLater", name: "bytes at rest after these 25,000" },
+];
+
 export const median = (values) => {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
+  const half = sorted.length / 2;
+  return (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2;
 };
 
 /** Ratios of a system's figure to the measure's in the same round: `{ least, median, most }`. */
@@ -48,14 +56,17 @@ export function table(report) {
 
 const kb = (bytes) => `${Math.round(bytes / 1000)} KB`;
 
-/** What a page loads, and memory over the data's bytes. */
+/** What a page loads, memory over the data's bytes, and what updates come to. */
 export function sizesTable(report) {
   const rows = SYSTEMS.filter(({ id }) => report.sizes[id]).map(({ id, name }) => {
     const { minified, gzip, brotli } = report.sizes[id];
     const memory = report.results.filter(({ system }) => system === id).map((result) => result.memory / report.dataBytes);
-    return `| ${name} | ${kb(minified)} | ${kb(gzip)} | ${kb(brotli)} | ${memory.length > 0 ? short(median(memory)) : "-"} |`;
+    const later = LATER.map(({ key }) => ratiosOf(report, id, key)).map((found) => (found ? short(found.median) : "-"));
+    const told = [kb(minified), kb(gzip), kb(brotli), memory.length > 0 ? short(median(memory)) : "-", ...later];
+    return `| ${name} | ${told.join(" | ")} |`;
   });
-  return ["| | W8 minified | gzip | brotli | W9 memory |", "|---|---|---|---|---|", ...rows].join("\n");
+  const head = ["W8 minified", "gzip", "brotli", "W9 memory", ...LATER.map(({ name }) => name)];
+  return [`| | ${head.join(" | ")} |`, `|---|${head.map(() => "---").join("|")}|`, ...rows].join("\n");
 }
 
 /** What only Escale is measured for. */
@@ -111,17 +122,43 @@ function textOf(report) {
   return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
 }
 
-if (process.argv[2]) {
-  const report = JSON.parse(await readFile(process.argv[2], "utf8"));
+const RESULTS = new URL("../results/", import.meta.url);
+const PAGE = new URL("../../docs/performance.md", import.meta.url);
+const ROUNDS_MIN = 5;
+
+/** The page, cut before and after the place of a run; fewer than three pieces where it has none. */
+const piecesOf = (page, run) => page.split(new RegExp(`<!-- (?:|end of )${run} -->\\n`));
+
+/** Why a run is not one to be recorded; nothing where it is. */
+async function whyNot(report, run) {
+  if (report.rounds < ROUNDS_MIN) return `a record has ${ROUNDS_MIN} rounds`;
+  if (piecesOf(await readFile(PAGE, "utf8"), run).length !== 3) return `docs/performance.md has no place for ${run}`;
+  const earlier = await readFile(new URL(`${run}.json`, RESULTS), "utf8").then(JSON.parse, () => ({ results: [] }));
+  const missing = earlier.results.find(({ system }) => !report.results.some((result) => result.system === system));
+  return missing && `the record has ${missing.system} as well`;
+}
+
+/**
+ * Keeps a run: as the record, in its table and, of 10,000 documents, in its plots; or, where it is none, as
+ * `results/last.json`, and its table is printed.
+ */
+export async function record(report) {
   const run = `${report.set}-${report.documents}`;
+  const why = await whyNot(report, run);
+  await mkdir(RESULTS, { recursive: true });
+  await writeFile(new URL(`${why ? "last" : run}.json`, RESULTS), `${JSON.stringify(report, null, 1)}\n`);
+  if (why) {
+    console.log(`\n${textOf(report)}\nIn bench/results/last.json, and not recorded: ${why}.`);
+    return;
+  }
   if (run === "documents-10000") {
     const folder = new URL("../../docs/performance/", import.meta.url);
     await mkdir(folder, { recursive: true });
     for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
   }
-  const page = new URL("../../docs/performance.md", import.meta.url);
-  const text = await readFile(page, "utf8");
-  const parts = text.split(new RegExp(`<!-- (?:|end of )${run} -->\n`));
-  if (parts.length !== 3) throw new Error(`docs/performance.md has no place for ${run}`);
-  await writeFile(page, `${parts[0]}<!-- ${run} -->\n${textOf(report)}<!-- end of ${run} -->\n${parts[2]}`);
+  const [before, , after] = piecesOf(await readFile(PAGE, "utf8"), run);
+  await writeFile(PAGE, `${before}<!-- ${run} -->\n${textOf(report)}<!-- end of ${run} -->\n${after}`);
+  console.log(`bench/results/${run}.json, and its table in docs/performance.md`);
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await record(JSON.parse(await readFile(process.argv[2], "utf8")));

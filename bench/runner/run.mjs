@@ -1,15 +1,18 @@
 // `node runner/run.mjs [--set documents|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]`: every system once
 // a round, in turn.
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gunzipSync } from "node:zlib";
 
+import { CHROME } from "../../tests/e2e/support/paths.mjs";
 import { documentAt, usePackages } from "../page/data.js";
 import { alone } from "./alone.mjs";
 import { live } from "./live.mjs";
 import { measure } from "./measure.mjs";
+import { record } from "./report.mjs";
 import { serve } from "./site.mjs";
 import { sizes } from "./sizes.mjs";
 import { MEASURE, SYSTEMS } from "./systems.mjs";
@@ -61,11 +64,11 @@ try {
 } finally {
   site.stop();
 }
-const folder = new URL("../results/", import.meta.url);
-await mkdir(folder, { recursive: true });
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 // Of the data itself, as JSON: what memory is compared with.
 const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
-const report = { set: values.set, documents: count, rounds, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
-await writeFile(new URL(`${values.set}-${count}.json`, folder), `${JSON.stringify(report, null, 1)}\n`);
+const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8" }).trim();
+const date = new Date().toISOString().slice(0, 10);
+const report = { set: values.set, documents: count, rounds, date, browser, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
+await record(report);
 if (failed.has("escale") || failed.has(MEASURE)) process.exitCode = 1;

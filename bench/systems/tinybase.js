@@ -1,9 +1,6 @@
-// TinyBase with its IndexedDB persister, which saves the whole table. Lists are text: a cell holds none.
+// TinyBase with its IndexedDB persister, which saves the whole table.
 import { createIndexes, createStore } from "tinybase";
 import { createIndexedDbPersister } from "tinybase/persisters/persister-indexed-db";
-
-const toRow = ({ tags, ...rest }) => ({ ...rest, tags: JSON.stringify(tags) });
-const toDocument = ({ tags, ...rest }) => ({ ...rest, tags: JSON.parse(tags) });
 
 class System {
   async open() {
@@ -15,7 +12,7 @@ class System {
   }
   #put(batch) {
     this.store.transaction(() => {
-      for (const document of batch) this.store.setRow("docs", document.id, toRow(document));
+      for (const document of batch) this.store.setRow("docs", document.id, document);
     });
   }
   async arrive(batches) {
@@ -29,13 +26,13 @@ class System {
     }
   }
   async all() {
-    return Object.values(this.store.getTable("docs")).map(toDocument);
+    return Object.values(this.store.getTable("docs"));
   }
   async list(section) {
-    return this.indexes.getSliceRowIds("section", section).map((id) => toDocument(this.store.getRow("docs", id)));
+    return this.indexes.getSliceRowIds("section", section).map((id) => this.store.getRow("docs", id));
   }
   async get(ids) {
-    return ids.map((id) => toDocument(this.store.getRow("docs", id)));
+    return ids.map((id) => this.store.getRow("docs", id));
   }
   async close() {
     await this.persister.destroy();

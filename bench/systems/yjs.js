@@ -1,5 +1,5 @@
 // Yjs with y-indexeddb: a map of sections, each a map of documents, in one Y.Doc; a transaction a batch.
-import { IndexeddbPersistence, storeState } from "y-indexeddb";
+import { IndexeddbPersistence } from "y-indexeddb";
 import * as Y from "yjs";
 
 class System {
@@ -21,14 +21,24 @@ class System {
       }
     });
   }
+  /** Updates are stored as they come, each in a transaction of its own: one that comes after them ends after them. */
+  async #stored() {
+    const transaction = this.persistence.db.transaction("updates", "readwrite");
+    await new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+      transaction.objectStore("updates").count();
+    });
+  }
   async arrive(batches) {
     for (const batch of batches) this.#put(batch);
-    // Updates are stored as they come; this waits for them and makes one state of them.
-    await storeState(this.persistence);
+    await this.#stored();
   }
   async update(batches) {
-    for (const batch of batches) this.#put(batch);
-    await storeState(this.persistence, false);
+    for (const batch of batches) {
+      this.#put(batch);
+      await this.#stored();
+    }
   }
   async all() {
     return [...this.sections.values()].flatMap((documents) => [...documents.values()]);
