@@ -6,8 +6,9 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   root: here("page"),
   base: "./",
-  resolve: { alias: { escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
+  resolve: { alias: { "escale/warm-up": here("../pkg/warm-up.js"), escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
   define: { global: "globalThis", "process.env.NODE_ENV": '"production"' },
   logLevel: "warn",
+  worker: { format: "es" },
   build: { outDir: here("dist"), emptyOutDir: true, target: "es2022", assetsInlineLimit: 0, chunkSizeWarningLimit: 10_000 },
 });

@@ -98,7 +98,7 @@ export function plot(report, { key, name, goal }) {
   );
   const drawn = bars.map(({ id, system, ratio }, i) => {
     const y = 46 + i * 24;
-    const fill = id === "escale" ? "#0b6e4f" : "#9aa5b1";
+    const fill = id.startsWith("escale") ? "#0b6e4f" : "#9aa5b1";
     return (
       `<text x="${LEFT - 8}" y="${y + 13}" text-anchor="end">${system}</text>` +
       `<rect x="${LEFT}" y="${y}" width="${Math.max(2, at(ratio) - LEFT)}" height="18" fill="${fill}"/>` +

@@ -1,6 +1,7 @@
 // Escale, as applications use it: its parts come through an adapter object as msgpack bytes; all that rests is sealed.
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
+import { warmUp } from "escale/warm-up";
 
 import { documentAt, idOf, listed } from "../page/data.js";
 
@@ -26,7 +27,9 @@ const rowOf = async (document, v) => ({ pk: await pkOf(document.id), v, data: en
 
 class System {
   #passphrase;
+  #isWarm;
   constructor(variant) {
+    this.#isWarm = variant === "warm";
     if (variant === "passphrase") this.#passphrase = "a passphrase of the benchmark";
   }
   #replies = [];
@@ -55,6 +58,7 @@ class System {
     };
     await init();
     WebAssembly.instantiate = instantiate;
+    if (this.#isWarm && !(await warmUp())) throw new Error("it could not be warmed up");
   }
 
   /** The replies of a server that tells all documents, a batch each. */

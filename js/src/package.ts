@@ -7,8 +7,8 @@ import type { Session } from "./session.js";
 import { Wasm, type InitInput } from "./wasm.js";
 import { wipeWith } from "./wipe.js";
 
-// Bundlers know this form: they copy the file and put its address here.
-const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));
+/** @internal Bundlers know this form: they copy the file and put its address here. */
+export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));
 
 /**
  * Opens a session: loads the wasm, opens the device's store, and resolves without waiting for the network.

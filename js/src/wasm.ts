@@ -30,6 +30,11 @@ export class Wasm {
     this.#defaultUrl = defaultUrl;
   }
 
+  /** What was compiled, once it has started: other threads of the page can take it. */
+  get module(): WebAssembly.Module | undefined {
+    return this.#module;
+  }
+
   /** Starts it, from `input` or from the file beside this package; the first call that succeeds decides. */
   start(input?: InitInput): Promise<Glue> {
     this.#started ??= this.#start(input).catch((error: unknown) => {

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::files::{self, File};
 use super::none;
 
-/// Where the pages of the demonstration begin.
-const PAGES: [&str; 2] = ["www/src/main.ts", "www/src/sw.ts"];
+/// Where the package's entries, its worker and the pages of the demonstration begin.
+const ROOTS: [&str; 5] =
+    ["js/src/index.ts", "js/src/warm-up.ts", "js/src/warm-up-worker.ts", "www/src/main.ts", "www/src/sw.ts"];
 
 #[test]
 fn every_rust_file_is_named_by_a_mod_line() {
@@ -29,8 +30,7 @@ fn every_typescript_file_is_imported() {
         .into_iter()
         .filter(|file| file.path.starts_with("js/src/") || file.path.starts_with("www/src/"))
         .collect();
-    let mut next: Vec<String> = PAGES.iter().map(ToString::to_string).collect();
-    next.push("js/src/index.ts".into());
+    let mut next: Vec<String> = ROOTS.iter().map(ToString::to_string).collect();
     let mut reached: BTreeSet<String> = BTreeSet::new();
     while let Some(path) = next.pop() {
         let Some(file) = files.iter().find(|file| file.path == path) else { continue };

@@ -1,6 +1,7 @@
 /** Opening the session, and erasing what it leaves: the one place that says of what, and how. */
 
-import { init, open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { warmUp as warmUpCore } from "escale/warm-up";
 import { schema } from "./schema";
 
 export type { Adapter, Mode, StatusValue };
@@ -11,9 +12,12 @@ export type Session = EscaleSession<(typeof schema)["classes"]>;
 /** The org of the demonstration. */
 export const ORG = "demo";
 
-/** Loads the core ahead, while the visitor types. What fails here fails again, with its message, when it is opened. */
+/**
+ * Loads the core, and has the browser compile it, while the visitor types. What fails here fails again, with its message,
+ * when a session is opened.
+ */
 export function warmUp(): void {
-  init().catch(() => undefined);
+  void warmUpCore();
 }
 
 /** Opens a session; it never waits for the network. */
