@@ -130,6 +130,26 @@ fn r12_an_operation_amended_twice_stands_in_no_order() {
     );
 }
 
+/// A device put back to before its application discarded a refused operation, which it then amends: what that one had held
+/// was sent meanwhile, and the check of the order took the amended one for late.
+#[test]
+fn r12_an_operation_discarded_before_its_device_was_put_back_stands_in_no_order() {
+    replay(
+        "devices",
+        901_093,
+        &[
+            Action::Op { client: 1, what: 171, doc: 8, arg: 159 },
+            Action::Op { client: 1, what: 39, doc: 7, arg: 243 },
+            Action::Op { client: 1, what: 174, doc: 7, arg: 185 },
+            Action::WaitLong { seconds: 168 },
+            Action::CopyDevice { client: 1 },
+            Action::Resolve { client: 1, amends: false },
+            Action::Wait { ticks: 83 },
+            Action::PutBackDevice { client: 1 },
+        ],
+    );
+}
+
 /// A sweep takes with it that an operation was accepted; the server is restored, and nobody can tell that it has lost it.
 #[test]
 fn r8_what_a_sweep_forgot_is_told_by_nobody() {

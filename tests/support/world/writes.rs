@@ -56,6 +56,8 @@ pub struct Ledger {
     replaced: BTreeMap<String, String>,
     /// The device has refused a batch.
     pub has_failed: bool,
+    /// The device was put back to a copy.
+    pub was_copied_back: bool,
 }
 
 impl Ledger {
@@ -67,12 +69,12 @@ impl Ledger {
     }
 
     /// Another operation takes the place of one. Where a device that was put back has forgotten that one already did, or
-    /// one that failed that it was discarded, it stands in no order: what came after may be executed.
+    /// that it was discarded, as one that failed may have, it stands in no order: what came after may be executed.
     fn replace(&mut self, id: &str, by: String) {
         let (mut place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
         let end = self.ops.get(id).and_then(|issued| issued.end.as_ref());
-        let is_undone = matches!(end, Some(End::Discarded)) && self.has_failed;
+        let is_undone = matches!(end, Some(End::Discarded)) && (self.has_failed || self.was_copied_back);
         let earlier = self.replaced.insert(id.to_owned(), by.clone());
         if is_undone || earlier.is_some_and(|earlier| earlier != by) {
             place = 0;
