@@ -58,14 +58,15 @@ const kb = (bytes) => `${Math.round(bytes / 1000)} KB`;
 
 /** What a page loads, memory over the data's bytes, and what updates come to. */
 export function sizesTable(report) {
+  const measured = LATER.filter(({ key }) => report.results.some((result) => result[key]));
   const rows = SYSTEMS.filter(({ id }) => report.sizes[id]).map(({ id, name }) => {
     const { minified, gzip, brotli } = report.sizes[id];
     const memory = report.results.filter(({ system }) => system === id).map((result) => result.memory / report.dataBytes);
-    const later = LATER.map(({ key }) => ratiosOf(report, id, key)).map((found) => (found ? short(found.median) : "-"));
+    const later = measured.map(({ key }) => ratiosOf(report, id, key)).map((found) => (found ? short(found.median) : "-"));
     const told = [kb(minified), kb(gzip), kb(brotli), memory.length > 0 ? short(median(memory)) : "-", ...later];
     return `| ${name} | ${told.join(" | ")} |`;
   });
-  const head = ["W8 minified", "gzip", "brotli", "W9 memory", ...LATER.map(({ name }) => name)];
+  const head = ["W8 minified", "gzip", "brotli", "W9 memory", ...measured.map(({ name }) => name)];
   return [`| | ${head.join(" | ")} |`, `|---|${head.map(() => "---").join("|")}|`, ...rows].join("\n");
 }
 
