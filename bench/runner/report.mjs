@@ -127,13 +127,10 @@ const RESULTS = new URL("../results/", import.meta.url);
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const ROUNDS_MIN = 5;
 
-/** The page, cut before and after the place of a run; fewer than three pieces where it has none. */
-const piecesOf = (page, run) => page.split(new RegExp(`<!-- (?:|end of )${run} -->\\n`));
-
-/** Why a run is not one to be recorded; nothing where it is. */
-async function whyNot(report, run) {
+/** Why a run is not one to be recorded; nothing where it is. `pieces` is the page, cut before and after the run's place. */
+async function whyNot(report, run, pieces) {
   if (report.rounds < ROUNDS_MIN) return `a record has ${ROUNDS_MIN} rounds`;
-  if (piecesOf(await readFile(PAGE, "utf8"), run).length !== 3) return `docs/performance.md has no place for ${run}`;
+  if (pieces.length !== 3) return `docs/performance.md has no place for ${run}`;
   const earlier = await readFile(new URL(`${run}.json`, RESULTS), "utf8").then(JSON.parse, () => ({ results: [] }));
   const missing = earlier.results.find(({ system }) => !report.results.some((result) => result.system === system));
   return missing && `the record has ${missing.system} as well`;
@@ -145,7 +142,8 @@ async function whyNot(report, run) {
  */
 export async function record(report) {
   const run = `${report.set}-${report.documents}`;
-  const why = await whyNot(report, run);
+  const pieces = (await readFile(PAGE, "utf8")).split(new RegExp(`<!-- (?:|end of )${run} -->\\n`));
+  const why = await whyNot(report, run, pieces);
   await mkdir(RESULTS, { recursive: true });
   await writeFile(new URL(`${why ? "last" : run}.json`, RESULTS), `${JSON.stringify(report, null, 1)}\n`);
   if (why) {
@@ -157,7 +155,7 @@ export async function record(report) {
     await mkdir(folder, { recursive: true });
     for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
   }
-  const [before, , after] = piecesOf(await readFile(PAGE, "utf8"), run);
+  const [before, , after] = pieces;
   await writeFile(PAGE, `${before}<!-- ${run} -->\n${textOf(report)}<!-- end of ${run} -->\n${after}`);
   console.log(`bench/results/${run}.json, and its table in docs/performance.md`);
 }

@@ -81,7 +81,7 @@ test("a leader that freezes while it reads what other tabs hand in keeps none of
   assert.ok((await accepted(others[0])) && (await accepted(others[1])));
   const took = Date.now() - at;
   assert.ok(took <= TAKE_OVER_MS, `done in ${took} ms`);
-  // It goes on where it stood, and stands again wherever it reads the inbox once more: it leads nobody, and reads none.
+  // It goes on where it stood: it leads nobody any more.
   await thaw();
   await Promise.all(pages.map((page) => counters(page, { count: 2 })));
 });

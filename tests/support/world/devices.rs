@@ -73,7 +73,7 @@ impl<S: Backend> World<S> {
         state.device = copied.device.snapshot();
         state.was_put_back = true;
         state.session = None;
-        state.ledger.was_copied_back = true;
+        state.ledger.may_forget_discards = true;
         state.ledger.keep(&copied.saved);
         self.figures.devices += 1;
         note!(self, "client {client} is put back");

@@ -72,7 +72,7 @@ impl<S: Backend> World<S> {
                 );
                 let at = self.now + self.below(50);
                 if fails {
-                    self.clients[client].ledger.has_failed = true;
+                    self.clients[client].ledger.may_forget_discards = true;
                     let result = Err(Error::new(code, "the device of the model"));
                     self.at(at, Job::Written { client, life, result });
                 } else {

@@ -54,10 +54,8 @@ pub struct Ledger {
     is_sweeping: bool,
     /// What took the place of an operation, whatever the device remembers of it.
     replaced: BTreeMap<String, String>,
-    /// The device has refused a batch.
-    pub has_failed: bool,
-    /// The device was put back to a copy.
-    pub was_copied_back: bool,
+    /// The device has refused a batch, or was put back to a copy: it may not know what was discarded.
+    pub may_forget_discards: bool,
 }
 
 impl Ledger {
@@ -74,7 +72,7 @@ impl Ledger {
         let (mut place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
         let end = self.ops.get(id).and_then(|issued| issued.end.as_ref());
-        let is_undone = matches!(end, Some(End::Discarded)) && (self.has_failed || self.was_copied_back);
+        let is_undone = matches!(end, Some(End::Discarded)) && self.may_forget_discards;
         let earlier = self.replaced.insert(id.to_owned(), by.clone());
         if is_undone || earlier.is_some_and(|earlier| earlier != by) {
             place = 0;
