@@ -16,7 +16,7 @@ make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | fa
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages;
-                 ONLY=raw:plain,escale runs some. Five rounds of all take half an hour, and become the record in
+                 ONLY=raw:plain,escale runs some. Five rounds of all take 20 minutes, and become the record in
                  docs/performance.md; what is shorter is printed
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md

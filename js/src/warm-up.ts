@@ -5,8 +5,8 @@ let running: Promise<boolean> | undefined;
 
 /**
  * Has the browser compile what opening a session runs, in a worker, before it is opened: browsers compile each function of
- * a wasm when it is first called, which is most of what a first opening costs. Worth it where the page has something else
- * to do first, such as asking for a passphrase; where a session is opened at once, it is not.
+ * a wasm when it is first called, which is a large part of what a first opening costs. Worth it where the page has something
+ * else to do first, such as asking for a passphrase; where a session is opened at once, it is not.
  *
  *     import { warmUp } from "escale/warm-up";
  *     void warmUp();
