@@ -1,8 +1,8 @@
 //! Which pages there are, and which of their rows still count.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use crate::model::order;
+use crate::model::{QuickMap, order};
 use crate::session::PageRef;
 
 /// One page: a bit for each row that a document still rests in.
@@ -17,7 +17,7 @@ struct PageUse {
 /// Every page of the store. Freeing a row twice is harmless.
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
-    pages: HashMap<u64, PageUse>,
+    pages: QuickMap<u64, PageUse>,
     /// The first number that no page has used.
     pub next: u64,
 }
@@ -25,7 +25,7 @@ pub struct Pages {
 impl Pages {
     /// No page yet, the first one to come numbered so.
     pub fn starting_at(next: u64) -> Self {
-        Pages { pages: HashMap::new(), next }
+        Pages { pages: QuickMap::default(), next }
     }
 
     /// A document rests there.

@@ -194,8 +194,8 @@ impl Memory {
         }
         self.unlink(def, &key.1, at);
         let others = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
-        for other in others {
-            self.unlink_derived(&other, &key.1, at);
+        for other in others.iter() {
+            self.unlink_derived(other, &key.1, at);
         }
     }
 
@@ -217,11 +217,11 @@ impl Memory {
         for def in member_of.iter().filter(|def| *def != except) {
             self.link_derived(def, key, at);
         }
-        for def in held {
+        for def in held.iter() {
             let is_told =
                 matches!(def.kind(), crate::model::DefKind::Collection(name, _) if told.contains(&name));
-            if is_told && def != *except && !member_of.contains(&def) {
-                self.unlink_derived(&def, &key.1, at);
+            if is_told && def != except && !member_of.contains(def) {
+                self.unlink_derived(def, &key.1, at);
             }
         }
     }
@@ -254,14 +254,12 @@ impl Memory {
         }
         let mut answered = false;
         for PreparedRow { row, properties } in part.rows {
-            if row.pk != key.1 || !self.documents.contains_key(&key) {
-                continue;
-            }
+            let held = self.documents.get(&key).filter(|_| row.pk == key.1);
+            let Some(document) = held else { continue };
             let at = Stamp::new(era, row.v);
             match (properties, row.data) {
                 (Some(properties), Some(data)) => {
                     answered = true;
-                    let document = &self.documents[&key];
                     if at > document.at || (at == document.at && matches!(document.content, Content::Lost)) {
                         self.set_document(&key, at, row.max_life, Content::Resident(data));
                         self.derive_links(&part.def, &key, at, &properties);
@@ -271,11 +269,9 @@ impl Memory {
             }
         }
         // The server has no such document any more: nothing can bring its data back.
-        let is_lost = self.documents.get(&key).is_some_and(|d| matches!(d.content, Content::Lost));
-        if !answered && is_lost {
-            for def in self.documents[&key].defs.clone() {
-                self.drop_link(&def, &key.1);
-            }
+        let lost = self.documents.get(&key).filter(|d| !answered && matches!(d.content, Content::Lost));
+        for def in lost.map(|document| document.defs.clone()).unwrap_or_default().iter() {
+            self.drop_link(def, &key.1);
         }
         true
     }

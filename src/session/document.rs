@@ -1,8 +1,9 @@
 //! A document in memory.
 
+use super::defs::Defs;
 use super::stamp::Stamp;
 use crate::codec::Data;
-use crate::model::{Def, Pk};
+use crate::model::Pk;
 
 /// Which document: the position of its class in the schema, and its pk.
 pub type DocKey = (u16, Pk);
@@ -43,7 +44,7 @@ pub struct Document {
     /// Where the last version that was written rests; an older one than `at` until the next batch is.
     pub rest: Option<PageRef>,
     /// The defs that hold it, ascending; the version of each link stands in the collection (R2).
-    pub defs: Vec<Def>,
+    pub defs: Defs,
 }
 
 impl Document {

@@ -74,8 +74,7 @@ impl Memory {
         let Some(collection) = self.collections.get_mut(def) else { return };
         collection.set.restore(pk.clone(), member, mark);
         let (Some(_), Some(document)) = (member, self.documents.get_mut(&key)) else { return };
-        if let Err(place) = document.defs.binary_search(def) {
-            document.defs.insert(place, def.clone());
+        if self.sharing.add(&mut document.defs, def) {
             self.changed.insert(def.clone());
             self.touch_pin(&key);
         }
@@ -85,8 +84,8 @@ impl Memory {
     pub(crate) fn end_following(&mut self) {
         for key in std::mem::take(&mut self.leaving) {
             let defs = self.documents.get(&key).map(|document| document.defs.clone()).unwrap_or_default();
-            for def in defs {
-                self.drop_link(&def, &key.1);
+            for def in defs.iter() {
+                self.drop_link(def, &key.1);
             }
             self.remove_document(&key);
         }
@@ -120,7 +119,7 @@ impl Memory {
         for key in left {
             self.follow_document(key, None);
         }
-        for (key, document) in &read.documents {
+        for (key, document) in read.documents.iter() {
             let Some(place) = document.rest else { continue };
             let (at, max_life) = (document.at, document.max_life);
             self.follow_document(key.clone(), Some(DocumentAtRest { at, max_life, place }));

@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::collection::Collection;
+use super::defs::{Defs, DefsSharing};
 use super::dirty::Dirty;
 use super::document::{Content, DocKey, Document, PageRef};
 use super::overlay::{Pin, Shown};
+use super::shelf::Shelf;
 use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
@@ -18,11 +20,15 @@ use crate::model::{Def, Epoch, Pk, QuickMap};
 /// `pk in collection.pks <=> def in document.defs` and remove a document that no def holds.
 pub struct Memory {
     pub(super) schema: Schema,
-    pub(super) documents: QuickMap<DocKey, Document>,
+    pub(super) documents: Shelf<DocKey, Document>,
     pub(super) collections: HashMap<Def, Collection>,
+    pub(super) sharing: DefsSharing,
+    /// So many ids, the first ones, are the places of restored documents, plus one.
+    pub(super) placed_ids: u32,
+    /// The keys of all other ids.
     pub(super) by_id: QuickMap<u32, DocKey>,
     pub(super) lives: BTreeSet<(u64, DocKey)>,
-    next_id: u32,
+    pub(super) next_id: u32,
     pub(super) epoch: Option<Epoch>,
     pub(super) era: u32,
     pub(super) dirty: Dirty,
@@ -47,8 +53,10 @@ impl Memory {
     pub fn new(schema: Schema) -> Self {
         Memory {
             schema,
-            documents: QuickMap::default(),
+            documents: Shelf::default(),
             collections: HashMap::new(),
+            sharing: DefsSharing::default(),
+            placed_ids: 0,
             by_id: QuickMap::default(),
             lives: BTreeSet::new(),
             next_id: 1,
@@ -88,8 +96,13 @@ impl Memory {
 
     /// The document that an id names, if that version is still the one held.
     pub fn by_id(&self, id: u32) -> Option<(&DocKey, &Document)> {
-        let key = self.by_id.get(&id)?;
-        Some((key, self.documents.get(key).filter(|document| document.id == id)?))
+        let found = if id <= self.placed_ids {
+            self.documents.at((id as usize).checked_sub(1)?)
+        } else {
+            let key = self.by_id.get(&id)?;
+            Some((key, self.documents.get(key)?))
+        };
+        found.filter(|(_, document)| document.id == id)
     }
 
     /// The document that an id names as pending operations leave it, if it does.
@@ -198,8 +211,8 @@ impl Memory {
             }
             self.lives.remove(&(minutes, key.clone()));
             let defs = self.documents.get(&key).map(|d| d.defs.clone()).unwrap_or_default();
-            for def in defs {
-                self.drop_link(&def, &key.1);
+            for def in defs.iter() {
+                self.drop_link(def, &key.1);
             }
         }
     }
@@ -321,8 +334,10 @@ impl Memory {
             document.content = content;
             self.changed.extend(document.defs.iter().cloned());
         } else {
-            self.documents
-                .insert(key.clone(), Document { id, at, max_life, content, rest: None, defs: Vec::new() });
+            self.documents.insert(
+                key.clone(),
+                Document { id, at, max_life, content, rest: None, defs: Defs::default() },
+            );
         }
     }
 
@@ -336,9 +351,7 @@ impl Memory {
             return;
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
-        if let Err(place) = document.defs.binary_search(def) {
-            document.defs.reserve_exact(1);
-            document.defs.insert(place, def.clone());
+        if self.sharing.add(&mut document.defs, def) {
             self.changed.insert(def.clone());
             self.touch_pin(key);
         }
@@ -367,8 +380,9 @@ impl Memory {
     fn release(&mut self, def: &Def, pk: &Pk) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
         let Some(document) = self.documents.get_mut(&key) else { return };
-        let Ok(place) = document.defs.binary_search(def) else { return };
-        document.defs.remove(place);
+        if !document.defs.remove(def) {
+            return;
+        }
         let is_unheld = document.defs.is_empty();
         self.changed.insert(def.clone());
         self.touch_pin(&key);
@@ -403,18 +417,20 @@ impl Memory {
                 assert_ne!(collection.set.mark(pk), Some(Stamp::default()), "R5: a member with a mark");
             }
         }
-        for ((class, pk), document) in &self.documents {
+        for ((class, pk), document) in self.documents.iter() {
             let held = !document.defs.is_empty() || self.is_pinned(&(*class, pk.clone()));
             assert!(held, "R2: {pk} is held by no def");
-            for def in &document.defs {
+            for def in document.defs.iter() {
                 assert_eq!(self.schema.position(def.class()), Some(usize::from(*class)));
                 let member = self.collections.get(def).and_then(|collection| collection.set.member(pk));
                 assert!(member.is_some(), "R2: {pk} names {def}, which does not hold it");
             }
-            assert_eq!(self.by_id.get(&document.id), Some(&(*class, pk.clone())));
+            let (key, named) = self.by_id(document.id).expect("an id that names its document");
+            assert_eq!((key, named.id), (&(*class, pk.clone()), document.id));
         }
         let shown = self.shown.values().filter(|shown| shown.data.is_some()).count();
-        assert_eq!(self.by_id.len(), self.documents.len() + shown);
+        let unchanged = self.documents.iter().filter(|(_, d)| d.id <= self.placed_ids).count();
+        assert_eq!(self.by_id.len(), self.documents.len() - unchanged + shown);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 mod collection;
+mod defs;
 mod dirty;
 mod document;
 mod follow;
@@ -11,6 +12,7 @@ mod overlay;
 pub mod query;
 mod restore;
 mod set;
+mod shelf;
 mod stamp;
 mod tombstones;
 mod unsettle;
@@ -18,6 +20,7 @@ mod unsettle;
 pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};
 pub use collection::{Collection, Load};
+pub use defs::Defs;
 pub use dirty::Dirty;
 pub use document::{Content, DocKey, Document, PageRef};
 pub use memory::{EpochChange, Memory};

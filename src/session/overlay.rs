@@ -102,7 +102,7 @@ impl Memory {
             rests && self.is_pinned(key) && self.base_data(key).is_none()
         });
         self.unread = unread;
-        self.unread.iter().map(|key| self.documents[key].id).collect()
+        self.unread.iter().filter_map(|key| Some(self.documents.get(key)?.id)).collect()
     }
 
     /// Keeps a pinned document's data, as it rests.
@@ -161,7 +161,7 @@ impl Memory {
         let id = if data.is_some() { self.take_id(key) } else { 0 };
         self.changed.extend(defs.iter().cloned());
         let document = self.documents.get(key);
-        self.changed.extend(document.map(|d| d.defs.clone()).unwrap_or_default());
+        self.changed.extend(document.into_iter().flat_map(|d| d.defs.iter().cloned()));
         let v = document.map_or(0, |document| document.at.v);
         let max_life = state.and_then(|state| state.get("maxLife")).and_then(Value::as_u64);
         self.shown.insert(key.clone(), Shown { id, v, data, max_life, defs });
@@ -176,7 +176,7 @@ impl Memory {
             self.gone.push(shown.id);
         }
         self.changed.extend(shown.defs);
-        self.changed.extend(self.documents.get(key).map(|d| d.defs.clone()).unwrap_or_default());
+        self.changed.extend(self.documents.get(key).into_iter().flat_map(|d| d.defs.iter().cloned()));
     }
 
     /// The subscribed defs that hold a document with that data: where a collection's key is as in the base, the
@@ -209,7 +209,7 @@ impl Memory {
     /// The defs, subscribed to, in which an effect on a document is to be seen: those that hold it, in the base or as
     /// shown; of a document that is not held, any of its class, since only the server knows where it is.
     pub(crate) fn defs_of(&self, key: &DocKey) -> BTreeSet<Def> {
-        let held = self.documents.get(key).map(|document| document.defs.as_slice()).unwrap_or_default();
+        let held = self.documents.get(key).map(|document| &*document.defs).unwrap_or_default();
         let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();
         let class = self.class(key.0).name();
         let own = Def::document(class, &key.1);

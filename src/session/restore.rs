@@ -1,6 +1,7 @@
 //! Building the memory from what rests on the device.
 
 use super::collection::Collection;
+use super::defs::Defs;
 use super::document::{Content, DocKey, Document, PageRef};
 use super::memory::Memory;
 use super::set::Member;
@@ -53,17 +54,22 @@ impl Memory {
 
     /// Makes room for as many documents.
     pub(crate) fn expect_documents(&mut self, count: usize) {
-        self.documents.reserve(count);
-        self.by_id.reserve(count);
+        self.documents.expect(count);
+    }
+
+    /// Makes room for as many members of a def, where it has none yet.
+    pub(crate) fn expect_members(&mut self, def: &Def, count: usize) {
+        if let Some(collection) = self.collections.get_mut(def).filter(|c| c.set.is_empty()) {
+            collection.set.expect(count);
+        }
     }
 
     pub(crate) fn restore_set_of(
         &mut self,
         def: &Def,
-        states: impl ExactSizeIterator<Item = (Pk, Option<Member<Stamp>>, Option<Stamp>)>,
+        states: impl Iterator<Item = (Pk, Option<Member<Stamp>>, Option<Stamp>)>,
     ) {
         if let Some(collection) = self.collections.get_mut(def) {
-            collection.set.expect(states.len());
             for (pk, member, mark) in states {
                 collection.set.restore(pk, member, mark);
             }
@@ -73,17 +79,22 @@ impl Memory {
     /// Names the document at once: in the order in which the records tell, the same at each opening.
     pub(crate) fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
         let Some(DocumentAtRest { at, max_life, place }) = document else {
-            if let Some(document) = self.documents.remove(&key) {
-                self.by_id.remove(&document.id);
-            }
+            self.documents.remove(&key);
             return;
         };
-        let id = match self.documents.get(&key) {
-            Some(document) => document.id,
-            None => self.take_id(&key),
-        };
-        let (content, rest) = (Content::AtRest, Some(place));
-        self.documents.insert(key, Document { id, at, max_life, content, rest, defs: Vec::new() });
+        let (content, rest, defs) = (Content::AtRest, Some(place), Defs::default());
+        let document = Document { id: self.next_id, at, max_life, content, rest, defs };
+        let (place, before) = self.documents.put(key, document, false);
+        if let Some(before) = before {
+            if let Some(document) = self.documents.at_mut(place) {
+                document.id = before.id;
+            }
+            return;
+        }
+        // Nothing else takes an id before all is restored.
+        debug_assert_eq!(place + 1, self.next_id as usize);
+        self.next_id += 1;
+        self.placed_ids = self.next_id - 1;
     }
 
     /// Ends the restoration: the other side of the links (R2), and what does not hold together is let go.
@@ -96,12 +107,11 @@ impl Memory {
         order::sort(&mut defs);
         for def in defs {
             let position = self.schema.position(def.class()).unwrap_or(usize::MAX) as u16;
+            let mut next = 0;
             for pk in self.collections[def].set.keys() {
-                match self.documents.get_mut(&(position, pk.clone())) {
+                match self.documents.next_mut(&(position, pk.clone()), &mut next) {
                     Some(document) => {
-                        // Most documents are in one def, or in few: no room for more is kept.
-                        document.defs.reserve_exact(1);
-                        document.defs.push(def.clone());
+                        self.sharing.add(&mut document.defs, def);
                     }
                     None => broken.push((def.clone(), pk.clone())),
                 }
@@ -122,7 +132,7 @@ impl Memory {
         for key in unheld {
             self.remove_document(&key);
         }
-        for (key, document) in &self.documents {
+        for (key, document) in self.documents.iter() {
             self.lives.extend(document.max_life.map(|minutes| (minutes, key.clone())));
         }
         self.take_changes();

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
+use super::shelf::Shelf;
 use crate::model::QuickMap;
 
 /// A member: since when, and whether the running whole load has confirmed it.
@@ -40,7 +41,7 @@ pub struct Upgrade<K, S> {
 pub struct VersionedSet<K: Eq + Hash, S> {
     v: S,
     horizon: S,
-    members: QuickMap<K, Member<S>>,
+    members: Shelf<K, Member<S>>,
     marks: QuickMap<K, S>,
 }
 
@@ -49,7 +50,7 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedS
         VersionedSet {
             v: S::default(),
             horizon: S::default(),
-            members: QuickMap::default(),
+            members: Shelf::default(),
             marks: QuickMap::default(),
         }
     }
@@ -153,9 +154,9 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.horizon = v;
     }
 
-    /// Makes room for as many members.
+    /// Makes room for as many members more.
     pub fn expect(&mut self, count: usize) {
-        self.members.reserve(count);
+        self.members.expect(count);
     }
 
     /// Puts a member or a mark back as it was at rest.

@@ -79,7 +79,7 @@ fn shown(memory: &Memory, def: &Def) -> BTreeMap<Pk, u64> {
 }
 
 /// The seeds of the histories: 300, or as many as `ESCALE_CASES` says, or the one of `ESCALE_SEED` (docs/testing.md).
-fn seeds() -> std::ops::Range<u64> {
+pub(super) fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     match number("ESCALE_SEED") {
         Some(seed) => seed..seed.saturating_add(1),
@@ -88,9 +88,9 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Numbers from a seed: this layer knows no other source.
-struct Seeded(u64);
+pub(super) struct Seeded(pub(super) u64);
 
-fn below(random: &mut Seeded, bound: usize) -> usize {
+pub(super) fn below(random: &mut Seeded, bound: usize) -> usize {
     random.0 ^= random.0 << 13;
     random.0 ^= random.0 >> 7;
     random.0 ^= random.0 << 17;

@@ -396,9 +396,8 @@ impl Machine {
     pub(super) fn ask_for_lost(&mut self) {
         let mut by_def: HashMap<Def, usize> = HashMap::new();
         for key in &self.reads.lost {
-            let defs = self.memory.document(key).map(|document| document.defs.clone()).unwrap_or_default();
-            for def in defs {
-                *by_def.entry(def).or_default() += 1;
+            for def in self.memory.document(key).into_iter().flat_map(|document| document.defs.iter()) {
+                *by_def.entry(def.clone()).or_default() += 1;
             }
         }
         let mut covered: BTreeSet<Def> = BTreeSet::new();
