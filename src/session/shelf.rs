@@ -54,15 +54,12 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
             return (place, before.map(|(_, value)| value));
         }
         let entry = Some((key, value));
-        let place = match self.free.pop_if(|_| may_reuse) {
-            Some(place) => {
-                self.entries[place as usize] = entry;
-                place
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
+        let place = if let Some(place) = self.free.pop_if(|_| may_reuse) {
+            self.entries[place as usize] = entry;
+            place
+        } else {
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
         };
         self.places.insert_unique(hash, place, |place| hash_of(&self.entries, &self.state, *place));
         (place as usize, None)
@@ -202,8 +199,9 @@ mod tests {
                 }
                 if step == restored {
                     shelf.expect(below(random, 50));
-                    shelf.values_mut().for_each(|value| *value += 1_000);
-                    wanted.values_mut().for_each(|value| *value += 1_000);
+                    for value in shelf.values_mut().chain(wanted.values_mut()) {
+                        *value += 1_000;
+                    }
                 }
                 let mut next = 0;
                 for number in 0..30 {
