@@ -17,5 +17,5 @@ pub use hash::{sha_s, sha32};
 pub use name::Name;
 pub use pk::Pk;
 pub(crate) use pk::join_key;
-pub(crate) use quick::{QuickMap, QuickSet};
+pub(crate) use quick::{QuickHasher, QuickMap, QuickSet};
 pub use value::{Number, Value};

@@ -288,16 +288,16 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
 fn fold_all(memory: &mut Memory, records: BTreeMap<u64, StateRecord>) -> HashSet<u64> {
     let told = records.values().flat_map(|record| &record.delta.documents);
     memory.expect_documents(told.map(|(_, states)| states.len()).sum());
-    let mut members: HashMap<Def, usize> = HashMap::new();
+    let mut links: HashMap<Def, usize> = HashMap::new();
     for (def, states) in records.values().flat_map(|record| &record.delta.links) {
-        *members.entry(def.clone()).or_default() += states.len();
+        *links.entry(def.clone()).or_default() += states.len();
     }
-    records.into_values().flat_map(|record| fold(memory, record.delta, &members)).collect()
+    records.into_values().flat_map(|record| fold(memory, record.delta, &links)).collect()
 }
 
-/// Brings the memory to the state after `delta`; `members` is how many links all records tell of each def. Gives the pages
+/// Brings the memory to the state after `delta`; `told` is how many links all records tell of each def. Gives the pages
 /// of documents whose class the schema no longer has: it takes them with it.
-fn fold(memory: &mut Memory, delta: Delta, members: &HashMap<Def, usize>) -> Vec<u64> {
+fn fold(memory: &mut Memory, delta: Delta, told: &HashMap<Def, usize>) -> Vec<u64> {
     let mut abandoned = Vec::new();
     for (def, state) in delta.collections {
         match state {
@@ -316,9 +316,9 @@ fn fold(memory: &mut Memory, delta: Delta, members: &HashMap<Def, usize>) -> Vec
         }
     }
     for (def, states) in delta.links {
-        memory.expect_members(&def, members.get(&def).copied().unwrap_or_default());
-        let told = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
-        memory.restore_set_of(&def, told.map(|(member, mark, pk)| (pk, member, mark)));
+        memory.expect_members(&def, told.get(&def).copied().unwrap_or_default());
+        let links = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
+        memory.restore_set_of(&def, links.map(|(member, mark, pk)| (pk, member, mark)));
     }
     abandoned
 }

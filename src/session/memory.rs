@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::collection::Collection;
-use super::defs::{Defs, DefsSharing};
+use super::defs::{Defs, Sharing};
 use super::dirty::Dirty;
 use super::document::{Content, DocKey, Document, PageRef};
 use super::overlay::{Pin, Shown};
@@ -22,8 +22,8 @@ pub struct Memory {
     pub(super) schema: Schema,
     pub(super) documents: Shelf<DocKey, Document>,
     pub(super) collections: HashMap<Def, Collection>,
-    pub(super) sharing: DefsSharing,
-    /// So many ids, the first ones, are the places of restored documents, plus one.
+    pub(super) sharing: Sharing,
+    /// Ids up to this one were given while restoring: each is its document's place, plus one.
     pub(super) placed_ids: u32,
     /// The keys of all other ids.
     pub(super) by_id: QuickMap<u32, DocKey>,
@@ -55,7 +55,7 @@ impl Memory {
             schema,
             documents: Shelf::default(),
             collections: HashMap::new(),
-            sharing: DefsSharing::default(),
+            sharing: Sharing::default(),
             placed_ids: 0,
             by_id: QuickMap::default(),
             lives: BTreeSet::new(),
@@ -157,6 +157,7 @@ impl Memory {
             self.drop_link(def, &pk);
         }
         self.collections.remove(def);
+        self.sharing.forget(def);
         self.dirty.collections.insert(def.clone());
         self.dirty.subscriptions = true;
         self.changed.insert(def.clone());
@@ -380,7 +381,7 @@ impl Memory {
     fn release(&mut self, def: &Def, pk: &Pk) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
         let Some(document) = self.documents.get_mut(&key) else { return };
-        if !document.defs.remove(def) {
+        if !self.sharing.remove(&mut document.defs, def) {
             return;
         }
         let is_unheld = document.defs.is_empty();
@@ -429,8 +430,8 @@ impl Memory {
             assert_eq!((key, named.id), (&(*class, pk.clone()), document.id));
         }
         let shown = self.shown.values().filter(|shown| shown.data.is_some()).count();
-        let unchanged = self.documents.iter().filter(|(_, d)| d.id <= self.placed_ids).count();
-        assert_eq!(self.by_id.len(), self.documents.len() - unchanged + shown);
+        let placed = self.documents.iter().filter(|(_, d)| d.id <= self.placed_ids).count();
+        assert_eq!(self.by_id.len(), self.documents.len() - placed + shown);
     }
 }
 

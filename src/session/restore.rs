@@ -50,6 +50,7 @@ impl Memory {
 
     pub(crate) fn restore_no_collection(&mut self, def: &Def) {
         self.collections.remove(def);
+        self.sharing.forget(def);
     }
 
     /// Makes room for as many documents.
@@ -78,23 +79,20 @@ impl Memory {
 
     /// Names the document at once: in the order in which the records tell, the same at each opening.
     pub(crate) fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
-        let Some(DocumentAtRest { at, max_life, place }) = document else {
+        let Some(DocumentAtRest { at, max_life, place: rest }) = document else {
             self.documents.remove(&key);
             return;
         };
-        let (content, rest, defs) = (Content::AtRest, Some(place), Defs::default());
-        let document = Document { id: self.next_id, at, max_life, content, rest, defs };
-        let (place, before) = self.documents.put(key, document, false);
-        if let Some(before) = before {
-            if let Some(document) = self.documents.at_mut(place) {
-                document.id = before.id;
-            }
-            return;
+        let (content, rest, defs) = (Content::AtRest, Some(rest), Defs::default());
+        let document = Document { id: 0, at, max_life, content, rest, defs };
+        let (place, _) = self.documents.put(key, document, false);
+        // Each place is taken once, and nothing else takes an id before all is restored.
+        let id = place as u32 + 1;
+        if let Some(document) = self.documents.at_mut(place) {
+            document.id = id;
         }
-        // Nothing else takes an id before all is restored.
-        debug_assert_eq!(place + 1, self.next_id as usize);
-        self.next_id += 1;
-        self.placed_ids = self.next_id - 1;
+        self.placed_ids = self.placed_ids.max(id);
+        self.next_id = self.placed_ids + 1;
     }
 
     /// Ends the restoration: the other side of the links (R2), and what does not hold together is let go.
@@ -107,11 +105,11 @@ impl Memory {
         order::sort(&mut defs);
         for def in defs {
             let position = self.schema.position(def.class()).unwrap_or(usize::MAX) as u16;
-            let mut next = 0;
+            let (mut next, steps) = (0, self.sharing.steps(def));
             for pk in self.collections[def].set.keys() {
                 match self.documents.next_mut(&(position, pk.clone()), &mut next) {
                     Some(document) => {
-                        self.sharing.add(&mut document.defs, def);
+                        steps.add(&mut document.defs, def);
                     }
                     None => broken.push((def.clone(), pk.clone())),
                 }

@@ -1,14 +1,15 @@
 //! A map whose entries have places.
 //!
-//! What is restored comes one after the other, and an opening pays for whatever it does with each entry. Here one is
-//! pushed behind the other and stays there, so that a place names it without a search; what finds a key's place is a
+//! What is restored comes one after the other, and an opening pays for whatever it does with each entry. Here each entry is
+//! pushed behind the one before and stays there, so that a place names it without a search; what finds a key's place is a
 //! table of numbers beside. Places that become free are taken by later entries.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+
+use crate::model::QuickHasher;
 
 /// The map. Entries are in the order of their places.
 #[derive(Clone)]
@@ -16,22 +17,24 @@ pub struct Shelf<K, V> {
     entries: Vec<Option<(K, V)>>,
     /// Places by the hashes of their keys.
     places: HashTable<u32>,
+    /// Places whose entries were taken out.
     free: Vec<u32>,
-    state: RandomState,
+    hasher: QuickHasher,
 }
 
 impl<K, V> Default for Shelf<K, V> {
     fn default() -> Self {
-        let state = RandomState::default();
-        Shelf { entries: Vec::new(), places: HashTable::new(), free: Vec::new(), state }
+        let hasher = QuickHasher::default();
+        Shelf { entries: Vec::new(), places: HashTable::new(), free: Vec::new(), hasher }
     }
 }
 
 impl<K: Eq + Hash, V> Shelf<K, V> {
     /// Makes room for as many entries more.
     pub fn expect(&mut self, count: usize) {
-        self.entries.reserve(count);
-        self.places.reserve(count, |place| hash_of(&self.entries, &self.state, *place));
+        // An eighth more, or the first one to come afterwards would have all of them moved.
+        self.entries.reserve(count + count / 8);
+        self.places.reserve(count + count / 8, |place| hash_of(&self.entries, &self.hasher, *place));
     }
 
     /// The place of a key, whose hash that is.
@@ -42,13 +45,13 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
 
     fn place_of(&self, key: &K) -> Option<usize> {
         // For an empty map nothing is hashed.
-        if self.places.is_empty() { None } else { self.find(self.state.hash_one(key), key) }
+        if self.places.is_empty() { None } else { self.find(self.hasher.hash_one(key), key) }
     }
 
     /// Puts an entry in, and gives its place and the value that it replaces. A new one takes a place that is free only
     /// where `may_reuse` says so, and the next one otherwise.
     pub fn put(&mut self, key: K, value: V, may_reuse: bool) -> (usize, Option<V>) {
-        let hash = self.state.hash_one(&key);
+        let hash = self.hasher.hash_one(&key);
         if let Some(place) = self.find(hash, &key) {
             let before = self.entries[place].replace((key, value));
             return (place, before.map(|(_, value)| value));
@@ -61,7 +64,7 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
             self.entries.push(entry);
             self.entries.len() as u32 - 1
         };
-        self.places.insert_unique(hash, place, |place| hash_of(&self.entries, &self.state, *place));
+        self.places.insert_unique(hash, place, |place| hash_of(&self.entries, &self.hasher, *place));
         (place as usize, None)
     }
 
@@ -72,13 +75,13 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
 
     /// Takes an entry out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let hash = self.state.hash_one(key);
-        let place = self.find(hash, key)?;
-        if let Ok(found) = self.places.find_entry(hash, |found| *found as usize == place) {
-            found.remove();
+        if self.places.is_empty() {
+            return None;
         }
-        self.free.push(place as u32);
-        self.entries[place].take().map(|(_, value)| value)
+        let is_it = |place: &u32| self.entries[*place as usize].as_ref().is_some_and(|entry| entry.0 == *key);
+        let (place, _) = self.places.find_entry(self.hasher.hash_one(key), is_it).ok()?.remove();
+        self.free.push(place);
+        self.entries[place as usize].take().map(|(_, value)| value)
     }
 
     /// The entry at a place.
@@ -142,9 +145,9 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
     }
 }
 
-/// The hash of the entry at a place.
-fn hash_of<K: Hash, V>(entries: &[Option<(K, V)>], state: &RandomState, place: u32) -> u64 {
-    entries[place as usize].as_ref().map_or(0, |(key, _)| state.hash_one(key))
+/// The hash of the entry at a place, as the table asks for when it grows: of those that it lists, none is free.
+fn hash_of<K: Hash, V>(entries: &[Option<(K, V)>], hasher: &QuickHasher, place: u32) -> u64 {
+    entries[place as usize].as_ref().map_or(0, |(key, _)| hasher.hash_one(key))
 }
 
 impl<K: Eq + Hash, V: PartialEq> PartialEq for Shelf<K, V> {

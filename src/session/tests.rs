@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Memory, PartContext};
+use super::{DocumentAtRest, Member, Memory, PageRef, PartContext, Stamp};
 use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
 use crate::model::{Def, Name, Pk, Value};
@@ -206,6 +206,41 @@ fn r4_the_same_reply_twice_changes_nothing() {
                 "ESCALE_SEED={seed}: nothing to tell the application"
             );
             assert!(memory.take_dirty().documents.is_empty(), "ESCALE_SEED={seed}: no data to write");
+        }
+    }
+}
+
+/// The ids of restored documents are their places: one whose place another document has taken names nothing.
+#[test]
+fn an_id_names_its_document_or_nothing() {
+    for seed in seeds() {
+        let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (mut memory, mut named) = (memory(), BTreeMap::new());
+        let at = Stamp::new(0, 1);
+        for doc in 0..4 + below(random, 8) {
+            let place = PageRef { page: 1, slot: doc as u32, bytes: 9 };
+            let state = (below(random, 4) > 0).then_some(DocumentAtRest { at, max_life: None, place });
+            memory.restore_document((0, pk(doc % 6)), state);
+            let member = state.map(|_| Member { at, confirmed: true });
+            memory.restore_set_of(&class(), [(pk(doc % 6), member, None)].into_iter());
+        }
+        memory.restore_links();
+        memory.check_links();
+        for v in 2..40 {
+            named.extend(memory.documents().map(|(key, document)| (document.id, key.clone())));
+            let doc = below(random, 12);
+            let mut part = Part::empty(class());
+            if below(random, 2) == 0 {
+                part.rows.push(row(doc, v, Some(0)));
+            } else {
+                part.left.push((pk(doc), v));
+            }
+            apply(&mut memory, part, None, 0);
+            for (id, key) in &named {
+                let living = memory.document(key).filter(|document| document.id == *id);
+                let found = memory.by_id(*id);
+                assert_eq!(found.map(|(key, _)| key), living.map(|_| key), "ESCALE_SEED={seed}: {id}");
+            }
         }
     }
 }
