@@ -193,8 +193,7 @@ impl Memory {
             self.tombstones.bury(key, at);
         }
         self.unlink(def, &key.1, at);
-        let others = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
-        for other in others.iter() {
+        for other in self.holders(key).iter() {
             self.unlink_derived(other, &key.1, at);
         }
     }
@@ -213,7 +212,7 @@ impl Memory {
                 member_of.extend(defs);
             }
         }
-        let held = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
+        let held = self.holders(key);
         for def in member_of.iter().filter(|def| *def != except) {
             self.link_derived(def, key, at);
         }
@@ -254,8 +253,10 @@ impl Memory {
         }
         let mut answered = false;
         for PreparedRow { row, properties } in part.rows {
-            let held = self.documents.get(&key).filter(|_| row.pk == key.1);
-            let Some(document) = held else { continue };
+            if row.pk != key.1 {
+                continue;
+            }
+            let Some(document) = self.documents.get(&key) else { continue };
             let at = Stamp::new(era, row.v);
             match (properties, row.data) {
                 (Some(properties), Some(data)) => {
@@ -269,9 +270,11 @@ impl Memory {
             }
         }
         // The server has no such document any more: nothing can bring its data back.
-        let lost = self.documents.get(&key).filter(|d| !answered && matches!(d.content, Content::Lost));
-        for def in lost.map(|document| document.defs.clone()).unwrap_or_default().iter() {
-            self.drop_link(def, &key.1);
+        let is_lost = self.documents.get(&key).is_some_and(|d| matches!(d.content, Content::Lost));
+        if !answered && is_lost {
+            for def in self.holders(&key).iter() {
+                self.drop_link(def, &key.1);
+            }
         }
         true
     }

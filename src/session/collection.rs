@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defs::Sharing;
 use super::set::VersionedSet;
 use super::stamp::Stamp;
 use crate::model::{Pk, Version};
@@ -30,6 +31,8 @@ pub struct Collection {
     pub ready: bool,
     /// The load under way.
     pub load: Option<Load>,
+    /// The lists of defs that it gave its documents, and took from them.
+    pub(super) sharing: Sharing,
 }
 
 impl Collection {

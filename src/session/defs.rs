@@ -1,12 +1,11 @@
 //! The defs that hold a document.
 
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::model::Def;
 
-/// Of each def, so many lists are remembered that it was added to, or removed from.
+/// So many lists are remembered that a def was added to, and as many that it was removed from.
 const STEPS_MAX: usize = 8;
 
 /// The defs that hold a document, ascending. Most documents of a session are held by the same few, so lists are shared.
@@ -45,53 +44,30 @@ impl Deref for Defs {
     }
 }
 
-/// Adds defs to documents, and removes them: documents that take the same steps share their lists.
-#[derive(Default)]
+/// Adds one def, always the same, to documents' lists, and removes it: documents that take the same steps share their lists.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sharing {
-    added: HashMap<Def, Steps>,
-    removed: HashMap<Def, Steps>,
+    added: Steps,
+    removed: Steps,
 }
 
 impl Sharing {
-    /// Adds a def to a document's list. Gives whether it was not there.
+    /// Adds the def to a document's list. Gives whether it was not there.
     pub fn add(&mut self, defs: &mut Defs, def: &Def) -> bool {
-        steps_of(&mut self.added, def).add(defs, def)
+        self.added.step(defs, |defs| defs.with(def))
     }
 
-    /// Removes a def from a document's list. Gives whether it was there.
+    /// Removes the def from a document's list. Gives whether it was there.
     pub fn remove(&mut self, defs: &mut Defs, def: &Def) -> bool {
-        steps_of(&mut self.removed, def).step(defs, |defs| defs.without(def))
-    }
-
-    /// For one who adds the same def to many lists.
-    pub fn steps(&mut self, def: &Def) -> &mut Steps {
-        steps_of(&mut self.added, def)
-    }
-
-    /// The def is subscribed to no more.
-    pub fn forget(&mut self, def: &Def) {
-        self.added.remove(def);
-        self.removed.remove(def);
+        self.removed.step(defs, |defs| defs.without(def))
     }
 }
 
-fn steps_of<'s>(steps: &'s mut HashMap<Def, Steps>, def: &Def) -> &'s mut Steps {
-    if !steps.contains_key(def) {
-        steps.insert(def.clone(), Steps::default());
-    }
-    steps.get_mut(def).expect("just there")
-}
-
-/// What a def made of which list, the latest ones.
-#[derive(Default)]
-pub(super) struct Steps(Vec<(Defs, Defs)>);
+/// What was made of which list, the latest ones.
+#[derive(Clone, Debug, Default)]
+struct Steps(Vec<(Defs, Defs)>);
 
 impl Steps {
-    /// Adds the def, always the same one, to a document's list. Gives whether it was not there.
-    pub fn add(&mut self, defs: &mut Defs, def: &Def) -> bool {
-        self.step(defs, |defs| defs.with(def))
-    }
-
     fn step(&mut self, defs: &mut Defs, make: impl FnOnce(&Defs) -> Option<Defs>) -> bool {
         let known = self.0.iter().find(|(before, _)| before.is_same(defs));
         let after = if let Some((_, after)) = known {
@@ -124,16 +100,16 @@ mod tests {
     #[test]
     fn defs_stay_in_order_and_are_there_once() {
         for seed in seeds() {
-            let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let all: Vec<Def> = (0..6).map(|number| def(&format!("D{number}"))).collect();
-            let mut sharing = Sharing::default();
+            let random = &mut Seeded::new(seed);
+            let mut all: Vec<(Def, Sharing)> =
+                (0..6).map(|number| (def(&format!("D{number}")), Sharing::default())).collect();
             let mut documents: Vec<(Defs, BTreeSet<Def>)> = vec![Default::default(); 20];
             for _ in 0..300 {
                 let (defs, wanted) = &mut documents[below(random, 20)];
-                let def = &all[below(random, all.len())];
+                let (def, sharing) = &mut all[below(random, 6)];
                 let (done, is_meant) = match below(random, 20) {
                     0 => {
-                        sharing.forget(def);
+                        *sharing = Sharing::default();
                         (false, false)
                     }
                     1..=12 => (sharing.add(defs, def), wanted.insert(def.clone())),
@@ -148,15 +124,15 @@ mod tests {
     #[test]
     fn documents_that_take_the_same_steps_share_their_lists() {
         let (a, b) = (def("A"), def("B"));
-        let mut sharing = Sharing::default();
+        let (mut of_a, mut of_b) = (Sharing::default(), Sharing::default());
         let mut documents = vec![Defs::default(); 3];
         // As replies tell them: each document's defs, one document after the other.
         for defs in &mut documents {
-            assert!(sharing.add(defs, &b) && sharing.add(defs, &a));
+            assert!(of_b.add(defs, &b) && of_a.add(defs, &a));
         }
         assert!(documents.iter().all(|defs| defs.is_same(&documents[0])));
         for defs in &mut documents {
-            assert!(sharing.remove(defs, &b));
+            assert!(of_b.remove(defs, &b));
         }
         assert!(documents.iter().all(|defs| defs.is_same(&documents[0])));
         assert_eq!(*documents[0], [a]);

@@ -74,7 +74,7 @@ impl Memory {
         let Some(collection) = self.collections.get_mut(def) else { return };
         collection.set.restore(pk.clone(), member, mark);
         let (Some(_), Some(document)) = (member, self.documents.get_mut(&key)) else { return };
-        if self.sharing.add(&mut document.defs, def) {
+        if collection.sharing.add(&mut document.defs, def) {
             self.changed.insert(def.clone());
             self.touch_pin(&key);
         }
@@ -83,8 +83,7 @@ impl Memory {
     /// The state is told: what has left leaves. Nothing of it is to be written from here.
     pub(crate) fn end_following(&mut self) {
         for key in std::mem::take(&mut self.leaving) {
-            let defs = self.documents.get(&key).map(|document| document.defs.clone()).unwrap_or_default();
-            for def in defs.iter() {
+            for def in self.holders(&key).iter() {
                 self.drop_link(def, &key.1);
             }
             self.remove_document(&key);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::collection::Collection;
-use super::defs::{Defs, Sharing};
+use super::defs::Defs;
 use super::dirty::Dirty;
 use super::document::{Content, DocKey, Document, PageRef};
 use super::overlay::{Pin, Shown};
@@ -22,7 +22,6 @@ pub struct Memory {
     pub(super) schema: Schema,
     pub(super) documents: Shelf<DocKey, Document>,
     pub(super) collections: HashMap<Def, Collection>,
-    pub(super) sharing: Sharing,
     /// Ids up to this one were given while restoring: each is its document's place, plus one.
     pub(super) placed_ids: u32,
     /// The keys of all other ids.
@@ -55,7 +54,6 @@ impl Memory {
             schema,
             documents: Shelf::default(),
             collections: HashMap::new(),
-            sharing: Sharing::default(),
             placed_ids: 0,
             by_id: QuickMap::default(),
             lives: BTreeSet::new(),
@@ -87,6 +85,11 @@ impl Memory {
     /// The document, held or on the device.
     pub fn document(&self, key: &DocKey) -> Option<&Document> {
         self.documents.get(key)
+    }
+
+    /// The defs that hold a document; none where it is not held.
+    pub fn holders(&self, key: &DocKey) -> Defs {
+        self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default()
     }
 
     /// Every document.
@@ -157,7 +160,6 @@ impl Memory {
             self.drop_link(def, &pk);
         }
         self.collections.remove(def);
-        self.sharing.forget(def);
         self.dirty.collections.insert(def.clone());
         self.dirty.subscriptions = true;
         self.changed.insert(def.clone());
@@ -211,8 +213,7 @@ impl Memory {
                 break;
             }
             self.lives.remove(&(minutes, key.clone()));
-            let defs = self.documents.get(&key).map(|d| d.defs.clone()).unwrap_or_default();
-            for def in defs.iter() {
+            for def in self.holders(&key).iter() {
                 self.drop_link(def, &key.1);
             }
         }
@@ -352,7 +353,7 @@ impl Memory {
             return;
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
-        if self.sharing.add(&mut document.defs, def) {
+        if collection.sharing.add(&mut document.defs, def) {
             self.changed.insert(def.clone());
             self.touch_pin(key);
         }
@@ -380,8 +381,12 @@ impl Memory {
     /// The other side of R2: the document no longer names the def, and leaves where it names none.
     fn release(&mut self, def: &Def, pk: &Pk) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
-        let Some(document) = self.documents.get_mut(&key) else { return };
-        if !self.sharing.remove(&mut document.defs, def) {
+        let (Some(collection), Some(document)) =
+            (self.collections.get_mut(def), self.documents.get_mut(&key))
+        else {
+            return;
+        };
+        if !collection.sharing.remove(&mut document.defs, def) {
             return;
         }
         let is_unheld = document.defs.is_empty();

@@ -176,7 +176,8 @@ impl Memory {
             self.gone.push(shown.id);
         }
         self.changed.extend(shown.defs);
-        self.changed.extend(self.documents.get(key).into_iter().flat_map(|d| d.defs.iter().cloned()));
+        let holders = self.holders(key);
+        self.changed.extend(holders.iter().cloned());
     }
 
     /// The subscribed defs that hold a document with that data: where a collection's key is as in the base, the
@@ -188,7 +189,7 @@ impl Memory {
             Base::Known(base) => Some(base),
             _ => None,
         };
-        let held = self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default();
+        let held = self.holders(key);
         for collection in class.collections() {
             let now = collection.memberships(state).ok().flatten().unwrap_or_default();
             let before = base.as_ref().and_then(|base| collection.memberships(base).ok().flatten());
@@ -209,7 +210,7 @@ impl Memory {
     /// The defs, subscribed to, in which an effect on a document is to be seen: those that hold it, in the base or as
     /// shown; of a document that is not held, any of its class, since only the server knows where it is.
     pub(crate) fn defs_of(&self, key: &DocKey) -> BTreeSet<Def> {
-        let held = self.documents.get(key).map(|document| &*document.defs).unwrap_or_default();
+        let held = self.holders(key);
         let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();
         let class = self.class(key.0).name();
         let own = Def::document(class, &key.1);

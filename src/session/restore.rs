@@ -50,7 +50,6 @@ impl Memory {
 
     pub(crate) fn restore_no_collection(&mut self, def: &Def) {
         self.collections.remove(def);
-        self.sharing.forget(def);
     }
 
     /// Makes room for as many documents.
@@ -101,15 +100,16 @@ impl Memory {
     pub(crate) fn restore_links(&mut self) -> Missing {
         let mut missing = Missing::default();
         let mut broken: Vec<(Def, Pk)> = Vec::new();
-        let mut defs: Vec<&Def> = self.collections.keys().collect();
+        let mut defs: Vec<Def> = self.collections.keys().cloned().collect();
         order::sort(&mut defs);
-        for def in defs {
+        for def in &defs {
             let position = self.schema.position(def.class()).unwrap_or(usize::MAX) as u16;
-            let (mut next, steps) = (0, self.sharing.steps(def));
-            for pk in self.collections[def].set.keys() {
+            let Some(Collection { set, sharing, .. }) = self.collections.get_mut(def) else { continue };
+            let mut next = 0;
+            for pk in set.keys() {
                 match self.documents.next_mut(&(position, pk.clone()), &mut next) {
                     Some(document) => {
-                        steps.add(&mut document.defs, def);
+                        sharing.add(&mut document.defs, def);
                     }
                     None => broken.push((def.clone(), pk.clone())),
                 }

@@ -88,7 +88,13 @@ pub(super) fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Numbers from a seed: this layer knows no other source.
-pub(super) struct Seeded(pub(super) u64);
+pub(super) struct Seeded(u64);
+
+impl Seeded {
+    pub(super) fn new(seed: u64) -> Self {
+        Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
 
 pub(super) fn below(random: &mut Seeded, bound: usize) -> usize {
     random.0 ^= random.0 << 13;
@@ -124,7 +130,7 @@ fn def(number: usize) -> Def {
 #[test]
 fn r1_version_guard() {
     for seed in seeds() {
-        let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = &mut Seeded::new(seed);
         let history = history(random);
         let mut memory = memory();
         let mut seen: BTreeMap<Pk, u64> = BTreeMap::new();
@@ -150,7 +156,7 @@ fn r1_version_guard() {
 #[test]
 fn r5_no_resurrection_in_any_order() {
     for seed in seeds() {
-        let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = &mut Seeded::new(seed);
         let history = history(random);
         let mut memory = memory();
         for (number, (doc, v)) in story(random, &history) {
@@ -178,7 +184,7 @@ fn r5_no_resurrection_in_any_order() {
 #[test]
 fn r4_the_same_reply_twice_changes_nothing() {
     for seed in seeds() {
-        let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = &mut Seeded::new(seed);
         let history = history(random);
         let settled = below(random, 12) as u64;
         let mut memory = memory();
@@ -214,7 +220,7 @@ fn r4_the_same_reply_twice_changes_nothing() {
 #[test]
 fn an_id_names_its_document_or_nothing() {
     for seed in seeds() {
-        let random = &mut Seeded(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = &mut Seeded::new(seed);
         let (mut memory, mut named) = (memory(), BTreeMap::new());
         let at = Stamp::new(0, 1);
         for doc in 0..4 + below(random, 8) {

@@ -396,7 +396,7 @@ impl Machine {
     pub(super) fn ask_for_lost(&mut self) {
         let mut by_def: HashMap<Def, usize> = HashMap::new();
         for key in &self.reads.lost {
-            for def in self.memory.document(key).into_iter().flat_map(|document| document.defs.iter()) {
+            for def in self.memory.holders(key).iter() {
                 *by_def.entry(def.clone()).or_default() += 1;
             }
         }
