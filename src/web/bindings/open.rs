@@ -16,7 +16,6 @@ use crate::error::{Code, Result, fail};
 use crate::limits::KDF_ROUNDS;
 use crate::rest::{AccountOptions, Damage, JournalAtRest, Requests, Rest, Tail, open_account};
 use crate::session::Memory;
-use crate::store::{Store, Table};
 use crate::sync::{Config, Event, Inbox, Machine, Mode, TabEvent};
 use crate::web::adapter::Adapter;
 use crate::web::address::Address;
@@ -131,9 +130,12 @@ async fn role_of(store: &IdbStore, rest: &Rest, seen: u64) -> Role {
     if seen > 0 && store.begun() == seen {
         return Role::Leads(seen);
     }
-    let Ok(Some(generation)) = store.take_over(seen).await else { return Role::Follows };
-    match store.get(Table::State, &rest.look_keys()).await.map(|found| rest.looked(&found)) {
-        Ok(Tail::Same) => Role::Leads(generation),
+    let keys = rest.look_keys();
+    let Ok(Some((generation, found))) = store.take_over_looking(seen, &keys).await else {
+        return Role::Follows;
+    };
+    match rest.looked(&found) {
+        Tail::Same => Role::Leads(generation),
         _ => Role::IsToLead(generation),
     }
 }

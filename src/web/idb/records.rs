@@ -35,6 +35,11 @@ pub(super) fn from_value(value: &JsValue) -> Vec<u8> {
     value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
 }
 
+/// What a reading by key has found: the bytes of the record, if there is one.
+pub(super) fn record_of(value: &JsValue) -> Option<Vec<u8>> {
+    (!value.is_undefined()).then(|| from_value(value))
+}
+
 /// All binary keys after that one, or all of them.
 pub(super) fn range_after(after: Option<&JsValue>) -> Result<IdbKeyRange, JsValue> {
     let first: JsValue = Uint8Array::new_with_length(0).into();

@@ -7,11 +7,11 @@
 
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
-use web_sys::{IdbKeyRange, IdbTransaction};
+use web_sys::{IdbKeyRange, IdbRequest, IdbTransaction};
 
 use super::ending::{end_writing, learn};
 use super::failure;
-use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after};
+use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, record_of, to_key};
 use super::store::{IdbStore, READING, WRITING};
 use crate::error::{Code, Result};
 use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
@@ -67,23 +67,38 @@ impl IdbStore {
         Ok(if generation == 0 { self.beside.generation().await } else { generation })
     }
 
-    pub(super) async fn begin_generation(&self, seen: u64) -> Result<Option<u64>> {
+    /// As [`Store::take_over`], and reads these state records in the same transaction: what is found there is the state
+    /// in which the generation began.
+    pub async fn take_over_looking(
+        &self,
+        seen: u64,
+        keys: &[RecordKey],
+    ) -> Result<Option<(u64, Vec<Option<Vec<u8>>>)>> {
         let failed = |exception: &JsValue| failure::of_exception(WRITING, exception);
         learn(self).await;
-        let transaction = self.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed)?;
+        let tables = [HEADER_TABLE, Table::State.name()];
+        let tables = if keys.is_empty() { &tables[..1] } else { &tables };
+        let transaction = self.begin(tables, "readwrite", Durability::Relaxed)?;
         let next = seen + 1;
-        let request = || -> Thrown<()> {
+        let request = || -> Thrown<Vec<IdbRequest>> {
             let table = transaction.object_store(HEADER_TABLE)?;
             table.add_with_key(&Uint8Array::new_with_length(0), &fence_key(next))?;
             if let Some(old) = next.checked_sub(FENCES_KEPT).filter(|old| *old > 0) {
                 table.delete(&fence_key(old))?;
             }
-            Ok(())
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let state = transaction.object_store(Table::State.name())?;
+            keys.iter().map(|key| state.get(&to_key(key))).collect()
         };
-        if let Err(exception) = request() {
-            let _ = transaction.abort();
-            return Err(failed(&exception));
-        }
+        let requests = match request() {
+            Ok(requests) => requests,
+            Err(exception) => {
+                let _ = transaction.abort();
+                return Err(failed(&exception));
+            }
+        };
         let settled = Deferred::new();
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
@@ -92,7 +107,8 @@ impl IdbStore {
         match self.over(settled).await {
             Ok(_) => {
                 self.begun.set(next);
-                Ok(Some(next))
+                let found: Thrown<Vec<JsValue>> = requests.iter().map(IdbRequest::result).collect();
+                Ok(Some((next, found.map_err(|e| failed(&e))?.iter().map(record_of).collect())))
             }
             Err(event) => match failure::of_transaction(WRITING, &transaction, &event) {
                 error if error.code() == Code::Deposed => Ok(None),
@@ -129,7 +145,7 @@ impl IdbStore {
         let tables = [Table::State, Table::Journal, Table::Inbox];
         let names = [HEADER_TABLE, tables[0].name(), tables[1].name(), tables[2].name()];
         let transaction = self.begin(&names, "readonly", Durability::Relaxed)?;
-        let make = || -> Thrown<Vec<web_sys::IdbRequest>> {
+        let make = || -> Thrown<Vec<IdbRequest>> {
             let header = transaction.object_store(HEADER_TABLE)?;
             let mut requests =
                 vec![header.get(&header_key())?, header.get_all_keys_with_key(&fences()?.into())?];
@@ -148,7 +164,7 @@ impl IdbStore {
         if let Err(event) = self.over(done).await {
             return Err(self.failed(failure::of_transaction(READING, &transaction, &event)));
         }
-        let results: Thrown<Vec<JsValue>> = requests.iter().map(web_sys::IdbRequest::result).collect();
+        let results: Thrown<Vec<JsValue>> = requests.iter().map(IdbRequest::result).collect();
         let results = results.map_err(|e| failed(&e))?;
         let records = |place: usize| -> Vec<(RecordKey, Vec<u8>)> {
             let (keys, values) = (Array::from(&results[place]), Array::from(&results[place + 1]));

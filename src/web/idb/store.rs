@@ -14,7 +14,7 @@ use super::connection::{Closed, Connection, OnClosed};
 use super::ending::{end_reading, end_writing, learn};
 use super::failure;
 use super::lock::StoreLock;
-use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, to_key};
+use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, record_of, to_key};
 use super::witness::{Beside, Change, Copies};
 use crate::crypto::place;
 use crate::error::{Code, Result, fail};
@@ -255,7 +255,7 @@ impl Store for IdbStore {
         let results = self
             .read(table.name(), true, |table| keys.iter().map(|key| table.get(&to_key(key))).collect())
             .await?;
-        Ok(results.iter().map(|value| (!value.is_undefined()).then(|| from_value(value))).collect())
+        Ok(results.iter().map(record_of).collect())
     }
 
     async fn scan(
@@ -300,7 +300,7 @@ impl Store for IdbStore {
     }
 
     async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
-        self.begin_generation(seen).await
+        Ok(self.take_over_looking(seen, &[]).await?.map(|(generation, _)| generation))
     }
 
     async fn commit(&self, batch: Batch) -> Result<()> {

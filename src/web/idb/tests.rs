@@ -1,6 +1,7 @@
 //! The store in a real browser: the conformance suite, then what only IndexedDB can do to us.
 
 mod ending;
+mod taking_over;
 
 use js_sys::{Array, Function, Promise, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
