@@ -6,7 +6,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   root: here("page"),
   base: "./",
-  resolve: { alias: { "escale/warm-up": here("../pkg/warm-up.js"), escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
+  resolve: { alias: { escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
   define: { global: "globalThis", "process.env.NODE_ENV": '"production"' },
   logLevel: "warn",
   worker: { format: "es" },

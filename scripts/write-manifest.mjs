@@ -19,7 +19,6 @@ const manifest = {
   types: "./index.d.ts",
   exports: {
     ".": { types: "./index.d.ts", import: "./index.js" },
-    "./warm-up": { types: "./warm-up.d.ts", import: "./warm-up.js" },
     "./escale.wasm": "./escale_bg.wasm",
     "./package.json": "./package.json",
   },

@@ -8,7 +8,7 @@ export default defineConfig({
   // Served from any folder.
   base: "./",
   root: here("."),
-  resolve: { alias: { "escale/warm-up": here("../pkg/warm-up.js"), escale: here("../pkg/index.js") } },
+  resolve: { alias: { escale: here("../pkg/index.js") } },
   server: { port: 7800, fs: { allow: [here("..")] } },
   preview: { port: 7800 },
   plugins: [shell()],

@@ -6,7 +6,7 @@ export const SYSTEMS = [
   { id: "raw:packed", name: "raw IndexedDB, 256 a record", isEncrypted: false },
   { id: "raw:sealed", name: "raw IndexedDB, WebCrypto a record", isEncrypted: true },
   { id: "escale", name: "Escale", isEncrypted: true },
-  { id: "escale:warm", name: "Escale, warmed up ahead", isEncrypted: true },
+  { id: "escale:cold", name: "Escale, not rehearsed", isEncrypted: true },
   { id: "dexie", name: "Dexie", isEncrypted: false },
   { id: "rxdb:plain", name: "RxDB, Dexie storage", isEncrypted: false },
   { id: "rxdb:encrypted", name: "RxDB, encrypted", isEncrypted: true },

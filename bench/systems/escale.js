@@ -1,7 +1,6 @@
 // Escale, as applications use it: its parts come through an adapter object as msgpack bytes; all that rests is sealed.
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
-import { warmUp } from "escale/warm-up";
 
 import { documentAt, idOf, listed } from "../page/data.js";
 
@@ -27,10 +26,10 @@ const rowOf = async (document, v) => ({ pk: await pkOf(document.id), v, data: en
 
 class System {
   #passphrase;
-  #isWarm;
+  #isCold;
   constructor(variant) {
-    this.#isWarm = variant === "warm";
-    if (variant === "passphrase") this.#passphrase = "a passphrase of the benchmark";
+    this.#isCold = variant?.startsWith("cold") ?? false;
+    if (variant?.endsWith("passphrase")) this.#passphrase = "a passphrase of the benchmark";
   }
   #replies = [];
   #now = START;
@@ -56,9 +55,8 @@ class System {
       this.#memory = (made.instance ?? made).exports.memory;
       return made;
     };
-    await init();
+    await init(undefined, { rehearsal: !this.#isCold });
     WebAssembly.instantiate = instantiate;
-    if (this.#isWarm && !(await warmUp())) throw new Error("it could not be warmed up");
   }
 
   /** The replies of a server that tells all documents, a batch each. */

@@ -33,7 +33,7 @@ export type {
 } from "./operation-types.js";
 export { defineOperations } from "./operations.js";
 export type { OpenOptions, TokenSource, WipeOptions } from "./options.js";
-export { init, open, wipe } from "./package.js";
+export { init, open, wipe, type InitOptions } from "./package.js";
 export type { Query } from "./query.js";
 export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema.js";
 export type {

@@ -12,12 +12,13 @@ import { LiveStatus } from "./status.js";
 import { Views } from "./views.js";
 import type { Wasm } from "./wasm.js";
 
-/** Opens a session on the given wasm. */
+/** Opens a session on the given wasm; `databases` are those of a rehearsal. */
 export async function openWith<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
   wasm: Pick<Wasm, "start">,
   options: OpenOptions<S, O>,
+  databases?: IDBFactory,
 ): Promise<Session<S, O>> {
-  const checked = checkOptions(options as unknown as OpenOptions);
+  const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
   const status = new LiveStatus(checked.mode);
   const { schema, operations, conflicts } = options as unknown as OpenOptions;
   const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts));

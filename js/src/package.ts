@@ -2,6 +2,7 @@ import { makeGlue } from "./escale.js";
 import { openWith } from "./open.js";
 import type { Operations } from "./operation-types.js";
 import type { OpenOptions, WipeOptions } from "./options.js";
+import { rehearseAhead } from "./rehearsal.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Session } from "./session.js";
 import { Wasm, type InitInput } from "./wasm.js";
@@ -9,6 +10,14 @@ import { wipeWith } from "./wipe.js";
 
 /** @internal Bundlers know this form: they copy the file and put its address here. */
 export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));
+
+/** What `init` does besides loading the wasm. */
+export interface InitOptions {
+  /** Whether an opening is rehearsed: `true` unless said otherwise. */
+  rehearsal?: boolean | undefined;
+}
+
+let rehearsed: Promise<void> | undefined;
 
 /**
  * Opens a session: loads the wasm, opens the device's store, and resolves without waiting for the network.
@@ -33,9 +42,15 @@ export function wipe(options: WipeOptions): Promise<void> {
 }
 
 /**
- * Loads the wasm ahead of `open`, or from elsewhere than the file beside this package. Calling it is optional, and
- * calling it again does nothing.
+ * Loads the wasm ahead of `open`, or from elsewhere than the file beside this package, and rehearses an opening: browsers
+ * compile each function when it is first called, which is most of what a first opening costs. The rehearsal takes a
+ * tenth of a second of the page's thread, in pieces between which the page goes on; nothing of it rests on the device, and what
+ * goes wrong in it concerns nobody. `init(input, { rehearsal: false })` does without.
+ *
+ * Calling it is optional, and calling it again does nothing. Called while the page waits for something else, as for a
+ * passphrase, it makes the first `open` about twice as quick; where `open` is called at once it gains nothing.
  */
-export async function init(input?: InitInput): Promise<void> {
+export async function init(input?: InitInput, { rehearsal = true }: InitOptions = {}): Promise<void> {
   await wasm.start(input);
+  if (rehearsal) await (rehearsed ??= rehearseAhead(wasm));
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use super::files::{self, File};
 use super::none;
 
-/// Where the package's entries, its worker and the pages of the demonstration begin.
-const ROOTS: [&str; 5] =
-    ["js/src/index.ts", "js/src/warm-up.ts", "js/src/warm-up-worker.ts", "www/src/main.ts", "www/src/sw.ts"];
+/// Where the package and the pages of the demonstration begin.
+const ROOTS: [&str; 3] = ["js/src/index.ts", "www/src/main.ts", "www/src/sw.ts"];
 
 #[test]
 fn every_rust_file_is_named_by_a_mod_line() {

@@ -1,7 +1,6 @@
 /** Opening the session, and erasing what it leaves: the one place that says of what, and how. */
 
-import { open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
-import { warmUp as warmUpCore } from "escale/warm-up";
+import { init, open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
 import { schema } from "./schema";
 
 export type { Adapter, Mode, StatusValue };
@@ -12,12 +11,9 @@ export type Session = EscaleSession<(typeof schema)["classes"]>;
 /** The org of the demonstration. */
 export const ORG = "demo";
 
-/**
- * Loads the core, and has the browser compile it, while the visitor types. What fails here fails again, with its message,
- * when a session is opened.
- */
-export function warmUp(): void {
-  void warmUpCore();
+/** Loads the core, and readies it, while the visitor types. What fails here fails again, with its message, when a session is opened. */
+export function ready(): void {
+  void init().catch(() => {});
 }
 
 /** Opens a session; it never waits for the network. */

@@ -25,6 +25,7 @@ type Thrown<T> = std::result::Result<T, JsValue>;
 
 /// What a session with a device needs beside its driver.
 pub(super) struct DeviceSide {
+    pub device: IdbDevice,
     pub store: Rc<IdbStore>,
     pub name: String,
     pub salt: [u8; 32],
@@ -185,7 +186,7 @@ impl Core {
         inner.signal(Signal::Wipe).await;
         inner.driver.close().await;
         match &inner.device {
-            Some(device) => IdbDevice::new().delete(&device.name).await.map_err(thrown),
+            Some(side) => side.device.delete(&side.name).await.map_err(thrown),
             None => Ok(()),
         }
     }

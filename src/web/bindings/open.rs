@@ -73,7 +73,8 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         let name = crate::crypto::store_name(&options.org, &options.account);
         // Before anything is read: where the lead is free, nobody writes the state any more.
         claim = Claim::take(&lead_of(&name)).await;
-        let opened = open_account(&IdbDevice::new(), &account, options.schema, derive, &mut random).await?;
+        let device = IdbDevice::of(options.databases);
+        let opened = open_account(&device, &account, options.schema, derive, &mut random).await?;
         let store = Rc::new(opened.store);
         store.open_pages_with(opened.rest.key_of_pages());
         inbox = opened.inbox;
@@ -97,7 +98,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
             Role::Leads(generation) => machine.leading(generation),
             Role::Follows | Role::IsToLead(_) => machine.following(),
         };
-        (machine, Some(DeviceSide { store, name, salt, by, header: RefCell::new(opened.header) }))
+        (machine, Some(DeviceSide { device, store, name, salt, by, header: RefCell::new(opened.header) }))
     };
     let store = device.as_ref().map(|device| device.store.clone());
     let has_server = server.is_some();

@@ -2,6 +2,7 @@
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
+use web_sys::IdbFactory;
 
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
@@ -19,6 +20,8 @@ pub(super) struct Options {
     pub secret: Secret,
     pub has_token: bool,
     pub format: Format,
+    /// Databases in the place of the origin's.
+    pub databases: Option<IdbFactory>,
 }
 
 /// What X is made from.
@@ -70,6 +73,7 @@ impl Options {
             secret,
             has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
             format,
+            databases: property(object, "databases").map(JsCast::unchecked_into),
         })
     }
 }

@@ -14,6 +14,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest};
 
+use super::databases::Databases;
 use super::failure;
 use super::records::HEADER_TABLE;
 use crate::error::{Code, Error, Result, fail};
@@ -37,10 +38,10 @@ const BLOCKED_MS: u64 = 3_000;
 const LISTED_MS: u64 = 1_000;
 
 /// Opens the database; `None` where there is none and `create` is false, in which case none was made.
-pub(super) async fn connect(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
-    match connect_once(name, create).await {
+pub(super) async fn connect(databases: &Databases, name: &str, create: bool) -> Result<Option<IdbDatabase>> {
+    match connect_once(databases, name, create).await {
         // `Internal error opening backing store` and its like may pass with the request that met them.
-        Err(error) if Failure::of(&error) == Failure::Handle => connect_once(name, create).await,
+        Err(error) if Failure::of(&error) == Failure::Handle => connect_once(databases, name, create).await,
         other => other,
     }
 }
@@ -80,8 +81,8 @@ pub(super) async fn make(
     wait_unless_blocked(&request, what).await.map(JsCast::unchecked_into)
 }
 
-async fn connect_once(name: &str, create: bool) -> Result<Option<IdbDatabase>> {
-    let factory = factory()?;
+async fn connect_once(databases: &Databases, name: &str, create: bool) -> Result<Option<IdbDatabase>> {
+    let factory = databases.of_stores()?;
     let listed = is_listed(&factory, name).await;
     if listed != Some(false) {
         if let Some(database) = open_as_it_is(&factory, name, listed.is_none()).await? {

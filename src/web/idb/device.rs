@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
+use web_sys::IdbFactory;
+
 use super::connect;
+use super::databases::Databases;
 use super::ending::learn_ahead;
 use super::lock::StoreLock;
 use super::store::IdbStore;
@@ -12,17 +15,24 @@ use crate::store::Device;
 
 /// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13). They are
 /// shared by the tabs of the origin.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IdbDevice;
+#[derive(Clone, Debug, Default)]
+pub struct IdbDevice {
+    databases: Databases,
+}
 
 impl IdbDevice {
     /// The origin's databases. Touches nothing before a store is opened.
     pub fn new() -> Self {
-        IdbDevice
+        IdbDevice::default()
+    }
+
+    /// Databases that behave as the origin's; the origin's own where none are given.
+    pub fn of(given: Option<IdbFactory>) -> Self {
+        IdbDevice { databases: Databases::new(given) }
     }
 
     /// Deletes a store that nobody has open. Errors: `store_in_use`, `storage_failed`.
-    pub async fn delete_unused(self, name: &str) -> Result<()> {
+    pub async fn delete_unused(&self, name: &str) -> Result<()> {
         let lock = StoreLock::take_alone(name).await?;
         let result = self.delete(name).await;
         lock.free().await;
@@ -35,17 +45,21 @@ impl Device for IdbDevice {
 
     async fn open(&self, name: &str, create: bool) -> Result<Option<IdbStore>> {
         let lock = StoreLock::take(name).await?;
-        let beside = Rc::new(Beside::new(name));
+        let beside = Rc::new(Beside::new(name, self.databases.clone()));
         beside.read_ahead();
-        let found = match connect::connect(name, create).await {
+        let found = match connect::connect(&self.databases, name, create).await {
             // Gone, and not because anybody wanted it: it begins again by what stands beside it.
-            Ok(None) if beside.witness().await.header.is_some() => connect::connect(name, true).await,
+            Ok(None) if beside.witness().await.header.is_some() => {
+                connect::connect(&self.databases, name, true).await
+            }
             other => other,
         };
         match found {
             Ok(Some(database)) => {
-                learn_ahead(&database);
-                Ok(Some(IdbStore::new(name, database, lock, beside)))
+                if !self.databases.are_given() {
+                    learn_ahead(&database);
+                }
+                Ok(Some(IdbStore::new(name, self.databases.clone(), database, lock, beside)))
             }
             other => {
                 lock.free().await;
@@ -57,8 +71,8 @@ impl Device for IdbDevice {
     async fn delete(&self, name: &str) -> Result<()> {
         // What stands beside it first: a store without its witness raises no alarm, the other way round would. Then once
         // more: until the store is gone, another tab may still write there.
-        witness::delete(name).await?;
-        connect::delete(&connect::factory()?, name).await?;
-        witness::delete(name).await
+        witness::delete(&self.databases, name).await?;
+        connect::delete(&self.databases.of_stores()?, name).await?;
+        witness::delete(&self.databases, name).await
     }
 }

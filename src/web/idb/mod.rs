@@ -8,6 +8,7 @@ mod bucket;
 mod change;
 mod connect;
 mod connection;
+mod databases;
 mod device;
 mod ending;
 mod failure;

@@ -11,6 +11,7 @@ use web_sys::{IdbDatabase, IdbObjectStore, IdbRequest, IdbTransaction};
 
 use super::connect::connect;
 use super::connection::{Closed, Connection, OnClosed};
+use super::databases::Databases;
 use super::ending::{end_reading, end_writing, learn};
 use super::failure;
 use super::lock::StoreLock;
@@ -65,6 +66,7 @@ impl Drop for Over {
 /// A database, which other tabs may have open too. Dropping it closes it; only `close` waits until it can be deleted.
 pub struct IdbStore {
     name: String,
+    pub(super) databases: Databases,
     /// The handle, until it is dropped for another one.
     connection: RefCell<Option<Connection>>,
     pub(super) beside: Rc<Beside>,
@@ -82,9 +84,16 @@ pub struct IdbStore {
 }
 
 impl IdbStore {
-    pub(super) fn new(name: &str, database: IdbDatabase, lock: StoreLock, beside: Rc<Beside>) -> Self {
+    pub(super) fn new(
+        name: &str,
+        databases: Databases,
+        database: IdbDatabase,
+        lock: StoreLock,
+        beside: Rc<Beside>,
+    ) -> Self {
         let store = IdbStore {
             name: name.to_owned(),
+            databases,
             connection: RefCell::default(),
             beside,
             lock: RefCell::new(Some(lock)),
@@ -377,7 +386,7 @@ impl Store for IdbStore {
         self.check_open()?;
         // Dropped before anything else: a handle that failed is not used again.
         self.connection.borrow_mut().take();
-        match connect(&self.name, true).await? {
+        match connect(&self.databases, &self.name, true).await? {
             // Closed while it was being opened.
             Some(_) if self.check_open().is_err() => self.check_open(),
             Some(database) => {

@@ -9,6 +9,7 @@ use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::IdbDevice;
+use super::databases::Databases;
 use super::witness::{Beside, Change, Copies};
 use crate::crypto::{AccountKey, SeededRandom, StoreKeys};
 use crate::error::Code;
@@ -135,7 +136,8 @@ async fn a_leader_that_comes_late_writes_nothing_beside() {
     };
     let rests = vec![(RecordKey([2; 16]), vec![2])];
     let to_copy = async || Ok(Copies { journal: rests.clone(), inbox: Vec::new() });
-    let (early, late) = (Beside::new("late-beside"), Beside::new("late-beside"));
+    let (early, late) =
+        (Beside::new("late-beside", Databases::default()), Beside::new("late-beside", Databases::default()));
     early.write(Change::of(of(1, 1)), to_copy).await;
     // The second generation never came here.
     late.write(Change::of(Batch { recopy: true, ..of(3, 2) }), to_copy).await;

@@ -11,10 +11,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{IdbDatabase, IdbFactory, IdbTransaction, IdbTransactionMode};
 
-use super::bucket::factory_beside;
 use super::change::{HEADER, INBOX, JOURNAL, MARK, Records, TABLE, fences, generation_of, put_all};
 use super::connect;
 use super::connection::Connection;
+use super::databases::Databases;
 use super::ending::{end_reading, end_writing};
 use super::failure;
 use super::records::{from_key, from_value};
@@ -38,6 +38,7 @@ pub(super) fn name_beside(name: &str) -> String {
 /// The database beside a store.
 pub(super) struct Beside {
     name: String,
+    databases: Databases,
     factory: RefCell<Option<IdbFactory>>,
     connection: RefCell<Option<Rc<Connection>>>,
     /// Something could not be written: what stands there is not as of any batch.
@@ -51,9 +52,10 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Beside the store of that name. Touches nothing before it is asked something.
-    pub fn new(store: &str) -> Self {
+    pub fn new(store: &str, databases: Databases) -> Self {
         Beside {
             name: name_beside(store),
+            databases,
             factory: RefCell::default(),
             connection: RefCell::default(),
             is_behind: Cell::default(),
@@ -235,7 +237,7 @@ impl Beside {
         if let Some(factory) = kept {
             return Ok(factory);
         }
-        let factory = factory_beside().await?;
+        let factory = self.databases.beside().await?;
         *self.factory.borrow_mut() = Some(factory.clone());
         Ok(factory)
     }
@@ -284,12 +286,12 @@ impl Beside {
 }
 
 /// Deletes what stands beside a store: in the bucket, and where it stood while the browser had none.
-pub(super) async fn delete(store: &str) -> Result<()> {
+pub(super) async fn delete(databases: &Databases, store: &str) -> Result<()> {
     let name = name_beside(store);
-    if let Ok(factory) = factory_beside().await {
+    if let Ok(factory) = databases.beside().await {
         connect::delete(&factory, &name).await?;
     }
-    connect::delete(&connect::factory()?, &name).await
+    connect::delete(&databases.of_stores()?, &name).await
 }
 
 /// Waits until a transaction is over.

@@ -1,0 +1,83 @@
+// The rehearsal of an opening, which `init` does: it comes to its end, leaves nothing behind, and is missed by nobody.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBrowser } from "./support/browser.mjs";
+import { schema, some } from "./support/packages.mjs";
+import { makeServer } from "./support/server.mjs";
+import { startSite } from "./support/site.mjs";
+
+const COUNT = 20;
+
+async function setUp(t) {
+  const server = await makeServer(t);
+  await server.import("demo", "Package", some(COUNT));
+  await server.start();
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  const options = { org: "demo", schema, server: server.url, passphrase: "a passphrase" };
+  const opened = (how) =>
+    page.evaluate(
+      async (o) => {
+        await window.page.start("main", o);
+        return (await window.page.loaded("main", "Package", {})).length;
+      },
+      { ...options, ...how },
+    );
+  return { page, opened };
+}
+
+test("it comes to its end, and leaves no database and no lock", { timeout: 60_000 }, async (t) => {
+  const { page, opened } = await setUp(t);
+  const left = await page.evaluate(async () => {
+    const [{ wasm }, { rehearse }] = await Promise.all([import("/pkg/package.js"), import("/pkg/rehearsal.js")]);
+    // Two at a time are as harmless as one.
+    await Promise.all([rehearse(wasm), rehearse(wasm)]);
+    const { held, pending } = await navigator.locks.query();
+    return { databases: (await window.page.allDatabases()).map(({ name }) => name), locks: [...held, ...pending].map(({ name }) => name) };
+  });
+  assert.deepEqual(left, { databases: [], locks: [] });
+  assert.equal(await opened(), COUNT);
+});
+
+test("what the browser's own databases do is tried with them all the same", { timeout: 60_000 }, async (t) => {
+  const { page, opened } = await setUp(t);
+  const tried = await page.evaluate(async () => {
+    const { add } = IDBObjectStore.prototype;
+    window.tried = 0;
+    IDBObjectStore.prototype.add = function (value, key) {
+      if (key === "trial") window.tried += 1;
+      return add.call(this, value, key);
+    };
+    await window.page.init();
+    return window.tried;
+  });
+  assert.equal(tried, 0, "the rehearsal asks the browser nothing");
+  assert.equal(await opened(), COUNT);
+  assert.equal(await page.evaluate(() => window.tried), 2, "the trial adds one key twice");
+});
+
+test("where it cannot be done, or is not wanted, the wasm is loaded all the same", { timeout: 60_000 }, async (t) => {
+  const { page, opened } = await setUp(t);
+  const asked = await page.evaluate(async () => {
+    const { request } = LockManager.prototype;
+    let locks = 0;
+    LockManager.prototype.request = function (...values) {
+      locks += 1;
+      return request.apply(this, values);
+    };
+    await window.page.init(undefined, { rehearsal: false });
+    const unwanted = locks;
+    const bound = IDBKeyRange.bound;
+    IDBKeyRange.bound = () => {
+      throw new Error("no ranges here");
+    };
+    await window.page.init();
+    IDBKeyRange.bound = bound;
+    LockManager.prototype.request = request;
+    return { unwanted, wanted: locks };
+  });
+  assert.equal(asked.unwanted, 0);
+  assert.ok(asked.wanted > 0, "it was begun, and failed");
+  assert.equal(await opened({ mode: "synced" }), COUNT);
+});

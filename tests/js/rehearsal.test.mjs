@@ -1,0 +1,25 @@
+// That nobody waits for a rehearsal that fails, or does not end; what it does is tried in a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { rehearse, rehearseAhead } from "../../js/dist/rehearsal.js";
+
+const nothing = { start: () => assert.fail("nothing is started") };
+
+test("without IndexedDB, as in Node, there is none", async () => {
+  await assert.rejects(rehearse(nothing), /IndexedDB/);
+  await rehearseAhead(nothing);
+});
+
+test("one that does not come to its end is left to itself", async (t) => {
+  globalThis.indexedDB = {};
+  t.after(() => delete globalThis.indexedDB);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let isOver = false;
+  const waiting = rehearseAhead({ start: () => new Promise(() => {}) }).then(() => (isOver = true));
+  t.mock.timers.tick(4_999);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(isOver, false);
+  t.mock.timers.tick(1);
+  await waiting;
+});
