@@ -103,8 +103,19 @@ impl IdbStore {
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
         transaction.set_onabort(Some(&settled.reject));
+        // Chromium reads large records later: it may tell of the end before it tells of them.
+        let last_read = requests.last().map(|last| {
+            let read = Deferred::new();
+            last.set_onsuccess(Some(&read.resolve));
+            last.set_onerror(Some(&read.reject));
+            read
+        });
         end_writing(&transaction);
-        match self.over(settled).await {
+        let mut over = self.over(settled).await;
+        if let (Ok(_), Some(read)) = (&over, last_read) {
+            over = self.over(read).await;
+        }
+        match over {
             Ok(_) => {
                 self.begun.set(next);
                 let found: Thrown<Vec<JsValue>> = requests.iter().map(IdbRequest::result).collect();
