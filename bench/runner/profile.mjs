@@ -1,5 +1,5 @@
 // Where the time of one of Escale's figures goes, by Chromium's sampling profiler:
-// `node runner/profile.mjs [--what first|all|arrive|read|update] [--documents 10000] [--top 25]`. After `scripts/bench` has
+// `node runner/profile.mjs [--what first|all|arrive|read|update] [--system escale:cold] [--documents 10000] [--top 25]`. After `scripts/bench` has
 // built the pages; `--dist` takes others, as those of a wasm that kept its functions' names.
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -10,6 +10,7 @@ import { serve } from "./site.mjs";
 const { values } = parseArgs({
   options: {
     what: { type: "string", default: "first" },
+    system: { type: "string", default: "escale" },
     documents: { type: "string", default: "10000" },
     top: { type: "string", default: "25" },
     dist: { type: "string", default: fileURLToPath(new URL("../dist", import.meta.url)) },
@@ -57,7 +58,7 @@ async function profiled(page, context) {
 const site = await serve(values.dist);
 try {
   await withProfile(async (folder) => {
-    const url = `${site.url}?system=escale&set=documents`;
+    const url = `${site.url}?system=${values.system}&set=documents`;
     if (values.what !== "arrive") {
       await inBrowser(folder, url, async (page) => {
         await ask(page, "arrive", count);

@@ -9,7 +9,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 /** What an application imports. */
 const ENTRIES = {
-  escale: 'export { EscaleError, defineSchema, open } from "escale";',
+  escale: 'export { EscaleError, defineSchema, init, open } from "escale";',
   dexie: 'export { default } from "dexie";',
   "rxdb:plain": 'export { createRxDatabase } from "rxdb"; export { getRxStorageDexie } from "rxdb/plugins/storage-dexie";',
   "rxdb:encrypted":

@@ -28,8 +28,8 @@ class System {
   #passphrase;
   #isCold;
   constructor(variant) {
-    this.#isCold = variant?.startsWith("cold") ?? false;
-    if (variant?.endsWith("passphrase")) this.#passphrase = "a passphrase of the benchmark";
+    this.#isCold = variant === "cold";
+    if (variant === "passphrase") this.#passphrase = "a passphrase of the benchmark";
   }
   #replies = [];
   #now = START;

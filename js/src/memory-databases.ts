@@ -21,6 +21,8 @@ function later(work: () => void): void {
 class Asking<T> {
   result: T | undefined;
   onsuccess: ((event: object) => void) | null = null;
+  onerror: ((event: object) => void) | null = null;
+  onupgradeneeded: ((event: object) => void) | null = null;
 
   answer(result: T): void {
     this.result = result;
@@ -61,6 +63,8 @@ const nameOf = (key: number | Uint8Array | ArrayBuffer): string =>
 /** What is asked in one breath; it is done, in order, in a task of its own. */
 class Transaction {
   oncomplete: ((event: object) => void) | null = null;
+  onabort: ((event: object) => void) | null = null;
+  onerror: ((event: object) => void) | null = null;
   readonly error = null;
   readonly #table: (name: string) => Table;
   readonly #asked: (() => void)[] = [];
@@ -68,8 +72,12 @@ class Transaction {
   constructor(table: (name: string) => Table) {
     this.#table = table;
     later(() => {
-      for (const answer of this.#asked) answer();
-      this.oncomplete?.({ type: "complete", target: this });
+      try {
+        for (const answer of this.#asked) answer();
+        this.oncomplete?.({ type: "complete", target: this });
+      } catch {
+        this.abort();
+      }
     });
   }
 
@@ -99,6 +107,8 @@ class Transaction {
 
   abort(): void {
     this.#asked.length = 0;
+    this.oncomplete = null;
+    this.onabort?.({ type: "abort", target: this });
   }
 }
 
@@ -106,6 +116,8 @@ class Transaction {
 class Database {
   readonly version = VERSION;
   readonly objectStoreNames = { contains: () => true };
+  onversionchange: ((event: object) => void) | null = null;
+  onclose: (() => void) | null = null;
   readonly #tables = new Map<string, Table>();
 
   transaction(): Transaction {

@@ -43,12 +43,14 @@ export function wipe(options: WipeOptions): Promise<void> {
 
 /**
  * Loads the wasm ahead of `open`, or from elsewhere than the file beside this package, and rehearses an opening: browsers
- * compile each function when it is first called, which is most of what a first opening costs. The rehearsal takes a
- * tenth of a second of the page's thread, in pieces between which the page goes on; nothing of it rests on the device, and what
- * goes wrong in it concerns nobody. `init(input, { rehearsal: false })` does without.
+ * compile each function when it is first called, and code that runs for the first time is a large part of what a first
+ * opening costs. The rehearsal takes less than a tenth of a second of the page's thread on a desk, in pieces between which the
+ * page goes on; it runs in an instance and in databases of its own, in memory, needs no network, and what goes wrong in it
+ * concerns nobody. `init(input, { rehearsal: false })` does without.
  *
  * Calling it is optional, and calling it again does nothing. Called while the page waits for something else, as for a
- * passphrase, it makes the first `open` about twice as quick; where `open` is called at once it gains nothing.
+ * passphrase, it spares the first `open` a third to a half of its time; where `open` is called at once, it only delays it.
+ * Fails with `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
  */
 export async function init(input?: InitInput, { rehearsal = true }: InitOptions = {}): Promise<void> {
   await wasm.start(input);

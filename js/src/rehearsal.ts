@@ -17,11 +17,7 @@ interface Place {
 async function session(wasm: Pick<Wasm, "start">, { org, key, databases }: Place): Promise<void> {
   const opened = await openWith(wasm, { org, schema: sampleSchema, server: sampleServer, key }, databases);
   try {
-    const all = await new Promise<readonly unknown[]>((resolve) => {
-      opened.live("Sample", {}, (docs, { ready }) => {
-        if (ready) resolve(docs);
-      });
-    });
+    const all = await opened.collection("Sample", {}).ready;
     const some = await opened.collection("Sample", { kind: "one" }).ready;
     await opened.get("Sample", ["Zola"]);
     if (all.length !== SAMPLE_SIZE || some.length !== SAMPLE_SIZE) throw new Error("the sample is not whole");
@@ -33,21 +29,25 @@ async function session(wasm: Pick<Wasm, "start">, { org, key, databases }: Place
 
 /**
  * Runs what opening a session runs, on databases in memory: browsers compile each function when it is first called. Nothing
- * of it rests anywhere, and no server hears of it. Fails where a session would: without IndexedDB, as in Node, or where the
- * page's context is not secure.
+ * of it rests anywhere, and no server hears of it. Its instance of the wasm is its own, so that nothing that befalls it
+ * befalls a session; what the engine compiles belongs to them all. Fails where a session would, as in Node, which has no
+ * IndexedDB, and where there are no locks, without which each session first waits for other tabs.
  */
-export async function rehearse(wasm: Pick<Wasm, "start">): Promise<void> {
+export async function rehearse(wasm: Pick<Wasm, "start" | "twin">, databases = memoryDatabases()): Promise<void> {
   if (typeof indexedDB === "undefined") throw new Error("there is no IndexedDB here");
+  if (!("locks" in navigator)) throw new Error("there are no locks here");
+  await wasm.start();
+  const own = wasm.twin();
   const key = crypto.getRandomValues(new Uint8Array(32));
   // Tabs that rehearse at the same time share nothing, locks and channels included.
-  const place = { org: `rehearsal-${crypto.randomUUID()}`, key, databases: memoryDatabases() };
+  const place = { org: `rehearsal-${crypto.randomUUID()}`, key, databases };
   // The first makes a store, the second opens what is there.
-  await session(wasm, place);
-  await session(wasm, place);
+  await session(own, place);
+  await session(own, place);
 }
 
 /** As {@link rehearse}, and never fails: what goes wrong here goes wrong again, with its message, when a session is opened. */
-export async function rehearseAhead(wasm: Pick<Wasm, "start">): Promise<void> {
+export async function rehearseAhead(wasm: Pick<Wasm, "start" | "twin">): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, LONGEST_MS);

@@ -30,9 +30,11 @@ export class Wasm {
     this.#defaultUrl = defaultUrl;
   }
 
-  /** What was compiled, once it has started: other threads of the page can take it. */
-  get module(): WebAssembly.Module | undefined {
-    return this.#module;
+  /** The same code as it was compiled, for instances of its own. */
+  twin(): Wasm {
+    const twin = new Wasm(this.#make, this.#defaultUrl);
+    twin.#module = this.#module;
+    return twin;
   }
 
   /** Starts it, from `input` or from the file beside this package; the first call that succeeds decides. */

@@ -91,6 +91,30 @@ impl Driver {
 
     /// Sets it going. `shared` is the name of a store that other tabs may have open, and the claim of whoever leads.
     pub fn start(self: &Rc<Self>, shared: Option<(&str, Option<Claim>)>) {
+        // A rehearsal asks no network, and hides nothing with its page.
+        if !self.store.as_ref().is_some_and(|store| store.is_rehearsed()) {
+            self.listen();
+        }
+        if let Some(store) = &self.store {
+            let driver = Rc::downgrade(self);
+            store.on_closed(move |closed| {
+                let Some(driver) = driver.upgrade() else { return };
+                if closed == Closed::Wiped {
+                    return driver.close_for_others();
+                }
+                let error = Error::new(Code::StorageClosed, "the browser closed the database");
+                driver.post(Event::DeviceClosed(error));
+            });
+        }
+        self.post(Event::Started);
+        if let Some((name, claim)) = shared {
+            let tabs = Tabs::join(self, name, claim);
+            *self.tabs.borrow_mut() = Some(tabs);
+        }
+    }
+
+    /// Tells the machine what the page is told: whether there is a network, and whether anybody looks.
+    fn listen(self: &Rc<Self>) {
         let driver = Rc::downgrade(self);
         let signals = Signals::listen(move |signal| {
             let Some(driver) = driver.upgrade() else { return };
@@ -105,23 +129,7 @@ impl Driver {
             }
         });
         *self.signals.borrow_mut() = Some(signals);
-        if let Some(store) = &self.store {
-            let driver = Rc::downgrade(self);
-            store.on_closed(move |closed| {
-                let Some(driver) = driver.upgrade() else { return };
-                if closed == Closed::Wiped {
-                    return driver.close_for_others();
-                }
-                let error = Error::new(Code::StorageClosed, "the browser closed the database");
-                driver.post(Event::DeviceClosed(error));
-            });
-        }
         self.post(Event::Network(Signals::is_online()));
-        self.post(Event::Started);
-        if let Some((name, claim)) = shared {
-            let tabs = Tabs::join(self, name, claim);
-            *self.tabs.borrow_mut() = Some(tabs);
-        }
     }
 
     /// Reads the machine; `closed` once the session is.

@@ -40,6 +40,57 @@ test("it comes to its end, and leaves no database and no lock", { timeout: 60_00
   assert.equal(await opened(), COUNT);
 });
 
+test("its databases have all that the core asks of them", { timeout: 60_000 }, async (t) => {
+  const { page } = await setUp(t);
+  const missing = await page.evaluate(async () => {
+    const [{ wasm }, { rehearse }, { memoryDatabases }] = await Promise.all(
+      ["package", "rehearsal", "memory-databases"].map((name) => import(`/pkg/${name}.js`)),
+    );
+    const missing = new Set();
+    const isPlain = (value) => typeof value === "object" && value !== null && !ArrayBuffer.isView(value) && !(value instanceof ArrayBuffer) && !Array.isArray(value);
+    const watched = (object) =>
+      new Proxy(object, {
+        get(target, name) {
+          if (typeof name === "string" && name !== "then" && !(name in target)) missing.add(name);
+          const value = Reflect.get(target, name, target);
+          if (typeof value === "function") {
+            return (...values) => {
+              const given = value.apply(target, values);
+              return isPlain(given) ? watched(given) : given;
+            };
+          }
+          return isPlain(value) ? watched(value) : value;
+        },
+        set(target, name, value) {
+          if (!(name in target)) missing.add(name);
+          target[name] = value;
+          return true;
+        },
+      });
+    await rehearse(wasm, watched(memoryDatabases()));
+    return [...missing];
+  });
+  // The core goes without a list of databases, where there is none.
+  assert.deepEqual(missing, ["databases"]);
+});
+
+test("it needs no network", { timeout: 60_000 }, async (t) => {
+  const { page } = await setUp(t);
+  await page.evaluate(() => Promise.all(["package", "rehearsal"].map((name) => import(`/pkg/${name}.js`))));
+  const isOnline = await page.evaluate(async () => {
+    const { wasm } = await import("/pkg/package.js");
+    await wasm.start();
+    return navigator.onLine;
+  });
+  await page.context().setOffline(true);
+  const ended = await page.evaluate(async () => {
+    const [{ wasm }, { rehearse }] = await Promise.all([import("/pkg/package.js"), import("/pkg/rehearsal.js")]);
+    await rehearse(wasm);
+    return { isOnline: navigator.onLine, locks: (await navigator.locks.query()).held.length };
+  });
+  assert.deepEqual({ before: isOnline, ...ended }, { before: true, isOnline: false, locks: 0 });
+});
+
 test("what the browser's own databases do is tried with them all the same", { timeout: 60_000 }, async (t) => {
   const { page, opened } = await setUp(t);
   const tried = await page.evaluate(async () => {

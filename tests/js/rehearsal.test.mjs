@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { rehearse, rehearseAhead } from "../../js/dist/rehearsal.js";
 
-const nothing = { start: () => assert.fail("nothing is started") };
+const nothing = { start: () => assert.fail("nothing is started"), twin: () => assert.fail("nor any other") };
 
 test("without IndexedDB, as in Node, there is none", async () => {
   await assert.rejects(rehearse(nothing), /IndexedDB/);
@@ -13,7 +13,12 @@ test("without IndexedDB, as in Node, there is none", async () => {
 
 test("one that does not come to its end is left to itself", async (t) => {
   globalThis.indexedDB = {};
-  t.after(() => delete globalThis.indexedDB);
+  const { navigator } = globalThis;
+  Object.defineProperty(globalThis, "navigator", { value: { locks: {} }, configurable: true, writable: true });
+  t.after(() => {
+    delete globalThis.indexedDB;
+    Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true, writable: true });
+  });
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let isOver = false;
   const waiting = rehearseAhead({ start: () => new Promise(() => {}) }).then(() => (isOver = true));

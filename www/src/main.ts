@@ -5,7 +5,7 @@ import { fill } from "./dom";
 import { Library } from "./library";
 import { problemOf } from "./problems";
 import { serverAddress } from "./server-address";
-import { eraseStore, openSession, ready, type Session } from "./session";
+import { eraseStore, loadCore, openSession, type Session } from "./session";
 import { forgetShell, keepShell } from "./shell";
 import { confirmDialog } from "./ui/dialogs";
 import { MainScreen, type Ending } from "./ui/main-screen";
@@ -36,7 +36,7 @@ function showOpen(notice?: string): void {
   delete document.documentElement.dataset.mode;
   clearToast();
   if (root) fill(root, openScreen({ ...last, notice, open, erase }));
-  ready();
+  loadCore();
 }
 
 async function open(opening: Opening): Promise<void> {

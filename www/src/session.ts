@@ -11,8 +11,8 @@ export type Session = EscaleSession<(typeof schema)["classes"]>;
 /** The org of the demonstration. */
 export const ORG = "demo";
 
-/** Loads the core, and readies it, while the visitor types. What fails here fails again, with its message, when a session is opened. */
-export function ready(): void {
+/** Loads the core, and rehearses, while the visitor types. What fails here fails again, with its message, when a session is opened. */
+export function loadCore(): void {
   void init().catch(() => {});
 }
 

@@ -218,7 +218,7 @@ async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<J
     request.result().map_err(|exception| failure::of_exception(what, &exception))
 }
 
-/// Makes the database of a store.
+/// Makes the database of a store, among the origin's: rexie knows no others.
 async fn make_store(name: &str) -> Result<()> {
     let tables = Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]);
     let builder = tables.fold(Rexie::builder(name).version(DATABASE_VERSION), |builder, table| {

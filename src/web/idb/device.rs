@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::store::Device;
 
 /// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13). They are
-/// shared by the tabs of the origin.
+/// shared by the tabs of the origin. Or those of a rehearsal, which are the page's.
 #[derive(Clone, Debug, Default)]
 pub struct IdbDevice {
     databases: Databases,
@@ -26,7 +26,7 @@ impl IdbDevice {
         IdbDevice::default()
     }
 
-    /// Databases that behave as the origin's; the origin's own where none are given.
+    /// The databases of a rehearsal, where there are any; the origin's otherwise.
     pub fn of(given: Option<IdbFactory>) -> Self {
         IdbDevice { databases: Databases::new(given) }
     }

@@ -134,6 +134,11 @@ impl IdbStore {
         Ok(found.iter().zip(opened).map(page).collect())
     }
 
+    /// Whether it is in the databases of a rehearsal.
+    pub fn is_rehearsed(&self) -> bool {
+        self.databases.are_given()
+    }
+
     /// Calls back when the handle dies without having been asked anything.
     pub fn on_closed(&self, listener: impl Fn(Closed) + 'static) {
         *self.listener.borrow_mut() = Some(Rc::new(listener));
