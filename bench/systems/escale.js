@@ -35,7 +35,8 @@ class System {
   #now = START;
   #hear = () => {};
   #pushed = 0;
-  #memory;
+  /** Of each instance of the wasm, as long as it lives. */
+  #memories = [];
   #isOnline = true;
   #seq = 0;
   #count = 0;
@@ -47,12 +48,12 @@ class System {
   /** Rows of each section, by its def. */
   #sections = new Map();
 
-  /** What an application may do ahead of its first session. The wasm's memory is caught on its way, to be counted. */
+  /** What an application may do ahead of its first session. The wasm's memories are caught on their way, to be counted. */
   async load() {
     const { instantiate } = WebAssembly;
     WebAssembly.instantiate = async (...args) => {
       const made = await instantiate(...args);
-      this.#memory = (made.instance ?? made).exports.memory;
+      this.#memories.push(new WeakRef((made.instance ?? made).exports.memory));
       return made;
     };
     await init(undefined, { rehearsal: !this.#isCold });
@@ -193,7 +194,7 @@ class System {
     await this.session.close();
   }
   wasmBytes() {
-    return this.#memory?.buffer.byteLength ?? 0;
+    return this.#memories.reduce((sum, memory) => sum + (memory.deref()?.buffer.byteLength ?? 0), 0);
   }
 }
 
