@@ -2,22 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { openBrowser, visit } from "./support/browser.mjs";
-import { byName, schema, some } from "./support/packages.mjs";
-import { makeServer } from "./support/server.mjs";
-import { startSite } from "./support/site.mjs";
+import { visit } from "./support/browser.mjs";
+import { byName, some } from "./support/packages.mjs";
+import { packagesPage } from "./support/packages-page.mjs";
 
 const COUNT = 60;
 
-async function setUp(t) {
-  const server = await makeServer(t);
-  await server.import("demo", "Package", some(COUNT));
-  await server.start();
-  const [site, browser] = [await startSite(t), await openBrowser(t)];
-  const page = await browser.page(site.url);
-  const options = { org: "demo", schema, server: server.url, passphrase: "the first passphrase" };
-  return { server, site, browser, page, options };
-}
+const setUp = (t) => packagesPage(t, COUNT, { passphrase: "the first passphrase" });
 
 /** Opens, loads the whole class, and leaves the session open. */
 const load = (page, options) =>

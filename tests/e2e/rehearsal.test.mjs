@@ -2,20 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { openBrowser } from "./support/browser.mjs";
-import { schema, some } from "./support/packages.mjs";
-import { makeServer } from "./support/server.mjs";
-import { startSite } from "./support/site.mjs";
+import { packagesPage } from "./support/packages-page.mjs";
 
 const COUNT = 20;
 
 async function setUp(t) {
-  const server = await makeServer(t);
-  await server.import("demo", "Package", some(COUNT));
-  await server.start();
-  const [site, browser] = [await startSite(t), await openBrowser(t)];
-  const page = await browser.page(site.url);
-  const options = { org: "demo", schema, server: server.url, passphrase: "a passphrase" };
+  const { page, options } = await packagesPage(t, COUNT, { passphrase: "a passphrase" });
   const opened = (how) =>
     page.evaluate(
       async (o) => {

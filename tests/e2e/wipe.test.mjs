@@ -2,23 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { openBrowser } from "./support/browser.mjs";
-import { byName, schema, some } from "./support/packages.mjs";
-import { makeServer } from "./support/server.mjs";
-import { startSite } from "./support/site.mjs";
+import { byName, some } from "./support/packages.mjs";
+import { packagesPage } from "./support/packages-page.mjs";
 
 const COUNT = 50;
 const FORGOTTEN = "the forgotten passphrase";
 
-async function setUp(t) {
-  const server = await makeServer(t);
-  await server.import("demo", "Package", some(COUNT));
-  await server.start();
-  const [site, browser] = [await startSite(t), await openBrowser(t)];
-  const page = await browser.page(site.url);
-  const options = { org: "demo", account: "ada", schema, server: server.url, passphrase: FORGOTTEN };
-  return { browser, site, page, options };
-}
+const setUp = (t) => packagesPage(t, COUNT, { account: "ada", passphrase: FORGOTTEN });
 
 /** Opens, loads the whole class in step with the server, and closes; gives the documents. */
 const sync = (page, options) =>

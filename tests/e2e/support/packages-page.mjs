@@ -1,0 +1,15 @@
+// A page of the site, beside a server that has the first so many packages.
+import { openBrowser } from "./browser.mjs";
+import { schema, some } from "./packages.mjs";
+import { makeServer } from "./server.mjs";
+import { startSite } from "./site.mjs";
+
+/** Gives them with what opens a session there, `options` included. */
+export async function packagesPage(t, count, options) {
+  const server = await makeServer(t);
+  await server.import("demo", "Package", some(count));
+  await server.start();
+  const [site, browser] = [await startSite(t), await openBrowser(t)];
+  const page = await browser.page(site.url);
+  return { server, site, browser, page, options: { org: "demo", schema, server: server.url, ...options } };
+}
