@@ -18,7 +18,7 @@ impl Databases {
         Databases { given }
     }
 
-    /// Whether they are not the browser's: what they do says nothing of what the browser does.
+    /// Whether they are those of a rehearsal.
     pub fn are_given(&self) -> bool {
         self.given.is_some()
     }

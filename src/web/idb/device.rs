@@ -56,9 +56,7 @@ impl Device for IdbDevice {
         };
         match found {
             Ok(Some(database)) => {
-                if !self.databases.are_given() {
-                    learn_ahead(&database);
-                }
+                learn_ahead(&database);
                 Ok(Some(IdbStore::new(name, self.databases.clone(), database, lock, beside)))
             }
             other => {

@@ -56,12 +56,8 @@ async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
     }
 }
 
-/// Finds out what [`end_writing`] relies on, by a transaction that must fail, in a database of the browser. Before it is
-/// known, nothing is relied on.
+/// Finds out what [`end_writing`] relies on, by a transaction that must fail. Before it is known, nothing is relied on.
 pub(super) async fn learn(store: &IdbStore) {
-    if store.databases.are_given() {
-        return;
-    }
     try_out(|| store.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()).await;
 }
 

@@ -57,7 +57,7 @@ impl IdbStore {
             Ok(vec![table.get_all_keys_with_key(&fences()?.into())?, table.get(&header_key())?])
         };
         let found = self.read(HEADER_TABLE, true, make).await?;
-        let header = found.get(1).filter(|value| !value.is_undefined()).map(from_value);
+        let header = found.get(1).and_then(record_of);
         Ok((self.or_beside(last_of(found.first())).await?, header))
     }
 
@@ -183,7 +183,7 @@ impl IdbStore {
             all.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect()
         };
         Ok(Snapshot {
-            header: Some(&results[0]).filter(|value| !value.is_undefined()).map(from_value),
+            header: record_of(&results[0]),
             generation: self.or_beside(last_of(results.get(1))).await?,
             state: records(2),
             journal: records(4),

@@ -66,7 +66,7 @@ impl Drop for Over {
 /// A database, which other tabs may have open too. Dropping it closes it; only `close` waits until it can be deleted.
 pub struct IdbStore {
     name: String,
-    pub(super) databases: Databases,
+    databases: Databases,
     /// The handle, until it is dropped for another one.
     connection: RefCell<Option<Connection>>,
     pub(super) beside: Rc<Beside>,
@@ -129,7 +129,7 @@ impl IdbStore {
         opened.resize(found.len(), None);
         let page = |(value, opened): (&JsValue, Option<Vec<u8>>)| match opened {
             Some(plain) => Some(FoundPage::Opened(plain)),
-            None => (!value.is_undefined()).then(|| FoundPage::Sealed(from_value(value))),
+            None => record_of(value).map(FoundPage::Sealed),
         };
         Ok(found.iter().zip(opened).map(page).collect())
     }
@@ -262,7 +262,7 @@ impl IdbStore {
 impl Store for IdbStore {
     async fn header(&self) -> Result<Option<Vec<u8>>> {
         let results = self.read(HEADER_TABLE, true, |table| Ok(vec![table.get(&header_key())?])).await?;
-        Ok(results.first().filter(|value| !value.is_undefined()).map(from_value))
+        Ok(results.first().and_then(record_of))
     }
 
     async fn get(&self, table: Table, keys: &[RecordKey]) -> Result<Vec<Option<Vec<u8>>>> {
