@@ -224,6 +224,15 @@ impl PendingOp {
         }
     }
 
+    /// Expects a document to be of that version, wherever a change expects one of it.
+    pub fn expect_of(&mut self, key: &DocKey, v: u64) {
+        let places = self.plain().iter().enumerate();
+        let places = places.filter(|(_, change)| change.key == *key && change.if_version.is_some());
+        for place in places.map(|(place, _)| place).collect::<Vec<_>>() {
+            self.expect(place, Some(IfVersion::At(v)));
+        }
+    }
+
     /// Says in the arguments which version is expected; `place` is that of a batch's part.
     fn write_expected(&mut self, place: usize, expected: Option<&IfVersion>) {
         let args = if self.state.name == "batch" {

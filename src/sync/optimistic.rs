@@ -335,11 +335,15 @@ impl Machine {
     /// the document was then, earlier operations included. Of a batch, the first on each document expects it.
     fn expect_version(&mut self, order: u64, (place, change): (usize, &Change), before: Option<Data>) {
         let class = self.memory.class_name(&change.key);
-        if self.writes.application.policy(&class) == Policy::Ask {
-            return;
-        }
-        if change.if_version.is_some() {
-            return;
+        match change.if_version {
+            Some(IfVersion::At(_)) => return,
+            // That operation may change nothing: by what the document was, a conflict with it is known to be none.
+            Some(IfVersion::Of(_)) => {
+                let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+                return op.keep_base(class, &change.key.1, before);
+            }
+            None if self.writes.application.policy(&class) == Policy::Ask => return,
+            None => {}
         }
         // One that only read the document gives it no version.
         let writes = |op: &&PendingOp| self.is_shown_on(op, &change.key) && op.may_write(&change.key);

@@ -67,17 +67,24 @@ impl Machine {
         let op = &self.writes.ops[&order];
         let Some(row) = &fault.doc else { return Ok(None) };
         let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
-        let class = self.memory.class_name(&key);
-        let policy = self.writes.application.policy(&class);
-        // What the application said itself is its to decide.
-        if policy == Policy::Ask || op.insists_on(&key) {
+        // The server has just said that the document is of the version that was expected: nothing settles that.
+        if op.expected_of(&key) == Some(&IfVersion::At(row.v)) {
             return Ok(None);
         }
+        let class = self.memory.class_name(&key);
+        let policy = self.writes.application.policy(&class);
         let theirs = match &row.data {
             Some(data) if !row.deleted => Some(data.to_map()?),
             _ => None,
         };
         let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
+        if base.is_some() && base == theirs {
+            return self.send_for_version(order, &key, row.v).map(Some);
+        }
+        // What the application said itself is its to decide.
+        if policy == Policy::Ask || op.insists_on(&key) {
+            return Ok(None);
+        }
         let changes = || op.changes.iter().flatten().filter(|change| change.key == key);
         let mine = changes().fold(base.clone(), |state, change| change.kind.apply(state));
         let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
@@ -132,8 +139,30 @@ impl Machine {
             self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
             return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
         };
+        self.issue_in_place(order, &key, (name, args), theirs_data).map(Some)
+    }
+
+    /// The document is as this operation was made on it: nobody else wrote. The operation before it changed nothing, and
+    /// the server gave that one no version that holds here (docs/protocol.md has them give one). So no policy is asked.
+    fn send_for_version(&mut self, order: u64, key: &DocKey, v: u64) -> Result<SettledOne> {
+        let mut op = self.writes.ops[&order].clone();
+        let base = op.base_of(&self.memory.class_name(key), &key.1).cloned();
+        op.expect_of(key, v);
+        self.issue_in_place(order, key, (op.state.name, op.state.args), base)
+    }
+
+    /// Issues another operation in the place of one: the same but for what it does to a document, which was `base`.
+    fn issue_in_place(
+        &mut self,
+        order: u64,
+        key: &DocKey,
+        (name, args): (String, Value),
+        base: Option<Data>,
+    ) -> Result<SettledOne> {
         let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
-        let (after, mut bases) = (op.state.after.clone(), op.state.bases.clone());
+        let class = self.memory.class_name(key);
+        let op = &self.writes.ops[&order].state;
+        let (old, after, mut bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
         bases.retain(|(own, pk, _)| (own, pk) != (&class, &key.1));
         let replaced = self.replace(order);
         let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
@@ -144,11 +173,11 @@ impl Machine {
         self.take_place(&id, replaced);
         if let Some(op) = self.writes.get_mut(&id) {
             op.state.bases = bases;
-            op.keep_base(class, &key.1, theirs_data);
+            op.keep_base(class, &key.1, base);
         }
         self.follow(&old, Some(&id), None);
         self.effects.push(Effect::Amended { id: old, by: id });
-        Ok(Some(SettledOne { settled: Settled::Amended, standing: Vec::new() }))
+        Ok(SettledOne { settled: Settled::Amended, standing: Vec::new() })
     }
 
     /// The operations that wait and expect of that document the version which that operation would have given it.

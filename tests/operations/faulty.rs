@@ -49,8 +49,6 @@ fn what_makes_no_progress_is_tried_with_growing_delays() {
         (Policy::Ask, Code::OrderGap),
         (Policy::Ask, Code::Contention),
         (Policy::Ask, Code::SessionReused),
-        (Policy::Client, Code::VersionConflict),
-        (Policy::Merge, Code::VersionConflict),
     ];
     for (policy, code) in codes {
         let requests = asked(policy, |op| refused(op, code));

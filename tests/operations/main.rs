@@ -8,6 +8,7 @@
 #[allow(dead_code, unused_imports)] // Its world is for tests/rules.
 mod support;
 
+mod alone;
 mod bad_input;
 mod conditions;
 mod conflicts;
