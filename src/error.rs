@@ -213,6 +213,12 @@ impl Error {
         &self.detail
     }
 
+    /// The same error, of a field within another: a detail begins with the place, as `rows[17].v: ...`.
+    pub(crate) fn within(mut self, outer: &str) -> Self {
+        self.detail = format!("{outer}.{}", self.detail);
+        self
+    }
+
     /// The same error, its detail preceded by where it happened.
     pub fn at(mut self, place: &str) -> Self {
         self.detail = format!("{place}: {}", self.detail);

@@ -91,7 +91,7 @@ fn protocol_of(message: &Node<'_>) -> Option<u64> {
 fn unread(error: &NodeError) -> Error {
     match error {
         NodeError::TooDeep => Error::new(Code::TooDeep, "nested too deep"),
-        NodeError::Words(words) if words.contains(NESTED_TOO_DEEP) => {
+        NodeError::Words(words) | NodeError::At { words, .. } if words.contains(NESTED_TOO_DEEP) => {
             Error::new(Code::TooDeep, "nested too deep")
         }
         other => Error::new(Code::Malformed, other.to_string().chars().take(200).collect::<String>()),

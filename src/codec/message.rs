@@ -343,15 +343,14 @@ impl SyncRequest {
         if self.subs.len() > SUBS_MAX {
             return fail(Code::TooLarge, format!("{} subscriptions, {SUBS_MAX} at most", self.subs.len()));
         }
-        for op in &self.ops {
+        check_each("ops", &self.ops, |op| {
             check_text("id", &op.id)?;
-            check_text("name", &op.name)?;
-        }
-        for sub in &self.subs {
-            check_v(sub.v)?;
-            check_text("cursor", sub.cursor.as_deref().unwrap_or("-"))?;
-        }
-        Ok(())
+            check_text("name", &op.name)
+        })?;
+        check_each("subs", &self.subs, |sub| {
+            check_v("v", sub.v)?;
+            check_text("cursor", sub.cursor.as_deref().unwrap_or("-"))
+        })
     }
 }
 
@@ -360,9 +359,9 @@ impl SyncReply {
     /// that says nothing.
     pub fn check(&self) -> Result<()> {
         check_protocol(self.p)?;
-        [self.now, self.delta, self.seq].into_iter().try_for_each(check_v)?;
-        self.results.iter().try_for_each(OpResult::check)?;
-        self.parts.iter().try_for_each(Part::check)
+        check_numbers(self.now, self.delta, self.seq)?;
+        check_each("results", &self.results, OpResult::check)?;
+        check_each("parts", &self.parts, Part::check)
     }
 }
 
@@ -374,35 +373,35 @@ impl OpResult {
 
     fn check(&self) -> Result<()> {
         match (&self.ok, &self.fault) {
-            (Some(ok), None) => check_v(ok.v),
-            (None, Some(fault)) => fault.check(),
-            _ => fail(Code::Malformed, "a result is `ok` or `fault`"),
+            (Some(ok), None) => check_v("ok.v", ok.v),
+            (None, Some(fault)) => fault.check().map_err(|error| error.within("fault")),
+            _ => fail(Code::Malformed, "ok: a result is `ok` or `fault`"),
         }
     }
 }
 
 impl Fault {
     fn check(&self) -> Result<()> {
-        self.doc.as_ref().map_or(Ok(()), Row::check)
+        self.doc.as_ref().map_or(Ok(()), Row::check).map_err(|error| error.within("doc"))
     }
 }
 
 impl ServerParts {
     /// As [`SyncReply::check`].
     pub fn check(&self) -> Result<()> {
-        [self.now, self.delta, self.seq].into_iter().try_for_each(check_v)?;
-        self.parts.iter().try_for_each(Part::check)
+        check_numbers(self.now, self.delta, self.seq)?;
+        check_each("parts", &self.parts, Part::check)
     }
 }
 
 impl Part {
     fn check(&self) -> Result<()> {
-        self.rows.iter().try_for_each(Row::check)?;
-        check_v(self.total.unwrap_or(0))?;
-        self.fault.as_ref().map_or(Ok(()), Fault::check)?;
-        self.left.iter().try_for_each(|(_, v)| check_v(*v))?;
+        check_each("rows", &self.rows, Row::check)?;
+        check_v("total", self.total.unwrap_or(0))?;
+        self.fault.as_ref().map_or(Ok(()), Fault::check).map_err(|error| error.within("fault"))?;
+        check_each("left", &self.left, |(_, v)| check_v("v", *v))?;
         if self.next.is_some() && self.present.is_some() {
-            return fail(Code::Malformed, "`present` comes with the last page only");
+            return fail(Code::Malformed, "present: it comes with the last page only");
         }
         check_text("next", self.next.as_deref().unwrap_or("-"))
     }
@@ -410,14 +409,28 @@ impl Part {
 
 impl Row {
     fn check(&self) -> Result<()> {
-        check_v(self.v)?;
+        check_v("v", self.v)?;
         if !self.deleted && self.data.is_none() {
-            return fail(Code::Malformed, "a row that is neither deleted nor has data");
+            return fail(Code::Malformed, "data: a row that is neither deleted nor has data");
         }
         if self.max_life.is_some_and(|minutes| minutes > VERSION_MAX / 60_000) {
-            return fail(Code::Malformed, "maxLife out of range");
+            return fail(Code::Malformed, "maxLife: out of range");
         }
         Ok(())
+    }
+}
+
+fn check_numbers(now: Version, delta: u64, seq: u64) -> Result<()> {
+    check_v("now", now)?;
+    check_v("delta", delta)?;
+    check_v("seq", seq)
+}
+
+fn check_each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<()>) -> Result<()> {
+    let mut checked = items.iter().map(check).enumerate();
+    match checked.find_map(|(place, checked)| Some((place, checked.err()?))) {
+        None => Ok(()),
+        Some((place, error)) => Err(error.within(&format!("{name}[{place}]"))),
     }
 }
 
@@ -425,13 +438,13 @@ fn check_protocol(p: u64) -> Result<()> {
     if p == 1 { Ok(()) } else { fail(Code::WrongProtocol, format!("protocol {p}, 1 expected")) }
 }
 
-fn check_v(v: u64) -> Result<()> {
-    crate::model::check_version(v).map(|_| ())
+fn check_v(name: &str, v: u64) -> Result<()> {
+    if v <= VERSION_MAX { Ok(()) } else { fail(Code::Malformed, format!("{name}: it must be below 2^53")) }
 }
 
 fn check_text(name: &str, text: &str) -> Result<()> {
     if text.is_empty() || text.len() > TEXT_CHARS_MAX {
-        return fail(Code::Malformed, format!("`{name}` must have 1 to {TEXT_CHARS_MAX} characters"));
+        return fail(Code::Malformed, format!("{name}: it must have 1 to {TEXT_CHARS_MAX} characters"));
     }
     Ok(())
 }

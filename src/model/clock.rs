@@ -11,7 +11,7 @@ use crate::limits::{TEXT_CHARS_MAX, VERSION_MAX};
 pub type Version = u64;
 
 /// Refuses a version that JavaScript could not hold exactly.
-pub(crate) fn check_version(v: u64) -> Result<Version> {
+fn check_version(v: u64) -> Result<Version> {
     if v <= VERSION_MAX { Ok(v) } else { fail(Code::Malformed, "a version must be below 2^53") }
 }
 

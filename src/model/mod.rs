@@ -10,7 +10,6 @@ mod quick;
 pub mod schema;
 mod value;
 
-pub(crate) use clock::check_version;
 pub use clock::{Epoch, Version};
 pub use def::{Def, DefKind};
 pub use hash::{sha_s, sha32};

@@ -138,6 +138,38 @@ fn what_is_no_message_is_malformed() {
 }
 
 #[test]
+fn a_message_that_cannot_be_read_or_used_names_the_place() {
+    let row = |row: &str| {
+        let text = format!(
+            r#"{{"p":1,"epoch":[1,"r"],"now":1,"delta":1,"parts":[{{"def":"A"}},{{"def":"A","rows":[{row}]}}]}}"#
+        );
+        let read = json::<SyncReply>(&text).and_then(|reply| reply.check());
+        read.expect_err("refused").detail().to_owned()
+    };
+    let good = r#"{"pk":"k","v":1,"deleted":true}"#;
+    for (bad, place) in [
+        (r#"{"pk":"k","v":1.5,"deleted":true}"#, "parts[1].rows[1].v: "),
+        (r#"{"pk":"k","v":"1","deleted":true}"#, "parts[1].rows[1].v: "),
+        (r#"{"pk":"a/b","v":1,"deleted":true}"#, "parts[1].rows[1].pk: "),
+        (r#"{"v":1,"deleted":true}"#, "parts[1].rows[1]: "),
+        (r#"{"pk":"k","v":1}"#, "parts[1].rows[1].data: "),
+        (r#"{"pk":"k","v":9007199254740992,"deleted":true}"#, "parts[1].rows[1].v: "),
+        (r#"{"pk":"k","v":1,"deleted":true,"maxLife":9007199254740991}"#, "parts[1].rows[1].maxLife: "),
+    ] {
+        let detail = row(&format!("{good},{bad}"));
+        assert!(detail.starts_with(place), "{bad}: {detail}");
+    }
+    // A name that the application chose is not repeated.
+    let detail = row(r#"{"pk":"k","v":1,"data":{"secret":{"$bytes":7}}}"#);
+    assert!(detail.starts_with("parts[1].rows[0].data: ") && !detail.contains("secret"), "{detail}");
+    // The same in msgpack, where a number is often written as a float.
+    let value: serde_json::Value = serde_json::json!({"p": 1, "epoch": [1, "r"], "now": 1.5, "delta": 1});
+    let bytes = rmp_serde::to_vec_named(&value).expect("msgpack");
+    let error = decode::<SyncReply>(Format::Msgpack, &bytes, MAX).expect_err("refused");
+    assert!(error.detail().starts_with("now: "), "{error}");
+}
+
+#[test]
 fn a_server_refuses_what_is_over_its_bounds() {
     let sub = Sub { def: "A".parse().expect("a def"), v: 0, cursor: None };
     let request =

@@ -1,5 +1,6 @@
 //! Nodes into types: serde's reader of a tree.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::vec::IntoIter;
 
@@ -19,6 +20,29 @@ pub enum NodeError {
     TooDeep,
     /// In words.
     Words(String),
+    /// In words, with the place in the message, as `parts[2].rows[17].v`.
+    At {
+        /// Names of fields and numbers of items, the outermost first.
+        place: String,
+        /// What is wrong there.
+        words: String,
+    },
+}
+
+impl NodeError {
+    /// The same error, of what stands in that field or item.
+    #[cold]
+    #[inline(never)]
+    fn within(self, outer: &str) -> Self {
+        match self {
+            NodeError::Words(words) => NodeError::At { place: outer.to_owned(), words },
+            NodeError::At { place, words } => {
+                let dot = if place.starts_with('[') { "" } else { "." };
+                NodeError::At { place: format!("{outer}{dot}{place}"), words }
+            }
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for NodeError {
@@ -27,6 +51,7 @@ impl fmt::Display for NodeError {
             NodeError::CutShort => f.write_str("the message is cut short"),
             NodeError::TooDeep => f.write_str("nested too deep"),
             NodeError::Words(words) => f.write_str(words),
+            NodeError::At { place, words } => write!(f, "{place}: {words}"),
         }
     }
 }
@@ -119,7 +144,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, NodeError> {
         match &self.node {
             Node::Array(_) => self.items(visitor),
-            _ => self.entries(visitor),
+            _ => self.fields(visitor),
         }
     }
 
@@ -214,16 +239,27 @@ impl<'de> Reader<'de> {
         let Node::Array(items) = std::mem::replace(&mut self.node, Node::Null) else {
             return Err(unexpected(&visitor));
         };
-        let mut items = Items { items: items.into_iter(), of: self };
+        let mut items = Items { items: items.into_iter(), next: 0, of: self };
         let value = visitor.visit_seq(&mut items)?;
         items.end().map(|()| value)
     }
 
-    fn entries<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, NodeError> {
+    /// The entries of a map whose keys are the application's: an error does not repeat them.
+    fn entries<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.named(visitor, false)
+    }
+
+    /// The entries of a struct: an error names the field.
+    fn fields<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.named(visitor, true)
+    }
+
+    fn named<V: Visitor<'de>>(mut self, visitor: V, are_fields: bool) -> Result<V::Value, NodeError> {
         let Node::Map(entries) = std::mem::replace(&mut self.node, Node::Null) else {
             return Err(unexpected(&visitor));
         };
-        let mut entries = Entries { left: entries.into_iter(), value: None, of: self };
+        let mut entries =
+            Entries { left: entries.into_iter(), value: None, field: None, are_fields, of: self };
         let value = visitor.visit_map(&mut entries)?;
         entries.end().map(|()| value)
     }
@@ -235,6 +271,7 @@ fn unexpected(expected: &dyn Expected) -> NodeError {
 
 struct Items<'b> {
     items: IntoIter<Node<'b>>,
+    next: usize,
     of: Reader<'b>,
 }
 
@@ -254,7 +291,9 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
         let Some(node) = self.items.next() else { return Ok(None) };
-        seed.deserialize(self.of.of(node)).map(Some)
+        let place = self.next;
+        self.next += 1;
+        seed.deserialize(self.of.of(node)).map(Some).map_err(|error| error.within(&format!("[{place}]")))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -265,6 +304,9 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
 struct Entries<'b> {
     left: IntoIter<(Node<'b>, Node<'b>)>,
     value: Option<Node<'b>>,
+    /// The name of the field that is read, in a struct.
+    field: Option<Cow<'b, str>>,
+    are_fields: bool,
     of: Reader<'b>,
 }
 
@@ -285,12 +327,19 @@ impl<'de> MapAccess<'de> for &mut Entries<'de> {
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
         let Some((key, value)) = self.left.next() else { return Ok(None) };
         self.value = Some(value);
+        if let (true, Node::Text(name)) = (self.are_fields, &key) {
+            self.field = Some(name.clone());
+        }
         seed.deserialize(self.of.of(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, NodeError> {
         let value = self.value.take().unwrap_or(Node::Null);
-        seed.deserialize(self.of.of(value))
+        let field = self.field.take();
+        seed.deserialize(self.of.of(value)).map_err(|error| match field {
+            Some(field) => error.within(&field),
+            None => error,
+        })
     }
 
     fn size_hint(&self) -> Option<usize> {
