@@ -104,6 +104,10 @@ codes! {
     // What the wire brings.
     /// Bytes that are not a message of the protocol.
     Malformed "malformed" B "Check that the address is an Escale endpoint, and that no proxy answers in its place.";
+    /// A reply that contradicts the protocol, or itself.
+    BadReply "bad_reply" B "Correct the server: the message names the field, docs/protocol.md the rule.";
+    /// A server's own refusal, of a code that this version does not know.
+    ServerRefused "server_refused" A "Look into the server's documentation for its code, or show its message.";
     /// A message, document or list over its bound.
     TooLarge "too_large" A "Send less at once; the bounds stand in docs/protocol.md.";
     /// Values nested deeper than the bound.

@@ -19,6 +19,8 @@ export type ErrorCode =
   | "not_unique"
   | "not_supported"
   | "malformed"
+  | "bad_reply"
+  | "server_refused"
   | "too_large"
   | "too_deep"
   | "wrong_protocol"

@@ -59,6 +59,20 @@ impl PreparedPart {
         rows.chain(self.left.iter().map(|(_, v)| *v)).max()
     }
 
+    /// The first and the last change that it tells, as they ascend by version; `None` where it tells none.
+    pub(crate) fn ends(&self) -> Option<[(Version, Pk); 2]> {
+        let of_row = |prepared: Option<&'_ PreparedRow>| prepared.map(|p| (p.row.v, p.row.pk.clone()));
+        let of_left = |left: Option<&'_ (Pk, Version)>| left.map(|(pk, v)| (*v, pk.clone()));
+        let first = of_row(self.rows.first()).into_iter().chain(of_left(self.left.first())).min()?;
+        let last = of_row(self.rows.last()).into_iter().chain(of_left(self.left.last())).max()?;
+        Some([first, last])
+    }
+
+    /// The cursor to ask on with.
+    pub(crate) fn next(&self) -> Option<&str> {
+        self.next.as_deref()
+    }
+
     /// The documents that it tells as they are now, or as deleted.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
         self.rows.iter().map(|prepared| &prepared.row.pk)

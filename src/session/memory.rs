@@ -274,6 +274,11 @@ impl Memory {
         self.dirty.is_empty()
     }
 
+    /// Whether [`Memory::take_changes`] would give anything.
+    pub fn has_changes(&self) -> bool {
+        !self.changed.is_empty() || !self.gone.is_empty()
+    }
+
     /// The defs that changed and the ids of no use any more, since the last call.
     pub fn take_changes(&mut self) -> (Vec<Def>, Vec<u32>) {
         (self.changed.drain().collect(), std::mem::take(&mut self.gone))

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::backoff::Backoff;
+use super::pace::Pace;
 use crate::model::Def;
 
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -21,6 +22,8 @@ pub(super) struct Live {
     pub backoff: Backoff,
     /// Not before that time.
     pub not_before_ms: u64,
+    /// A server may confirm and close at once, over and over.
+    pub pace: Pace,
     pub last_heard_ms: u64,
     /// Defs last said to the server; `None` where nothing was said on this socket.
     pub said: Option<BTreeSet<Def>>,
@@ -31,8 +34,14 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// When the next one may be opened.
+    pub fn free_at_ms(&self) -> u64 {
+        self.not_before_ms.max(self.pace.free_at_ms())
+    }
+
     /// A new socket is being opened. Gives its number.
     pub fn open(&mut self, now_ms: u64) -> u64 {
+        self.pace.take(now_ms);
         self.socket += 1;
         self.state = SocketState::Opening;
         self.last_heard_ms = now_ms;

@@ -70,6 +70,8 @@ pub struct Machine {
     pub(super) network: bool,
     pub(super) lost_collections: BTreeSet<Def>,
     pub(super) error: Option<Error>,
+    /// Mistakes of the server that were told, by the section of the protocol.
+    pub(super) mistakes: BTreeSet<&'static str>,
     pub(super) faults: BTreeMap<Def, Error>,
     pub(super) effects: Vec<Effect>,
     last_wake: Option<u64>,
@@ -124,6 +126,7 @@ impl Machine {
             network: true,
             lost_collections,
             error: None,
+            mistakes: BTreeSet::new(),
             faults: BTreeMap::new(),
             effects: Vec::new(),
             last_wake: None,
@@ -164,6 +167,7 @@ impl Machine {
                 if self.memory.subscribe(&def)? {
                     self.show_again(&def);
                     self.pull.needed.insert(def);
+                    self.pull.pace.reset();
                 }
                 Ok(())
             }
@@ -286,6 +290,7 @@ impl Machine {
     pub(super) fn try_at_once(&mut self) {
         self.try_device_soon();
         self.pull.backoff.reset();
+        self.pull.pace.reset();
         self.live.backoff.reset();
         self.writes.try_at_once(self.pull.retry_after_ms);
         self.pull.not_before_ms = self.pull.retry_after_ms;
@@ -377,7 +382,7 @@ impl Machine {
         }
         match self.live.state {
             SocketState::Closed
-                if now >= self.live.not_before_ms && self.memory.collections().next().is_some() =>
+                if now >= self.live.free_at_ms() && self.memory.collections().next().is_some() =>
             {
                 let socket = self.live.open(now);
                 self.effects.push(Effect::OpenSocket(socket));
@@ -409,14 +414,14 @@ impl Machine {
             times.extend(self.pull.next_retry_ms());
             if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
             {
-                times.push(self.pull.not_before_ms);
+                times.push(self.pull.free_at_ms());
             }
             if self.pull.in_flight.is_none() && self.writes.pending() > 0 {
-                times.push(self.pull.not_before_ms.max(self.writes.not_before_ms));
+                times.push(self.pull.free_at_ms().max(self.writes.not_before_ms));
             }
             if self.config.has_live && self.memory.collections().next().is_some() {
                 match self.live.state {
-                    SocketState::Closed => times.push(self.live.not_before_ms),
+                    SocketState::Closed => times.push(self.live.free_at_ms()),
                     _ if self.config.watches_silence => {
                         times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS);
                     }

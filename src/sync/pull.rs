@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::backoff::Backoff;
+use super::pace::Pace;
 use crate::codec::{OpResult, Sub};
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::journal::OpId;
-use crate::model::{Def, Version};
+use crate::model::{Def, Pk, Version, order};
 
 /// A request in flight.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct InFlight {
     pub ops_bytes: usize,
     /// How many subscriptions went with them.
     pub subs: usize,
+    /// Every def that was asked for, of interest or not.
+    defs: BTreeSet<Def>,
     /// Single documents asked for because their data was found damaged (R14).
     pub repairs: BTreeSet<Def>,
     /// Which token it carried.
@@ -36,12 +39,30 @@ impl InFlight {
         self.asked.contains_key(def) || self.repairs.contains(def)
     }
 
+    /// Whether that def was asked for.
+    pub fn has_asked(&self, def: &Def) -> bool {
+        self.defs.contains(def)
+    }
+
     /// Whether a reply with these parts and results tells nothing, though all that was asked is still of interest: it
     /// would be asked again at once, for ever.
     pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>, results: &[OpResult]) -> bool {
         let answers = |result: &OpResult| self.ops.iter().any(|(id, _)| *id == result.id);
         let has_asked = self.subs > 0 || !self.ops.is_empty();
         has_asked && !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
+    }
+
+    /// Whether one of its operations has come to a result.
+    pub fn has_result_in(&self, results: &[OpResult]) -> bool {
+        results.iter().any(|result| result.is_final() && self.ops.iter().any(|(id, _)| *id == result.id))
+    }
+
+    /// Where the server says that it has executed its operations, and gives no result: the number before theirs, since only
+    /// results tell of what was executed.
+    pub fn seq_without_results(&self, seq: u64, results: &[OpResult]) -> Option<u64> {
+        let (_, first) = self.ops.first()?;
+        let has_any = results.iter().any(|result| self.ops.iter().any(|(id, _)| *id == result.id));
+        (seq >= *first && !has_any).then(|| first - 1)
     }
 
     /// Whether it had operations, and none of them was executed.
@@ -62,6 +83,19 @@ impl InFlight {
         self.is_less |= self.asked.len() < before;
     }
 }
+
+/// A page of a load that is not its last.
+pub(super) struct Page<'p> {
+    /// The cursor that was asked with, and the next one.
+    pub asked: Option<&'p str>,
+    pub next: &'p str,
+    /// The first and the last change.
+    pub ends: Option<[(Version, Pk); 2]>,
+}
+
+/// Replies in a row with a cursor and without any change that a session puts up with: a server may well leave out what it
+/// has looked through.
+const EMPTY_PAGES_MAX: u32 = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
@@ -86,6 +120,10 @@ pub(super) struct Pull {
     hinted: BTreeSet<Def>,
     /// How far loads of several pages have come in this opening: the highest version told.
     reached: BTreeMap<Def, Version>,
+    /// The last change that the last page of each told: the next page goes on after it.
+    ends: BTreeMap<Def, (Version, Pk)>,
+    /// Replies in a row that told nothing of any def, and had a cursor.
+    empty_pages: u32,
     /// Accepted operations that were stamped behind there: only the pull after the load shows their effects.
     behind: BTreeMap<Def, BTreeSet<OpId>>,
     /// Damaged documents to ask for, as `Class@pk`.
@@ -95,6 +133,7 @@ pub(super) struct Pull {
     pub in_flight: Option<InFlight>,
     last_number: u64,
     pub backoff: Backoff,
+    pub pace: Pace,
     /// Not before that time: the backoff's, or what the server asked.
     pub not_before_ms: u64,
     /// Not before that time whatever happens: what the server asked.
@@ -121,8 +160,10 @@ impl Pull {
         repairs: BTreeSet<Def>,
         (ops, ops_bytes): (Vec<(OpId, u64)>, usize),
         token: u64,
+        now_ms: u64,
     ) -> u64 {
         self.last_number += 1;
+        self.pace.take(now_ms);
         let asked = subs
             .iter()
             .filter(|sub| !repairs.contains(&sub.def))
@@ -135,11 +176,17 @@ impl Pull {
             ops,
             ops_bytes,
             subs: subs.len(),
+            defs: order::set_of(subs.iter().map(|sub| sub.def.clone())),
             repairs,
             token,
             is_less: false,
         });
         self.last_number
+    }
+
+    /// When the next request may be sent.
+    pub fn free_at_ms(&self) -> u64 {
+        self.not_before_ms.max(self.pace.free_at_ms())
     }
 
     /// Takes the request in flight, if it is that one.
@@ -152,6 +199,7 @@ impl Pull {
         self.needed.remove(def);
         self.hinted.remove(def);
         self.reached.remove(def);
+        self.ends.remove(def);
         self.behind.remove(def);
         self.retries.remove(def);
         if let Some(request) = &mut self.in_flight {
@@ -192,9 +240,23 @@ impl Pull {
         self.needed.insert(def.clone());
     }
 
+    /// Whether a page with a cursor goes on from the one before it: nothing else ends a load. `is_alone` where the whole
+    /// reply tells no change: then this page, and only then, had room for one.
+    pub fn goes_on(&mut self, def: &Def, page: Page<'_>, is_alone: bool) -> bool {
+        let Some([(first, _), (v, pk)]) = page.ends else {
+            self.empty_pages = if is_alone { self.empty_pages + 1 } else { 0 };
+            return !is_alone || (page.asked != Some(page.next) && self.empty_pages < EMPTY_PAGES_MAX);
+        };
+        self.empty_pages = 0;
+        let before = self.ends.insert(def.clone(), (v, pk.clone()));
+        let Some(before) = before.filter(|_| page.asked.is_some()) else { return true };
+        first >= before.0 && (v, pk) != before
+    }
+
     /// A def was told whole, by one page or by the last of several. Gives the operations that it has not told of.
     pub fn is_whole(&mut self, def: &Def) -> BTreeSet<OpId> {
         self.reached.remove(def);
+        self.ends.remove(def);
         let behind = self.behind.remove(def).unwrap_or_default();
         if self.hinted.remove(def) || !behind.is_empty() {
             self.needed.insert(def.clone());

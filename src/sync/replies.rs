@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::event::Refusal;
 use super::live::SocketState;
 use super::machine::Machine;
-use super::pull::InFlight;
+use super::mistakes::bad_reply;
+use super::pull::{InFlight, Page};
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp};
@@ -49,6 +50,19 @@ impl ReadPart {
             ReadPart::Refused(def, _) | ReadPart::Unreadable(def, _) => def,
         }
     }
+
+    /// Whether it tells no change.
+    fn is_empty(&self) -> bool {
+        match self {
+            ReadPart::Prepared(part) => part.ends().is_none(),
+            ReadPart::Refused(..) | ReadPart::Unreadable(..) => true,
+        }
+    }
+
+    /// Whether it takes a load of several pages on.
+    fn is_page(&self) -> bool {
+        matches!(self, ReadPart::Prepared(part) if part.next().is_some() && part.ends().is_some())
+    }
 }
 
 impl Machine {
@@ -61,10 +75,11 @@ impl Machine {
         // Read whole before anything is applied: nothing is half applied.
         let prepared = reply.and_then(|mut reply| {
             reply.check()?;
+            let mistakes = self.mistakes_of(&request, &reply);
             let parts = std::mem::take(&mut reply.parts);
-            Ok((self.prepare_parts(parts), reply))
+            Ok((self.prepare_parts(parts), mistakes, reply))
         });
-        let (parts, reply) = match prepared {
+        let (parts, mistakes, mut reply) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 let replaced = self.is_replaced(request.token);
@@ -96,27 +111,43 @@ impl Machine {
             self.pull.not_before_ms = self.clock.mono_ms + if is_another { delay } else { 0 };
         } else if is_missed {
             self.pull.ask_again(request);
-            let error = Error::new(Code::Malformed, "a reply without any part of what was asked");
-            return self.refused(error.into());
+            let words = "parts: none of what was asked for is there, and no result";
+            return self.refused(bad_reply("Pull", words).into());
         } else {
             self.pull.backoff.reset();
         }
         self.pull.failing = false;
         self.error = None;
+        self.tell_mistakes(mistakes);
+        if let Some(seq) = request.seq_without_results(reply.seq, &reply.results).filter(|_| !is_later) {
+            reply.seq = seq;
+            let words = "seq: it counts operations of which `results` has none";
+            self.error = Some(bad_reply("Operations", words));
+        }
         self.pull.answered = true;
+        let mut is_progress = is_later || request.has_result_in(&reply.results);
         self.take_results(&request.ops, reply.results, (reply.seq, is_later))?;
         self.note_behind(&request);
         let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
         let mut whole: BTreeMap<Def, Told> = BTreeMap::new();
         let mut rows: BTreeSet<DocKey> = BTreeSet::new();
-        for part in parts {
+        let is_alone = parts.iter().all(ReadPart::is_empty);
+        for (place, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
             if request.asks(&def) && told.insert(def.clone()) {
+                is_progress |= part.is_page();
+                if let Some(error) = self.endless(place, &part, &def, &request, is_alone) {
+                    self.page_refused(&def, error)?;
+                    continue;
+                }
                 rows.extend(self.rows_of(&part));
                 let all = self.apply_part(part, &request, &def, settled)?;
                 whole.extend(all.map(|all| (def, all)));
             }
+        }
+        if is_progress || (!is_alone && self.memory.has_changes()) {
+            self.pull.pace.reset();
         }
         // The reply was full before these: they are asked for again.
         request.forget(&told);
@@ -145,6 +176,36 @@ impl Machine {
             }
         };
         parts.into_iter().map(read).collect()
+    }
+
+    /// What is wrong with a page that does not take its load on: asked for again at once, it would never end.
+    fn endless(
+        &mut self,
+        place: usize,
+        part: &ReadPart,
+        def: &Def,
+        request: &InFlight,
+        is_alone: bool,
+    ) -> Option<Error> {
+        let ReadPart::Prepared(part) = part else { return None };
+        let has_asked = request.asked.get(def).is_some_and(|asked| asked.cursor);
+        let load = self.memory.collection(def).and_then(|collection| collection.load.as_ref());
+        let asked = load.map(|load| load.cursor.as_str()).filter(|_| has_asked);
+        let page = Page { asked, next: part.next()?, ends: part.ends() };
+        if self.pull.goes_on(def, page, is_alone) {
+            return None;
+        }
+        let words = format!("parts[{place}].next: the page does not go on from the one before it");
+        Some(bad_reply("Pages", &words))
+    }
+
+    /// A load does not go on: it begins again, later each time.
+    fn page_refused(&mut self, def: &Def, error: Error) -> Result<()> {
+        self.memory.restart(def);
+        self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
+        self.faults.insert(def.clone(), error.clone());
+        self.error = Some(error);
+        Ok(())
     }
 
     /// Operations executed while a load is under way, by a clock that is behind: the load has passed their place.
@@ -187,8 +248,8 @@ impl Machine {
                 return Ok(None);
             }
         };
-        self.pull.retries.remove(def);
         if is_repair {
+            self.pull.retries.remove(def);
             if !self.memory.apply_repair(part, era) {
                 self.pull.repairs.insert(def.clone());
             }
@@ -201,6 +262,7 @@ impl Machine {
         let highest = part.highest();
         match self.memory.apply(part, PartContext { era, settled, asked }) {
             PartOutcome::Whole => {
+                self.pull.retries.remove(def);
                 self.lost_collections.remove(def);
                 let behind = self.pull.is_whole(def);
                 Ok(Some(if is_first { Told::All } else { Told::But(behind) }))

@@ -13,7 +13,7 @@ impl Machine {
     pub(super) fn advance_pull(&mut self, now: u64) {
         // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
         let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
-        if self.pull.in_flight.is_some() || now < self.pull.not_before_ms || device_is_behind {
+        if self.pull.in_flight.is_some() || now < self.pull.free_at_ms() || device_is_behind {
             return;
         }
         let epoch = self.memory.epoch().0.cloned();
@@ -51,7 +51,7 @@ impl Machine {
             return;
         }
         let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
-        let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number());
+        let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number(), now);
         let request = SyncRequest { p: 1, session: self.session().to_owned(), epoch, ops, subs };
         self.effects.push(Effect::Send { number, request, token: self.token.value() });
     }

@@ -4,7 +4,7 @@ use escale::Code;
 use escale::limits::BACKOFF_MS;
 use escale::sync::{Event, Phase, Refusal};
 
-use crate::bench::{Bench, config, def, part, refusal, reply};
+use crate::bench::{Bench, config, def, part, refusal, reply, whole};
 
 /// Fails the request in flight, and gives how long the machine waits before the next.
 fn failed(bench: &mut Bench, refusal: Refusal) -> u64 {
@@ -44,7 +44,7 @@ fn an_answer_ends_the_delays() {
         failed(&mut bench, refusal(Code::ServerError));
     }
     let (number, _) = bench.request();
-    bench.answer(number, reply(5_000, vec![part(&doc, vec![])]));
+    bench.answer(number, reply(5_000, vec![whole(&doc, vec![])]));
     assert_eq!(bench.phase(), Phase::Live);
     assert_eq!(bench.error(), None);
     bench.subscribe(&def("Note"));

@@ -82,6 +82,12 @@ pub fn part(def: &Def, rows: Vec<Row>) -> Part {
     Part { rows, ..Part::empty(def.clone()) }
 }
 
+/// The last part of a pull from 0.
+pub fn whole(def: &Def, rows: Vec<Row>) -> Part {
+    let present = rows.iter().filter(|row| !row.deleted).map(|row| row.pk.clone()).collect();
+    Part { present: Some(present), ..part(def, rows) }
+}
+
 pub fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
     SyncReply { p: 1, epoch: epoch(1), now, delta: 100, seq: 0, results: Vec::new(), parts }
 }

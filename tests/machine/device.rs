@@ -5,7 +5,7 @@ use escale::store::{Batch, MemoryDevice};
 use escale::sync::{Effect, Event, StorageState};
 use escale::{Code, Error};
 
-use crate::bench::{config, def, part, reply, row, section, these};
+use crate::bench::{config, def, part, reply, row, section, these, whole};
 use crate::desk::Desk;
 
 #[test]
@@ -29,7 +29,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
             assert_eq!(desk.bench.machine.is_at_rest().err().map(|e| e.code()), Some(code));
             assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
             // What the server says well does not end what the device does badly.
-            desk.bench.serve(5_000, |def| part(def, vec![]));
+            desk.bench.serve(5_000, |def| whole(def, vec![]));
             assert_eq!(desk.bench.error(), Some(code));
             let at = desk.bench.wake_at().expect("tried again");
             delays.push(at - desk.bench.now);

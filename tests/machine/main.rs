@@ -5,6 +5,9 @@
 
 mod bench;
 mod desk;
+#[allow(dead_code)] // what all tests may use
+#[path = "../support/seeds.rs"]
+mod seeds;
 
 mod backoff;
 mod device;
@@ -16,3 +19,4 @@ mod pulls;
 mod repair;
 mod socket;
 mod token;
+mod wrong;

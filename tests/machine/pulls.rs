@@ -244,7 +244,7 @@ fn a_reply_that_tells_nothing_of_what_was_asked_waits() {
         assert!(times < 8, "asked again at once, each time");
         bench.answer(number, reply(20_000, vec![]));
     }
-    assert_eq!(bench.error(), Some(Code::Malformed));
+    assert_eq!(bench.error(), Some(Code::BadReply));
     assert!(bench.wake_at().is_some(), "and asks again later");
 }
 

@@ -4,7 +4,7 @@ use escale::Code;
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
 use escale::sync::{Config, Effect, Event, Phase};
 
-use crate::bench::{Bench, config, def, part, refusal, reply};
+use crate::bench::{Bench, config, def, part, refusal, reply, whole};
 
 fn asked(bench: &mut Bench) -> Vec<bool> {
     bench.take(|effect| match effect {
@@ -46,7 +46,7 @@ fn a_401_pauses_and_a_new_token_resumes() {
     let (number, request, token) = bench.requests.pop_front().expect("a request");
     assert_eq!(token.as_deref(), Some("t2"));
     assert_eq!(request.subs[0].def, def("Doc"), "nothing is forgotten");
-    bench.answer(number, reply(9_000, vec![part(&def("Doc"), vec![])]));
+    bench.answer(number, reply(9_000, vec![whole(&def("Doc"), vec![])]));
     assert_eq!(bench.phase(), Phase::Live);
     assert_eq!(bench.error(), None);
 }
@@ -127,7 +127,7 @@ fn the_end_of_a_socket_under_an_earlier_token_refuses_nothing() {
     assert!(asked(&mut bench).is_empty(), "the good one was refused by nobody");
     let (number, _, token) = bench.requests.pop_front().expect("a request");
     assert_eq!(token.as_deref(), Some("good"));
-    bench.answer(number, reply(5_000, vec![part(&def("Doc"), vec![])]));
+    bench.answer(number, reply(5_000, vec![whole(&def("Doc"), vec![])]));
     assert_eq!(bench.error(), None);
     bench.wake(bench.now + BACKOFF_MS.0);
     let socket = bench.opened_socket().expect("another socket");

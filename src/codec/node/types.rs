@@ -239,7 +239,7 @@ impl<'de> Reader<'de> {
         let Node::Array(items) = std::mem::replace(&mut self.node, Node::Null) else {
             return Err(unexpected(&visitor));
         };
-        let mut items = Items { items: items.into_iter(), next: 0, of: self };
+        let mut items = Items { left: items.into_iter(), next: 0, of: self };
         let value = visitor.visit_seq(&mut items)?;
         items.end().map(|()| value)
     }
@@ -270,14 +270,14 @@ fn unexpected(expected: &dyn Expected) -> NodeError {
 }
 
 struct Items<'b> {
-    items: IntoIter<Node<'b>>,
+    left: IntoIter<Node<'b>>,
     next: usize,
     of: Reader<'b>,
 }
 
 impl Items<'_> {
     fn end(self) -> Result<(), NodeError> {
-        let left = self.items.len();
+        let left = self.left.len();
         if left == 0 {
             Ok(())
         } else {
@@ -290,14 +290,14 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
     type Error = NodeError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
-        let Some(node) = self.items.next() else { return Ok(None) };
+        let Some(node) = self.left.next() else { return Ok(None) };
         let place = self.next;
         self.next += 1;
         seed.deserialize(self.of.of(node)).map(Some).map_err(|error| error.within(&format!("[{place}]")))
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
+        Some(self.left.len())
     }
 }
 

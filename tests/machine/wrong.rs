@@ -1,0 +1,309 @@
+//! A server that is wrong: each mistake that a session can see is named once, a reply that contradicts itself is named and
+//! asked for later, and whatever the server answers, it is not asked without end.
+
+use escale::codec::{Fault, OpOk, OpResult, Part, Row, SyncReply, SyncRequest};
+use escale::crypto::{Random, SeededRandom};
+use escale::journal::make_id;
+use escale::model::Value;
+use escale::sync::{Config, Event, Write};
+use escale::{Code, Error};
+
+use super::bench::{Bench, config, def, epoch, part, pk, reply, row, row_in, section, whole};
+
+/// A session with no network yet, and writes that wait.
+fn waiting(writes: u64, defs: &[&str]) -> Bench {
+    let mut bench = Bench::new(config());
+    for text in defs {
+        bench.subscribe(&def(text));
+        bench.serve(5_000, |def| whole(def, vec![row("a", 1_000), row("b", 1_000)]));
+    }
+    let mut random = SeededRandom::new(5);
+    bench.feed(Event::Network(false));
+    for n in 0..writes {
+        let set = Value::from([("size", Value::from(n as i64))]);
+        let key = Value::Array(vec![Value::from("a")]);
+        let args = Value::from([("class", Value::from("Doc")), ("key", key), ("set", set)]);
+        let id = make_id(1_700_000_000_000 + n, &mut random).expect("an id");
+        bench.feed(Event::Write(Write {
+            id,
+            name: "doc.patch".into(),
+            args,
+            touches: vec![],
+            after: vec![],
+        }));
+    }
+    bench.feed(Event::Network(true));
+    bench
+}
+
+fn detail(bench: &Bench) -> String {
+    bench.machine.status().error.map(|error| error.to_string()).unwrap_or_default()
+}
+
+/// The error after such a reply to a pull of the whole class from 0, then whether the next good reply is taken.
+fn after(reply: SyncReply) -> String {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let (number, _) = bench.request();
+    bench.answer(number, reply);
+    let first = detail(&bench);
+    assert!(!bench.shown(&def("Doc")).is_empty(), "{first}: it goes on");
+    bench.subscribe(&def("Note"));
+    let (number, _) = bench.request();
+    let good = self::reply(1_700_000_000_000, vec![whole(&def("Note"), vec![])]);
+    bench.answer(number, SyncReply { epoch: epoch(1_700_000_000_000), ..good });
+    assert_eq!(bench.error(), None, "told once");
+    first
+}
+
+#[test]
+fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
+    let doc = def("Doc");
+    let a_row = |row: Row| vec![row];
+    let in_seconds = SyncReply { epoch: epoch(1_700_000_000_000), ..reply(1_700_000_000, vec![]) };
+    let cases: Vec<(SyncReply, &str)> = vec![
+        (SyncReply { parts: vec![whole(&doc, a_row(row("a", 1)))], ..in_seconds }, "now: "),
+        (reply(5_000, vec![part(&doc, a_row(row("a", 1)))]), "parts[0].present: "),
+        (reply(5_000, vec![whole(&doc, vec![row("a", 3), row("b", 2)])]), "parts[0].rows[1].v: "),
+        (
+            reply(
+                5_000,
+                vec![Part { left: vec![(pk("x"), 3), (pk("y"), 2)], ..whole(&doc, a_row(row("a", 1))) }],
+            ),
+            "parts[0].left[1].v: ",
+        ),
+        (reply(5_000, vec![whole(&doc, vec![Row { pk: pk("z"), ..row("a", 1) }])]), "parts[0].rows[0].pk: "),
+        (reply(5_000, vec![whole(&doc, a_row(row("a", 1))), part(&def("Note"), vec![])]), "parts[1].def: "),
+    ];
+    for (reply, place) in cases {
+        let told = after(reply);
+        assert!(told.starts_with(&format!("bad_reply: {place}")), "{place} {told}");
+        assert!(told.contains("docs/protocol.md, "), "{told}");
+    }
+    assert_eq!(
+        after(reply(5_000, vec![whole(&doc, vec![row("a", 1), row("b", 2)])])),
+        "",
+        "nothing is wrong"
+    );
+}
+
+#[test]
+fn data_without_its_key_is_a_mistake() {
+    let empty =
+        escale::codec::Data::from_map(&[("size".to_owned(), Value::from(1_i64))].into()).expect("data");
+    let told = after(reply(5_000, vec![whole(&def("Doc"), vec![Row { data: Some(empty), ..row("a", 1) }])]));
+    assert!(told.starts_with("bad_reply: parts[0].rows[0].data: "), "{told}");
+}
+
+fn accepted(op: &escale::codec::Op, v: u64) -> OpResult {
+    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
+}
+
+#[test]
+fn a_seq_below_what_was_accepted_is_told() {
+    let mut bench = waiting(1, &["Doc"]);
+    let (number, request) = bench.request();
+    let results = vec![accepted(&request.ops[0], 5_500)];
+    bench.answer(
+        number,
+        SyncReply { results, ..reply(6_000, vec![part(&def("Doc"), vec![row("a", 5_500)])]) },
+    );
+    assert!(
+        detail(&bench).starts_with("bad_reply: seq: it is below the number of results[0]"),
+        "{}",
+        detail(&bench)
+    );
+}
+
+/// Requests that are sent until there is progress are ten in the first second and one in each later one, and those of this
+/// server are sent later each time.
+#[test]
+fn a_seq_beyond_the_results_does_not_make_a_hot_loop() {
+    let mut bench = waiting(1, &["Doc"]);
+    let mut times = Vec::new();
+    while bench.now < 61_000 {
+        if let Some((number, request, _)) = bench.requests.pop_front() {
+            times.push(bench.now);
+            let seq = request.ops.last().map_or(1, |op| op.seq);
+            let parts = request.subs.iter().map(|sub| part(&sub.def, vec![])).collect();
+            bench.answer(number, SyncReply { seq, ..reply(6_000, parts) });
+            assert!(
+                request.ops.is_empty() || detail(&bench).starts_with("bad_reply: seq: "),
+                "{}",
+                detail(&bench)
+            );
+        } else {
+            bench.wake(bench.wake_at().expect("something is due"));
+        }
+    }
+    assert!(times.len() < 40, "{} requests in a minute", times.len());
+    assert_eq!(bench.machine.status().pending, 1, "nothing is given up");
+}
+
+/// A server that takes no notice of the cursor, one that hands out the same, and one whose pages are empty for ever.
+#[test]
+fn a_cursor_that_never_ends_is_named_and_asked_later_each_time() {
+    type Page = fn(u64) -> (Vec<Row>, String);
+    let pages: [Page; 4] = [
+        |n| (vec![row("a", 1), row("b", 2)], format!("c{n}")),
+        |_| (vec![], "same".into()),
+        |n| (vec![], format!("c{n}")),
+        |n| (vec![row("a", 5), row("b", 5)], format!("c{n}")),
+    ];
+    for page in pages {
+        let mut bench = Bench::new(config());
+        bench.subscribe(&def("Doc"));
+        bench.subscribe(&def("Note"));
+        let (mut asked, mut was_named) = (0, false);
+        while bench.now < 121_000 {
+            let Some((number, request, _)) = bench.requests.pop_front() else {
+                bench.wake(bench.wake_at().expect("something is due"));
+                continue;
+            };
+            asked += 1;
+            let answer = |place: &escale::codec::Sub| {
+                if place.def != def("Doc") {
+                    return whole(&place.def, vec![]);
+                }
+                let (rows, next) = page(asked);
+                Part { next: Some(next), ..part(&place.def, rows) }
+            };
+            let parts = request.subs.iter().map(answer).collect();
+            bench.answer(number, reply(6_000, parts));
+            was_named |= detail(&bench).starts_with("bad_reply: parts[0].next: ");
+        }
+        assert!(was_named);
+        assert!(asked < 60, "{asked} requests in two minutes");
+        assert!(bench.is_ready(&def("Note")), "the other def goes on");
+        assert_eq!(bench.machine.status().faults[&def("Doc")].code(), Code::BadReply);
+    }
+}
+
+#[test]
+fn empty_pages_of_a_full_reply_are_no_mistake() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    bench.subscribe(&def("Note"));
+    for n in 0..30 {
+        let (number, request) = bench.request();
+        let page = |sub: &escale::codec::Sub| {
+            let rows = if sub.def == def("Doc") { vec![row(&format!("d{n}"), n)] } else { vec![] };
+            Part { next: Some(format!("c{}", if rows.is_empty() { 0 } else { n })), ..part(&sub.def, rows) }
+        };
+        let parts = request.subs.iter().map(page).collect();
+        bench.answer(number, reply(6_000, parts));
+        assert_eq!(bench.error(), None);
+    }
+}
+
+/// Any reply that the grammar allows.
+fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
+    let mut below = |n: u64| random.below(n).expect("a number");
+    let mut reply = reply(below(9_000), vec![]);
+    reply.epoch = epoch(1 + below(2));
+    reply.delta = below(3_000);
+    reply.seq = below(20);
+    for op in &request.ops {
+        match below(6) {
+            0 => {}
+            1 => reply.results.push(accepted(op, below(9_000))),
+            kind => {
+                let codes = [Code::Contention, Code::OrderHeld, Code::SessionReused, Code::VersionConflict];
+                let mut fault = Fault::new(codes[kind as usize - 2], "at random");
+                if fault.code == "version_conflict" {
+                    fault.doc = Some(row("a", below(9_000)));
+                }
+                reply.results.push(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) });
+            }
+        }
+    }
+    for sub in &request.subs {
+        let asked = if below(8) == 0 { def("Nobody") } else { sub.def.clone() };
+        let mut answer = part(&asked, vec![]);
+        match below(8) {
+            0 => continue,
+            1 => answer.fault = Some(Fault::new(Code::UnknownDef, "at random")),
+            2 => answer.fault = Some(Fault::new(Code::BadCursor, "at random")),
+            3 => answer.fault = Some(Fault::new(Code::ServerError, "at random")),
+            4 => answer.next = Some(format!("c{}", below(3))),
+            5 => answer.present = Some(vec![pk("a")]),
+            6 => answer.left = vec![(pk("b"), below(9_000))],
+            _ => {}
+        }
+        if below(30) == 0 {
+            answer.rows.push(row_in("a", below(9_000), "games"));
+        }
+        reply.parts.push(answer);
+    }
+    reply
+}
+
+/// Whether a reply brings anything by the letter: a result, a row, a departure, a cursor that was not there before, or a
+/// later epoch.
+fn brings(request: &SyncRequest, reply: &SyncReply, known: &mut u64) -> bool {
+    let is_later = reply.epoch.ms() > std::mem::replace(known, (*known).max(reply.epoch.ms()));
+    let is_new = |part: &Part| {
+        let asked = request.subs.iter().find(|sub| sub.def == part.def).and_then(|sub| sub.cursor.as_ref());
+        !part.rows.is_empty() || !part.left.is_empty() || (part.next.is_some() && part.next.as_ref() != asked)
+    };
+    is_later || reply.results.iter().any(OpResult::is_final) || reply.parts.iter().any(is_new)
+}
+
+/// R12's promise to servers: ten requests in a second, and one in each later one, without progress.
+#[test]
+fn whatever_a_server_answers_it_is_not_asked_in_a_hot_loop() {
+    for seed in super::seeds::each(400) {
+        let mut random = SeededRandom::new(seed);
+        let mut bench = waiting(3, &["Doc", "Note"]);
+        bench.subscribe(&section("games"));
+        let (mut since, mut sent, mut known) = (bench.now, 0, 0);
+        let end = bench.now + 60_000;
+        while bench.now < end {
+            let Some((number, request, _)) = bench.requests.pop_front() else {
+                match bench.wake_at() {
+                    Some(at) => bench.wake(at),
+                    None => break,
+                }
+                continue;
+            };
+            sent += 1;
+            let most = 10 + (bench.now - since) / 1_000;
+            assert!(sent <= most, "seed {seed}: {sent} requests in {} ms", bench.now - since);
+            if random.below(12).expect("a number") == 0 {
+                let code = [Code::Offline, Code::UnknownOrg, Code::TooLarge, Code::TooMany, Code::Malformed]
+                    [random.below(5).expect("a number") as usize];
+                bench.feed(Event::Replied { number, reply: Err(Error::new(code, "at random").into()) });
+                continue;
+            }
+            let reply = at_random(&request, &mut random);
+            if brings(&request, &reply, &mut known) {
+                (since, sent) = (bench.now, 0);
+            }
+            bench.answer(number, reply);
+        }
+    }
+}
+
+/// A server that confirms a socket and closes it, over and over.
+#[test]
+fn sockets_that_close_at_once_are_not_opened_in_a_hot_loop() {
+    let mut bench = Bench::new(Config { has_live: true, ..config() });
+    bench.subscribe(&def("Doc"));
+    let (mut opened, start) = (0, bench.now);
+    while bench.now < start + 60_000 {
+        while let Some((number, request, _)) = bench.requests.pop_front() {
+            let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+            bench.answer(number, reply(6_000, parts));
+        }
+        if let Some(socket) = bench.opened_socket() {
+            opened += 1;
+            bench.feed(Event::SocketOpened { socket });
+            let live = escale::codec::ServerFrame::Live { live: vec![def("Doc")], refused: vec![] };
+            bench.frame(socket, live);
+            bench.feed(Event::SocketClosed { socket, code: 1006 });
+        } else {
+            bench.wake(bench.wake_at().expect("something is due"));
+        }
+    }
+    assert!(opened <= 10 + 60, "{opened} sockets in a minute");
+}
