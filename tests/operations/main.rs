@@ -22,3 +22,4 @@ mod once;
 mod order;
 mod own;
 mod sweeps;
+mod unchanged;

@@ -18,7 +18,7 @@ pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batc
 enum IfVersion<'a> {
     /// That one; 0 where there must be no living document.
     At(Version),
-    /// The one that this earlier operation gave it.
+    /// None above the one that this earlier operation gave: nobody has written to it since.
     Of(&'a str),
 }
 
@@ -91,18 +91,21 @@ fn check_version(
     pk: &Pk,
     wanted: Option<IfVersion>,
 ) -> std::result::Result<(), Fault> {
-    let wanted = match wanted {
+    let (wanted, may_be_older) = match wanted {
         None => return Ok(()),
-        Some(IfVersion::At(v)) => v,
+        Some(IfVersion::At(v)) => (v, false),
         Some(IfVersion::Of(id)) => {
             let (org, account) = (tx.writing.org(), tx.account);
             let known = known(tx.writing.transaction(), org, account, id).map_err(working)?;
             let held = "the operation that `ifVersion` names was refused, or is not known";
-            known.and_then(|known| known.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?
+            (known.and_then(|known| known.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?, true)
         }
     };
     let row = tx.writing.row(class, pk).map_err(working)?;
-    if row.v == wanted || (wanted == 0 && row.deleted) {
+    // The operation may have changed other documents and not this one, which then is older. What has left nothing has no
+    // version at all: nothing tells whether somebody deleted it since.
+    let is_older = may_be_older && (1..wanted).contains(&row.v);
+    if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
         return Ok(());
     }
     let what = format!("the document of class {} is of another version", class.name());

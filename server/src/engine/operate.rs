@@ -212,7 +212,8 @@ impl Engine {
             Err(Fault::new(Code::Forbidden, "the token's role does not allow operations"))
         };
         let Tx { writing, .. } = run;
-        let (now, changed, in_time) = (writing.now(), writing.has_changed(), writing.check_time());
+        let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
+        let changed = writing.has_changed();
         if let Some(v) = writing.regressed {
             return Ok(Done::Regressed(v));
         }
@@ -226,8 +227,8 @@ impl Engine {
         };
         let (v, result) = match ran {
             Ok(value) => {
-                let v = if changed { now } else { 0 };
-                (Some(v), OpResult { id: op.id.clone(), ok: Some(OpOk { v, value }), fault: None })
+                let ok = Some(OpOk { v: given, value });
+                (Some(given), OpResult { id: op.id.clone(), ok, fault: None })
             }
             Err(fault) => {
                 tx.undo()?;

@@ -93,7 +93,7 @@ impl Engine {
             started: self.clock.elapsed_ms(),
             tx,
             commit: format!("v{now}"),
-            is_operation: false,
+            kept: 0,
             own: BTreeSet::new(),
             changed: false,
             regressed: None,
@@ -126,9 +126,8 @@ pub struct Writing<'t> {
     tx: &'t mut dyn Transaction,
     /// What the journal names as the cause.
     commit: String,
-    /// A put of an operation writes also what is so already: each document that it puts has its version, which a
-    /// later `ifVersion: {op}` counts on.
-    is_operation: bool,
+    /// The highest version among the documents that were put and are so already: they keep theirs.
+    kept: Version,
     /// Documents that this write has written: theirs is the version `now`, and that is no regression.
     own: BTreeSet<(SmolStr, SmolStr)>,
     changed: bool,
@@ -139,7 +138,7 @@ pub struct Writing<'t> {
 impl<'t> Writing<'t> {
     /// The write of an operation: the journal names it.
     pub(super) fn of_operation(self, id: &str) -> Self {
-        Writing { commit: id.to_owned(), is_operation: true, ..self }
+        Writing { commit: id.to_owned(), ..self }
     }
 
     /// The org.
@@ -155,6 +154,12 @@ impl<'t> Writing<'t> {
     /// Whether anything was written.
     pub(super) fn has_changed(&self) -> bool {
         self.changed
+    }
+
+    /// The highest version, as it stands now, among the documents that it wrote or was asked to write; 0 where there is
+    /// none. What it met is older than what it writes.
+    pub(super) fn given(&self) -> Version {
+        if self.changed { self.now } else { self.kept }
     }
 
     /// The transaction that it writes in.
@@ -210,7 +215,8 @@ impl<'t> Writing<'t> {
         let living = before.as_ref().filter(|document| !document.deleted);
         if let Some(document) = living {
             let held = self.seal.open(at, document.v, &document.data)?;
-            if held == data.as_bytes() && !self.is_operation {
+            if held == data.as_bytes() {
+                self.kept = self.kept.max(document.v);
                 return Ok(Outcome::Unchanged);
             }
             check_key_kept(class, &held, &map)?;

@@ -43,5 +43,6 @@ mod seeds;
 mod session;
 mod site_key;
 mod sweep;
+mod versions;
 mod world;
 mod writes;

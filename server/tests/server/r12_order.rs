@@ -106,7 +106,7 @@ fn r12_two_edits_of_one_document_do_not_conflict_with_each_other() {
     let ops = vec![
         patch("p1", 1, Value::from(v0 as i64)),
         patch("p2", 2, of("p1")),
-        // So already, and yet the document has this operation's version.
+        // So already: this operation gives the version that the document has.
         op(
             "p3",
             3,

@@ -53,6 +53,11 @@ impl Database {
         }
     }
 
+    /// The data of a document that is not deleted.
+    pub fn living(&self, key: &Key) -> Option<&Map> {
+        self.docs.get(key).filter(|stored| !stored.deleted).map(|stored| &stored.data)
+    }
+
     /// Executes a transaction stamped `v`, or later where a document that it writes is as new.
     pub fn write(&mut self, v: u64, writes: &[Write]) -> Committed {
         let key_of = |write: &Write| match write {

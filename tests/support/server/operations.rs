@@ -156,8 +156,12 @@ impl ModelServer {
             Err(fault) => failed(op, fault),
             Ok(()) => {
                 let (states, value) = (draft.states, draft.value);
+                let kept = states.keys().filter_map(|key| Some(self.db.docs.get(key)?.v)).max().unwrap_or(0);
+                let is_so_already =
+                    |(key, state): &(Key, Option<Map>)| *state == self.db.living(key).cloned();
                 let writes: Vec<Write> = states
                     .into_iter()
+                    .filter(|change| !is_so_already(change))
                     .map(|(key, state)| match state {
                         Some(data) => {
                             let max_life = self.db.docs.get(&key).and_then(|stored| stored.max_life);
@@ -167,7 +171,8 @@ impl ModelServer {
                     })
                     .collect();
                 let committed = self.db.write(v, &writes);
-                let ok = OpOk { v: committed.v, value };
+                let v = if committed.keys.is_empty() { kept } else { committed.v.max(kept) };
+                let ok = OpOk { v, value };
                 commits.push(committed);
                 self.db.operations.executed.push((account, op.id.clone()));
                 OpResult { id: op.id.clone(), ok: Some(ok), fault: None }
@@ -213,7 +218,7 @@ impl Draft<'_> {
         self.expect(&key, args.as_map().and_then(|map| map.get("ifVersion")))?;
         let before = match self.states.get(&key) {
             Some(state) => state.clone(),
-            None => self.db.docs.get(&key).filter(|stored| !stored.deleted).map(|stored| stored.data.clone()),
+            None => self.db.living(&key).cloned(),
         };
         let after = outcome(op, args, before).map_err(|code| Fault::new(code, "the model"))?;
         if after.as_ref().is_some_and(|state| state.contains_key("poison")) {
@@ -233,19 +238,20 @@ impl Draft<'_> {
         let stored = self.db.docs.get(key);
         let current: Version = stored.map_or(0, |stored| stored.v);
         let is_gone = stored.is_none_or(|stored| stored.deleted);
-        let wanted = match expected {
+        let (wanted, may_be_older) = match expected {
             None => return Ok(()),
             Some(Value::Map(map)) => {
                 let id = map["op"].as_str().expect("an id").to_owned();
                 let result = self.db.operations.results.get(&(self.account, id));
                 match result.and_then(|result| result.ok.as_ref()) {
-                    Some(ok) => ok.v,
+                    Some(ok) => (ok.v, true),
                     None => return Err(Fault::new(Code::OrderHeld, "the model")),
                 }
             }
-            Some(v) => v.as_u64().expect("a version"),
+            Some(v) => (v.as_u64().expect("a version"), false),
         };
-        if wanted == current || (wanted == 0 && is_gone) {
+        let is_older = may_be_older && stored.is_some() && current <= wanted;
+        if wanted == current || is_older || (wanted == 0 && is_gone) {
             return Ok(());
         }
         let data = stored.filter(|_| !is_gone).map(|stored| Data::from_map(&stored.data).expect("data"));
