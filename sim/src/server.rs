@@ -178,7 +178,7 @@ fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
 }
 
 fn caller(tenant: Tenant) -> Caller {
-    Caller { account: format!("account{}", tenant.account), may_write: true, is_named: true }
+    Caller { account: format!("account{}", tenant.account), may_write: true }
 }
 
 /// What a session hears of a request that failed as a whole (docs/protocol.md).

@@ -2,7 +2,7 @@
 
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::{Pk, Version};
-use escale::{Code, Error, Result};
+use escale::{Code, Result};
 
 use super::Engine;
 use super::cursor::{Bound, Cursor};
@@ -21,8 +21,6 @@ pub struct Caller {
     pub account: String,
     /// Whether operations are allowed.
     pub may_write: bool,
-    /// Whether a token names the org, so that it exists even while nothing was written for it.
-    pub is_named: bool,
 }
 
 /// One reply being made.
@@ -38,17 +36,14 @@ struct Answer<'a> {
 
 impl Engine {
     /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
-    /// snapshot, until the reply is full. Errors: `unknown_org`, and those of the database.
+    /// snapshot, until the reply is full. An org in which nothing was ever written is answered like any other: whoever
+    /// writes the first of it has asked before. Errors: those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
         let operated = self.operate(org, caller, request)?;
         // R4: read before the snapshot, which is opened after the operations.
         let now = self.tell_now()?;
         let snapshot = self.provider.read()?;
         let state = snapshot.state()?;
-        // Whoever asks for nothing learns the epoch, to write the first of it.
-        if !caller.is_named && !request.subs.is_empty() && !snapshot.knows_org(org)? {
-            return Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org"));
-        }
         let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
         let mut answer = Answer {
             engine: self,
@@ -71,11 +66,6 @@ impl Engine {
         let seq =
             session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
         Ok(SyncReply { p: 1, epoch, now, delta: self.settings.delta_ms, seq, results, parts })
-    }
-
-    /// Whether anything was ever written for this org.
-    pub fn knows_org(&self, org: &str) -> Result<bool> {
-        self.provider.read()?.knows_org(org)
     }
 }
 

@@ -87,7 +87,7 @@ impl Tokens {
     /// Lets the bearer of `token` into `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
     pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
         let Some(path) = &self.file else {
-            let caller = Caller { account: String::new(), may_write: true, is_named: false };
+            let caller = Caller { account: String::new(), may_write: true };
             return Ok(Guest { account: None, caller });
         };
         let Some(token) = token else {
@@ -111,11 +111,7 @@ impl Tokens {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
             Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
                 account: Some(access.account.clone()),
-                caller: Caller {
-                    account: access.account.clone(),
-                    may_write: access.role != Role::Read,
-                    is_named: true,
-                },
+                caller: Caller { account: access.account.clone(), may_write: access.role != Role::Read },
             }),
             Some(_) => Err(Error::new(Code::Forbidden, "the token does not open this org")),
         }

@@ -113,7 +113,6 @@ impl Live {
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
         // From here on it counts among the sockets.
         drop(connection);
-        check_org(&self.server, &self.org, guest.caller.is_named).await?;
         let mut seat = self.server.hub.join(&self.org);
         self.register(&mut seat, first).await?;
 
@@ -208,16 +207,5 @@ impl Live {
             Ok(Ok(())) => Ok(()),
             _ => Err(Closing::new(CLOSE_POLICY, "slow_reader")),
         }
-    }
-}
-
-async fn check_org(server: &Arc<Server>, org: &str, is_named: bool) -> Result<(), Closing> {
-    let (server, org) = (Arc::clone(server), org.to_owned());
-    let known = tokio::task::spawn_blocking(move || server.engine.knows_org(&org)).await;
-    match known {
-        Ok(Ok(known)) if known || is_named => Ok(()),
-        Ok(Ok(_)) => Err(Error::new(Code::UnknownOrg, "nothing was ever written for this org").into()),
-        Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(Error::new(Code::ServerError, error.to_string()).into()),
     }
 }

@@ -53,20 +53,6 @@ async fn a_token_opens_its_orgs_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn without_tokens_an_org_is_there_once_something_was_written() {
-    let world = world();
-    let running = serve(&world, |_| {}).await;
-    let answer = post_json(&running, "/o/sync", PULL).await;
-    assert_eq!((answer.status, answer.fault().code.as_str()), (404, "unknown_org"));
-    put(&world.engine, note("a", "one")).unwrap();
-    assert_eq!(post_json(&running, "/o/sync", PULL).await.status, 200);
-    for odd in ["/%2e%2e%2fo/sync", "/a%20b/sync", "/%00/sync"] {
-        assert_eq!(post_json(&running, odd, PULL).await.status, 404, "{odd}");
-    }
-    running.stop().await;
-}
-
-#[tokio::test]
 async fn operations_are_refused_by_name_and_by_role() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();

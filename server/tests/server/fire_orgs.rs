@@ -253,19 +253,14 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
     for _ in 0..requests {
         let org = chance.pick(&ORGS);
         let account = chance.pick(&["", "ann", "bob"]);
-        let caller = Caller { account: account.into(), may_write: !chance.is(20), is_named: chance.is(50) };
+        let caller = Caller { account: account.into(), may_write: !chance.is(20) };
         let request = town.request(&mut chance, org, account);
         town.clock.advance(chance.below(3));
         if chance.is(1) {
-            let nowhere = town.engine.sync(
-                "nowhere",
-                &Caller { is_named: false, ..caller.clone() },
-                &SyncRequest { ops: Vec::new(), ..request.clone() },
-            );
-            // Who asks for nothing learns the epoch alone.
-            assert_eq!(nowhere.is_ok(), request.subs.is_empty());
-            let told = nowhere.map_or_else(|error| error.to_string(), |reply| format!("{reply:?}"));
-            foreign_mark("", told.as_bytes()).unwrap();
+            let request = SyncRequest { ops: Vec::new(), ..request.clone() };
+            let nowhere = town.engine.sync("nowhere", &caller, &request).unwrap();
+            assert!(nowhere.seq == 0 && nowhere.parts.iter().all(|part| part.rows.is_empty()));
+            foreign_mark("", format!("{nowhere:?}").as_bytes()).unwrap();
         }
         let reply = town.engine.sync(org, &caller, &request).unwrap();
         town.check(org, account, &request, &reply)

@@ -14,6 +14,7 @@ mod cli;
 mod client;
 mod cluster;
 mod device;
+mod empty_org;
 mod fire_floods;
 mod fire_network;
 mod fire_orgs;

@@ -118,7 +118,7 @@ pub fn send_as(engine: &Engine, account: &str, session: &str, ops: Vec<Op>) -> S
     let bytes = encode(Format::Msgpack, &request).unwrap();
     let request: SyncRequest = decode(Format::Msgpack, &bytes, usize::MAX).unwrap();
     request.check().unwrap();
-    let caller = Caller { account: account.into(), may_write: true, is_named: true };
+    let caller = Caller { account: account.into(), may_write: true };
     let reply = engine.sync("o", &caller, &request).unwrap();
     reply.check().unwrap();
     decode(Format::Json, &encode(Format::Json, &reply).unwrap(), usize::MAX).unwrap()

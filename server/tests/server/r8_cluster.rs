@@ -308,7 +308,7 @@ fn r8_an_operation_below_the_highest_version_is_missed_too() {
         let (id, name) = (seq.to_string(), name.to_owned());
         let op = Op { id, seq, name, args, at: NOON, after: None };
         let request = SyncRequest { p: 1, session: "s".into(), epoch: None, ops: vec![op], subs: Vec::new() };
-        let caller = Caller { account: "x".into(), may_write: true, is_named: true };
+        let caller = Caller { account: "x".into(), may_write: true };
         engine.sync("o", &caller, &request).unwrap().results[0].clone()
     };
     let put = |id: &str| Value::from([("class", "Note".into()), ("data", Value::Map(note(id, "one")))]);

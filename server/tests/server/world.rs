@@ -71,7 +71,7 @@ pub fn open(folder: &Path, clock: &Arc<ManualClock>, settings: Settings) -> Resu
 }
 
 pub fn caller() -> Caller {
-    Caller { account: String::new(), may_write: true, is_named: false }
+    Caller { account: String::new(), may_write: true }
 }
 
 pub fn note(id: &str, shelf: &str) -> BTreeMap<String, Value> {
