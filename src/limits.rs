@@ -17,6 +17,10 @@ pub const REQUEST_BYTES_MAX: usize = 4 << 20;
 /// Bytes of rows after which a reply stops and hands out a cursor (docs/protocol.md).
 pub const PAGE_BYTES: usize = 1 << 20;
 
+/// Bytes of the results of a reply in msgpack: a conflict brings a document each, and 500 of them would pass
+/// [`REPLY_BYTES_MAX`].
+pub const RESULTS_BYTES_MAX: usize = 4 << 20;
+
 /// Bytes of one operation's arguments: in JSON, with bytes as base64, still within [`REQUEST_BYTES_MAX`].
 pub const OPERATION_BYTES_MAX: usize = 2 << 20;
 

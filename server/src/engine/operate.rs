@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use escale::codec::{Fault, Format, Op, OpOk, OpResult, SyncRequest, decode, encode};
-use escale::limits::{DOCUMENT_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
+use escale::limits::{DOCUMENT_BYTES_MAX, RESULTS_BYTES_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use escale::model::{Epoch, Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
@@ -20,6 +20,12 @@ use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};
 /// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
 /// session sends the rest again.
 const OPERATE_MS_MAX: u64 = 20_000;
+
+/// What a result weighs at most, as the engine makes it: a document or a value, its id, some words.
+const RESULT_BYTES: usize = DOCUMENT_BYTES_MAX + (64 << 10);
+
+/// What a result weighs beside its id, its words and what it brings.
+const RESULT_FRAME_BYTES: usize = 128;
 
 /// The phase of a fault that arose before the operation started: while it waited for its turn to write, say.
 const WAITING: u8 = 0;
@@ -78,7 +84,8 @@ impl Engine {
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let started = self.clock.elapsed_ms();
         let (mut results, mut fault) = (Vec::new(), None);
-        let mut room = self.settings.page_bytes;
+        // Whatever the last one weighs, the bound of all is kept.
+        let mut room = self.settings.page_bytes.min(RESULTS_BYTES_MAX - RESULT_BYTES);
         for op in ops {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !results.is_empty() && (is_late || room == 0) {
@@ -393,10 +400,14 @@ fn check_value(value: Option<Value>) -> Ran {
     Ok(value)
 }
 
-/// What a result weighs in the reply, as far as it can be large.
+/// What a result weighs in the reply.
 fn weight(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
+    let words = result.fault.as_ref().map_or(0, |fault| fault.code.len() + fault.message.len());
     value.map_or(0, |value| encode(Format::Msgpack, value).map_or(0, |bytes| bytes.len()))
         + data.map_or(0, |data| data.as_bytes().len())
+        + RESULT_FRAME_BYTES
+        + result.id.len()
+        + words
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::result_large_err)] // as in the engine
 
 use escale::codec::{Format, Op, SyncReply, SyncRequest, decode, encode};
-use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX};
+use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX, RESULTS_BYTES_MAX};
 use escale::model::{Pk, Value};
 use escale_server::settings::Settings;
 
@@ -196,6 +196,27 @@ fn results_stop_where_the_reply_is_full() {
     assert_eq!((reply.results.len(), reply.seq), (2, 2), "the rest was not executed");
     let reply = send(&world.engine, ops[2..].to_vec());
     assert_eq!(reply.seq, 4);
+}
+
+/// However large the pages are that a server is told to make.
+#[test]
+fn results_of_a_reply_take_four_mebibytes_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = escale_server::clock::ManualClock::at(NOON);
+    let settings = Settings { page_bytes: 16 << 20, ..Settings::default() };
+    let engine = open_with(folder.path(), &clock, settings, escale_server::seal::Seal::clear());
+    let mut large = note("a", "one");
+    large.insert("text".into(), Value::from(&*"x".repeat(DOCUMENT_BYTES_MAX - 100)));
+    put(&engine, large).unwrap();
+    let conflict = |seq: u64| {
+        op(&seq.to_string(), seq, "doc.put", with(put_args("a", "one"), "ifVersion", Value::from(1)))
+    };
+    let ops: Vec<Op> = (1..=10).map(conflict).collect();
+    for rest in [&ops[..], &ops[3..], &[ops[9].clone(), ops[0].clone(), ops[1].clone(), ops[2].clone()]] {
+        let reply = send(&engine, rest.to_vec());
+        let bytes = encode(Format::Msgpack, &reply.results).unwrap().len();
+        assert!(bytes <= RESULTS_BYTES_MAX && reply.results.len() > 2, "{bytes} in {}", reply.results.len());
+    }
 }
 
 #[tokio::test]
