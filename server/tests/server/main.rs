@@ -27,6 +27,7 @@ mod limits;
 mod operating;
 mod operations;
 mod outside;
+mod page;
 mod pages;
 mod patience;
 mod proof;
