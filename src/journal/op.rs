@@ -97,6 +97,8 @@ pub struct PendingOp {
     pub sent_as: Option<u64>,
     /// Found too large for the way to the server: only what became of it is asked.
     pub unsendable: Option<Unsendable>,
+    /// The versions that its documents have, by the conflicts in which it took the place of another one.
+    pub issued_for: Vec<(DocKey, u64)>,
     /// Whether it may be executed under another number than its present one, or another under its number: sent before the
     /// session was opened, numbered anew since it was sent, or given a number that another was sent under before.
     pub has_other_numbers: bool,
@@ -318,6 +320,7 @@ impl PendingOp {
             is_blind: false,
             sent_as: None,
             unsendable: None,
+            issued_for: Vec::new(),
             has_other_numbers: false,
         }
     }

@@ -194,32 +194,44 @@ impl Machine {
         if seq > 0 {
             self.writes.accepted.insert((seq, op.state.id.clone()));
         }
-        let id = op.state.id.clone();
+        let op = op.clone();
         self.writes.sort(order);
         self.writes.journal.rewrite(order);
-        self.expect_given(&id, v);
+        self.expect_given(&op, v);
     }
 
     /// What expects the version that an operation gave expects that number from now on: a server that is restored may not
-    /// know the operation any more, and then this is a conflict like any other.
-    fn expect_given(&mut self, id: &str, v: u64) {
-        if v == 0 {
-            return;
-        }
+    /// know the operation any more, and then this is a conflict like any other. Where it gave none, by a server that has
+    /// no version for what changes nothing, the document is as the operation itself expected it; and where it expected
+    /// nothing, a version that is refused brings the document, which tells whether anybody else wrote.
+    fn expect_given(&mut self, given: &PendingOp, v: u64) {
+        let id = &given.state.id;
+        let instead = |key: Option<&DocKey>| match (v, key) {
+            (0, Some(key)) => Some(given.expected_of(key).cloned().unwrap_or(IfVersion::At(0))),
+            // Among parts of the application's own, nothing is known of what the document was.
+            (0, None) => Some(IfVersion::Of(id.clone())),
+            _ => Some(IfVersion::At(v)),
+        };
         for order in self.writes.take_naming(id) {
             if let Some(op) = self.writes.ops.get_mut(&order).filter(|op| op.expects(id)) {
-                op.expect_instead(id, |_| Some(IfVersion::At(v)));
+                op.expect_instead(id, instead);
+                let named: Vec<OpId> = op.named().map(str::to_owned).collect();
+                for id in named {
+                    self.writes.names(order, &id);
+                }
                 self.writes.journal.rewrite(order);
             }
         }
     }
 
-    /// Whether an operation expects the version given by one that this session does not have (any more), or that comes
-    /// after it: nothing that is still to happen makes it known.
+    /// Whether an operation expects the version given by one that this session does not know, or that comes after it: nothing
+    /// that is still to happen makes it known.
     fn expects_unknown(&self, order: u64) -> bool {
-        self.writes.ops[&order]
-            .named()
-            .any(|id| self.writes.by_id.get(id).is_none_or(|named| *named >= order))
+        let is_over = |id: &str| self.writes.accepted.iter().any(|(_, accepted)| accepted == id);
+        self.writes.ops[&order].named().any(|id| match self.writes.by_id.get(id) {
+            Some(named) => *named >= order,
+            None => !is_over(id),
+        })
     }
 
     /// Takes a fault, and gives whether the operation has come to an end by it. Where it is not the operation's result, its

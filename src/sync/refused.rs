@@ -67,8 +67,8 @@ impl Machine {
         let op = &self.writes.ops[&order];
         let Some(row) = &fault.doc else { return Ok(None) };
         let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
-        // The server has just said that the document is of the version that was expected: nothing settles that.
-        if op.expected_of(&key) == Some(&IfVersion::At(row.v)) {
+        // It was issued for the very version that the document has: nothing settles that, and it would be sent for ever.
+        if op.issued_for.contains(&(key.clone(), row.v)) {
             return Ok(None);
         }
         let class = self.memory.class_name(&key);
@@ -139,7 +139,7 @@ impl Machine {
             self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
             return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
         };
-        self.issue_in_place(order, &key, (name, args), theirs_data).map(Some)
+        self.issue_in_place(order, (&key, row.v), (name, args), theirs_data).map(Some)
     }
 
     /// The document is as this operation was made on it: nobody else wrote. The operation before it changed nothing, and
@@ -148,14 +148,15 @@ impl Machine {
         let mut op = self.writes.ops[&order].clone();
         let base = op.base_of(&self.memory.class_name(key), &key.1).cloned();
         op.expect_of(key, v);
-        self.issue_in_place(order, key, (op.state.name, op.state.args), base)
+        self.issue_in_place(order, (key, v), (op.state.name, op.state.args), base)
     }
 
-    /// Issues another operation in the place of one: the same but for what it does to a document, which was `base`.
+    /// Issues another operation in the place of one: the same but for what it does to a document, which was `base` and is of
+    /// that version.
     fn issue_in_place(
         &mut self,
         order: u64,
-        key: &DocKey,
+        (key, v): (&DocKey, u64),
         (name, args): (String, Value),
         base: Option<Data>,
     ) -> Result<SettledOne> {
@@ -165,6 +166,7 @@ impl Machine {
         let (old, after, mut bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
         bases.retain(|(own, pk, _)| (own, pk) != (&class, &key.1));
         let replaced = self.replace(order);
+        let replaced_for = replaced.as_ref().map(|op| op.issued_for.clone()).unwrap_or_default();
         let write = Write { id: id.clone(), name, args, touches: Vec::new(), after };
         self.issue(write, order)?;
         if let (Some(op), Some(replaced)) = (self.writes.get_mut(&id), &replaced) {
@@ -174,6 +176,8 @@ impl Machine {
         if let Some(op) = self.writes.get_mut(&id) {
             op.state.bases = bases;
             op.keep_base(class, &key.1, base);
+            op.issued_for = replaced_for;
+            op.issued_for.push((key.clone(), v));
         }
         self.follow(&old, Some(&id), None);
         self.effects.push(Effect::Amended { id: old, by: id });

@@ -1,14 +1,17 @@
 //! One writer meets no conflict: nobody else writes, so no version that a server gives may stand between two of its writes.
 
+use std::collections::BTreeMap;
+
 use escale::codec::{Data, Fault, OpOk, OpResult, Row, SyncReply};
+use escale::crypto::{Random, SeededRandom};
 use escale::journal::Policy;
 use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 use escale::{Code, Error};
 
 use super::driver::{Driver, id, server, stored};
-use crate::support::schema::key;
-use crate::support::server::ModelServer;
+use crate::support::schema::{Map, data, key};
+use crate::support::server::{Idle, ModelServer};
 
 /// The server's answer to two writes of document 0, of which the first changed nothing and was given version `v`: by the
 /// letter, the document is not of the version that the second one expects.
@@ -113,4 +116,100 @@ fn a_conflict_with_the_very_version_that_was_expected_is_the_applications_to_set
         driver.feed(Event::Replied { number, reply: Ok(reply) });
         assert!(driver.first_refused().is_some(), "{policy:?}");
     }
+}
+
+/// The arguments of a patch or of a put, which may expect what an earlier operation left.
+fn change(random: &mut SeededRandom, number: usize, before: Option<&String>) -> (&'static str, Value) {
+    let mut below = |n| random.below(n).expect("a number");
+    let (is_put, n, names) = (below(3) == 0, below(2) as i64, below(3) == 0);
+    let mut map = if is_put { data(number, None, 0, 0) } else { Map::new() };
+    map.insert("a".to_owned(), Value::from(n));
+    let (name, mut args) = if is_put {
+        ("doc.put", Value::from([("class", Value::from("Doc")), ("data", Value::Map(map))]))
+    } else {
+        ("doc.patch", Value::from([("class", "Doc".into()), ("key", id(number)), ("set", Value::Map(map))]))
+    };
+    if let Some(before) = before.filter(|_| names) {
+        let expected = Value::from([("op", Value::from(before.as_str()))]);
+        args.as_map_mut().expect("a map").insert("ifVersion".to_owned(), expected);
+    }
+    (name, args)
+}
+
+/// Writes at random: one document or several in a batch; half of the writes change nothing.
+fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BTreeMap<usize, String>) {
+    // As the application's handle of a write does.
+    for effect in &driver.told {
+        if let Effect::Amended { id, by } = effect {
+            last.values_mut().filter(|last| *last == id).for_each(|last| last.clone_from(by));
+        }
+    }
+    let count = 1 + random.below(3).expect("a number") as usize;
+    let first = random.below(3).expect("a number") as usize;
+    let numbers: Vec<usize> = (0..count).map(|n| (first + n) % 3).collect();
+    let mut changes: Vec<(&str, Value)> =
+        numbers.iter().map(|number| change(random, *number, last.get(number))).collect();
+    let id = if changes.len() == 1 {
+        let (name, args) = changes.remove(0);
+        driver.write(name, args)
+    } else {
+        let part = |(name, args): (&str, Value)| Value::from([("name", Value::from(name)), ("args", args)]);
+        let parts: Vec<Value> = changes.into_iter().map(part).collect();
+        driver.write("batch", Value::from([("ops", Value::Array(parts))]))
+    };
+    last.extend(numbers.into_iter().map(|number| (number, id.clone())));
+}
+
+/// One writer, whose device may be closed and opened in between, online or not, in batches or not, under any policy and any
+/// server that keeps the documents: no write is refused, given up or lost.
+#[test]
+fn one_writer_meets_no_conflict_whatever_the_history() {
+    for seed in crate::support::seeds::each(600) {
+        let mut random = SeededRandom::new(seed);
+        let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let idles = [Idle::Kept, Idle::Zero, Idle::Stamped, Idle::Written];
+        let policy = policies[seed as usize % 5];
+        let mut server = server(3);
+        server.habits.idle = idles[seed as usize / 5 % 4];
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        let mut last = BTreeMap::new();
+        for _ in 0..30 {
+            match random.below(8).expect("a number") {
+                0 => driver.feed(Event::Network(false)),
+                1 => driver.feed(Event::Network(true)),
+                2 => {
+                    driver.feed(Event::Network(true));
+                    driver.settle(&mut server);
+                }
+                3 => {
+                    assert_no_loss(&driver, seed);
+                    driver.feed(Event::Network(false));
+                    // Ids are made of the time.
+                    driver.now += 1;
+                    let told = std::mem::take(&mut driver.told);
+                    driver = driver.reopen(Mode::Synced, policy);
+                    driver.told = told;
+                    // A name of an operation that is over means nothing after that.
+                    let is_there =
+                        |id: &String| driver.machine.operations().iter().any(|(op, _)| op.state.id == *id);
+                    last.retain(|_, id| is_there(id));
+                }
+                _ => write_something(&mut driver, &mut random, &mut last),
+            }
+        }
+        driver.feed(Event::Network(true));
+        let shown: Vec<Option<i64>> = (0..3).map(|number| driver.seen(number, "a")).collect();
+        driver.settle(&mut server);
+        assert_no_loss(&driver, seed);
+        assert_eq!(driver.machine.status().pending, 0, "seed {seed}");
+        let kept: Vec<Option<i64>> = (0..3).map(|number| stored(&server, number, "a")).collect();
+        assert_eq!(shown, kept, "seed {seed}: what was written is there");
+    }
+}
+
+fn assert_no_loss(driver: &Driver, seed: u64) {
+    let is_lost =
+        |effect: &&Effect| matches!(effect, Effect::Refused { .. } | Effect::Accepted { result: Err(_), .. });
+    assert_eq!(driver.told.iter().find(is_lost).map(|effect| format!("{effect:?}")), None, "seed {seed}");
 }

@@ -30,6 +30,22 @@ pub struct Habits {
     pub empty_part_when_full: bool,
     /// `total` is told.
     pub tells_total: bool,
+    /// What becomes of an operation that changes nothing.
+    pub idle: Idle,
+}
+
+/// What a server does with an operation that changes nothing. Only the first is the protocol's; sessions must live with all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// Its version is that of its documents, and later writes may name it.
+    #[default]
+    Kept,
+    /// Its version is 0, and `{ op }` means that version by the letter.
+    Zero,
+    /// The documents keep theirs, it has one of its own, and `{ op }` means that by the letter.
+    Stamped,
+    /// The documents are written all the same.
+    Written,
 }
 
 impl Habits {
@@ -41,6 +57,7 @@ impl Habits {
             present_on_whole: n & 2 == 0,
             empty_part_when_full: n & 4 == 0,
             tells_total: n & 8 == 0,
+            idle: Idle::Kept,
         }
     }
 }

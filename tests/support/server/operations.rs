@@ -7,7 +7,7 @@ use escale::Code;
 use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row, SyncRequest};
 use escale::model::{Value, Version};
 
-use super::{Committed, Database, ModelServer, Write};
+use super::{Committed, Database, Idle, ModelServer, Write};
 use crate::support::outcome::{key_of, outcome, text};
 use crate::support::schema::{Key, Map};
 
@@ -33,6 +33,7 @@ pub struct Operations {
 /// A transaction under way: what it makes of documents.
 struct Draft<'a> {
     db: &'a Database,
+    idle: Idle,
     account: usize,
     states: BTreeMap<Key, Option<Map>>,
     value: Option<Value>,
@@ -150,15 +151,17 @@ impl ModelServer {
             return not_executed(Code::OrderHeld);
         }
         let v = self.stamp(instance, now);
-        let mut draft = Draft { db: &self.db, account, states: BTreeMap::new(), value: None };
+        let idle = self.habits.idle;
+        let mut draft = Draft { db: &self.db, idle, account, states: BTreeMap::new(), value: None };
         let result = match draft.run(&op.name, &op.args) {
             Err(fault) if fault.kind.is_retryable() => return failed(op, fault),
             Err(fault) => failed(op, fault),
             Ok(()) => {
                 let (states, value) = (draft.states, draft.value);
                 let kept = states.keys().filter_map(|key| Some(self.db.docs.get(key)?.v)).max().unwrap_or(0);
-                let is_so_already =
-                    |(key, state): &(Key, Option<Map>)| *state == self.db.living(key).cloned();
+                let is_so_already = |(key, state): &(Key, Option<Map>)| {
+                    *state == self.db.living(key).cloned() && idle != Idle::Written
+                };
                 let writes: Vec<Write> = states
                     .into_iter()
                     .filter(|change| !is_so_already(change))
@@ -171,7 +174,12 @@ impl ModelServer {
                     })
                     .collect();
                 let committed = self.db.write(v, &writes);
-                let v = if committed.keys.is_empty() { kept } else { committed.v.max(kept) };
+                let v = match (committed.keys.is_empty(), idle) {
+                    (true, Idle::Kept | Idle::Written) => kept,
+                    (true, Idle::Zero) => 0,
+                    (true, Idle::Stamped) => committed.v,
+                    (false, _) => committed.v.max(kept),
+                };
                 let ok = OpOk { v, value };
                 commits.push(committed);
                 self.db.operations.executed.push((account, op.id.clone()));
@@ -244,7 +252,7 @@ impl Draft<'_> {
                 let id = map["op"].as_str().expect("an id").to_owned();
                 let result = self.db.operations.results.get(&(self.account, id));
                 match result.and_then(|result| result.ok.as_ref()) {
-                    Some(ok) => (ok.v, true),
+                    Some(ok) => (ok.v, matches!(self.idle, Idle::Kept | Idle::Written)),
                     None => return Err(Fault::new(Code::OrderHeld, "the model")),
                 }
             }
