@@ -71,3 +71,21 @@ fn r12_an_edit_upon_one_that_changed_nothing_is_no_conflict() {
         assert!(!driver.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.told);
     }
 }
+
+/// The version of a batch is that of what it changed: what it left as it was is older.
+#[test]
+fn r12_a_batch_that_changed_one_document_may_be_built_on_with_the_other() {
+    for policy in [Policy::Server, Policy::Client, Policy::Merge] {
+        let mut server = server(2);
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        driver.write("batch", both(patch(0, 5), patch(1, 0)));
+        let (number, request) = driver.sent.take().expect("sent");
+        // While the batch is under way.
+        driver.patch(1, &[("size", 7)]);
+        let reply = driver.answer(&mut server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+        driver.settle(&mut server);
+        assert_eq!(stored(&server, 1, "size"), Some(7), "{policy:?}: {:?}", driver.told);
+    }
+}
