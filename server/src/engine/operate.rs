@@ -21,11 +21,8 @@ use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};
 /// session sends the rest again.
 const OPERATE_MS_MAX: u64 = 20_000;
 
-/// What a result weighs at most, as the engine makes it: a document or a value, its id, some words.
-const RESULT_BYTES: usize = DOCUMENT_BYTES_MAX + (64 << 10);
-
-/// What a result weighs beside its id, its words and what it brings.
-const RESULT_FRAME_BYTES: usize = 128;
+/// What results weigh beside the documents and values that they bring: 500 ids of 1 KiB, and some words for each.
+const RESULTS_BARE_BYTES: usize = 1 << 20;
 
 /// The phase of a fault that arose before the operation started: while it waited for its turn to write, say.
 const WAITING: u8 = 0;
@@ -84,8 +81,9 @@ impl Engine {
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let started = self.clock.elapsed_ms();
         let (mut results, mut fault) = (Vec::new(), None);
-        // Whatever the last one weighs, the bound of all is kept.
-        let mut room = self.settings.page_bytes.min(RESULTS_BYTES_MAX - RESULT_BYTES);
+        // Whatever the last one brings, the bound of all is kept.
+        let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
+        let mut room = self.settings.page_bytes.min(room_max);
         for op in ops {
             let is_late = self.clock.elapsed_ms().saturating_sub(started) > OPERATE_MS_MAX;
             if !results.is_empty() && (is_late || room == 0) {
@@ -400,14 +398,10 @@ fn check_value(value: Option<Value>) -> Ran {
     Ok(value)
 }
 
-/// What a result weighs in the reply.
+/// What a result weighs in the reply, as far as it can be large: small ones never end the results.
 fn weight(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
-    let words = result.fault.as_ref().map_or(0, |fault| fault.code.len() + fault.message.len());
     value.map_or(0, |value| encode(Format::Msgpack, value).map_or(0, |bytes| bytes.len()))
         + data.map_or(0, |data| data.as_bytes().len())
-        + RESULT_FRAME_BYTES
-        + result.id.len()
-        + words
 }
