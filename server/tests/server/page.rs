@@ -1,8 +1,12 @@
 //! Answers that docs/protocol.md spells out for authors of other servers.
 
-use escale::codec::{Format, SyncReply, encode};
+use std::fmt::Debug;
+
+use escale::codec::{Format, SyncReply, SyncRequest, decode, encode};
 use escale::limits::VALUE_DEPTH_MAX;
-use escale::model::Value;
+use escale::model::{Value, sha_s};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::client::*;
 use super::operating::*;
@@ -212,4 +216,44 @@ async fn a_page_that_may_call_is_told_so_on_every_answer() {
         assert_eq!(answer.headers["access-control-expose-headers"], "Retry-After");
     }
     running.stop().await;
+}
+
+fn page() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/protocol.md")).unwrap()
+}
+
+/// The blocks of code under a heading, in one line each.
+fn blocks(page: &str, heading: &str) -> Vec<String> {
+    let (_, section) = page.split_once(heading).unwrap();
+    let section = section.split("\n#").next().unwrap();
+    let paragraphs = section.split("\n\n").filter(|paragraph| paragraph.starts_with("    "));
+    paragraphs.map(|block| block.lines().map(str::trim).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_messages_of_the_page_are_the_same_in_both_forms() {
+    let page = page();
+    let blocks = blocks(&page, "\n### Two messages in both forms\n");
+    let [request, packed_request, reply, packed_reply] = &blocks[..] else { panic!("{blocks:?}") };
+    check_pair::<SyncRequest>(request, packed_request);
+    check_pair::<SyncReply>(reply, packed_reply);
+}
+
+fn check_pair<T: DeserializeOwned + Serialize + PartialEq + Debug>(json: &str, hex: &str) {
+    let bytes: Vec<u8> = hex.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    let message: T = decode(Format::Json, json.as_bytes(), usize::MAX).unwrap();
+    assert_eq!(decode::<T>(Format::Msgpack, &bytes, usize::MAX).unwrap(), message);
+    assert_eq!(encode(Format::Msgpack, &message).unwrap(), bytes);
+}
+
+#[test]
+fn the_hashes_of_the_page_are_those_of_the_rules() {
+    let page = page();
+    let (_, table) = page.split_once("| text | its `shaS` |\n|---|---|\n").unwrap();
+    let rows: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() >= 3);
+    for row in rows {
+        let cells: Vec<&str> = row.split('`').collect();
+        assert_eq!(sha_s(cells[1]), cells[3], "{row}");
+    }
 }
