@@ -1,12 +1,13 @@
 //! Work that stops in the middle, and goes on when the world's time has come: a write whose commit is slow, a reply whose
 //! snapshot opens late.
 //!
-//! The server's logic is straight code, as it must be; so each such work has a thread of its own. Of all threads of a
+//! The server's logic is straight code, as it must be; so each such work has a thread of its own, until it has ended. Of all threads of a
 //! world exactly one runs at a time, by hand-over: what happens depends on the seed alone.
 
+use std::any::Any;
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 /// What the world says to work that has stopped.
 enum Go {
@@ -19,6 +20,7 @@ enum Go {
 enum Said<T> {
     Paused,
     Done(T),
+    Panicked(Box<dyn Any + Send>),
 }
 
 struct Hand {
@@ -26,15 +28,20 @@ struct Hand {
     paused: Box<dyn Fn()>,
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
 thread_local! {
     static HAND: RefCell<Option<Hand>> = const { RefCell::new(None) };
+    /// Threads of this world's that have nothing to do: to begin one takes longer than what most of them do.
+    static IDLE: RefCell<Vec<Sender<Job>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Work under way.
 pub struct Fiber<T> {
     go: Sender<Go>,
     said: Receiver<Said<T>>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread that does it, until it has ended.
+    thread: Option<Sender<Job>>,
 }
 
 /// How far work has come.
@@ -60,17 +67,28 @@ pub fn pause() -> Result<(), Ended> {
     })
 }
 
+/// A thread that does one job after the other, for as long as somebody has more for it.
+fn thread() -> Sender<Job> {
+    let (jobs, to_do) = channel::<Job>();
+    std::thread::spawn(move || to_do.into_iter().for_each(|job| job()));
+    jobs
+}
+
 impl<T: Send + 'static> Fiber<T> {
     /// Begins work, and lets it run up to its first pause.
     pub fn start(work: impl FnOnce() -> T + Send + 'static) -> (Self, Progress<T>) {
         let (go, going) = channel();
         let (saying, said) = channel();
-        let thread = std::thread::spawn(move || {
+        let job = move || {
             let to_say = saying.clone();
             let paused = Box::new(move || drop(to_say.send(Said::Paused)));
             HAND.set(Some(Hand { go: going, paused }));
-            drop(saying.send(Said::Done(work())));
-        });
+            let done = catch_unwind(AssertUnwindSafe(work));
+            HAND.set(None);
+            drop(saying.send(done.map_or_else(Said::Panicked, Said::Done)));
+        };
+        let thread = IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(thread);
+        drop(thread.send(Box::new(job)));
         let mut fiber = Fiber { go, said, thread: Some(thread) };
         let progress = fiber.wait();
         (fiber, progress)
@@ -85,14 +103,25 @@ impl<T: Send + 'static> Fiber<T> {
     fn wait(&mut self) -> Progress<T> {
         match self.said.recv() {
             Ok(Said::Paused) => Progress::Paused,
-            Ok(Said::Done(result)) => Progress::Done(result),
-            Err(_) => {
-                let end = self.thread.take().map(JoinHandle::join);
-                if let Some(Err(panic)) = end {
-                    std::panic::resume_unwind(panic);
-                }
-                panic!("work that ended without a word");
+            Ok(Said::Done(result)) => {
+                self.give_back();
+                Progress::Done(result)
             }
+            Ok(Said::Panicked(panic)) => {
+                self.give_back();
+                resume_unwind(panic)
+            }
+            Err(_) => panic!("work that ended without a word"),
+        }
+    }
+}
+
+impl<T> Fiber<T> {
+    /// Its thread is there for others.
+    fn give_back(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A thread that ends has no use for it.
+            let _ = IDLE.try_with(|idle| idle.borrow_mut().push(thread));
         }
     }
 }
@@ -100,12 +129,13 @@ impl<T: Send + 'static> Fiber<T> {
 impl<T> Drop for Fiber<T> {
     /// Its process ends: whatever it holds is given back before anything else happens.
     fn drop(&mut self) {
-        drop(self.go.send(Go::End));
-        if let Some(thread) = self.thread.take() {
+        if self.thread.is_some() {
+            drop(self.go.send(Go::End));
             // It may pause again on its way out; without a world it does not wait.
             let (nobody, _) = channel();
             self.go = nobody;
-            drop(thread.join());
+            while let Ok(Said::Paused) = self.said.recv() {}
+            self.give_back();
         }
     }
 }
