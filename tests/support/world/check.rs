@@ -17,14 +17,20 @@ impl<S: Backend> World<S> {
         let Some(machine) = &client.machine else { return };
         let memory = machine.memory();
         memory.check_links();
-        let mut seen = BTreeMap::new();
+        client.seen.retain(|key, _| memory.document(key).is_some());
         for (key, document) in memory.documents() {
-            if let Some(before) = client.seen.get(key) {
-                assert!(document.at >= *before, "R1: {key:?} went from {before:?} back to {:?}", document.at);
+            match client.seen.get_mut(key) {
+                Some(before) => {
+                    assert!(
+                        document.at >= *before,
+                        "R1: {key:?} went from {before:?} back to {:?}",
+                        document.at
+                    );
+                    *before = document.at;
+                }
+                None => drop(client.seen.insert(key.clone(), document.at)),
             }
-            seen.insert(key.clone(), document.at);
         }
-        client.seen = seen;
         self.check_not_ahead(number);
         self.check_overlay(number);
     }
@@ -36,15 +42,15 @@ impl<S: Backend> World<S> {
         let (Some(epoch), era) = memory.epoch() else { return };
         let history = self.server.history(self.clients[number].setup.tenant.org, epoch);
         let history = history.unwrap_or_else(|| panic!("an epoch of no server: {epoch:?}"));
+        let loaded: Vec<_> = memory.collections().filter(|(_, collection)| collection.v(era) > 0).collect();
+        if loaded.is_empty() {
+            return;
+        }
         let mut by_key: BTreeMap<&Key, Vec<&Entry>> = BTreeMap::new();
         for entry in history {
             by_key.entry(&entry.key).or_default().push(entry);
         }
-        for (def, collection) in memory.collections() {
-            let v = collection.v(era);
-            if v == 0 {
-                continue;
-            }
+        for (def, collection) in loaded {
             for (key, entries) in by_key.iter().filter(|(key, _)| key.0 == *def.class()) {
                 self.check_member(number, memory, (def, collection), key, entries);
             }

@@ -1,5 +1,6 @@
 //! A client: its device, its machine while it is open, and what the driver would remember for it.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::Format;
@@ -98,6 +99,8 @@ pub struct Client {
     /// The session that the server's side of the socket is registered for.
     pub said_session: String,
     pub ledger: Ledger,
+    /// The operations that rest on the device, once they were asked for: until the next write, or opening.
+    pub at_rest: OnceCell<BTreeSet<String>>,
     /// What it sends is lost; what it is sent is lost.
     pub mute: bool,
     pub deaf: bool,
@@ -142,6 +145,7 @@ impl Client {
             reading: 0,
             said_session: String::new(),
             ledger: Ledger::default(),
+            at_rest: OnceCell::new(),
             mute: false,
             deaf: false,
             idle_since: None,
@@ -240,6 +244,7 @@ impl<S: Backend> World<S> {
         client.is_writing = false;
         client.crash_in = None;
         client.seen.clear();
+        client.at_rest.take();
         client.awaited.clear();
         // Nothing has been read yet.
         client.reading = 1;

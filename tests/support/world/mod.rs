@@ -92,7 +92,7 @@ pub struct World<S> {
     sources: Vec<SeededRandom>,
     /// Whose source is drawn from.
     who: usize,
-    queue: BTreeMap<(u64, u64), Job>,
+    queue: BTreeMap<(u64, u64), Box<Job>>,
     last_job: u64,
     editions: u64,
 }
@@ -181,7 +181,7 @@ impl<S: Backend> World<S> {
 
     fn at(&mut self, time: u64, job: Job) {
         self.last_job += 1;
-        self.queue.insert((time.max(self.now), self.last_job), job);
+        self.queue.insert((time.max(self.now), self.last_job), Box::new(job));
     }
 
     /// Lets time pass, and what is on its way arrive.
@@ -194,7 +194,7 @@ impl<S: Backend> World<S> {
             let job = entry.remove();
             self.now = self.now.max(time);
             self.who = job.client().map_or(0, |client| client + 1);
-            self.carry(job);
+            self.carry(*job);
         }
         self.now = self.now.max(end);
     }

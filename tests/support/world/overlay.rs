@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::codec::Data;
 use escale::journal::PendingOp;
 use escale::model::{Def, DefKind, Value};
 use escale::session::Content;
 use escale::sync::Machine;
 
 use super::World;
-use super::writes::{End, collect_keys};
+use super::writes::End;
 use crate::support::backend::Backend;
 use crate::support::outcome::outcome;
 use crate::support::schema::{Key, Map, schema};
@@ -21,20 +20,21 @@ impl<S: Backend> World<S> {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
         client.ledger.lost_by_server.extend(machine.lost_by_server().iter().cloned());
-        let (server, of) = (&self.server, client.setup.tenant);
-        let held =
-            machine.operations().into_iter().filter(|(_, held)| *held).map(|(op, _)| op.state.id.clone());
-        let forgotten = held.filter(|id| server.result(of, id).is_some());
-        client.ledger.forgotten.extend(forgotten);
-        let Some(machine) = &self.clients[number].machine else { return };
+        let client = &self.clients[number];
+        let Some(machine) = &client.machine else { return };
+        let ops = machine.operations();
+        let held = ops.iter().filter(|(_, held)| *held).map(|(op, _)| &op.state.id);
+        let (server, of, known) = (&self.server, client.setup.tenant, &client.ledger.forgotten);
+        let forgotten: Vec<String> =
+            held.filter(|id| !known.contains(*id) && server.result(of, id).is_some()).cloned().collect();
+        if !forgotten.is_empty() {
+            self.clients[number].ledger.forgotten.extend(forgotten);
+            return self.check_overlay(number);
+        }
         if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch()) {
             return; // It shows what the server had executed; nothing has told it yet that this is undone (R8).
         }
-        let ops = machine.operations();
-        let mut keys = BTreeSet::new();
-        for (op, _) in &ops {
-            collect_keys(&op.state.name, &op.state.args, &mut keys);
-        }
+        let keys: BTreeSet<Key> = ops.iter().flat_map(|(op, _)| client.ledger.keys_of(op)).collect();
         for key in &keys {
             self.check_key(number, machine, &ops, key);
         }
@@ -187,17 +187,17 @@ impl<S: Backend> World<S> {
     fn counter(&self, number: usize, key: &Key) -> Option<i64> {
         let machine = self.clients[number].machine.as_ref()?;
         let id = machine.find(&key.0, &key.1)?;
-        let data: Data = match machine.memory().shown_by_id(id) {
-            Some((_, shown)) => shown.data.clone()?,
+        let n = |data: &Map| data.get("n").and_then(Value::as_f64).unwrap_or(0.0) as i64;
+        match machine.memory().shown_by_id(id) {
+            Some((_, shown)) => Some(n(&shown.data.as_ref()?.to_map().expect("a map"))),
             None => {
                 let v = machine.memory().by_id(id)?.1.at.v;
                 let org = self.clients[number].setup.tenant.org;
                 let history = self.server.history(org, self.server.epoch())?;
                 let entry = history.iter().find(|entry| entry.key == *key && entry.v == v)?;
-                Data::from_map(&entry.data).expect("data")
+                Some(n(&entry.data))
             }
-        };
-        Some(data.to_map().expect("a map").get("n").and_then(Value::as_f64).unwrap_or(0.0) as i64)
+        }
     }
 
     /// Everything is over: refused operations are settled by the application, until nothing is left.

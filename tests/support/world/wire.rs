@@ -235,6 +235,7 @@ impl<S: Backend> World<S> {
                 if self.is_current(client, life) {
                     let store = self.clients[client].store.as_ref().expect("an open store");
                     let result = block_on(store.commit(batch));
+                    self.clients[client].at_rest.take();
                     let at = self.now + self.below(30);
                     self.at(at, Job::Written { client, life, result });
                 }

@@ -1,9 +1,10 @@
 //! The application's writes: issuing them, answering refusals, sweeping, and what is remembered of each (R10 to R12).
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::SyncRequest;
-use escale::journal::{Change, ChangeKind, Policy, Retention, Settlement, State, make_id};
+use escale::journal::{Change, ChangeKind, PendingOp, Policy, Retention, Settlement, State, make_id};
 use escale::model::{Name, Value};
 use escale::session::DocKey;
 use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
@@ -48,6 +49,8 @@ pub struct Ledger {
     pub lost_by_server: BTreeSet<String>,
     /// Operations that were executed, and are held behind one whose end the device has forgotten.
     pub forgotten: BTreeSet<String>,
+    /// The documents that each operation is about, by its id, which never stands for another: they are hashed once.
+    keys: RefCell<BTreeMap<String, BTreeSet<Key>>>,
     /// The counters last seen, for flicker.
     pub counters: BTreeMap<Key, i64>,
     /// A sweep is under way, and was not told to be done.
@@ -78,6 +81,17 @@ impl Ledger {
             place = 0;
         }
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
+    }
+
+    /// The documents that an operation is about.
+    pub fn keys_of(&self, op: &PendingOp) -> BTreeSet<Key> {
+        let mut known = self.keys.borrow_mut();
+        let keys = known.entry(op.state.id.clone()).or_insert_with(|| {
+            let mut keys = BTreeSet::new();
+            collect_keys(&op.state.name, &op.state.args, &mut keys);
+            keys
+        });
+        keys.clone()
     }
 
     /// The device is put back to where it held these, or nothing: of the others, only what has ended is known to be so.
@@ -358,16 +372,12 @@ impl<S: Backend> World<S> {
         if client.mode == Mode::Incognito || request.ops.is_empty() {
             return;
         }
-        let opened = client.open_device(&client.device.snapshot(), 7).expect("a device that opens");
-        let at_rest: BTreeSet<&str> = opened
-            .journal
-            .records
-            .iter()
-            .filter_map(|record| record.op.as_ref())
-            .map(|op| op.id.as_str())
-            .collect();
+        let at_rest = client.at_rest.get_or_init(|| {
+            let opened = client.open_device(&client.device.snapshot(), 7).expect("a device that opens");
+            opened.journal.records.into_iter().filter_map(|record| record.op).map(|op| op.id).collect()
+        });
         for op in &request.ops {
-            assert!(at_rest.contains(op.id.as_str()), "R10: {} {} is sent, and not at rest", op.name, op.id);
+            assert!(at_rest.contains(&op.id), "R10: {} {} is sent, and not at rest", op.name, op.id);
         }
     }
 }
