@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// What a seed does most is to allocate, on a thread for each core.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "escale-sim [--seeds N] [--from S] | --seed S [--trace]";
 
 /// What the command line asks for.
