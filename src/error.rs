@@ -196,6 +196,8 @@ impl Code {
 pub struct Error {
     code: Code,
     detail: String,
+    /// A server's own code and its kind, in the place of the table's.
+    own: Option<Box<(String, Kind)>>,
 }
 
 /// The result of a fallible call.
@@ -204,7 +206,23 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of that code; `detail` says what was found, and where.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Error { code, detail: detail.into() }
+        Error { code, detail: detail.into(), own: None }
+    }
+
+    /// The same error under a server's own code, which the application knows and this version does not.
+    pub(crate) fn named(mut self, code: &str, kind: Kind) -> Self {
+        self.own = Some(Box::new((code.to_owned(), kind)));
+        self
+    }
+
+    /// The code as the application sees it: the server's own, or that of the table.
+    pub fn name(&self) -> &str {
+        self.own.as_ref().map_or(self.code.as_str(), |own| &own.0)
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.own.as_ref().map_or(self.code.kind(), |own| own.1)
     }
 
     /// The stable code.
@@ -232,7 +250,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code.as_str(), self.detail)
+        write!(f, "{}: {}", self.name(), self.detail)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::codec::{Fault, SyncReply, decode};
 use crate::error::{Code, Error, Kind, Result};
-use crate::limits::REPLY_BYTES_MAX;
+use crate::limits::{NAME_CHARS_MAX, REPLY_BYTES_MAX};
 
 use super::http::HttpReply;
 
@@ -38,6 +38,7 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         (408, _) => Code::Timeout,
         (413, _) => Code::TooLarge,
         (429, _) => Code::TooMany,
+        (503, Some(fault)) if fault.code == Code::Contention.as_str() => Code::Contention,
         (503, _) => Code::Unavailable,
         (501, Some(fault)) if fault.code == Code::NotSupported.as_str() => Code::NotSupported,
         (500..=599, _) => Code::ServerError,
@@ -45,9 +46,11 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         // `not_found` too: there is no such path, and to correct the org's code would not help.
         (404, _) | (_, None) => Code::Malformed,
         (_, Some(fault)) if fault.kind == Kind::D => Code::WrongProtocol,
-        (_, Some(fault)) => {
-            Code::parse(&fault.code).filter(|code| is_of_the_wire(*code)).unwrap_or(Code::Malformed)
-        }
+        (_, Some(fault)) => match Code::parse(&fault.code) {
+            Some(code) if is_of_the_wire(code) => code,
+            None if is_own(fault) => Code::ServerRefused,
+            _ => Code::Malformed,
+        },
     };
     let detail = match fault {
         Some(fault) => {
@@ -57,7 +60,21 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         None if found.is_empty() => format!("the server answered {status} without saying of what type"),
         None => format!("the server answered {status} with {found}"),
     };
-    Error::new(code, detail)
+    let error = Error::new(code, detail);
+    match fault {
+        // A refusal of the server's own, whose status alone says little.
+        Some(fault) if matches!(code, Code::ServerRefused | Code::Forbidden) && is_own(fault) => {
+            let own: String = fault.code.chars().take(NAME_CHARS_MAX).collect();
+            error.named(&own, fault.kind)
+        }
+        _ => error,
+    }
+}
+
+/// Whether a fault has a code of the server's own, of a kind that is for the application.
+fn is_own(fault: &Fault) -> bool {
+    let is_for_it = matches!(fault.kind, Kind::A | Kind::N | Kind::S);
+    is_for_it && !fault.code.is_empty() && Code::parse(&fault.code).is_none()
 }
 
 /// Whether a code can come from the other side, for a request as a whole. One that speaks of this device would
@@ -152,7 +169,24 @@ mod tests {
         assert_eq!(by_kind("wrong_protocol", "D"), Code::WrongProtocol);
         assert_eq!(by_kind("too_deep", "A"), Code::TooDeep);
         assert_eq!(by_kind("wrong_passphrase", "S"), Code::Malformed, "not for a server to say");
-        assert_eq!(by_kind("unheard_of", "A"), Code::Malformed);
+        assert_eq!(by_kind("unheard_of", "A"), Code::ServerRefused);
+        assert_eq!(by_kind("unheard_of", "X"), Code::Malformed);
+    }
+
+    #[wasm_bindgen_test]
+    fn a_servers_own_code_reaches_the_application_as_it_is() {
+        for (status, kind) in [(403, "S"), (402, "A"), (410, "N")] {
+            let body = format!(r#"{{"code":"credit_limit","kind":"{kind}","phase":0,"message":"no more"}}"#);
+            let error = sync_reply(&answer(status, JSON, body.as_bytes())).expect_err("refused").error;
+            assert_eq!((error.name(), format!("{:?}", error.kind()).as_str()), ("credit_limit", kind));
+            assert!(error.detail().ends_with("no more"), "{error}");
+        }
+    }
+
+    #[wasm_bindgen_test]
+    fn a_503_for_contention_keeps_its_code() {
+        let fault = r#"{"code":"contention","kind":"C","phase":1,"message":"again"}"#;
+        assert_eq!(code_of(503, JSON, fault), Code::Contention);
     }
 
     /// A path that the server does not have is a wrong address, whichever org it names.

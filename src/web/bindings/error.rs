@@ -8,7 +8,7 @@ use crate::error::Error;
 /// An error in the shape of `CoreError`.
 #[derive(Serialize)]
 pub(super) struct ErrorJson {
-    code: &'static str,
+    code: String,
     kind: crate::error::Kind,
     retryable: bool,
     message: String,
@@ -19,9 +19,9 @@ impl From<&Error> for ErrorJson {
     fn from(error: &Error) -> Self {
         let code = error.code();
         ErrorJson {
-            code: code.as_str(),
-            kind: code.kind(),
-            retryable: code.is_retryable(),
+            code: error.name().to_owned(),
+            kind: error.kind(),
+            retryable: error.kind().is_retryable(),
             message: error.detail().to_owned(),
             cure: code.cure(),
         }
