@@ -33,7 +33,7 @@ pub const TOMBSTONES_MAX: usize = 10_000;
 /// Operations in one request (docs/protocol.md).
 pub const OPS_MAX: usize = 500;
 
-/// Subscriptions in one request.
+/// Subscriptions in one request, and in one message of the socket.
 pub const SUBS_MAX: usize = 1_000;
 
 /// Bytes of one subscription in msgpack at most: its cursor, a def of two names and a hash, a version.
@@ -62,6 +62,13 @@ pub const VERSION_MAX: u64 = (1 << 53) - 1;
 
 /// Milliseconds between two pulls of every def (docs/protocol.md).
 pub const PULL_EVERY_MS: u64 = 5 * 60_000;
+
+/// Milliseconds between two pulls of every def while no socket tells of all their changes, unless the application chooses
+/// (docs/protocol.md).
+pub const POLL_EVERY_MS: u64 = 30_000;
+
+/// The least that an application may choose.
+pub const POLL_EVERY_LEAST_MS: u64 = 1_000;
 
 /// Milliseconds of silence after which a socket is given up (docs/protocol.md).
 pub const SOCKET_SILENCE_MS: u64 = 25_000;

@@ -49,6 +49,8 @@ export interface CoreOptions {
   databases?: IDBFactory | undefined;
   /** Whether `Host.token` can be asked for one. */
   hasToken: boolean;
+  /** Milliseconds between two pulls while changes are not told as they happen. */
+  pollEveryMs?: number | undefined;
   format: "msgpack" | "json";
   /** The policy of each class that settles its conflicts, as JSON: ask, server, client, merge or custom. */
   policies: string;
@@ -138,6 +140,8 @@ export type ReadRow = [id: number, data: Record<string, unknown>, release?: numb
 export interface CoreStatus {
   mode: "synced" | "incognito" | "avion";
   phase: "opening" | "loading" | "live" | "offline" | "paused" | "avion" | "closed";
+  /** How changes are heard of: told as they happen, or pulled at intervals; null where this session asks no server. */
+  updates: "pushed" | "polled" | null;
   /** Whether this session talks to the server; where it does not, that of another tab does. */
   leads: boolean;
   /** Operations not yet accepted. */

@@ -36,6 +36,11 @@ export interface OpenOptions<
   account?: string | undefined;
   /** A bearer token, or a function that fetches one. */
   token?: string | TokenSource | undefined;
+  /**
+   * Milliseconds between two pulls while changes are not told as they happen: the server has no socket, or it is closed.
+   * 30,000 unless said otherwise, 1,000 at least.
+   */
+  pollEveryMs?: number | undefined;
   /** How messages are written; `msgpack` unless said otherwise. */
   format?: "msgpack" | "json" | undefined;
   /** The operations of the application's own, with what they do before the server has answered. */
@@ -61,6 +66,7 @@ const KNOWN: Record<keyof OpenOptions, true> = {
   key: true,
   account: true,
   token: true,
+  pollEveryMs: true,
   format: true,
   operations: true,
   conflicts: true,
@@ -91,6 +97,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     passphrase,
     key,
     hasToken: token !== undefined,
+    pollEveryMs: options.pollEveryMs,
     format,
     policies: policiesOf(schema, options.conflicts),
   };

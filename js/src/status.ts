@@ -14,6 +14,11 @@ export interface StatusValue {
   readonly mode: Mode;
   readonly phase: Phase;
   /**
+   * How this session hears of changes: `pushed`, by a socket or the adapter's `listen`, or `polled`, by a pull every 30
+   * seconds (`pollEveryMs`), where there is no such thing or it is closed. Null where the session asks no server itself.
+   */
+  readonly updates: CoreStatus["updates"];
+  /**
    * Whether this tab's session talks to the server, for all tabs that have the store open. Nothing else depends on it: the
    * others are as live, and write as well.
    */
@@ -50,6 +55,7 @@ export class LiveStatus implements Status {
     this.#value = Object.freeze({
       mode,
       phase: "opening",
+      updates: null,
       leads: false,
       pending: 0,
       progress: null,
@@ -68,6 +74,9 @@ export class LiveStatus implements Status {
   }
   get phase(): Phase {
     return this.#value.phase;
+  }
+  get updates(): StatusValue["updates"] {
+    return this.#value.updates;
   }
   get leads(): boolean {
     return this.#value.leads;
@@ -105,11 +114,14 @@ export class LiveStatus implements Status {
   update(status: CoreStatus): void {
     const told = JSON.stringify(status.error);
     const isNews = told !== this.#coreError;
+    // The server's author looks here, not at what the page makes of its status.
+    if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
     this.#coreError = told;
     const faults = Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)] as const);
     this.#set({
       mode: status.mode,
       phase: status.phase,
+      updates: status.updates,
       leads: status.leads,
       pending: status.pending,
       progress: status.progress && Object.freeze(status.progress),
@@ -128,7 +140,7 @@ export class LiveStatus implements Status {
   /** The session is over, whatever the core still says. */
   close(): void {
     if (this.#value.phase === "closed") return;
-    this.#set({ ...this.#value, phase: "closed", leads: false, progress: null });
+    this.#set({ ...this.#value, phase: "closed", updates: null, leads: false, progress: null });
   }
 
   #set(value: StatusValue): void {

@@ -92,6 +92,8 @@ pub enum Event {
         socket: u64,
         /// The close code; 1006 where there was none.
         code: u16,
+        /// What the server said of it; often nothing.
+        reason: String,
     },
     /// The batch in flight was written, or was not.
     Committed(Result<()>),

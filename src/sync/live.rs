@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::backoff::Backoff;
 use super::pace::Pace;
+use crate::error::Error;
 use crate::model::Def;
 
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
@@ -29,6 +30,8 @@ pub(super) struct Live {
     pub said: Option<BTreeSet<Def>>,
     /// Which token was said last.
     pub said_token: u64,
+    /// Why the server closed the last one, until another is registered.
+    pub error: Option<Error>,
     /// Defs that the server has confirmed.
     pub registered: Option<BTreeSet<Def>>,
 }

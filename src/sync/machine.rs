@@ -9,7 +9,7 @@ use super::history::JournalInFlight;
 use super::live::{Live, SocketState};
 use super::pull::Pull;
 use super::reads::Reads;
-use super::status::StorageState;
+use super::status::{StorageState, Updates};
 use super::tabs::Tabs;
 use super::token::Token;
 use super::writes::Writes;
@@ -31,6 +31,8 @@ pub struct Config {
     pub watches_silence: bool,
     /// Whether the application can be asked for a token.
     pub has_token: bool,
+    /// Milliseconds between two pulls of every def while changes are not told as they happen.
+    pub poll_every_ms: u64,
 }
 
 /// The session without input or output.
@@ -194,7 +196,7 @@ impl Machine {
                 Ok(())
             }
             Event::Frame { socket, frame } => self.framed(socket, frame),
-            Event::SocketClosed { socket, code } => self.socket_closed(socket, code),
+            Event::SocketClosed { socket, code, reason } => self.socket_closed(socket, code, &reason),
             Event::Committed(result) => {
                 self.committed(result);
                 Ok(())
@@ -283,7 +285,23 @@ impl Machine {
     /// Every def must be pulled.
     pub(super) fn need_all(&mut self) {
         self.pull.needed.extend(self.memory.collections().map(|(def, _)| def.clone()));
-        self.pull.all_at_ms = self.clock.mono_ms + PULL_EVERY_MS;
+        self.pull.all_asked_ms = self.clock.mono_ms;
+    }
+
+    /// When every def is pulled besides: seldom where the socket tells of all changes.
+    fn all_at_ms(&self) -> u64 {
+        let every_ms =
+            if self.updates() == Updates::Pushed { PULL_EVERY_MS } else { self.config.poll_every_ms };
+        self.pull.all_asked_ms + every_ms
+    }
+
+    /// How the session hears of changes.
+    pub(super) fn updates(&self) -> Updates {
+        let told = self.live.registered.as_ref().and(self.live.said.as_ref());
+        match told {
+            Some(said) if said.len() == self.memory.collections().count() => Updates::Pushed,
+            _ => Updates::Polled,
+        }
     }
 
     /// There is a reason to hope: delays end, but for what the server asked.
@@ -296,6 +314,9 @@ impl Machine {
         self.pull.not_before_ms = self.pull.retry_after_ms;
         self.pull.end_retries(self.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
+        if let Some(missing) = &mut self.pull.missing {
+            missing.ask_at_ms = self.clock.mono_ms;
+        }
     }
 
     /// A request failed.
@@ -339,7 +360,7 @@ impl Machine {
         }
         if self.is_connected() {
             self.advance_socket(now)?;
-            if now >= self.pull.all_at_ms {
+            if now >= self.all_at_ms() {
                 self.need_all();
             }
             for def in self.pull.due_retries(now) {
@@ -388,8 +409,10 @@ impl Machine {
                 self.effects.push(Effect::OpenSocket(socket));
             }
             SocketState::Open => {
+                // What is too many for a message is pulled, as without a socket.
                 let subs: BTreeSet<Def> =
                     order::set_of(self.memory.collections().map(|(def, _)| def.clone()));
+                let subs: BTreeSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
                 if self.live.said.as_ref() != Some(&subs) {
                     let request = LiveRequest {
                         token: self.token.value(),
@@ -410,11 +433,12 @@ impl Machine {
         let now = self.clock.mono_ms;
         let mut times = Vec::new();
         if self.is_connected() {
-            times.push(self.pull.all_at_ms);
+            times.push(self.all_at_ms());
             times.extend(self.pull.next_retry_ms());
             if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
             {
-                times.push(self.pull.free_at_ms());
+                let asked_again_ms = self.pull.missing.map_or(0, |missing| missing.ask_at_ms);
+                times.push(self.pull.free_at_ms().max(asked_again_ms));
             }
             if self.pull.in_flight.is_none() && self.writes.pending() > 0 {
                 times.push(self.pull.free_at_ms().max(self.writes.not_before_ms));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::backoff::Backoff;
+use super::missing::MissingOrg;
 use super::pace::Pace;
 use crate::codec::{OpResult, Sub};
 use crate::crypto::Random;
@@ -23,6 +24,8 @@ pub(super) struct InFlight {
     pub ops_bytes: usize,
     /// How many subscriptions went with them.
     pub subs: usize,
+    /// Only the epoch was asked for.
+    pub asks_epoch: bool,
     /// Every def that was asked for, of interest or not.
     defs: BTreeSet<Def>,
     /// Single documents asked for because their data was found damaged (R14).
@@ -138,8 +141,10 @@ pub(super) struct Pull {
     pub not_before_ms: u64,
     /// Not before that time whatever happens: what the server asked.
     pub retry_after_ms: u64,
-    /// When every def is pulled besides.
-    pub all_at_ms: u64,
+    /// When every def was last to be pulled.
+    pub all_asked_ms: u64,
+    /// The server has no such org, until it answers something else.
+    pub missing: Option<MissingOrg>,
     /// A request succeeded since the session was opened or the mode changed.
     pub answered: bool,
     /// The last request failed.
@@ -172,6 +177,7 @@ impl Pull {
         let number = self.last_number;
         self.in_flight = Some(InFlight {
             number,
+            asks_epoch: subs.is_empty() && ops.is_empty(),
             asked,
             ops,
             ops_bytes,

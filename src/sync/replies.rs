@@ -8,8 +8,9 @@ use super::machine::Machine;
 use super::mistakes::bad_reply;
 use super::pull::{InFlight, Page};
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::journal::{OpId, PendingOp};
+use crate::limits::NAME_CHARS_MAX;
 use crate::model::{Def, Epoch, Version, order};
 use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
@@ -82,6 +83,9 @@ impl Machine {
         let (parts, mistakes, mut reply) = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
+                if refusal.error.code() == Code::UnknownOrg {
+                    return self.org_is_missing(request, refusal);
+                }
                 let replaced = self.is_replaced(request.token);
                 self.found_too_large(&request, &refusal.error);
                 self.pull.ask_again(request);
@@ -118,6 +122,7 @@ impl Machine {
         }
         self.pull.failing = false;
         self.error = None;
+        self.org_answers(&request, &reply.results);
         self.tell_mistakes(mistakes);
         if let Some(seq) = request.seq_without_results(reply.seq, &reply.results).filter(|_| !is_later) {
             reply.seq = seq;
@@ -342,6 +347,7 @@ impl Machine {
             ServerFrame::Alive => {}
             ServerFrame::Live { live, refused } => {
                 self.live.backoff.reset();
+                self.live.error = None;
                 let registered: BTreeSet<Def> = order::set_of(live);
                 let before = self.live.registered.take().unwrap_or_default();
                 // A load under way goes on: its next page is a pull after the registration.
@@ -407,7 +413,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn socket_closed(&mut self, socket: u64, code: u16) -> Result<()> {
+    pub(super) fn socket_closed(&mut self, socket: u64, code: u16, reason: &str) -> Result<()> {
         if !self.live.is_current(socket) {
             return Ok(());
         }
@@ -420,6 +426,7 @@ impl Machine {
             self.error = Some(Error::new(Code::Unauthorized, "the socket was closed for its token"));
             self.token_refused();
         }
+        self.live.error = close_error(code, reason);
         // The server is there or it is not: a pull tells, and what was hinted on the way down is not missed.
         if was_open {
             self.need_all();
@@ -428,15 +435,36 @@ impl Machine {
     }
 }
 
-/// The error of a fault; a code that this version does not know keeps its kind.
+/// Why a server closed a socket, where it says so. A token has its own way, and an org in which nothing was written yet is no
+/// error.
+fn close_error(code: u16, reason: &str) -> Option<Error> {
+    let found = match code {
+        1008 => Code::parse(reason).unwrap_or(Code::ServerRefused),
+        1011 => Code::ServerError,
+        1012 | 1013 => Code::Unavailable,
+        4429 => Code::TooMany,
+        CLOSE_TOKEN => return None,
+        3000..=4999 => Code::ServerRefused,
+        _ => return None,
+    };
+    let reason: String = reason.chars().filter(|c| !c.is_control()).take(200).collect();
+    let detail = format!("the server closed the socket with {code} {reason}");
+    (found != Code::UnknownOrg).then(|| Error::new(found, detail.trim_end()))
+}
+
+/// The error of a fault. A code that this version does not know is the server's own where it is for the application (A, N,
+/// S); elsewhere the session acts by its kind.
 pub fn error_of(fault: &Fault) -> Error {
-    let code = Code::parse(&fault.code).unwrap_or(match fault.kind {
-        crate::error::Kind::N => Code::NotFound,
-        crate::error::Kind::S => Code::Forbidden,
-        crate::error::Kind::C => Code::Contention,
-        crate::error::Kind::O => Code::Unavailable,
-        crate::error::Kind::D => Code::WrongProtocol,
-        crate::error::Kind::A | crate::error::Kind::B | crate::error::Kind::X => Code::ServerError,
-    });
-    Error::new(code, fault.message.chars().take(500).collect::<String>())
+    let detail: String = fault.message.chars().take(500).collect();
+    match (Code::parse(&fault.code), fault.kind) {
+        (Some(code), _) => Error::new(code, detail),
+        (None, kind @ (Kind::A | Kind::N | Kind::S)) if !fault.code.is_empty() => {
+            let own: String = fault.code.chars().take(NAME_CHARS_MAX).collect();
+            Error::new(Code::ServerRefused, detail).named(&own, kind)
+        }
+        (None, Kind::C) => Error::new(Code::Contention, detail),
+        (None, Kind::O) => Error::new(Code::Unavailable, detail),
+        (None, Kind::D) => Error::new(Code::WrongProtocol, detail),
+        (None, _) => Error::new(Code::ServerError, detail),
+    }
 }

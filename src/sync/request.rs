@@ -19,19 +19,24 @@ impl Machine {
         let epoch = self.memory.epoch().0.cloned();
         // An operation is sent for the epoch that the session knows, and is executed in no other (R11): where none is known,
         // it is asked for first, and nothing else: what an operation did comes with its result.
-        let asks_epoch = epoch.is_none() && self.has_ops_to_send(now);
+        // An org that the server does not have may be made by an operation: these go alone, after the epoch of now.
+        let missing = self.pull.missing;
+        let is_unknown = epoch.is_none() || missing.is_some_and(|missing| !missing.has_epoch);
+        let asks_epoch = is_unknown && self.has_ops_to_send(now);
         // Operations first, then the updates of what they touch, in the same round trip.
         let Outgoing { ops, bytes, defs: touched, is_alone } =
             if asks_epoch { Outgoing::alone() } else { self.ops_to_send(now) };
         self.pull.needed.extend(touched);
-        if !asks_epoch && ops.is_empty() && self.pull.needed.is_empty() && self.pull.repairs.is_empty() {
+        let waits = missing.is_some_and(|missing| !ops.is_empty() || now < missing.ask_at_ms);
+        let is_nothing = waits || (self.pull.needed.is_empty() && self.pull.repairs.is_empty());
+        if !asks_epoch && ops.is_empty() && is_nothing {
             return;
         }
         let era = self.memory.epoch().1;
         let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
         // Long loads come last, so that they hold nothing else up.
         order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
-        let subs_max = if is_alone { 0 } else { self.pull.subs_max };
+        let subs_max = if is_alone || waits { 0 } else { self.pull.subs_max };
         let repairs: BTreeSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
             self.pull.repairs.remove(def);

@@ -15,7 +15,7 @@ pub enum Phase {
     Opening,
     /// A first load is under way.
     Loading,
-    /// In step, and told of changes at once.
+    /// In step; [`Updates`] says how changes are heard of.
     Live,
     /// The server cannot be reached; tried again by itself.
     Offline,
@@ -44,6 +44,25 @@ impl Phase {
             Phase::Paused => "paused",
             Phase::Avion => "avion",
             Phase::Closed => "closed",
+        }
+    }
+}
+
+/// How a session hears of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Updates {
+    /// A socket, or the adapter's `listen`, tells of each.
+    Pushed,
+    /// By pulls alone, at intervals: there is no socket, it is closed, or it does not take all subscriptions.
+    Polled,
+}
+
+impl Updates {
+    /// The name that the application sees.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Updates::Pushed => "pushed",
+            Updates::Polled => "polled",
         }
     }
 }
@@ -104,6 +123,8 @@ pub struct Status {
     pub mode: Mode,
     /// Where the session stands.
     pub phase: Phase,
+    /// How it hears of changes; `None` where it contacts no server itself.
+    pub updates: Option<Updates>,
     /// Whether this session talks to the server; another one of the store does where it does not.
     pub leads: bool,
     /// Operations not yet accepted.
@@ -159,11 +180,13 @@ impl Machine {
                 Error::new(Code::LocalDataLost, detail)
             })
         });
-        let error = lost.or_else(|| self.error.as_ref().or(self.storage_error.as_ref()).cloned());
+        let error = self.error.as_ref().or(self.live.error.as_ref()).or(self.storage_error.as_ref());
+        let error = lost.or_else(|| error.cloned());
         let (pending, faults) = (self.writes.pending(), self.faults.clone());
         Status {
             mode: self.mode,
             phase,
+            updates: (!self.tabs.is_following && self.mode != Mode::Avion).then(|| self.updates()),
             leads: !self.tabs.is_following,
             pending,
             progress,
@@ -185,6 +208,9 @@ impl Machine {
             return Phase::Paused;
         }
         let nothing_to_do = self.has_nothing_to_do();
+        if self.pull.missing.is_some() && self.network && !nothing_to_do {
+            return Phase::Loading;
+        }
         if (self.pull.failing && !nothing_to_do) || !self.network {
             return Phase::Offline;
         }
@@ -194,11 +220,9 @@ impl Machine {
         if is_loading {
             return Phase::Loading;
         }
-        let told = !self.config.has_live || self.live.registered.is_some() || nothing_to_do;
-        match (told, self.live.backoff.failures()) {
-            (true, _) => Phase::Live,
-            (false, 0) => Phase::Opening,
-            (false, _) => Phase::Offline,
-        }
+        // Until the first socket is there, or has failed, it is not known how changes will be heard of.
+        let is_socket_due =
+            self.config.has_live && self.live.registered.is_none() && self.live.backoff.failures() == 0;
+        if is_socket_due && !nothing_to_do { Phase::Opening } else { Phase::Live }
     }
 }

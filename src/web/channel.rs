@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use super::adapter::Listening;
 use super::server::Server;
-use super::socket::{Frame, Socket, SocketEvent};
+use super::socket::{CLOSED_ABNORMALLY, Frame, Socket, SocketEvent};
 use crate::codec::{Format, LiveRequest, ServerFrame, decode, encode};
 use crate::error::Result;
 use crate::limits::REPLY_BYTES_MAX;
+use crate::sync::Event;
 
 /// What happens on a channel.
 pub enum ChannelEvent {
@@ -15,8 +16,13 @@ pub enum ChannelEvent {
     Opened,
     /// The server said something.
     Frame(Result<ServerFrame>),
-    /// It is over.
-    Closed(u16),
+    /// It is over: the close code, and the reason that came with it.
+    Closed(u16, String),
+}
+
+/// The end of a channel that could not be opened or spoken to.
+pub fn closed_abnormally(socket: u64) -> Event {
+    Event::SocketClosed { socket, code: CLOSED_ABNORMALLY, reason: String::new() }
 }
 
 type On = Rc<dyn Fn(ChannelEvent)>;
@@ -42,7 +48,7 @@ impl Channel {
                         let (format, bytes) = frame.parts();
                         on(ChannelEvent::Frame(decode(format, bytes, REPLY_BYTES_MAX)));
                     }
-                    SocketEvent::Closed { code } => on(ChannelEvent::Closed(code)),
+                    SocketEvent::Closed { code, reason } => on(ChannelEvent::Closed(code, reason)),
                 })?;
                 Ok(Channel::Socket(socket, *format))
             }

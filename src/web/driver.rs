@@ -297,7 +297,7 @@ impl Driver {
                 match event {
                     ChannelEvent::Opened => Event::SocketOpened { socket },
                     ChannelEvent::Frame(frame) => Event::Frame { socket, frame },
-                    ChannelEvent::Closed(code) => Event::SocketClosed { socket, code },
+                    ChannelEvent::Closed(code, reason) => Event::SocketClosed { socket, code, reason },
                 },
             );
         });
@@ -310,7 +310,7 @@ impl Driver {
                     self.post(Event::SocketOpened { socket });
                 }
             }
-            Err(_) => self.post(Event::SocketClosed { socket, code: super::socket::CLOSED_ABNORMALLY }),
+            Err(_) => self.post(super::channel::closed_abnormally(socket)),
         }
     }
 
@@ -328,7 +328,7 @@ impl Driver {
         match said {
             Ok(Some(frame)) => self.post(Event::Frame { socket, frame: Ok(frame) }),
             Ok(None) => {}
-            Err(_) => self.post(Event::SocketClosed { socket, code: super::socket::CLOSED_ABNORMALLY }),
+            Err(_) => self.post(super::channel::closed_abnormally(socket)),
         }
     }
 

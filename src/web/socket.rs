@@ -40,6 +40,8 @@ pub enum SocketEvent {
     Closed {
         /// The reason's code; [`CLOSED_ABNORMALLY`] where none was given.
         code: u16,
+        /// The reason in words; empty where none was given.
+        reason: String,
     },
 }
 
@@ -107,7 +109,7 @@ impl Socket {
             }
         });
         let on_close = Closure::<dyn FnMut(CloseEvent)>::new(move |event: CloseEvent| {
-            on(SocketEvent::Closed { code: event.code() });
+            on(SocketEvent::Closed { code: event.code(), reason: event.reason() });
         });
         // An `error` event tells nothing and is followed by `close`.
         raw.set_onopen(Some(on_open.as_ref().unchecked_ref()));

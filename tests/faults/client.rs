@@ -118,6 +118,7 @@ impl Client {
                         has_live: false,
                         watches_silence: false,
                         has_token: false,
+                        poll_every_ms: escale::limits::PULL_EVERY_MS,
                     };
                     let source = Box::new(SeededRandom::new(self.openings * 77 + 5));
                     self.damage = opened.damage;

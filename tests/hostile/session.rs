@@ -109,8 +109,13 @@ fn epoch(ms: u64, random: &str) -> Epoch {
 
 impl Bench {
     fn new(schema: Schema) -> Self {
-        let config =
-            Config { mode: Mode::Incognito, has_live: true, watches_silence: false, has_token: false };
+        let config = Config {
+            mode: Mode::Incognito,
+            has_live: true,
+            watches_silence: false,
+            has_token: false,
+            poll_every_ms: escale::limits::PULL_EVERY_MS,
+        };
         let random = Box::new(SeededRandom::new(7));
         let machine =
             Machine::new(config, Memory::new(schema), None, Damage::default(), "session".into(), random);

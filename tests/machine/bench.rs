@@ -34,7 +34,13 @@ pub struct Bench {
 }
 
 pub fn config() -> Config {
-    Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false }
+    Config {
+        mode: Mode::Synced,
+        has_live: false,
+        watches_silence: true,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    }
 }
 
 pub fn schema() -> Schema {

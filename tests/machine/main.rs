@@ -14,6 +14,7 @@ mod device;
 mod epochs;
 mod life;
 mod marks;
+mod org;
 mod pages;
 mod pulls;
 mod repair;

@@ -2,10 +2,10 @@
 
 use escale::Code;
 use escale::codec::{Fault, Part, ServerFrame, ServerParts};
-use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
-use escale::sync::{Config, Effect, Event, Mode, Phase};
+use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SUBS_MAX};
+use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
-use crate::bench::{Bench, config, def, epoch, gone, part, pk, row, section, these};
+use crate::bench::{Bench, config, def, epoch, gone, part, pk, reply, row, section, these, whole};
 
 fn live() -> Config {
     Config { has_live: true, ..config() }
@@ -61,7 +61,7 @@ fn a_new_socket_registers_and_pulls_everything() {
     let (mut bench, socket) = registered();
     bench.subscribe(&section("games"));
     bench.serve(20_000, |def| part(def, vec![]));
-    bench.feed(Event::SocketClosed { socket, code: 1006 });
+    bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
     bench.serve(20_000, |def| part(def, vec![]));
     let at = bench.wake_at().expect("a socket is opened again");
     assert!(at - bench.now <= BACKOFF_MS.0);
@@ -103,7 +103,7 @@ fn a_socket_silent_for_25_seconds_is_given_up() {
     let next = bench.opened_socket().expect("another socket");
     // What the one given up still says is not heard.
     bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 99_000)]));
-    bench.feed(Event::SocketClosed { socket, code: 1000 });
+    bench.feed(Event::SocketClosed { socket, code: 1000, reason: String::new() });
     assert!(bench.requests.is_empty());
     bench.feed(Event::SocketOpened { socket: next });
     assert_eq!(bench.said().len(), 1);
@@ -130,7 +130,7 @@ fn a_socket_that_cannot_open_is_tried_with_growing_delays() {
     for _ in 0..12 {
         let socket = bench.opened_socket().expect("a socket");
         let from = bench.now;
-        bench.feed(Event::SocketClosed { socket, code: 1006 });
+        bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
         bench.serve(10_000, |def| part(def, vec![]));
         if let Some(at) = bench.wake_at() {
             bench.wake(at);
@@ -138,7 +138,7 @@ fn a_socket_that_cannot_open_is_tried_with_growing_delays() {
         assert!(bench.now - from <= bound, "{} ms, {bound} at most", bench.now - from);
         bound = (bound * 2).min(BACKOFF_MS.1);
     }
-    assert_eq!(bench.phase(), Phase::Offline);
+    assert_eq!(bench.phase(), Phase::Live);
 }
 
 #[test]
@@ -244,4 +244,85 @@ fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
     assert_eq!((&request.subs[0].def, &request.subs[0].cursor), (&doc, &None), "asked once more");
     bench.answer(number, crate::bench::reply(10_002, vec![part(&doc, vec![row("a", 150)])]));
     assert!(bench.requests.is_empty(), "and once only");
+}
+
+/// A server without a socket is whole: the session is live, and pulls.
+#[test]
+fn without_a_socket_the_session_is_live_and_polls() {
+    let mut bench = Bench::new(Config { poll_every_ms: 30_000, ..live() });
+    bench.subscribe(&def("Doc"));
+    bench.serve(10_000, |def| whole(def, vec![]));
+    let mut pulls = 0;
+    let end = bench.now + 5 * 60_000;
+    while bench.now < end {
+        if let Some(socket) = bench.opened_socket() {
+            bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
+        }
+        pulls += bench.requests.len();
+        bench.serve(10_000, |def| part(def, vec![]));
+        assert_eq!((bench.phase(), bench.error()), (Phase::Live, None));
+        assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+        bench.wake(bench.wake_at().expect("something is due"));
+    }
+    assert!((9..=11).contains(&pulls), "{pulls} pulls in five minutes");
+    // And where it is known from the start that there is none.
+    let mut bench = Bench::new(Config { poll_every_ms: 2_000, ..config() });
+    bench.subscribe(&def("Doc"));
+    bench.serve(10_000, |def| whole(def, vec![]));
+    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+    assert_eq!(bench.wake_at(), Some(bench.now + 2_000));
+}
+
+#[test]
+fn a_socket_that_the_server_closed_with_a_reason_shows_it() {
+    let closes = [
+        (1008, "too_large", Some(Code::TooLarge)),
+        (1011, "", Some(Code::ServerError)),
+        (1012, "the server stops", Some(Code::Unavailable)),
+        (4429, "too many sockets", Some(Code::TooMany)),
+        (4123, "house rules", Some(Code::ServerRefused)),
+        (1008, "unknown_org", None),
+        (1001, "", None),
+        (1006, "", None),
+    ];
+    for (code, reason, expected) in closes {
+        let (mut bench, socket) = registered();
+        bench.feed(Event::SocketClosed { socket, code, reason: reason.to_owned() });
+        bench.serve(10_000, |def| part(def, vec![]));
+        assert_eq!(bench.error(), expected, "{code} {reason}: a pull that works does not hide it");
+        assert_eq!(bench.phase(), Phase::Live);
+        if let Some(error) = bench.machine.status().error {
+            assert!(error.detail().ends_with(format!("{code} {reason}").trim_end()), "{error}");
+        }
+        bench.wake(bench.now + 60_000);
+        let socket = bench.opened_socket().expect("another socket");
+        bench.feed(Event::SocketOpened { socket });
+        bench.frame(socket, ServerFrame::Live { live: vec![def("Doc")], refused: vec![] });
+        assert_eq!(bench.error(), None, "another one is registered");
+    }
+}
+
+/// More subscriptions than a message takes: the socket tells of the first, the others are pulled.
+#[test]
+fn past_a_thousand_subscriptions_the_rest_is_polled() {
+    let mut bench = Bench::new(Config { poll_every_ms: 30_000, ..live() });
+    for n in 0..SUBS_MAX + 102 {
+        bench.subscribe(&section(&n.to_string()));
+    }
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    let said = bench.said().pop().expect("its subscriptions");
+    assert_eq!(said.subs.len(), SUBS_MAX);
+    bench.frame(socket, ServerFrame::Live { live: said.subs, refused: vec![] });
+    let mut most = 0;
+    while let Some((number, request, _)) = bench.requests.pop_front() {
+        most = most.max(request.subs.len());
+        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+        bench.answer(number, reply(10_000, parts));
+    }
+    assert_eq!(most, SUBS_MAX, "requests are split");
+    assert_eq!((bench.phase(), bench.error()), (Phase::Live, None));
+    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+    assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
+    assert!(bench.wake_at().expect("the next pull") <= bench.now + 30_000);
 }

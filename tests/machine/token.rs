@@ -97,7 +97,7 @@ fn a_socket_closed_for_its_token_asks_for_another() {
     bench.serve(5_000, |def| part(def, vec![]));
     bench.feed(Event::SocketOpened { socket });
     assert_eq!(bench.said()[0].token.as_deref(), Some("t1"));
-    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    bench.feed(Event::SocketClosed { socket, code: 4401, reason: String::new() });
     assert_eq!(asked(&mut bench), [true]);
     assert_eq!(bench.phase(), Phase::Paused);
     bench.wake(bench.now + SOCKET_SILENCE_MS);
@@ -123,7 +123,7 @@ fn the_end_of_a_socket_under_an_earlier_token_refuses_nothing() {
     assert_eq!(asked(&mut bench), [true]);
     bench.feed(Event::Token(Some("good".into())));
     // The server had not come to close it yet.
-    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    bench.feed(Event::SocketClosed { socket, code: 4401, reason: String::new() });
     assert!(asked(&mut bench).is_empty(), "the good one was refused by nobody");
     let (number, _, token) = bench.requests.pop_front().expect("a request");
     assert_eq!(token.as_deref(), Some("good"));
@@ -144,7 +144,7 @@ fn a_401_under_an_earlier_token_refuses_nothing() {
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
     let (number, _) = bench.request();
-    bench.feed(Event::SocketClosed { socket, code: 4401 });
+    bench.feed(Event::SocketClosed { socket, code: 4401, reason: String::new() });
     assert_eq!(asked(&mut bench), [true]);
     bench.feed(Event::Token(Some("good".into())));
     bench.refuse(number, refusal(Code::Unauthorized));

@@ -5,8 +5,8 @@ use escale::codec::{Fault, OpOk, OpResult, Part, Row, SyncReply, SyncRequest};
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::make_id;
 use escale::model::Value;
-use escale::sync::{Config, Event, Write};
-use escale::{Code, Error};
+use escale::sync::{Config, Effect, Event, Write};
+use escale::{Code, Error, Kind};
 
 use super::bench::{Bench, config, def, epoch, part, pk, reply, row, row_in, section, whole};
 
@@ -300,10 +300,31 @@ fn sockets_that_close_at_once_are_not_opened_in_a_hot_loop() {
             bench.feed(Event::SocketOpened { socket });
             let live = escale::codec::ServerFrame::Live { live: vec![def("Doc")], refused: vec![] };
             bench.frame(socket, live);
-            bench.feed(Event::SocketClosed { socket, code: 1006 });
+            bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
         } else {
             bench.wake(bench.wake_at().expect("something is due"));
         }
     }
     assert!(opened <= 10 + 60, "{opened} sockets in a minute");
+}
+
+/// A code that only this server and its application know.
+#[test]
+fn a_servers_own_code_reaches_the_application_as_it_is() {
+    for (kind, reaches) in [(Kind::A, true), (Kind::N, true), (Kind::S, true), (Kind::B, false)] {
+        let mut bench = waiting(1, &["Doc"]);
+        let (number, request) = bench.request();
+        let message = "no credit is left".to_owned();
+        let fault =
+            Fault { code: "credit_limit".into(), kind, phase: 1, message: message.clone(), doc: None };
+        let results = vec![OpResult { id: request.ops[0].id.clone(), ok: None, fault: Some(fault) }];
+        bench.answer(number, SyncReply { results, seq: 1, ..reply(6_000, vec![part(&def("Doc"), vec![])]) });
+        let told = bench.take(|effect| match effect {
+            Effect::Refused { error, .. } => Some(error.clone()),
+            _ => None,
+        });
+        let name = if reaches { "credit_limit" } else { "server_error" };
+        assert_eq!((told[0].name(), told[0].detail()), (name, message.as_str()));
+        assert!(!reaches || (told[0].kind() == kind && told[0].code() == Code::ServerRefused));
+    }
 }

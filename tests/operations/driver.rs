@@ -55,7 +55,13 @@ pub fn put(server: &mut ModelServer, number: usize, data: Map) {
 }
 
 fn config(mode: Mode) -> Config {
-    Config { mode, has_live: false, watches_silence: false, has_token: false }
+    Config {
+        mode,
+        has_live: false,
+        watches_silence: false,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    }
 }
 
 impl Driver {

@@ -113,7 +113,13 @@ impl Session {
         let random = &mut SeededRandom::new(seed);
         let opened = block_on(open_account(device, &options, schema, derive, random)).expect("opened");
         assert!(!opened.damage.any());
-        let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
+        let config = Config {
+            mode: Mode::Synced,
+            has_live: false,
+            watches_silence: true,
+            has_token: false,
+            poll_every_ms: escale::limits::PULL_EVERY_MS,
+        };
         let source = Box::new(SeededRandom::new(seed + 1));
         let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
         let machine =

@@ -115,7 +115,13 @@ fn write() -> Files {
     let derive = async |_| Ok(DerivedKey::from_bytes(X));
     let random = &mut SeededRandom::new(1);
     let opened = block_on(open_account(&device, &options(true), schema(), derive, random)).expect("made");
-    let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
+    let config = Config {
+        mode: Mode::Synced,
+        has_live: false,
+        watches_silence: true,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    };
     let source = Box::new(SeededRandom::new(2));
     let mut machine =
         Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
@@ -284,7 +290,13 @@ fn a_store_of_format_1_goes_on_in_it() {
     let derive = async |_| Ok(DerivedKey::from_bytes(X));
     let random = &mut SeededRandom::new(9);
     let opened = block_on(open_account(&device, &options(false), schema(), derive, random)).expect("opened");
-    let config = Config { mode: Mode::Avion, has_live: false, watches_silence: true, has_token: false };
+    let config = Config {
+        mode: Mode::Avion,
+        has_live: false,
+        watches_silence: true,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    };
     let source = Box::new(SeededRandom::new(2));
     let mut machine =
         Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)

@@ -37,7 +37,13 @@ fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
         Def::class_of(&name("Zwergpinguin")),
         Def::collection(&name("Zwergpinguin"), &name("nistplatz"), &[VALUES[1]]).expect("a def"),
     ];
-    let config = Config { mode: Mode::Synced, has_live: false, watches_silence: true, has_token: false };
+    let config = Config {
+        mode: Mode::Synced,
+        has_live: false,
+        watches_silence: true,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    };
     let source = Box::new(SeededRandom::new(78));
     let store = opened.store;
     let mut machine =

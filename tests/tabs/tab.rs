@@ -85,7 +85,13 @@ impl Tab {
         let random = &mut SeededRandom::new(seed);
         let opened = block_on(open_account(device, &options, schema(), derive, random)).expect("a store");
         let damage = opened.damage;
-        let config = Config { mode: Mode::Synced, has_live: false, watches_silence: false, has_token: false };
+        let config = Config {
+            mode: Mode::Synced,
+            has_live: false,
+            watches_silence: false,
+            has_token: false,
+            poll_every_ms: escale::limits::PULL_EVERY_MS,
+        };
         let source = Box::new(SeededRandom::new(seed ^ 0xabcd));
         let mut rest = opened.rest;
         rest.set_limits(limits);

@@ -45,6 +45,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         has_live: server.as_ref().is_some_and(Server::can_listen),
         watches_silence: matches!(server, Some(Server::Address(..))),
         has_token: options.has_token,
+        poll_every_ms: options.poll_every_ms,
     };
     let mut random = SystemRandom;
     let session = random.text()?;

@@ -6,6 +6,7 @@ use web_sys::IdbFactory;
 
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
+use crate::limits::{POLL_EVERY_LEAST_MS, POLL_EVERY_MS};
 use crate::model::schema::Schema;
 use crate::sync::Mode;
 use crate::web::global::property;
@@ -19,6 +20,7 @@ pub(super) struct Options {
     pub server: Option<JsValue>,
     pub secret: Secret,
     pub has_token: bool,
+    pub poll_every_ms: u64,
     pub format: Format,
     /// Databases in the place of the origin's.
     pub databases: Option<IdbFactory>,
@@ -72,6 +74,7 @@ impl Options {
             server,
             secret,
             has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
+            poll_every_ms: poll_every_ms(object)?,
             format,
             databases: property(object, "databases").map(JsCast::unchecked_into),
         })
@@ -84,6 +87,16 @@ pub(super) fn mode_of(text: &str) -> Result<Mode> {
         "incognito" => Ok(Mode::Incognito),
         "avion" => Ok(Mode::Avion),
         _ => fail(Code::BadOption, "`mode` is `synced`, `incognito` or `avion`"),
+    }
+}
+
+/// How often to pull while nothing tells of changes.
+fn poll_every_ms(options: &JsValue) -> Result<u64> {
+    let Some(given) = property(options, "pollEveryMs") else { return Ok(POLL_EVERY_MS) };
+    let most = f64::from(u32::MAX);
+    match given.as_f64().filter(|ms| (POLL_EVERY_LEAST_MS as f64..=most).contains(ms)) {
+        Some(ms) => Ok(ms as u64),
+        None => fail(Code::BadOption, format!("`pollEveryMs` is {POLL_EVERY_LEAST_MS} milliseconds or more")),
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::error::ErrorJson;
-use crate::sync::{Mode, Phase, Status, StorageState};
+use crate::sync::{Mode, Phase, Status, StorageState, Updates};
 
 #[derive(Serialize)]
 struct StatusJson {
     mode: &'static str,
     phase: &'static str,
+    updates: Option<&'static str>,
     leads: bool,
     pending: u64,
     progress: Option<ProgressJson>,
@@ -37,6 +38,7 @@ pub(super) fn status_json(status: &Status) -> String {
     let json = StatusJson {
         mode: status.mode.as_str(),
         phase: status.phase.as_str(),
+        updates: status.updates.map(Updates::as_str),
         leads: status.leads,
         pending: status.pending,
         progress: status.progress.map(|p| ProgressJson { received: p.received, total: p.total }),
@@ -57,6 +59,7 @@ pub(super) fn closed_json() -> String {
     let json = StatusJson {
         mode: Mode::Synced.as_str(),
         phase: Phase::Closed.as_str(),
+        updates: None,
         leads: false,
         pending: 0,
         progress: None,

@@ -58,7 +58,13 @@ async fn open(account: &str) -> (Rc<Driver>, Array) {
     let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
     let opened =
         open_account(&IdbDevice::new(), &options, schema, derive, &mut SystemRandom).await.expect("open");
-    let config = Config { mode: Mode::Synced, has_live: true, watches_silence: false, has_token: false };
+    let config = Config {
+        mode: Mode::Synced,
+        has_live: true,
+        watches_silence: false,
+        has_token: false,
+        poll_every_ms: crate::limits::PULL_EVERY_MS,
+    };
     let machine = Machine::new(
         config,
         opened.memory,

@@ -86,7 +86,7 @@ async fn bytes_and_text_go_and_come() {
         SocketEvent::Opened,
         SocketEvent::Message(binary),
         SocketEvent::Message(text),
-        SocketEvent::Closed { code: 4001 },
+        SocketEvent::Closed { code: 4001, reason: String::new() },
     ];
     assert_eq!(*log.events.borrow(), expected);
 }
@@ -99,7 +99,7 @@ async fn a_code_that_browsers_refuse_still_closes() {
     turn().await;
     socket.close(1011);
     JsFuture::from(log.closed).await.expect("closed");
-    assert_eq!(log.events.borrow().last(), Some(&SocketEvent::Closed { code: 1005 }));
+    assert_eq!(log.events.borrow().last(), Some(&SocketEvent::Closed { code: 1005, reason: String::new() }));
 }
 
 #[wasm_bindgen_test]
@@ -139,7 +139,10 @@ async fn an_address_without_a_socket_closes_abnormally() {
     let (log, on) = log();
     let _socket = Socket::open(&format!("ws://{origin}/no/socket/here"), on).expect("opening");
     JsFuture::from(log.closed).await.expect("closed");
-    assert_eq!(*log.events.borrow(), [SocketEvent::Closed { code: CLOSED_ABNORMALLY }]);
+    assert_eq!(
+        *log.events.borrow(),
+        [SocketEvent::Closed { code: CLOSED_ABNORMALLY, reason: String::new() }]
+    );
 }
 
 #[wasm_bindgen_test]

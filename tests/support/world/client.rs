@@ -200,6 +200,7 @@ impl<S: Backend> World<S> {
             has_live: client.setup.has_live,
             watches_silence: true,
             has_token: false,
+            poll_every_ms: escale::limits::PULL_EVERY_MS,
         };
         let source = Box::new(SeededRandom::new(random ^ 0xabcd));
         let mut damage = Damage::default();

@@ -206,7 +206,7 @@ impl<S: Backend> World<S> {
             Job::SocketClosed { client, life, socket } => {
                 if self.is_current(client, life) {
                     self.clients[client].socket.take_if(|s| s.number == socket);
-                    self.feed(client, Event::SocketClosed { socket, code: 1006 });
+                    self.feed(client, Event::SocketClosed { socket, code: 1006, reason: String::new() });
                 }
             }
             Job::Said { client, life, socket, session, subs } => {

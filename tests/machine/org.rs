@@ -1,0 +1,182 @@
+//! An org that is not there yet, or not any more: in whatever order the first write, the first refusal, the first
+//! subscription and a restart of an empty server come, the session learns the epoch, sends, and tells each result.
+
+use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply, SyncRequest};
+use escale::crypto::{Random, SeededRandom};
+use escale::journal::make_id;
+use escale::model::Value;
+use escale::sync::{Config, Effect, Event, Phase, Write};
+use escale::{Code, Error};
+
+use super::bench::{Bench, config, def, epoch, pk, reply, row, whole};
+use super::seeds;
+
+/// A server that keeps an org once something was accepted for it.
+struct Server {
+    /// Answers an org without data by 404, but for what asks for no def.
+    hides: bool,
+    epoch: u64,
+    has_org: bool,
+    last: u64,
+    results: Vec<(Op, OpResult)>,
+}
+
+impl Server {
+    fn new(hides: bool) -> Self {
+        Server { hides, epoch: 7, has_org: false, last: 0, results: Vec::new() }
+    }
+
+    fn restart(&mut self) {
+        *self = Server { epoch: self.epoch + 1, ..Server::new(self.hides) };
+    }
+
+    fn operate(&mut self, request: &SyncRequest) -> Vec<OpResult> {
+        let fault = |op: &Op, code| OpResult {
+            id: op.id.clone(),
+            ok: None,
+            fault: Some(Fault::new(code, "by the test")),
+        };
+        let mut results = Vec::new();
+        for op in &request.ops {
+            if let Some((_, known)) = self.results.iter().find(|(known, _)| known.id == op.id) {
+                results.push(known.clone());
+                continue;
+            }
+            if request.epoch.as_ref().is_some_and(|named| *named != epoch(self.epoch)) {
+                results.push(fault(op, Code::Contention));
+                break;
+            }
+            if op.seq != self.last + 1 {
+                results.push(fault(op, Code::OrderGap));
+                break;
+            }
+            let is_bad = op.args.as_map().is_some_and(|args| args.contains_key("bad"));
+            let result = if is_bad {
+                fault(op, Code::BadValue)
+            } else {
+                self.has_org = true;
+                OpResult { id: op.id.clone(), ok: Some(OpOk { v: 5_000, value: None }), fault: None }
+            };
+            self.last = op.seq;
+            self.results.push((op.clone(), result.clone()));
+            results.push(result);
+        }
+        results
+    }
+
+    fn answer(&mut self, request: &SyncRequest) -> Result<SyncReply, Error> {
+        let results = self.operate(request);
+        if self.hides && !self.has_org && !request.subs.is_empty() {
+            return Err(Error::new(Code::UnknownOrg, "by the test"));
+        }
+        let rows = || if self.has_org { vec![row("a", 5_000)] } else { vec![] };
+        let parts = request.subs.iter().map(|sub| whole(&sub.def, rows())).collect();
+        Ok(SyncReply { epoch: epoch(self.epoch), seq: self.last, results, ..reply(9_000, parts) })
+    }
+}
+
+fn write(bench: &mut Bench, random: &mut SeededRandom, is_bad: bool) {
+    let id = make_id(1_700_000_000_000, random).expect("an id");
+    // Each to a document of its own: none waits behind another.
+    let data = Value::from([
+        ("id", Value::from(id.as_str())),
+        ("section", "games".into()),
+        ("size", Value::from(1_i64)),
+    ]);
+    let mut args = Value::from([("class", Value::from("Doc")), ("data", data)]);
+    if is_bad {
+        args.as_map_mut().expect("a map").insert("bad".to_owned(), Value::from(true));
+    }
+    bench.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
+}
+
+/// Lets the server answer for that time, and asserts that no visitor reads of a new org as an error.
+fn serve(bench: &mut Bench, server: &mut Server, ms: u64, was_there: &mut bool) -> u64 {
+    let (end, mut asked) = (bench.now + ms, 0);
+    while bench.now < end {
+        let Some((number, request, _)) = bench.requests.pop_front() else {
+            match bench.wake_at() {
+                Some(at) if at <= end => bench.wake(at),
+                _ => bench.wake(end),
+            }
+            continue;
+        };
+        asked += 1;
+        bench.now += 20;
+        let answer = server.answer(&request).map_err(Into::into);
+        *was_there |= server.has_org;
+        bench.feed(Event::Replied { number, reply: answer });
+        if !*was_there {
+            assert_ne!(bench.error(), Some(Code::UnknownOrg), "a new org is no error");
+            assert_ne!(bench.phase(), Phase::Offline);
+        }
+    }
+    asked
+}
+
+#[test]
+fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
+    for seed in seeds::each(1_000) {
+        let mut random = SeededRandom::new(seed);
+        let mut server = Server::new(seed % 2 == 0);
+        let mut bench = Bench::new(Config { has_live: false, ..config() });
+        let (mut was_there, mut refusals) = (false, 0);
+        for _ in 0..6 {
+            match random.below(5).expect("a number") {
+                0 => write(&mut bench, &mut random, false),
+                1 => {
+                    write(&mut bench, &mut random, true);
+                    refusals += 1;
+                }
+                2 => bench.subscribe(&def("Doc")),
+                3 => server.restart(),
+                _ => {
+                    serve(&mut bench, &mut server, 3_000, &mut was_there);
+                }
+            }
+        }
+        // The longest delay between two tries is 30 s.
+        let asked = serve(&mut bench, &mut server, 120_000, &mut was_there);
+        assert!(asked < 60, "seed {seed}: {asked} requests in two minutes");
+        assert_eq!(bench.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
+        let told = bench.take(|effect| matches!(effect, Effect::Refused { .. }).then_some(()));
+        let held = bench.machine.operations().iter().filter(|(op, _)| op.state.refused.is_some()).count();
+        assert!(told.len() >= held && held <= refusals, "seed {seed}: each refusal is told");
+        if server.has_org && bench.machine.list(&def("Doc")).is_some() {
+            assert_eq!(bench.shown(&def("Doc")), vec![(pk("a"), 5_000)], "seed {seed}");
+            assert_eq!(bench.phase(), Phase::Live, "seed {seed}");
+        }
+    }
+}
+
+/// A write makes the org at once, however long nothing was there.
+#[test]
+fn the_first_write_does_not_wait_for_the_next_look_at_a_missing_org() {
+    let mut server = Server::new(true);
+    let mut bench = Bench::new(config());
+    let (mut random, mut was_there) = (SeededRandom::new(1), false);
+    bench.subscribe(&def("Doc"));
+    serve(&mut bench, &mut server, 600_000, &mut was_there);
+    assert_eq!((bench.phase(), bench.error()), (Phase::Loading, None));
+    let before = bench.now;
+    write(&mut bench, &mut random, false);
+    serve(&mut bench, &mut server, 1_000, &mut was_there);
+    assert_eq!(bench.machine.status().pending, 0);
+    assert_eq!((bench.phase(), bench.is_ready(&def("Doc"))), (Phase::Live, true));
+    assert!(bench.now - before <= 1_000);
+}
+
+/// An org that was there, and is not there any more, is an error.
+#[test]
+fn an_org_that_has_gone_is_told_of() {
+    let mut server = Server::new(true);
+    let mut bench = Bench::new(config());
+    let (mut random, mut was_there) = (SeededRandom::new(1), false);
+    bench.subscribe(&def("Doc"));
+    write(&mut bench, &mut random, false);
+    serve(&mut bench, &mut server, 5_000, &mut was_there);
+    assert_eq!(bench.phase(), Phase::Live);
+    server.restart();
+    serve(&mut bench, &mut server, 10 * 60_000, &mut was_there);
+    assert_eq!(bench.error(), Some(Code::UnknownOrg));
+}
