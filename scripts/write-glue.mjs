@@ -22,8 +22,14 @@ writeFileSync(
   to,
   `// wasm-bindgen's glue, in a function: one call, one instance (scripts/write-glue.mjs).
 export function makeGlue() {
-let isDead = false, died, exported;
-const death = new Promise((resolve) => { died = resolve; });
+let isDead = false, death, exported;
+/** Who is to be told of the death. Each can be taken out again: what lives as long as the instance holds no session. */
+const listeners = new Set();
+function onDeath(listener) {
+  if (death) queueMicrotask(() => listener(death));
+  else listeners.add(listener);
+  return () => listeners.delete(listener);
+}
 /** Calls of a dead instance, by what the browser still holds of it, do nothing. */
 const nothing = () => [0, 0, 0, 0];
 const dead = new Proxy({}, { get: () => nothing });
@@ -59,11 +65,26 @@ function guardImports(modules) {
 }
 function kill(error) {
   if (isDead) return;
+  const released = end();
+  // It may be in the middle of a call, of which whoever hears of this knows nothing.
+  queueMicrotask(() => {
+    death = { error, released };
+    for (const listener of [...listeners]) listener(death);
+    listeners.clear();
+  });
+}
+/** Ends the instance: nothing enters it any more, and nothing that was in its memory is left there. */
+async function end() {
+  if (isDead) return;
   isDead = true;
+  const { memory, __wbindgen_externrefs: table } = exported;
   wasm = dead;
-  wasmInstance = wasmModule = undefined;
-  died({ error, released: release(exported.__wbindgen_externrefs) });
-  exported = undefined;
+  wasmInstance = wasmModule = exported = undefined;
+  const released = release(table);
+  // Not before the call that it is in has come to its end: code that runs on what is no more may never end.
+  await undefined;
+  new Uint8Array(memory.buffer).fill(0);
+  await released;
 }
 /** Lets go of what only the instance would have: connections, requests, and the locks that it marked. */
 async function release(table) {
@@ -89,7 +110,7 @@ async function release(table) {
   await Promise.allSettled(freed);
 }
 ${glue}
-return { default: __wbg_init, open, wipe, death, isDead: () => isDead };
+return { default: __wbg_init, open, wipe, onDeath, isDead: () => isDead, end };
 }
 `,
 );

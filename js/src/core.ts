@@ -221,10 +221,15 @@ export interface Death {
 
 /** The glue that wasm-bindgen generates, for one instance of the wasm. */
 export interface Glue {
-  /** Resolves where the instance dies; nothing of it can be used from then on, and what it had promised stays open. */
-  readonly death?: Promise<Death>;
-  /** Whether it has, known at once. */
+  /**
+   * Calls back where the instance dies, which is then of no use, and what it had promised stays open. Gives how to be told
+   * no more: a promise would hold who waits for it as long as the instance lives.
+   */
+  onDeath?(this: void, listener: (death: Death) => void): () => void;
+  /** Whether it has died, or was ended; known at once. */
   isDead?(this: void): boolean;
+  /** Ends the instance, and overwrites its memory; resolves once all is let go that it held. */
+  end?(this: void): Promise<void>;
   default(input: { module_or_path: unknown }): Promise<unknown>;
   open(options: CoreOptions, host: Host): Promise<Core>;
   /** Deletes the store of an org and account, if there is one; `store_in_use` where somebody has it open. */

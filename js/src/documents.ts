@@ -45,6 +45,7 @@ export class Documents {
   /** Ids whose data rests in an older release than what was handed out. */
   readonly #migrated = new Set<number>();
   #reads = 0;
+  #isOver = false;
   #crossing: Crossing | undefined;
 
   constructor(core: Pick<Core, "read">, schema: Schema, onError: (error: unknown) => void) {
@@ -131,6 +132,12 @@ export class Documents {
     this.#unnamed = [];
   }
 
+  /** The session is over: everything is forgotten, and what still crosses is not kept. */
+  end(): void {
+    this.#isOver = true;
+    this.clear();
+  }
+
   /** Forgets everything. */
   clear(): void {
     this.forgetKeys();
@@ -146,7 +153,7 @@ export class Documents {
       const { byId, revive } = await this.#cross(ids);
       const declared = this.#schema.classes[className] as ClassDeclaration;
       // Another version may stand over this one by now.
-      const keyed = turn === this.#turn ? this.#keyed(className) : undefined;
+      const keyed = turn === this.#turn && !this.#isOver ? this.#keyed(className) : undefined;
       for (const id of ids) {
         const row = byId.get(id);
         if (!row || this.#goneInFlight.has(id)) continue;
@@ -197,6 +204,7 @@ export class Documents {
       // Of the class's own release it is the document as it is: nothing is copied.
       const document =
         release === undefined ? freezeDeep(data) : documentOf(this.#schema, className, { ...data, release });
+      if (this.#isOver) return document;
       this.#byId.set(id, document);
       if (release !== undefined && isOlder(this.#schema, className, release)) this.#migrated.add(id);
       this.#unnamed.push(id);

@@ -1,12 +1,15 @@
 import type { Core, Death } from "./core.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 
-/** A core, and how its instance of the wasm dies; one without `death` ends with the session. */
+/** A core, and how its instance of the wasm dies; one that cannot tell ends with the session. */
 export interface Opened {
   core: Core;
-  death: Promise<Death> | undefined;
+  /** As the glue has it. */
+  onDeath: ((listener: (death: Death) => void) => () => void) | undefined;
   /** Whether it has died: known at once, before anybody is told. */
   isDead: () => boolean;
+  /** The core uses its instance no more. */
+  giveBack: () => void;
 }
 
 /** What is to be done around a death. */
@@ -34,7 +37,10 @@ const ENDINGS: ReadonlySet<string> = new Set(["lock", "close"]);
 export class Living {
   /** The core: each of its methods, in the instance of the moment. */
   readonly core: Core;
-  readonly #care: Care;
+  /** Forgotten with the session: it knows what the core was opened with. */
+  #care: Care | undefined;
+  /** How not to be told of the instance's death. */
+  #stop: (() => void) | undefined;
   #opened: Opened | undefined;
   #recovery: Promise<void> | undefined;
   #lastDeath = -Infinity;
@@ -46,7 +52,7 @@ export class Living {
 
   constructor(opened: Opened, care: Care) {
     this.#care = care;
-    this.isMortal = opened.death === undefined;
+    this.isMortal = opened.onDeath === undefined;
     this.core = new Proxy({} as Core, {
       get: (_, name) =>
         typeof name === "string" && name !== "then" ? (...values: unknown[]) => this.#call(name, values) : undefined,
@@ -78,16 +84,18 @@ export class Living {
    */
   free(): void {
     this.#isOver = true;
-    const { core } = this.#opened ?? {};
-    this.#opened = undefined;
-    const give = (): void => (core as { free?(): void } | undefined)?.free?.();
-    if (this.#underWay.size === 0) give();
-    else void Promise.allSettled(this.#underWay).then(give);
+    const opened = this.#opened;
+    this.#opened = this.#care = undefined;
+    this.#stop?.();
+    this.#stop = undefined;
+    if (!opened) return;
+    if (this.#underWay.size === 0) free(opened);
+    else void Promise.allSettled(this.#underWay).then(() => free(opened));
   }
 
   #live(opened: Opened): void {
     this.#opened = opened;
-    void opened.death?.then((death) => this.#die(opened, death));
+    this.#stop = opened.onDeath?.((death) => this.#die(opened, death));
   }
 
   #call(name: string, values: unknown[]): unknown {
@@ -109,7 +117,8 @@ export class Living {
   /** A call that waited for another core. */
   async #late(name: string, values: unknown[]): Promise<unknown> {
     // Where nobody was told of the death yet, the recovery begins once somebody is.
-    await this.#opened?.death;
+    const { onDeath } = this.#opened ?? {};
+    if (onDeath) await new Promise<void>((resolve) => onDeath(() => resolve()));
     await this.#recovery;
     if (this.#opened) return this.#call(name, values);
     if (ENDINGS.has(name)) return undefined;
@@ -121,7 +130,7 @@ export class Living {
     this.#underWay.add(result);
     const over = (): boolean => this.#underWay.delete(result);
     result.then(over, over);
-    if (!opened.death) return result;
+    if (!opened.onDeath) return result;
     return new Promise((resolve, reject) => {
       const fail = (error: EscaleError): void => {
         // What was to end has ended.
@@ -142,6 +151,7 @@ export class Living {
 
   #die(opened: Opened, { error, released }: Death): void {
     if (this.#opened === opened) this.#opened = undefined;
+    opened.giveBack();
     const name = error instanceof Error ? error.message : "";
     const panicked = raise("panicked", `the wasm stopped on a bug (${name})`, error);
     const waiting = [...this.#waiting];
@@ -153,7 +163,7 @@ export class Living {
     if (this.#isOver || isAgain) {
       this.#recovery = undefined;
       for (const fail of waiting) fail(panicked);
-      if (!this.#isOver) this.#care.ended(panicked);
+      if (!this.#isOver) this.#care?.ended(panicked);
       return;
     }
     this.#recovery = this.#recover(released, panicked);
@@ -163,15 +173,27 @@ export class Living {
   async #recover(released: Promise<void>, panicked: EscaleError): Promise<void> {
     try {
       await released;
+      if (!this.#care) return;
       const opened = await this.#care.reopen();
+      if (!this.#care) {
+        await opened.core.close();
+        free(opened);
+        return;
+      }
       this.#live(opened);
       if (this.#isOver) await opened.core.close();
       else this.#care.recovered();
     } catch (cause) {
       this.#opened = undefined;
-      if (!this.#isOver) this.#care.ended(raise("panicked", panicked.message, toEscaleError(cause)));
+      if (!this.#isOver) this.#care?.ended(raise("panicked", panicked.message, toEscaleError(cause)));
     } finally {
       this.#recovery = undefined;
     }
   }
+}
+
+/** Gives back what a core holds, then its instance. */
+function free({ core, giveBack }: Opened): void {
+  (core as { free?(): void }).free?.();
+  giveBack();
 }

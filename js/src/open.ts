@@ -4,7 +4,7 @@ import { Documents } from "./documents.js";
 import { raise, toEscaleError } from "./errors.js";
 import { Living, type Opened } from "./living.js";
 import type { Operations } from "./operation-types.js";
-import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
+import { checkOptions, storeOf, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "./report.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { Session } from "./session.js";
@@ -14,18 +14,19 @@ import type { Wasm } from "./wasm.js";
 
 /** Opens a session on the given wasm; `databases` are those of a rehearsal. */
 export async function openWith<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
-  wasm: Pick<Wasm, "start">,
+  wasm: Pick<Wasm, "take">,
   options: OpenOptions<S, O>,
   databases?: IDBFactory,
 ): Promise<Session<S, O>> {
   const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
   const status = new LiveStatus(checked.mode);
   const { schema, operations, conflicts } = options as unknown as OpenOptions;
-  const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts));
+  const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts), checked);
   try {
-    const opened = await opening(wasm, checked, host);
+    const opened = await opening(wasm, host.how(), host);
+    // From here on nothing that a session keeps names `options` or `checked`: a passphrase is in them.
     const living = new Living(opened, {
-      reopen: () => opening(wasm, host.again(checked), host),
+      reopen: () => opening(wasm, host.how(), host),
       recovered: () => session.recovered(),
       ended: (error) => session.died(error),
     });
@@ -46,22 +47,29 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     host.follow(views, session);
     return session;
   } catch (error) {
+    host.forget();
     status.close();
     throw toEscaleError(error);
   }
 }
 
 /** Opens a core; where its instance dies meanwhile, so does the opening. */
-async function opening(wasm: Pick<Wasm, "start">, options: CoreOptions, host: Host): Promise<Opened> {
-  const glue = await wasm.start();
-  const { death, isDead = () => false } = glue;
-  let isOpen = false;
-  const core = await new Promise<Core>((resolve, reject) => {
-    void death?.then(({ error }) => isOpen || reject(raise("panicked", "the wasm stopped on a bug while opening", error)));
-    glue.open(options, host).then(resolve, reject);
-  });
-  isOpen = true;
-  return { core, death, isDead };
+async function opening(wasm: Pick<Wasm, "take">, options: CoreOptions, host: Host): Promise<Opened> {
+  const { glue, giveBack } = await wasm.take(options.mode === "incognito" ? Symbol(options.mode) : storeOf(options));
+  const { onDeath, isDead = () => false } = glue;
+  let stop: (() => void) | undefined;
+  try {
+    const core = await new Promise<Core>((resolve, reject) => {
+      stop = onDeath?.(({ error }) => reject(raise("panicked", "the wasm stopped on a bug while opening", error)));
+      glue.open(options, host).then(resolve, reject);
+    });
+    return { core, onDeath, isDead, giveBack };
+  } catch (error) {
+    giveBack();
+    throw error;
+  } finally {
+    stop?.();
+  }
 }
 
 /** What a session is told of by the core. */
@@ -78,15 +86,21 @@ class SessionHost implements Host {
   #views: Views | undefined;
   #session: Followed | undefined;
   readonly #status: LiveStatus;
-  readonly #token: string | TokenSource | undefined;
+  #token: string | TokenSource | undefined;
   readonly #application: Application;
-  /** X, until the session ends. */
-  #derived: Uint8Array | undefined;
+  /** How the core is opened, until the session ends. */
+  #options: CoreOptions | undefined;
 
-  constructor(status: LiveStatus, token: string | TokenSource | undefined, application: Application) {
+  constructor(
+    status: LiveStatus,
+    token: string | TokenSource | undefined,
+    application: Application,
+    options: CoreOptions,
+  ) {
     this.#status = status;
     this.#token = token;
     this.#application = application;
+    this.#options = options;
   }
 
   /** Tells them from now on. */
@@ -96,20 +110,24 @@ class SessionHost implements Host {
   }
 
   derived(x: Uint8Array): void {
-    this.#derived = x;
+    const options = this.#options;
+    // What an application's own key yields is that key.
+    if (!options || options.key !== undefined) return void x.fill(0);
+    options.derived?.fill(0);
+    this.#options = { ...options, passphrase: undefined, derived: x };
   }
 
-  /** X is forgotten: nothing is opened again. */
+  /** What opens the core is forgotten: nothing is opened again. */
   forget(): void {
-    this.#derived?.fill(0);
-    this.#derived = undefined;
+    this.#options?.derived?.fill(0);
+    this.#options?.key?.fill(0);
+    this.#options = this.#token = undefined;
   }
 
-  /** How to open again, in the mode of the moment. */
-  again(options: CoreOptions): CoreOptions {
-    const derived = this.#derived;
-    const secret = derived && options.key === undefined ? { passphrase: undefined, derived } : {};
-    return { ...options, ...secret, mode: this.#status.mode };
+  /** How to open, in the mode of the moment. */
+  how(): CoreOptions {
+    if (!this.#options) throw raise("closed", "the session is closed");
+    return { ...this.#options, mode: this.#status.mode };
   }
 
   changed(defs: string[], gone: Uint32Array): void {

@@ -95,7 +95,8 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     mode,
     server,
     passphrase,
-    key,
+    // The application may overwrite its own.
+    key: key && Uint8Array.from(key),
     hasToken: token !== undefined,
     pollEveryMs: options.pollEveryMs,
     format,
@@ -107,6 +108,11 @@ export function checkOptions(options: OpenOptions): CoreOptions {
 export function checkWipe(options: WipeOptions): { org: string; account: string } {
   checkNames("wipe", options, WIPE_KNOWN);
   return checkOwner(options);
+}
+
+/** A name for the store of an org and account: two stores never share one, for an org has no slash in it. */
+export function storeOf({ org, account }: { org: string; account: string }): string {
+  return `${org}/${account}`;
 }
 
 /** A mode, or the refusal of what is none. */

@@ -72,7 +72,7 @@ export class LiveRefused implements Refused {
   /** The session is over: what was refused shows again at the next opening. */
   end(): void {
     this.#isOver = true;
-    this.#value = NONE;
+    this.#value = this.#told = NONE;
     this.#callbacks.clear();
   }
 

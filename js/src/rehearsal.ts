@@ -14,7 +14,7 @@ interface Place {
 }
 
 /** Opens a session, follows and reads two collections, and closes it. */
-async function session(wasm: Pick<Wasm, "start">, { org, key, databases }: Place): Promise<void> {
+async function session(wasm: Pick<Wasm, "take">, { org, key, databases }: Place): Promise<void> {
   const opened = await openWith(wasm, { org, schema: sampleSchema, server: sampleServer, key }, databases);
   try {
     const all = await opened.collection("Sample", {}).ready;

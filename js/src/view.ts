@@ -116,6 +116,8 @@ export class View {
     this.#held.clear();
     this.#docs = NONE;
     if (!this.#ready) this.#whenReady?.reject(endedEarly());
+    // The promise of before holds documents.
+    else this.#whenReady = undefined;
   }
 
   /** A burst of changes makes one refresh, once the core's call is over. */

@@ -68,7 +68,7 @@ export class Views {
   /** The session is over. */
   endAll(): void {
     for (const def of [...this.#byDef.keys()]) this.end(def);
-    this.#documents.clear();
+    this.#documents.end();
   }
 
   #open(className: string, def: string): { view: View; collection?: Collection<object> } {

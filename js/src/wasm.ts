@@ -14,14 +14,35 @@ export type InitInput =
 /** The smallest module there is: magic number and version. */
 const EMPTY_MODULE = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
+/** An instance of the wasm, in use until it is given back. */
+export interface Lease {
+  readonly glue: Glue;
+  /** Doing it again changes nothing. */
+  giveBack(this: void): void;
+}
+
+/** An instance, and how many have it in use. */
+interface Shared {
+  readonly starting: Promise<Glue>;
+  glue?: Glue;
+  users: number;
+}
+
 /**
- * The wasm of this page, started once. A failed start is forgotten, so that the next call tries again; where an instance
- * dies, the next call starts another one of the same module.
+ * The wasm of this page, compiled once. A failed start is forgotten, so that the next call tries again.
+ *
+ * Sessions of one store share an instance, which keeps the list of those who have the store open. No others do: an instance
+ * ends with its last session, and its memory is overwritten, with the keys and documents that were freed there and not
+ * cleared.
  */
 export class Wasm {
   readonly #make: () => Glue;
   readonly #defaultUrl: () => URL;
-  #started: Promise<Glue> | undefined;
+  /** An instance that nobody has used. */
+  #spare: Promise<Glue> | undefined;
+  readonly #shared = new Map<string | symbol, Shared>();
+  /** The ends of instances that may still hold locks of their stores. */
+  readonly #ending = new Map<string | symbol, Promise<void>>();
   /** As it was compiled, to start it again with no network. */
   #module: WebAssembly.Module | undefined;
 
@@ -37,25 +58,71 @@ export class Wasm {
     return twin;
   }
 
-  /** Starts it, from `input` or from the file beside this package; the first call that succeeds decides. */
-  start(input?: InitInput): Promise<Glue> {
-    this.#started ??= this.#start(input).catch((error: unknown) => {
-      this.#started = undefined;
+  /**
+   * Starts an instance ahead, from `input` or from the file beside this package; the first call that succeeds decides. Once
+   * the wasm is compiled there is nothing to do ahead.
+   */
+  async start(input?: InitInput): Promise<void> {
+    if (this.#module === undefined || this.#spare) await this.#ahead(input);
+  }
+
+  /** Takes the instance of a store, starting one where there is none. */
+  async take(store: string | symbol): Promise<Lease> {
+    let known = this.#shared.get(store);
+    if (!known || known.glue?.isDead?.()) {
+      known = { starting: this.#next(store), users: 0 };
+      this.#shared.set(store, known);
+    }
+    const shared = known;
+    shared.users += 1;
+    let isGiven = false;
+    const giveBack = (): void => {
+      if (!isGiven) this.#giveBack(store, shared);
+      isGiven = true;
+    };
+    try {
+      return { glue: (shared.glue = await shared.starting), giveBack };
+    } catch (error) {
+      giveBack();
       throw error;
+    }
+  }
+
+  #giveBack(store: string | symbol, shared: Shared): void {
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    if (this.#shared.get(store) === shared) this.#shared.delete(store);
+    const ended = Promise.resolve(shared.glue?.end?.()).finally(() => {
+      if (this.#ending.get(store) === ended) this.#ending.delete(store);
     });
-    return this.#started;
+    this.#ending.set(store, ended);
+  }
+
+  async #next(store: string | symbol): Promise<Glue> {
+    await this.#ending.get(store);
+    const next = this.#ahead();
+    this.#spare = undefined;
+    return next;
+  }
+
+  #ahead(input?: InitInput): Promise<Glue> {
+    const spare = (this.#spare ??= this.#start(input).catch((error: unknown) => {
+      if (this.#spare === spare) this.#spare = undefined;
+      throw error;
+    }));
+    return spare;
   }
 
   async #start(input: InitInput | undefined): Promise<Glue> {
     if (!isAllowed()) throw raise("wasm_forbidden", "this page does not allow WebAssembly to be compiled");
+    const known = this.#module;
     try {
       this.#module ??= await compile(input ?? this.#defaultUrl());
       const glue = this.#make();
       await glue.default({ module_or_path: this.#module });
-      void glue.death?.then(() => (this.#started = undefined));
       return glue;
     } catch (cause) {
-      this.#module = undefined;
+      this.#module = known;
       if (cause instanceof EscaleError) throw cause;
       throw raise("wasm_failed", "the wasm did not start", cause);
     }

@@ -1,13 +1,13 @@
 import { toEscaleError } from "./errors.js";
-import { checkWipe, type WipeOptions } from "./options.js";
+import { checkWipe, storeOf, type WipeOptions } from "./options.js";
 import type { Wasm } from "./wasm.js";
 
 /** Deletes a store on the given wasm, which knows its name and how to own it. */
-export async function wipeWith(wasm: Pick<Wasm, "start">, options: WipeOptions): Promise<void> {
-  const { org, account } = checkWipe(options);
+export async function wipeWith(wasm: Pick<Wasm, "take">, options: WipeOptions): Promise<void> {
+  const owner = checkWipe(options);
   try {
-    const glue = await wasm.start();
-    await glue.wipe(org, account);
+    const { glue, giveBack } = await wasm.take(storeOf(owner));
+    await glue.wipe(owner.org, owner.account).finally(giveBack);
   } catch (error) {
     throw toEscaleError(error);
   }

@@ -95,7 +95,7 @@ impl Claim {
         let state = Rc::new(State::default());
         *state.listener.borrow_mut() = listener;
         let (hold, answer) = (Deferred::new(), Deferred::new());
-        let callback = Closure::once_into_js({
+        let callback = Closure::once({
             let (state, hold, answer) = (Rc::clone(&state), hold.promise.clone(), answer.resolve.clone());
             move |lock: JsValue| -> JsValue {
                 let is_granted = !lock.is_null() && !lock.is_undefined() && !state.is_over.get();
@@ -115,14 +115,17 @@ impl Claim {
             (Way::Queue, Some(queue)) => Reflect::set(&options, &"signal".into(), &queue.signal()),
             (Way::Queue, None) => Ok(true),
         };
-        let freed = manager.request(name, &options, callback.unchecked_ref()).ok()?;
+        let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).ok()?;
         // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock
         // (scripts/write-glue.mjs).
         let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
         spawn_local({
             let (state, freed) = (Rc::clone(&state), freed.clone());
             async move {
-                if JsFuture::from(freed).await.is_err() {
+                let lost = JsFuture::from(freed).await.is_err();
+                // Who waited in vain is never called back: only now is it certain.
+                drop(callback);
+                if lost {
                     state.tell(Claimed::Lost);
                 }
             }

@@ -237,7 +237,7 @@ export async function openFake(schema, options = {}, openCore = async (core) => 
       return openCore(core);
     },
   };
-  const wasm = { start: async () => glue };
+  const wasm = { take: async () => ({ glue, giveBack() {} }) };
   const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret", ...options };
   const session = await openWith(wasm, given);
   return { session, core };

@@ -43,7 +43,9 @@ for (const [what, [options, message]] of Object.entries(REFUSED)) {
 
 test("open takes what each mode needs", () => {
   assert.equal(checkOptions(good).account, "");
-  assert.equal(checkOptions({ ...good, passphrase: undefined, key }).key, key);
+  const given = checkOptions({ ...good, passphrase: undefined, key }).key;
+  assert.deepEqual(given, key);
+  assert.notEqual(given, key, "a copy: either side may overwrite its own");
   assert.equal(checkOptions({ org: "demo", schema, mode: "incognito", server: adapter }).server, adapter);
   assert.equal(checkOptions({ org: "demo", schema, mode: "avion", passphrase: "x" }).server, undefined);
   assert.equal(checkOptions({ ...good, server: new URL("https://x/") }).server, "https://x");

@@ -12,15 +12,24 @@ const schema = defineSchema({ Package: { key: ["name"] } });
 function instances(prepare = () => {}) {
   const cores = [];
   const deaths = [];
-  const start = async () => {
-    let die;
+  /** The instances that were given back. */
+  const back = [];
+  const take = async () => {
     let isDead = false;
-    const death = new Promise((resolve) => (die = resolve));
-    return {
-      death,
+    let death;
+    const listeners = new Set();
+    const die = (how) => queueMicrotask(() => [...listeners].forEach((listener) => listener((death = how))));
+    const onDeath = (listener) => {
+      if (death) queueMicrotask(() => listener(death));
+      else listeners.add(listener);
+      return () => listeners.delete(listener);
+    };
+    const glue = {
+      onDeath,
       isDead: () => isDead,
       async open(options, host) {
-        const core = new FakeCore(options, host);
+        // Taken as it is now: X is overwritten where it is not needed any more.
+        const core = new FakeCore({ ...options, derived: options.derived?.slice() }, host);
         host.derived?.(new Uint8Array(32).fill(7));
         deaths.push((error = new WebAssembly.RuntimeError("unreachable")) => {
           isDead = true;
@@ -31,9 +40,10 @@ function instances(prepare = () => {}) {
         return core;
       },
     };
+    return { glue, giveBack: () => back.push(glue) };
   };
   const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret" };
-  return { cores, deaths, open: (options = {}) => openWith({ start }, { ...given, ...options }) };
+  return { cores, deaths, back, open: (options = {}) => openWith({ take }, { ...given, ...options }) };
 }
 
 test("subscriptions and listeners live on, with new documents", async () => {
@@ -174,4 +184,34 @@ test("a core is given back once nothing of it is under way", async () => {
     await settled();
     assert.deepEqual(freed, ["freed"]);
   }
+});
+
+test("each instance is given back: the dead one at its death, the other one with the session", async () => {
+  const { deaths, back, open } = instances();
+  const session = await open();
+  deaths[0]();
+  await settled();
+  assert.equal(back.length, 1);
+  await session.close();
+  assert.equal(back.length, 2);
+  assert.notEqual(back[0], back[1]);
+});
+
+test("what is under way may end after the session has: its instance is given back then", async () => {
+  let end;
+  const { back, open } = instances((core) => (core.flush = () => new Promise((resolve) => (end = resolve))));
+  const session = await open();
+  const flushed = session.flush();
+  await session.close();
+  assert.equal(back.length, 0);
+  end();
+  await flushed;
+  await settled();
+  assert.equal(back.length, 1);
+});
+
+test("an opening that fails gives its instance back", async () => {
+  const { back, open } = instances(() => Promise.reject({ code: "wrong_passphrase", kind: "A", retryable: false, message: "x", cure: "y" }));
+  await assert.rejects(open(), { code: "wrong_passphrase" });
+  assert.equal(back.length, 1);
 });

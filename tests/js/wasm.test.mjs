@@ -35,9 +35,10 @@ for (const [what, input] of Object.entries({
 })) {
   test(`it starts from ${what}, once`, async () => {
     const { wasm, started } = counted();
-    const [one, two] = await Promise.all([wasm.start(input()), wasm.start()]);
-    assert.equal(one, two);
+    await Promise.all([wasm.start(input()), wasm.start()]);
     await wasm.start("http://nowhere.invalid/");
+    await wasm.take("a store");
+    await wasm.start();
     assert.equal(started.length, 1);
   });
 }
@@ -76,4 +77,59 @@ test("a page that forbids wasm is told how to allow it", async (t) => {
   await assert.rejects(wasm.start(EMPTY), { code: "wasm_forbidden", cure: /'wasm-unsafe-eval'/ });
   t.mock.restoreAll();
   await wasm.start(EMPTY);
+});
+
+/** A wasm whose instances note what becomes of them. */
+function instances() {
+  const made = [];
+  const make = () => {
+    const glue = { isOver: false, default: async () => {}, isDead: () => glue.isOver, end: async () => void (glue.isOver = true) };
+    made.push(glue);
+    return glue;
+  };
+  return { wasm: new Wasm(make, () => MISSING), made };
+}
+
+test("sessions of one store share an instance, which ends with the last of them; the next store has another", async () => {
+  const { wasm, made } = instances();
+  await wasm.start(EMPTY);
+  const [one, two, other] = await Promise.all([wasm.take("a"), wasm.take("a"), wasm.take("b")]);
+  assert.equal(one.glue, two.glue);
+  assert.notEqual(one.glue, other.glue);
+  one.giveBack();
+  one.giveBack();
+  assert.equal(one.glue.isOver, false, "the other one has it");
+  two.giveBack();
+  assert.equal(one.glue.isOver, true);
+  assert.equal(other.glue.isOver, false);
+  const next = await wasm.take("a");
+  assert.notEqual(next.glue, one.glue);
+  assert.equal(made.length, 3);
+});
+
+test("a store whose instance still lets go of its locks waits for that, and no other does", async () => {
+  const { wasm, made } = instances();
+  await wasm.start(EMPTY);
+  const one = await wasm.take("a");
+  let letGo;
+  one.glue.end = () => new Promise((resolve) => (letGo = resolve));
+  one.giveBack();
+  let isTaken = false;
+  const next = wasm.take("a").then((lease) => ((isTaken = true), lease));
+  await wasm.take("b");
+  assert.equal(isTaken, false);
+  letGo();
+  assert.notEqual((await next).glue, one.glue);
+  assert.equal(made.length, 3);
+});
+
+test("an instance that has died is not given again", async () => {
+  const { wasm } = instances();
+  await wasm.start(EMPTY);
+  const one = await wasm.take("a");
+  one.glue.isOver = true;
+  const next = await wasm.take("a");
+  assert.notEqual(next.glue, one.glue);
+  one.giveBack();
+  assert.equal((await wasm.take("a")).glue, next.glue);
 });

@@ -9,7 +9,7 @@ import { wipeWith } from "../../js/dist/wipe.js";
 async function wipeFake(options, answer = async () => {}) {
   const asked = [];
   const glue = { wipe: (...owner) => (asked.push(owner), answer()) };
-  const given = await wipeWith({ start: async () => glue }, options);
+  const given = await wipeWith({ take: async () => ({ glue, giveBack() {} }) }, options);
   return { asked, given };
 }
 
@@ -28,8 +28,8 @@ const REFUSED = {
 };
 for (const [what, [options, message]] of Object.entries(REFUSED)) {
   test(`wipe refuses ${what}, and starts nothing`, async () => {
-    const start = () => assert.fail("the wasm was started");
-    await assert.rejects(wipeWith({ start }, options), { code: "bad_option", message });
+    const take = () => assert.fail("the wasm was started");
+    await assert.rejects(wipeWith({ take }, options), { code: "bad_option", message });
   });
 }
 
