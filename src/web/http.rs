@@ -8,8 +8,7 @@ use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    AbortController, ReadableStreamDefaultReader, ReferrerPolicy, RequestCache, RequestCredentials,
-    RequestRedirect,
+    AbortController, ReadableStreamDefaultReader, ReferrerPolicy, RequestCredentials, RequestRedirect,
 };
 
 use super::clock::{now_ms, parse_date_ms};
@@ -105,7 +104,8 @@ impl Abort {
     }
 }
 
-/// Sends a POST and reads the whole answer. Credentials and referrer stay at home, caches are passed by.
+/// Sends a POST and reads the whole answer. Credentials and referrer stay at home. No cache answers a POST, and it says nothing
+/// of caches: with `no-store`, Chromium asks for leave before each one, however long the server has given it.
 ///
 /// Errors: `bad_option` (an address or a token that cannot be sent), `offline`, `timeout`, `too_large`, `closed`
 /// once given up. An answer of any status is no error here: see [`super::reply::sync_reply`].
@@ -136,7 +136,6 @@ fn build(post: &Post<'_>, abort: &Abort) -> Result<Request> {
     let mut builder = Request::post(post.url)
         .header("Content-Type", media)
         .header("Accept", media)
-        .cache(RequestCache::NoStore)
         .credentials(RequestCredentials::Omit)
         .redirect(RequestRedirect::Follow)
         .referrer_policy(ReferrerPolicy::NoReferrer)

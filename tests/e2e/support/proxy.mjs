@@ -21,6 +21,8 @@ export async function startProxy(t, server) {
     /** Called with each reply of the server, decoded; gives the bytes to send instead. */
     rewrites: () => undefined,
     url: "",
+    /** How often a page's browser has asked for leave to send a request (OPTIONS). */
+    preflights: 0,
     /** Bytes of the replies since the request of that number. */
     bytesSince: (number) => proxy.requests.slice(number).reduce((sum, one) => sum + one.down, 0),
     /** Breaks every connection, as a network that goes away would. */
@@ -67,6 +69,7 @@ async function pass(proxy, server, request, response) {
   const body = await buffer(request);
   const isSync = request.method === "POST" && request.url.endsWith("/sync");
   const entry = { at: Date.now(), ops: [], subs: [], up: body.length, down: 0, status: 0, reply: undefined, ended: false };
+  if (request.method === "OPTIONS") proxy.preflights += 1;
   if (isSync) {
     const { ops, subs } = decode(body);
     Object.assign(entry, { ops, subs });
