@@ -42,7 +42,8 @@ pub(super) fn record_of(value: &JsValue) -> Option<Vec<u8>> {
 
 /// All binary keys after that one, or all of them.
 pub(super) fn range_after(after: Option<&JsValue>) -> Result<IdbKeyRange, JsValue> {
-    let first: JsValue = Uint8Array::new_with_length(0).into();
+    // The empty key is nobody's, and the stand-in that applications test with (fake-indexeddb) refuses it as a bound.
+    let first: JsValue = Uint8Array::new_with_length(1).into();
     // IndexedDB orders every array key after every binary key.
     let end = Array::new();
     IdbKeyRange::bound_with_lower_open_and_upper_open(after.unwrap_or(&first), &end, after.is_some(), true)
