@@ -165,7 +165,7 @@ codes! {
     /// The device's storage failed.
     StorageFailed "storage_failed" X "Reload the page; if it lasts, the browser's storage is out of order.";
     /// The browser closed the database under the session, or it cannot be reached.
-    StorageClosed "storage_closed" X "Nothing to do: the session opens it again, and keeps everything in memory until then.";
+    StorageClosed "storage_closed" X "In an open session nothing: it works in memory and tries again. If opening in `avion` fails for good, clear this site's data in the browser's settings, then open in `synced`.";
     /// A record of the store was altered: set aside, and asked for again.
     RecordDamaged "record_damaged" X "Nothing to do: it is fetched again from the server.";
 

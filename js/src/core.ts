@@ -45,6 +45,8 @@ export interface CoreOptions {
   key: Uint8Array | undefined;
   /** X as {@link Host.derived} told it, in the passphrase's place: of a store that opens by a passphrase. */
   derived?: Uint8Array | undefined;
+  /** Whether the core does without a device, for now: it could not be opened. */
+  inMemory?: boolean | undefined;
   /** Databases in the place of the origin's: those of a rehearsal. */
   databases?: IDBFactory | undefined;
   /** Whether `Host.token` can be asked for one. */

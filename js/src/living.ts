@@ -1,4 +1,5 @@
 import type { Core, Death } from "./core.js";
+import { closeCore, freeCore } from "./device.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 
 /** A core, and how its instance of the wasm dies; one that cannot tell ends with the session. */
@@ -68,6 +69,20 @@ export class Living {
     return this.#opened !== undefined && !this.#opened.isDead();
   }
 
+  /** Whether there is a core, and nobody waits for it. */
+  get isIdle(): boolean {
+    return this.isThere && this.#underWay.size === 0 && !this.#isOver;
+  }
+
+  /** Another core takes the place of this one, which is idle, and is closed: what named things of it must be named anew. */
+  swap(opened: Opened): void {
+    const old = this.#opened;
+    this.#stop?.();
+    this.#live(opened);
+    this.#care?.recovered();
+    if (old) closeCore(old);
+  }
+
   /** Settles once there is a core again, or none will be. */
   async settled(): Promise<void> {
     await this.#recovery;
@@ -89,8 +104,8 @@ export class Living {
     this.#stop?.();
     this.#stop = undefined;
     if (!opened) return;
-    if (this.#underWay.size === 0) free(opened);
-    else void Promise.allSettled(this.#underWay).then(() => free(opened));
+    if (this.#underWay.size === 0) freeCore(opened);
+    else void Promise.allSettled(this.#underWay).then(() => freeCore(opened));
   }
 
   #live(opened: Opened): void {
@@ -176,8 +191,7 @@ export class Living {
       if (!this.#care) return;
       const opened = await this.#care.reopen();
       if (!this.#care) {
-        await opened.core.close();
-        free(opened);
+        closeCore(opened);
         return;
       }
       this.#live(opened);
@@ -192,8 +206,3 @@ export class Living {
   }
 }
 
-/** Gives back what a core holds, then its instance. */
-function free({ core, giveBack }: Opened): void {
-  (core as { free?(): void }).free?.();
-  giveBack();
-}

@@ -1,10 +1,11 @@
 import { Application, settlesBy } from "./application.js";
-import type { Core, CoreOptions, CoreStatus, Host, OperationNews } from "./core.js";
+import type { CoreOptions, CoreStatus, OperationNews } from "./core.js";
+import { Device, type DeviceHost } from "./device.js";
 import { Documents } from "./documents.js";
-import { raise, toEscaleError } from "./errors.js";
-import { Living, type Opened } from "./living.js";
+import { raise, toEscaleError, type EscaleError } from "./errors.js";
+import { Living } from "./living.js";
 import type { Operations } from "./operation-types.js";
-import { checkOptions, storeOf, type OpenOptions, type TokenSource } from "./options.js";
+import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
 import { report } from "./report.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { Session } from "./session.js";
@@ -23,10 +24,11 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   const { schema, operations, conflicts } = options as unknown as OpenOptions;
   const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts), checked);
   try {
-    const opened = await opening(wasm, host.how(), host);
+    const device = new Device(wasm, host);
+    const opened = await device.open();
     // From here on nothing that a session keeps names `options` or `checked`: a passphrase is in them.
     const living = new Living(opened, {
-      reopen: () => opening(wasm, host.how(), host),
+      reopen: () => device.reopen(),
       recovered: () => session.recovered(),
       ended: (error) => session.died(error),
     });
@@ -42,33 +44,16 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
       status,
       documents,
       views,
+      device,
       forget: () => host.forget(),
     });
     host.follow(views, session);
+    device.watch(living);
     return session;
   } catch (error) {
     host.forget();
     status.close();
     throw toEscaleError(error);
-  }
-}
-
-/** Opens a core; where its instance dies meanwhile, so does the opening. */
-async function opening(wasm: Pick<Wasm, "take">, options: CoreOptions, host: Host): Promise<Opened> {
-  const { glue, giveBack } = await wasm.take(options.mode === "incognito" ? Symbol(options.mode) : storeOf(options));
-  const { onDeath, isDead = () => false } = glue;
-  let stop: (() => void) | undefined;
-  try {
-    const core = await new Promise<Core>((resolve, reject) => {
-      stop = onDeath?.(({ error }) => reject(raise("panicked", "the wasm stopped on a bug while opening", error)));
-      glue.open(options, host).then(resolve, reject);
-    });
-    return { core, onDeath, isDead, giveBack };
-  } catch (error) {
-    giveBack();
-    throw error;
-  } finally {
-    stop?.();
   }
 }
 
@@ -81,13 +66,15 @@ interface Followed {
 }
 
 /** What the core calls. Nothing thrown here may reach it: it could be in the middle of anything. */
-class SessionHost implements Host {
+class SessionHost implements DeviceHost {
   /** Set once the session is open; before, nobody listens. */
   #views: Views | undefined;
   #session: Followed | undefined;
   readonly #status: LiveStatus;
   #token: string | TokenSource | undefined;
   readonly #application: Application;
+  /** Why nothing is on the device, for now. */
+  #refusal: EscaleError | undefined;
   /** How the core is opened, until the session ends. */
   #options: CoreOptions | undefined;
 
@@ -130,6 +117,14 @@ class SessionHost implements Host {
     return { ...this.#options, mode: this.#status.mode };
   }
 
+  refuses(reason: EscaleError | undefined): void {
+    this.#refusal = reason;
+  }
+
+  fail(error: unknown): void {
+    this.#status.fail(error);
+  }
+
   changed(defs: string[], gone: Uint32Array): void {
     try {
       this.#views?.changed(defs, gone);
@@ -141,6 +136,7 @@ class SessionHost implements Host {
   status(json: string): void {
     try {
       const status = JSON.parse(json) as CoreStatus;
+      if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
       this.#status.update(status);
       // The core can close by itself: the store deleted under it, or taken over by a newer version.
       if (status.phase === "closed") this.#session?.ended();
@@ -175,4 +171,9 @@ class SessionHost implements Host {
       return undefined;
     }
   }
+}
+
+/** An error as the core would tell it. */
+function errorOf({ code, kind, retryable, message, cure }: EscaleError): CoreStatus["error"] {
+  return { code, kind, retryable, message, cure };
 }

@@ -1,5 +1,6 @@
 import type { Batch } from "./batch.js";
 import type { Core, OperationNews, PastAction } from "./core.js";
+import type { Device } from "./device.js";
 import type { Documents } from "./documents.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 import { checkSweep, type Journal, type Swept } from "./journal.js";
@@ -60,6 +61,8 @@ export interface Parts<S extends SchemaDeclaration> {
   views: Views;
   /** Keeps the core alive. */
   living: Living;
+  /** Where the core is. */
+  device: Device;
   /** Forgets what the core could be opened again with. */
   forget: () => void;
 }
@@ -79,6 +82,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #views: Views;
   readonly #writes: Writes;
   readonly #living: Living;
+  readonly #device: Device;
   readonly #forget: () => void;
   #closing: Promise<void> | undefined;
 
@@ -86,6 +90,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   constructor(parts: Parts<S>) {
     this.#core = parts.core;
     this.#living = parts.living;
+    this.#device = parts.device;
     this.#forget = parts.forget;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
@@ -259,15 +264,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   async changePassphrase(old: string, next: string): Promise<void> {
     checkPassphrase("old", old);
     checkPassphrase("next", next);
-    await this.#ask(() => this.#core.changePassphrase(old, next));
+    await this.#ask(() => this.#onDevice(() => this.#core.changePassphrase(old, next)));
   }
 
   /**
    * Resolves once everything that the session holds is on the device: from then on it is there with no network. Fails
-   * with `storage_full` or `storage_failed` while the device takes nothing; in incognito there is nothing to wait for.
+   * with `storage_full`, `storage_failed` or `storage_closed` while the device takes nothing; in incognito there is nothing to wait for.
    */
   async flush(): Promise<void> {
-    await this.#ask(() => this.#core.flush());
+    await this.#ask(() => this.#onDevice(() => this.#core.flush()));
   }
 
   /**
@@ -294,7 +299,10 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** Closes the session, in every tab, and deletes from the device all that rests there for this org and account. */
   async wipe(): Promise<void> {
     this.#guard(() => {});
-    await this.#finish(() => this.#core.wipe());
+    await this.#finish(async () => {
+      await this.#core.wipe();
+      await this.#device.wipe();
+    });
   }
 
   /** Closes the session; doing it again changes nothing. */
@@ -340,6 +348,12 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return className;
   }
 
+  /** What needs a device: while it refuses to open, everything is in memory alone. */
+  #onDevice<T>(call: () => T): T {
+    this.#device.check();
+    return call();
+  }
+
   /** As {@link #ask}; what the death of an instance has cut short is asked once more, of the next one. */
   async #again<T>(call: () => Promise<T>): Promise<T> {
     try {
@@ -377,6 +391,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   #finish(call: () => Promise<void>): Promise<void> {
     this.#living.end();
+    this.#device.end();
     this.#closing ??= (async () => {
       this.#views.endAll();
       try {
@@ -392,6 +407,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   #end(): void {
     this.#living.free();
+    this.#device.end();
     this.#forget();
     this.#views.endAll();
     this.#writes.end();

@@ -50,7 +50,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
     let mut random = SystemRandom;
     let session = random.text()?;
     let (mut claim, mut role, mut inbox) = (None, Role::Follows, Requests::new());
-    let (machine, device) = if options.mode == Mode::Incognito {
+    let (machine, device) = if options.mode == Mode::Incognito || options.in_memory {
         let memory = Memory::new(options.schema);
         let machine = Machine::new(config, memory, None, Damage::default(), session, Box::new(SystemRandom));
         (machine.with_writes(JournalAtRest::default(), application), None)

@@ -21,6 +21,8 @@ pub(super) struct Options {
     pub secret: Secret,
     pub has_token: bool,
     pub poll_every_ms: u64,
+    /// Whether nothing is on the device, for now: it could not be opened.
+    pub in_memory: bool,
     pub format: Format,
     /// Databases in the place of the origin's.
     pub databases: Option<IdbFactory>,
@@ -75,6 +77,7 @@ impl Options {
             secret,
             has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
             poll_every_ms: poll_every_ms(object)?,
+            in_memory: property(object, "inMemory").and_then(|value| value.as_bool()).unwrap_or(false),
             format,
             databases: property(object, "databases").map(JsCast::unchecked_into),
         })

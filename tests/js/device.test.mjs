@@ -1,0 +1,156 @@
+// A device that refuses to open: the session is in memory meanwhile, and moves once nothing could be lost by it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openWith } from "../../js/dist/open.js";
+import { defineSchema } from "../../js/dist/schema.js";
+import { fault, FakeCore, recorder } from "./fake-core.mjs";
+
+const schema = defineSchema({ Package: { key: ["name"] } });
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A device that refuses with `refusal.code` as long as there is one; cores in the order in which they were opened. */
+function setUp(t, code = "storage_closed") {
+  globalThis.indexedDB = {};
+  t.after(() => delete globalThis.indexedDB);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const cores = [];
+  const tries = [];
+  const device = { code };
+  const glue = {
+    async open(options, host) {
+      if (!options.inMemory) tries.push(options.passphrase);
+      if (!options.inMemory && device.code) throw fault(device.code);
+      const core = new FakeCore({ ...options }, host);
+      // As the core tells it that has no device.
+      if (options.inMemory) core.tell({ storage: "none" });
+      cores.push(core);
+      return core;
+    },
+  };
+  const back = [];
+  const take = async () => ({ glue, giveBack: () => back.push("back") });
+  const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret" };
+  const open = (options) => openWith({ take }, { ...given, ...options });
+  /** Lets time pass, and what follows from it. */
+  const pass = async (ms) => {
+    // No timer comes before what is already due.
+    await turn();
+    t.mock.timers.tick(ms);
+    for (let n = 0; n < 5; n++) {
+      await turn();
+      t.mock.timers.tick(0);
+    }
+  };
+  return { cores, tries, device, back, open, pass };
+}
+
+test("the session begins in memory, says so, and tries the device at growing delays", async (t) => {
+  const { cores, tries, open, pass } = setUp(t);
+  const session = await open();
+  assert.deepEqual([cores.length, cores[0].options.inMemory], [1, true]);
+  assert.deepEqual([session.status.storage, session.status.error.code, session.status.mode], ["memory", "storage_closed", "synced"]);
+  await assert.rejects(session.flush(), { code: "storage_closed" });
+  for (const [ms, count] of [[4_999, 1], [1, 2], [9_999, 2], [1, 3], [20_000, 4], [40_000, 5], [80_000, 6], [160_000, 7], [299_999, 7], [1, 8], [300_000, 9]]) {
+    await pass(ms);
+    assert.equal(tries.length, count);
+  }
+  await session.close();
+  await pass(300_000);
+  assert.equal(tries.length, 9, "nothing is tried once it is closed");
+});
+
+test("it moves to the device once that holds as much, and nothing waits", async (t) => {
+  const { cores, device, back, open, pass } = setUp(t);
+  const session = await open();
+  const { callback, calls, seen } = recorder();
+  session.live("Package", {}, callback);
+  cores[0].put("Package", { name: "a" });
+  cores[0].becomeReady("Package");
+  await calls(1);
+  const operation = session.put("Package", { name: "b" });
+  device.code = undefined;
+  await pass(5_000);
+  const [first, next] = cores;
+  assert.equal(next.options.passphrase, "secret");
+  assert.deepEqual(next.subscriptions(), ["Package"]);
+  next.put("Package", { name: "a" });
+  await pass(0);
+  assert.equal(session.status.storage, "memory", "it holds less");
+  next.becomeReady("Package");
+  await pass(0);
+  assert.equal(session.status.storage, "memory", "an operation waits");
+  first.save(operation.id, "memory");
+  first.refuse(operation.id);
+  await pass(0);
+  assert.equal(session.status.storage, "memory", "a refused one waits as well");
+  session.refused.value[0].discard();
+  await assert.rejects(operation.accepted);
+  first.isHolding = true;
+  first.put("Package", { name: "c" });
+  await pass(0);
+  assert.equal(session.status.storage, "memory", "a call is under way");
+  first.release();
+  next.put("Package", { name: "c" });
+  await pass(200);
+  assert.deepEqual([session.status.storage, session.status.error], ["ok", null]);
+  assert.ok(first.calls.some(([name]) => name === "close"));
+  assert.equal(back.length, 2, "that of the refusal, and that of the core in memory");
+  await pass(0);
+  assert.deepEqual(seen.at(-1)[0].map(({ name }) => name), ["a", "c"]);
+  assert.ok(seen.every(([docs]) => docs.length > 0), "nothing disappears");
+  // The first one is heard no more.
+  first.tell({ phase: "offline" });
+  assert.equal(session.status.phase, "live");
+  await session.flush();
+  await session.close();
+});
+
+test("a device that opens and is not this session's is told, and not tried again", async (t) => {
+  const { tries, device, open, pass } = setUp(t);
+  const session = await open();
+  device.code = "wrong_passphrase";
+  await pass(5_000);
+  assert.equal(session.status.error.code, "wrong_passphrase");
+  assert.equal(session.status.storage, "memory");
+  await pass(300_000);
+  assert.equal(tries.length, 2);
+  await session.close();
+});
+
+test("a core on the device that does not come as far is closed, and opened again later", async (t) => {
+  const { cores, device, open, pass } = setUp(t);
+  const session = await open();
+  session.live("Package", {}, () => {});
+  cores[0].becomeReady("Package");
+  device.code = undefined;
+  await pass(5_000);
+  t.mock.method(performance, "now", () => 1e9);
+  await pass(200);
+  t.mock.restoreAll();
+  assert.ok(cores[1].calls.some(([name]) => name === "close"));
+  assert.equal(session.status.phase, "live");
+  await pass(10_000);
+  assert.equal(cores.length, 3);
+  await session.close();
+  assert.ok(cores[2].calls.some(([name]) => name === "close"), "with the session");
+});
+
+for (const [what, code, options] of [
+  ["in avion", "storage_closed", { mode: "avion" }],
+  ["of another reason", "wrong_passphrase", {}],
+  ["of a store that somebody deletes", "store_in_use", {}],
+  ["of a damaged store", "store_damaged", {}],
+]) {
+  test(`a refusal ${what} is an error of the opening`, async (t) => {
+    const { cores, open } = setUp(t, code);
+    await assert.rejects(open(options), { code });
+    assert.equal(cores.length, 0);
+  });
+}
+
+test("where there is no IndexedDB at all, opening fails as it did", async (t) => {
+  const { open } = setUp(t, "storage_failed");
+  delete globalThis.indexedDB;
+  await assert.rejects(open(), { code: "storage_failed" });
+});
