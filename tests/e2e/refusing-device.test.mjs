@@ -1,12 +1,14 @@
 // A device that refuses to open: one bit of LevelDB's file CURRENT has flipped, and Chromium opens none of the origin's databases
 // any more, nor deletes them. A session works in memory, says so, and is on the device again once that opens.
 import assert from "node:assert/strict";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { openBrowser } from "./support/browser.mjs";
+import { KilledFirefox } from "./support/killed-firefox.mjs";
 import { byName, schema, some } from "./support/packages.mjs";
+import { folderFor } from "./support/paths.mjs";
 import { makeServer } from "./support/server.mjs";
 import { startSite } from "./support/site.mjs";
 
@@ -45,6 +47,10 @@ async function setUp(t) {
 }
 
 const all = (page) => page.evaluate(() => window.page.loaded("main", "Package", {}));
+const holds = (page, count) =>
+  page.evaluate(async (wanted) => {
+    await window.page.whenDocs("main", "Package", {}, (docs) => docs.length === wanted);
+  }, count);
 const put = (page, name) =>
   page.evaluate(async (name) => {
     const operation = window.page.sessions.main.session.put("Package", { name, section: "games" });
@@ -82,7 +88,7 @@ test("a session opens in memory, and moves to the device once that opens again",
     await one.evaluate(() => window.page.whenStatus("main", ({ storage, error }) => storage === "ok" && error === null));
   }
   assert.equal((await put(page, "written on the device")).saved, "device");
-  await other.page.evaluate((count) => window.page.whenDocs("main", "Package", {}, new Function("docs", `return docs.length === ${count}`)), COUNT + 2);
+  await holds(other.page, COUNT + 2);
   const lengths = await page.evaluate(() => window.lengths);
   const first = lengths.indexOf(COUNT);
   assert.ok(first >= 0 && lengths.slice(first).every((length) => length >= COUNT), `nothing disappears: ${lengths}`);
@@ -113,4 +119,38 @@ test("a session that ends while the device refuses leaves nothing behind, and wi
     assert.deepEqual(ended, end === "wipe" ? { failed: "storage_closed" } : undefined, end);
     assert.equal(await page.evaluate(() => window.page.sessions.main.session.status.phase), "closed");
   }
+});
+
+test("the same in Firefox, which says UnknownError", { timeout: 120_000 }, async (t) => {
+  const server = await makeServer(t);
+  await server.import("demo", "Package", some(COUNT));
+  await server.start();
+  const site = await startSite(t);
+  const profile = join(await folderFor(t), "profile");
+  let browser;
+  t.after(() => browser?.kill());
+  const begin = async () => {
+    browser = await KilledFirefox.start(profile);
+    const page = await browser.page(site.url);
+    const storage = await page.evaluate(async (o) => {
+      const session = await window.page.start("main", { ...o, key: new Uint8Array(32) });
+      await window.page.loaded("main", "Package", {});
+      return session.status.storage;
+    }, { org: "demo", schema, server: server.url });
+    return { page, storage };
+  };
+  assert.equal((await begin()).storage, "ok");
+  await browser.kill();
+  // Where the databases of the origin were is something else: Firefox opens none.
+  const origins = join(profile, "storage", "default");
+  const [databases] = (await readdir(origins, { recursive: true })).filter((name) => /[/\\]idb$/.test(name));
+  await rm(join(origins, databases), { recursive: true });
+  await writeFile(join(origins, databases), "no folder");
+  const { page, storage } = await begin();
+  assert.equal(storage, "memory");
+  assert.equal((await put(page, "written in memory")).saved, "memory");
+  await rm(join(origins, databases));
+  await page.evaluate(() => window.page.whenStatus("main", (status) => status.storage === "ok"));
+  assert.equal((await put(page, "written on the device")).saved, "device");
+  await holds(page, COUNT + 2);
 });
