@@ -28,6 +28,12 @@ export const ROWS = [
     proofs: ["quota"],
   },
   {
+    promise: "A bit flipped in any file of the browser's storage shows nothing wrong, and every session equals the server in the end",
+    tests: ["tests/e2e/flips.test.mjs"],
+    command: "make flips FLIPS=200",
+    proofs: ["flips"],
+  },
+  {
     promise: "Each single bit of a sealed record that is flipped is noticed (R14)",
     tests: ["tests/rules/sealed.rs"],
     command: "ESCALE_CASES=1000 cargo test --test rules r14_each_bit -- --nocapture",

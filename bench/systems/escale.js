@@ -48,7 +48,7 @@ class System {
   /** Rows of each section, by its def. */
   #sections = new Map();
 
-  /** What an application may do ahead of its first session. The wasm's memories are caught on their way, to be counted. */
+  /** What an application may do ahead of its first session. The wasm's memories, one for each store, are caught on their way. */
   async load() {
     const { instantiate } = WebAssembly;
     WebAssembly.instantiate = async (...args) => {
@@ -57,7 +57,6 @@ class System {
       return made;
     };
     await init(undefined, { rehearsal: !this.#isCold });
-    WebAssembly.instantiate = instantiate;
   }
 
   /** The replies of a server that tells all documents, a batch each. */

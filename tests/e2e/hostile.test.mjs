@@ -42,6 +42,7 @@ test(`a session works on after each of ${REPLIES} altered replies`, { timeout: 6
       const random = randomFrom(seed);
       window.play = async (name, replies) => {
         const taken = {};
+        window.instances = 0;
         let session;
         const server = makeLyingServer(random, () => {
           const how = session.status.value.error?.code ?? "believed";
@@ -85,7 +86,7 @@ test(`a session works on after each of ${REPLIES} altered replies`, { timeout: 6
     assert.equal(last.lied, count, "each round has its lie");
     lied += last.lied;
     for (const [how, times] of Object.entries(last.taken)) taken[how] = (taken[how] ?? 0) + times;
-    assert.equal(last.instances, 1, "the instance that was there at first is there still");
+    assert.equal(last.instances, 1, "the instance that the store had at first is there still");
     assert.ok(last.bytes <= MEMORY_BYTES_MAX, `the wasm holds ${last.bytes} bytes`);
   }
   console.log(`# how they were taken: ${JSON.stringify(taken)}; the wasm holds ${(last.bytes / 2 ** 20).toFixed(2)} MiB`);
