@@ -114,6 +114,11 @@ export class Device {
   async #try(): Promise<void> {
     try {
       const how = this.#host.how();
+      // In avion no store is made, and none comes as far.
+      if (how.mode !== "synced") {
+        this.#later();
+        return;
+      }
       const relay = new Relay(this.#host, false, () => this.#look());
       const opened = await opening(this.#wasm, how, relay);
       this.#next = { opened, relay, mode: how.mode, since: performance.now() };
@@ -235,8 +240,9 @@ class Relay implements Host {
   readonly #onNews: () => void;
   #isHeard: boolean;
   #isOver = false;
-  /** The status as it was told last. */
+  /** The status as it was told last, and X. */
   #status: string | undefined;
+  #derived: Uint8Array | undefined;
 
   constructor(host: Host, isHeard: boolean, onNews: () => void) {
     this.#host = host;
@@ -247,6 +253,8 @@ class Relay implements Host {
   /** The session hears it from now on. */
   begin(): void {
     this.#isHeard = true;
+    if (this.#derived) this.derived(this.#derived);
+    this.#derived = undefined;
     if (this.#status !== undefined) this.#host.status(this.#status);
   }
 
@@ -254,6 +262,8 @@ class Relay implements Host {
   end(): void {
     this.#isHeard = false;
     this.#isOver = true;
+    this.#derived?.fill(0);
+    this.#derived = undefined;
   }
 
   changed(defs: string[], gone: Uint32Array): void {
@@ -282,7 +292,9 @@ class Relay implements Host {
 
   derived(x: Uint8Array): void {
     if (this.#isOver) x.fill(0);
-    else this.#host.derived?.(x);
+    else if (this.#isHeard) this.#host.derived?.(x);
+    // A store that is made after this one is gone may derive another.
+    else this.#derived = x;
   }
 
   async token(refused: boolean): Promise<string | undefined> {

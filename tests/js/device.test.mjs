@@ -106,6 +106,36 @@ test("it moves to the device once that holds as much, and nothing waits", async 
   await session.close();
 });
 
+test("in avion the device is not tried, and is again in synced", async (t) => {
+  const { cores, tries, open, pass } = setUp(t);
+  const session = await open();
+  cores[0].tell({ mode: "avion", storage: "none" });
+  await pass(5_000);
+  assert.equal(tries.length, 1);
+  cores[0].tell({ mode: "synced", storage: "none" });
+  await pass(10_000);
+  assert.equal(tries.length, 2);
+  await session.close();
+});
+
+test("X of a core that does not take over is forgotten, and the passphrase is not", async (t) => {
+  const { cores, tries, device, open, pass } = setUp(t);
+  const session = await open();
+  session.live("Package", {}, () => {});
+  cores[0].becomeReady("Package");
+  device.code = undefined;
+  await pass(5_000);
+  const x = new Uint8Array(32).fill(7);
+  cores[1].host.derived(x);
+  t.mock.method(performance, "now", () => 1e9);
+  await pass(200);
+  t.mock.restoreAll();
+  assert.deepEqual(x, new Uint8Array(32));
+  await pass(10_000);
+  assert.deepEqual(tries, ["secret", "secret", "secret"]);
+  await session.close();
+});
+
 test("a device that opens and is not this session's is told, and not tried again", async (t) => {
   const { tries, device, open, pass } = setUp(t);
   const session = await open();
