@@ -67,9 +67,6 @@ pub const PULL_EVERY_MS: u64 = 5 * 60_000;
 /// (docs/protocol.md).
 pub const POLL_EVERY_MS: u64 = 30_000;
 
-/// The least that an application may choose.
-pub const POLL_EVERY_LEAST_MS: u64 = 1_000;
-
 /// Milliseconds of silence after which a socket is given up (docs/protocol.md).
 pub const SOCKET_SILENCE_MS: u64 = 25_000;
 

@@ -138,6 +138,7 @@ class SessionHost implements DeviceHost {
       const status = JSON.parse(json) as CoreStatus;
       if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
       this.#status.update(status);
+      this.#views?.refused(this.#status.faults);
       // The core can close by itself: the store deleted under it, or taken over by a newer version.
       if (status.phase === "closed") this.#session?.ended();
     } catch (error) {

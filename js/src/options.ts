@@ -7,6 +7,8 @@ import { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Mode } from "./status.js";
 
+/** The least between two polls: the bound of `src/limits.rs`. */
+const POLL_EVERY_LEAST_MS = 1_000;
 /** Characters of an org's code or an account: the bound of `src/limits.rs`. */
 const TEXT_CHARS_MAX = 1_024;
 const KEY_BYTES = 32;
@@ -98,7 +100,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     // The application may overwrite its own.
     key: key && Uint8Array.from(key),
     hasToken: token !== undefined,
-    pollEveryMs: options.pollEveryMs,
+    pollEveryMs: checkPollEvery(options.pollEveryMs),
     format,
     policies: policiesOf(schema, options.conflicts),
   };
@@ -119,6 +121,11 @@ export function storeOf({ org, account }: { org: string; account: string }): str
 export function checkMode(mode: unknown): Mode {
   if (typeof mode !== "string" || !MODES.includes(mode)) throw bad("mode: must be synced, incognito or avion");
   return mode as Mode;
+}
+
+function checkPollEvery(ms: unknown): number | undefined {
+  if (ms === undefined || (typeof ms === "number" && Number.isInteger(ms) && ms >= POLL_EVERY_LEAST_MS && ms < 2 ** 32)) return ms;
+  throw bad(`pollEveryMs: must be a whole number from ${POLL_EVERY_LEAST_MS}`);
 }
 
 /** A passphrase, or the refusal of what is none. */

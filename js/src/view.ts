@@ -1,7 +1,7 @@
 import type { Core } from "./core.js";
 import { Deferred } from "./deferred.js";
 import type { Documents } from "./documents.js";
-import { raise } from "./errors.js";
+import { raise, type EscaleError } from "./errors.js";
 import { byKey, merge, type Compare } from "./order.js";
 import { callSafely } from "./report.js";
 
@@ -56,6 +56,8 @@ export class View {
   #isRenewed = false;
   #ended = false;
   #whenReady: Deferred<readonly object[]> | undefined;
+  /** Why the server refuses it, for good. */
+  #fault: EscaleError | undefined;
 
   constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
     this.def = def;
@@ -79,8 +81,19 @@ export class View {
   whenReady(): Promise<readonly object[]> {
     this.#whenReady ??= new Deferred();
     if (this.#ready) this.#whenReady.resolve(this.#docs);
+    else if (this.#fault) this.#whenReady.reject(this.#fault);
     else if (this.#ended) this.#whenReady.reject(endedEarly());
     return this.#whenReady.promise;
+  }
+
+  /** The server refuses the def, or no longer does: its first load would be waited for in vain. */
+  refused(fault: EscaleError | undefined): void {
+    const before = this.#fault;
+    this.#fault = fault;
+    if (this.#ready) return;
+    if (fault) this.#whenReady?.reject(fault);
+    // One that was rejected says nothing of the next try.
+    else if (before) this.#whenReady = undefined;
   }
 
   /** Calls back with what is held as soon as it is read, then at each change. */

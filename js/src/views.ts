@@ -1,5 +1,6 @@
 import type { Core } from "./core.js";
 import type { Documents } from "./documents.js";
+import type { EscaleError } from "./errors.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { View, type LiveCallback, type Stop } from "./view.js";
 
@@ -7,7 +8,10 @@ import { View, type LiveCallback, type Stop } from "./view.js";
 export interface Collection<T> {
   /** What is held now, in the order of the keys: the same frozen array until something changes. */
   readonly docs: readonly T[];
-  /** Resolves, with the documents, once a whole load has ended; at once if one ended before. */
+  /**
+   * Resolves, with the documents, once a whole load has ended; at once if one ended before. Rejects if the server refuses
+   * them for good, as a class that it does not know.
+   */
   readonly ready: Promise<readonly T[]>;
   /** Calls back with the documents as soon as they are read, then at each change. */
   subscribe(callback: LiveCallback<T>): Stop;
@@ -19,6 +23,8 @@ export class Views {
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
+  /** Why the server refuses defs. */
+  #faults: { readonly [def: string]: EscaleError } = {};
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
   constructor(
@@ -51,6 +57,17 @@ export class Views {
     for (const def of defs) this.#byDef.get(def)?.view.changed();
   }
 
+  /** What the server refuses, by def: a refusal that passes by itself keeps nobody from waiting. */
+  refused(faults: { readonly [def: string]: EscaleError }): void {
+    this.#faults = faults;
+    for (const [def, { view }] of this.#byDef) view.refused(this.#refusalOf(def));
+  }
+
+  #refusalOf(def: string): EscaleError | undefined {
+    const fault = this.#faults[def];
+    return fault?.retryable ? undefined : fault;
+  }
+
   /** Another core is there: it knows of the subscriptions what rests on the device. */
   recovered(): void {
     for (const [def, { view }] of this.#byDef) {
@@ -78,6 +95,7 @@ export class Views {
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
     const opened = { view: new View(def, className, key, context) };
+    opened.view.refused(this.#refusalOf(def));
     this.#byDef.set(def, opened);
     return opened;
   }

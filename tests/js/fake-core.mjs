@@ -4,6 +4,7 @@ import { openWith } from "../../js/dist/open.js";
 const OPENING = {
   mode: "synced",
   phase: "live",
+  updates: "pushed",
   pending: 0,
   progress: null,
   storage: "ok",

@@ -237,3 +237,17 @@ test("twenty thousand documents are read in slices, and one change reads one", a
   assert.equal(next[10_000].changed, true);
   assert.equal(next.filter((document, i) => document !== docs[i]).length, 1);
 });
+
+test("ready rejects where the server refuses the class, and waits again once it does not", async () => {
+  const { session, core } = await openFake(schema);
+  const { ready } = session.collection("Package", {});
+  const fault = { code: "unknown_def", kind: "N", retryable: false, message: "no class `Package`", cure: "Declare it." };
+  core.tell({ faults: { Package: fault } });
+  await assert.rejects(ready, { code: "unknown_def", message: "no class `Package`" });
+  await assert.rejects(session.collection("Package", {}).ready, { code: "unknown_def" });
+  core.tell({ faults: { Package: { ...fault, code: "server_error", kind: "X", retryable: true } } });
+  const again = session.collection("Package", {}).ready;
+  core.put("Package", { name: "a" });
+  core.becomeReady("Package");
+  assert.deepEqual(names(await again), ["a"]);
+});

@@ -20,6 +20,7 @@ const REFUSED = {
   "an account that is no string": [{ ...good, account: 1 }, /account/],
   "a schema not from defineSchema": [{ ...good, schema: { Package: { key: ["name"] } } }, /defineSchema/],
   "another mode": [{ ...good, mode: "plane" }, /mode/],
+  "polls without a break": [{ ...good, pollEveryMs: 10 }, /pollEveryMs/],
   "another format": [{ ...good, format: "xml" }, /format/],
   "no server": [{ ...good, server: undefined }, /server/],
   "no server in incognito": [{ org: "demo", schema, mode: "incognito" }, /server/],

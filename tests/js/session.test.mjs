@@ -9,7 +9,7 @@ import { openFake, recorder, settled } from "./fake-core.mjs";
 const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
 
 test("open hands the core what it needs", async () => {
-  const { core } = await openFake(schema, { server: "http://localhost:7700/base//", token: "t", account: "me" });
+  const { core } = await openFake(schema, { server: "http://localhost:7700/base//", token: "t", account: "me", pollEveryMs: 5_000 });
   assert.deepEqual(core.options, {
     org: "demo",
     account: "me",
@@ -19,6 +19,7 @@ test("open hands the core what it needs", async () => {
     passphrase: "secret",
     key: undefined,
     hasToken: true,
+    pollEveryMs: 5_000,
     format: "msgpack",
     policies: "{}",
   });

@@ -6,7 +6,7 @@ use web_sys::IdbFactory;
 
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
-use crate::limits::{POLL_EVERY_LEAST_MS, POLL_EVERY_MS};
+use crate::limits::POLL_EVERY_MS;
 use crate::model::schema::Schema;
 use crate::sync::Mode;
 use crate::web::global::property;
@@ -76,7 +76,7 @@ impl Options {
             server,
             secret,
             has_token: property(object, "hasToken").and_then(|value| value.as_bool()).unwrap_or(false),
-            poll_every_ms: poll_every_ms(object)?,
+            poll_every_ms: poll_every_ms(object),
             in_memory: property(object, "inMemory").and_then(|value| value.as_bool()).unwrap_or(false),
             format,
             databases: property(object, "databases").map(JsCast::unchecked_into),
@@ -93,14 +93,9 @@ pub(super) fn mode_of(text: &str) -> Result<Mode> {
     }
 }
 
-/// How often to pull while nothing tells of changes.
-fn poll_every_ms(options: &JsValue) -> Result<u64> {
-    let Some(given) = property(options, "pollEveryMs") else { return Ok(POLL_EVERY_MS) };
-    let most = f64::from(u32::MAX);
-    match given.as_f64().filter(|ms| (POLL_EVERY_LEAST_MS as f64..=most).contains(ms)) {
-        Some(ms) => Ok(ms as u64),
-        None => fail(Code::BadOption, format!("`pollEveryMs` is {POLL_EVERY_LEAST_MS} milliseconds or more")),
-    }
+/// How often to pull while nothing tells of changes: checked on the other side.
+fn poll_every_ms(options: &JsValue) -> u64 {
+    property(options, "pollEveryMs").and_then(|ms| ms.as_f64()).map_or(POLL_EVERY_MS, |ms| ms as u64)
 }
 
 fn key_of(value: &JsValue) -> Result<[u8; 32]> {
