@@ -160,8 +160,12 @@ impl MemoryDevice {
     }
 
     /// The power fails: the newest of the batches that were not written with strict durability, `batches` of them at
-    /// most, are gone. Gives how many went.
+    /// most, are gone; and as many of the newest transactions beside the store, for those are never strict. Gives how many
+    /// batches went.
     pub fn lose_power(&self, name: &str, batches: usize) -> usize {
+        if let Some(beside) = self.witnesses.borrow_mut().get_mut(name) {
+            beside.lose_power(batches);
+        }
         let stores = self.stores.borrow();
         let Some(mut content) = stores.get(name).map(|content| content.borrow_mut()) else { return 0 };
         let mut lost = 0;
@@ -401,6 +405,39 @@ mod tests {
         assert_eq!(device.lose_power("a", 9), 1, "up to the strict one");
         assert_eq!(rests(&device).0, Some(vec![2]));
         assert_eq!(device.lose_power("a", 9), 0);
+    }
+
+    #[test]
+    fn the_power_takes_what_stands_beside_the_store_however_it_was_written() {
+        let device = MemoryDevice::new();
+        let store = conformance::block_on(device.open("a", true)).unwrap().unwrap();
+        let key = |n: u8| RecordKey([n; 16]);
+        let beside = |device: &MemoryDevice| {
+            let beside = device.witnesses.borrow()["a"].clone();
+            (beside.witness.header, beside.witness.mark, beside.journal, beside.inbox)
+        };
+        let mut before = Vec::new();
+        for n in 1..=4_u8 {
+            let puts = vec![(Table::Journal, key(n), vec![n])];
+            let batch = Batch {
+                puts,
+                deletes: vec![(Table::Journal, key(n - 1))],
+                durability: Durability::Strict,
+                header: (n == 1).then(|| vec![n]),
+                mark: Some(vec![n]),
+                clear: n == 3,
+                recopy: n == 4,
+                ..Batch::default()
+            };
+            conformance::block_on(store.commit(batch)).unwrap();
+            before.push(beside(&device));
+        }
+        for n in (0..3).rev() {
+            assert_eq!(device.lose_power("a", 1), 0, "the store itself was written strictly");
+            assert_eq!(beside(&device), before[n], "as after batch {}", n + 1);
+        }
+        device.lose_power("a", 9);
+        assert_eq!(beside(&device), (None, None, BTreeMap::new(), BTreeMap::new()));
     }
 
     #[test]

@@ -71,6 +71,18 @@ fn a_store_that_is_gone_with_its_database_begins_again_in_avion_too() {
     check(&mut client, scenario, false, "vanished");
 }
 
+/// The copy beside the store is written relaxed: what the application was told is saved stands in the store by itself.
+#[test]
+fn r10_what_is_saved_outlives_a_loss_of_power_that_takes_the_copy_too() {
+    let (mut client, scenario, _) = with_two_waiting();
+    client.die();
+    client.device.inner.lose_power(&Client::store_name(), 8);
+    client.open();
+    let status = client.machine().status();
+    assert_eq!((status.pending, status.damaged.operations), (2, 0), "both wait");
+    check(&mut client, scenario, false, "without power");
+}
+
 /// A browser that finds its database damaged makes an empty one; the next time it may find the other damaged.
 #[test]
 fn a_store_that_goes_again_and_again_loses_nothing() {

@@ -1,8 +1,8 @@
 //! What stands beside a store in memory: the header, the mark, and the copies of the journal and of the inbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Content, Records};
+use super::{Content, Records, UNSYNCED_MAX};
 use crate::store::{Batch, RecordKey, Table, Witness};
 
 /// What stands beside a store.
@@ -13,7 +13,21 @@ pub(super) struct Beside {
     pub inbox: BTreeMap<RecordKey, Vec<u8>>,
     /// The latest generation that has written here: an earlier one comes too late.
     pub generation: u64,
+    /// What the newest transactions replaced, the oldest first: all of them are relaxed.
+    unsynced: VecDeque<Replaced>,
 }
+
+/// What a transaction replaced.
+#[derive(Clone)]
+struct Replaced {
+    witness: Witness,
+    generation: u64,
+    journal: Before,
+    inbox: Before,
+}
+
+/// Records of a table with what stood there before.
+type Before = Vec<(RecordKey, Option<Vec<u8>>)>;
 
 /// A batch whose part beside the store has not been written yet, with what the store held before it.
 pub(super) type Late = (Content, Batch);
@@ -21,6 +35,7 @@ pub(super) type Late = (Content, Batch);
 impl Beside {
     /// What is handed in comes here before it comes into the store.
     pub fn hand_in(&mut self, batch: &Batch) {
+        self.remember(batch, &Records::new());
         let requests = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
         self.inbox.extend(requests.map(|(_, key, bytes)| (*key, bytes.clone())));
     }
@@ -30,12 +45,12 @@ impl Beside {
         if batch.mark.is_none() && batch.header.is_none() {
             return;
         }
-        if let Some(generation) = batch.generation {
-            if generation < self.generation {
-                return;
-            }
-            self.generation = generation;
+        if batch.generation.is_some_and(|generation| generation < self.generation) {
+            return;
         }
+        let none = Records::new();
+        self.remember(batch, if batch.recopy { &content.records } else { &none });
+        self.generation = batch.generation.unwrap_or(self.generation);
         self.witness.header = batch.header.clone().or(self.witness.header.take());
         self.witness.mark = batch.mark.clone().or(self.witness.mark.take());
         if batch.clear {
@@ -54,6 +69,47 @@ impl Beside {
         for (_, key, bytes) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
             self.journal.insert(*key, bytes.clone());
         }
+    }
+
+    /// Notes what a batch is about to replace; with `copied`, all that is copied anew.
+    fn remember(&mut self, batch: &Batch, copied: &Records) {
+        let puts = batch.puts.iter().map(|(table, key, _)| (*table, *key));
+        let touched: BTreeSet<_> =
+            puts.chain(batch.deletes.iter().copied()).chain(copied.keys().copied()).collect();
+        let whole = batch.clear || batch.recopy;
+        let before = |table: Table, records: &BTreeMap<RecordKey, Vec<u8>>| -> Before {
+            let of_table = touched.iter().filter(|(place, _)| *place == table).map(|(_, key)| *key);
+            let all = records.keys().copied().filter(|_| whole);
+            let keys: BTreeSet<RecordKey> = of_table.chain(all).collect();
+            keys.into_iter().map(|key| (key, records.get(&key).cloned())).collect()
+        };
+        let (journal, inbox) = (before(Table::Journal, &self.journal), before(Table::Inbox, &self.inbox));
+        let (witness, generation) = (self.witness.clone(), self.generation);
+        self.unsynced.push_back(Replaced { witness, generation, journal, inbox });
+        if self.unsynced.len() > UNSYNCED_MAX {
+            self.unsynced.pop_front();
+        }
+    }
+
+    /// The power fails: the newest transactions, so many of them at most, are gone.
+    pub fn lose_power(&mut self, transactions: usize) {
+        for _ in 0..transactions {
+            let Some(Replaced { witness, generation, journal, inbox }) = self.unsynced.pop_back() else {
+                break;
+            };
+            (self.witness, self.generation) = (witness, generation);
+            put_back(&mut self.journal, journal);
+            put_back(&mut self.inbox, inbox);
+        }
+    }
+}
+
+fn put_back(records: &mut BTreeMap<RecordKey, Vec<u8>>, before: Before) {
+    for (key, bytes) in before {
+        match bytes {
+            Some(bytes) => records.insert(key, bytes),
+            None => records.remove(&key),
+        };
     }
 }
 
