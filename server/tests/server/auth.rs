@@ -53,6 +53,27 @@ async fn a_token_opens_its_orgs_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_token_opens_nothing_from_the_moment_of_its_end() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let path = world.folder.path().join("tokens.json");
+    let end = NOON + 1_000;
+    let tokens = format!(
+        r#"{{"ends": {{"account": "e", "orgs": ["o"], "role": "read", "until": {end}}},
+            "lasts": {{"account": "l", "orgs": ["o"], "role": "read"}}}}"#
+    );
+    std::fs::write(&path, tokens).unwrap();
+    let running = serve(&world, |options| options.tokens = Tokens::from_file(path).unwrap()).await;
+    world.clock.set(end - 1);
+    assert_eq!(post_as(&running, "o", "ends", PULL).await.status, 200);
+    world.clock.set(end);
+    let refused = post_as(&running, "o", "ends", PULL).await;
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.fault().code, "unauthorized");
+    assert_eq!(post_as(&running, "o", "lasts", PULL).await.status, 200);
+    running.stop().await;
+}
+
 async fn operations_are_refused_by_name_and_by_role() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();

@@ -1,11 +1,16 @@
 //! R4: whatever the clocks of the instances say, and however late a write commits, a session that pulls misses
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use escale::Code;
-use escale_server::clock::ManualClock;
+use escale::model::schema::Schema;
+use escale_server::clock::{Clock, ManualClock};
+use escale_server::engine::{Engine, Opening};
+use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
@@ -157,6 +162,52 @@ fn r4_a_clock_set_back_before_a_write_hides_nothing() {
     put(&cluster.engines[1], note("second", "one")).unwrap();
     session.pull(&cluster.engines[2]);
     assert_eq!(session.held(NOON).len(), 2);
+}
+
+/// A clock that others overtake: whenever it is asked the time, another instance writes, and then twenty seconds go by.
+struct Overtaken {
+    clock: Arc<ManualClock>,
+    other: Engine,
+    written: AtomicU64,
+}
+
+impl Clock for Overtaken {
+    fn now_ms(&self) -> u64 {
+        let n = self.written.fetch_add(1, Ordering::SeqCst);
+        put(&self.other, note(&format!("late{n}"), "one")).unwrap();
+        self.clock.advance(20_000);
+        self.clock.now_ms()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.clock.elapsed_ms()
+    }
+}
+
+/// `now` is read before the snapshot opens: what is committed in between is in the reply, or else above what it reaches.
+#[test]
+fn r4_what_is_committed_between_now_and_the_snapshot_is_told() {
+    let world = world();
+    put(&world.engine, note("first", "one")).unwrap();
+    let other = open(world.folder.path(), &world.clock, Settings::default()).unwrap();
+    let clock = Arc::new(Overtaken { clock: world.clock.clone(), other, written: AtomicU64::new(0) });
+    let schema = Schema::from_json(SCHEMA).unwrap();
+    let opening =
+        Opening { schema, settings: Settings::default(), seal: Seal::clear(), clock: clock.clone() };
+    let engine = Engine::open(world.folder.path(), opening).unwrap();
+    let (mut v, mut told) = (0, BTreeSet::new());
+    for _ in 0..5 {
+        let reply = ask(&engine, vec![sub(&shelf("one"), v)]);
+        told.extend(ids(&reply.parts[0]));
+        v = reply.now - reply.delta;
+    }
+    // What the last ones wrote may lie above what was reached.
+    world.clock.advance(20_000);
+    told.extend(ids(&pull(&world.engine, &shelf("one"), v)));
+    let written = clock.written.load(Ordering::SeqCst);
+    assert!(written >= 5, "the clock was read");
+    let missed: Vec<u64> = (0..written).filter(|n| !told.contains(&format!("late{n}"))).collect();
+    assert!(missed.is_empty(), "never told: {missed:?} of {written}");
 }
 
 #[test]

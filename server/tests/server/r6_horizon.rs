@@ -106,6 +106,30 @@ fn pk(id: &str) -> Pk {
     Pk::from_key(&[id]).unwrap()
 }
 
+/// The horizon is the first version from which everything is known: who asks from it needs no list, who asks from the one
+/// before it does, for what left then is forgotten.
+#[test]
+fn r6_present_comes_up_to_the_moment_before_the_horizon() {
+    let world = world_with(Settings { retention_days: 2, ..Settings::default() });
+    for id in ["a", "b", "stays"] {
+        put(&world.engine, note(id, "one")).unwrap();
+    }
+    world.clock.advance(10_000);
+    let before = put(&world.engine, note("a", "two")).unwrap().unwrap();
+    world.clock.advance(1);
+    let at = put(&world.engine, note("b", "two")).unwrap().unwrap();
+    assert_eq!(at, before + 1);
+    world.clock.set(at + 2 * DAY);
+    assert_eq!(world.engine.purge().unwrap(), 1, "the departure before the horizon, and not the one at it");
+    let asked = |v: u64| {
+        let part = pull(&world.engine, &shelf("one"), v);
+        (part.present, part.left.iter().map(|(pk, _)| pk.clone()).collect::<Vec<_>>())
+    };
+    let (present, _) = asked(before);
+    assert_eq!(present, Some(vec![pk("stays")]), "one before the horizon: only the list tells of the first");
+    assert_eq!(asked(at), (None, vec![pk("b")]), "at the horizon: all that left since is told");
+}
+
 #[test]
 fn r6_present_comes_with_the_last_page_and_only_before_the_horizon() {
     let world = world_with(Settings { retention_days: 2, ..Settings::default() });
