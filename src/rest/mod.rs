@@ -18,6 +18,8 @@ mod page;
 mod pages;
 mod reopen;
 mod tail;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
