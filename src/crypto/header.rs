@@ -261,6 +261,34 @@ mod tests {
         }
     }
 
+    /// What K is sealed with names the kind of X, the rounds and the store: none of them can be put under another one's K.
+    #[test]
+    fn k_is_sealed_for_its_kind_its_rounds_and_its_store_alone() {
+        let (mut header, key) = made();
+        let (id, other) = (*header.store_id(), [0x77; 16]);
+        let aad = |kind: u8, rounds: u32, store: &[u8]| {
+            [b"escale/1/k/".as_slice(), &[kind], &rounds.to_be_bytes(), store].concat()
+        };
+        let seals = [
+            ("as it is", aad(0, ROUNDS, &id), true),
+            ("another kind", aad(1, ROUNDS, &id), false),
+            ("other rounds", aad(0, ROUNDS + 1, &id), false),
+            ("another store", aad(0, ROUNDS, &other), false),
+            ("no parameters", aad(0, ROUNDS, &id)[..11].to_vec(), false),
+        ];
+        for (what, aad, opens) in seals {
+            let sealed = seal_with(&x(1).derive("wrap", &id), &[5; 12], &aad, &key.0).unwrap();
+            header.wraps[0].wrapped = sealed;
+            let opened = header.unwrap(WrapKind::Passphrase, &x(1));
+            assert_eq!(opened.as_ref().ok().map(|opened| opened.0), opens.then_some(key.0), "{what}");
+            assert_eq!(
+                opened.err().map(|error| error.code()),
+                (!opens).then_some(Code::StoreDamaged),
+                "{what}"
+            );
+        }
+    }
+
     #[test]
     fn a_later_format_is_refused_by_name() {
         for later in [FORMAT + 1, u16::MAX] {
