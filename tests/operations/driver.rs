@@ -54,10 +54,13 @@ pub fn put(server: &mut ModelServer, number: usize, data: Map) {
     server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
 }
 
-fn config(mode: Mode) -> Config {
+/// Whether a session has a socket: those of this account do, and of all others none.
+pub const LIVE_ACCOUNT: usize = 77;
+
+fn config(mode: Mode, account: usize) -> Config {
     Config {
         mode,
-        has_live: false,
+        has_live: account == LIVE_ACCOUNT,
         watches_silence: false,
         has_token: false,
         poll_every_ms: escale::limits::PULL_EVERY_MS,
@@ -70,13 +73,20 @@ impl Driver {
     }
 
     pub fn open(account: usize, mode: Mode, policy: Policy, device: MemoryDevice, now: u64) -> Self {
+        let number = account;
         let schema = escale::model::schema::Schema::from_json(SCHEMA).expect("a schema");
         let source = Box::new(SeededRandom::new(now ^ account as u64));
         let application = Box::new(Counters { policy });
         let (machine, store) = if mode == Mode::Incognito {
             let session = format!("incognito{account}");
-            let machine =
-                Machine::new(config(mode), Memory::new(schema), None, Damage::default(), session, source);
+            let machine = Machine::new(
+                config(mode, number),
+                Memory::new(schema),
+                None,
+                Damage::default(),
+                session,
+                source,
+            );
             (machine.with_writes(JournalAtRest::default(), application), None)
         } else {
             let account = format!("account{account}");
@@ -88,7 +98,7 @@ impl Driver {
                 block_on(open_account(&device, &options, schema, derive, &mut random)).expect("a store");
             let rest = Some(opened.rest);
             let machine =
-                Machine::new(config(mode), opened.memory, rest, opened.damage, String::new(), source);
+                Machine::new(config(mode, number), opened.memory, rest, opened.damage, String::new(), source);
             (machine.with_writes(opened.journal, application), Some(opened.store))
         };
         let mut driver = Driver {

@@ -1,15 +1,15 @@
 //! R12 and what it leans on: what holds an operation, and what a session makes of an answer that it did not expect.
 
-use escale::codec::{Data, Op, OpOk, OpResult, Part, Row, SyncReply};
+use escale::codec::{Data, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, SyncReply, SyncRequest};
 use escale::journal::Policy;
 use escale::model::{Def, Epoch, Value};
 use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
-use super::driver::{Driver, NOW, put, server, stored};
+use super::driver::{Driver, LIVE_ACCOUNT, NOW, put, server, stored};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
-use crate::support::server::Write;
+use crate::support::server::{ModelServer, Write};
 
 fn lost(driver: &mut Driver) {
     let (number, _) = driver.sent.take().expect("a request");
@@ -76,6 +76,80 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let accepted =
         |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
     assert!(driver.told.iter().any(accepted));
+}
+
+/// Answers the next request with operations; the one at that place meets another transaction.
+fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize) -> SyncRequest {
+    let (number, request) = loop {
+        match driver.sent.take() {
+            Some((number, request)) if request.ops.is_empty() => {
+                let reply = driver.answer(server, &request);
+                driver.feed(Event::Replied { number, reply: Ok(reply) });
+            }
+            Some(sent) => break sent,
+            None => driver.wait(1_000),
+        }
+    };
+    let mut place = 0;
+    let mut is_contended = || {
+        place += 1;
+        place - 1 == contended
+    };
+    let (results, _) = server.operate(driver.account, &request, (0, driver.now), &mut is_contended);
+    let results = server.complete(driver.account, &request.ops, &results);
+    let told = server.tell_now(0, driver.now);
+    let reply = server.reply(&request, results, told);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    request
+}
+
+/// A conflict is settled, and what stood behind it is numbered anew; a late copy of the first request spends the number that
+/// one operation has now on another one. What the server pushes then is as of that number, and does not contain it.
+#[test]
+fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
+    let mut server = server(2);
+    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Client);
+    driver.subscribe(&mut server);
+    let socket = driver.told.iter().find_map(|effect| match effect {
+        Effect::OpenSocket(socket) => Some(*socket),
+        _ => None,
+    });
+    let socket = socket.expect("a socket");
+    let whole = Def::class_of(&name("Doc"));
+    driver.feed(Event::SocketOpened { socket });
+    let live = ServerFrame::Live { live: vec![whole.clone()], refused: Vec::new() };
+    driver.feed(Event::Frame { socket, frame: Ok(live) });
+    driver.settle(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("n", 1)]);
+    let behind = driver.patch(0, &[("m", 2)]);
+    let other = driver.patch(1, &[("n", 3)]);
+    // Somebody else changes the first document meanwhile.
+    put(&mut server, 0, data(0, Some(1), 0, 0));
+    driver.feed(Event::Network(true));
+    let first = answered_but(&mut driver, &mut server, usize::MAX);
+    assert_eq!(first.ops.iter().map(|op| op.seq).collect::<Vec<_>>(), [1, 2, 3]);
+    let second = answered_but(&mut driver, &mut server, 1);
+    let numbers: Vec<_> = second.ops.iter().map(|op| (op.id.as_str(), op.seq)).collect();
+    assert_eq!(numbers[1..], [(behind.as_str(), 3), (other.as_str(), 4)], "numbered anew");
+    // The late copy: the third number is the other one's.
+    server.operate(driver.account, &first, (0, driver.now), &mut || false);
+    assert_eq!((stored(&server, 0, "m"), stored(&server, 1, "n")), (None, Some(3)));
+    let stored = server.db.docs[&key(0)].clone();
+    let row = Row {
+        pk: key(0).1,
+        v: stored.v,
+        deleted: false,
+        max_life: None,
+        data: Some(Data::from_map(&stored.data).expect("data")),
+    };
+    let parts = vec![Part { rows: vec![row], ..Part::empty(whole) }];
+    let (epoch, now) = (server.db.epoch.clone(), driver.now);
+    let pushed = ServerFrame::Parts(ServerParts { epoch, now, delta: 990, seq: 3, parts });
+    driver.feed(Event::Frame { socket, frame: Ok(pushed) });
+    assert_eq!(driver.seen(0, "m"), Some(2), "it is still to be executed, and shown until then");
+    driver.settle(&mut server);
+    assert_eq!((driver.seen(0, "m"), driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(1), Some(3)));
 }
 
 /// A version expected of an accepted operation becomes a number: a restored server, which does not know the operation,

@@ -74,6 +74,7 @@ async fn a_token_opens_nothing_from_the_moment_of_its_end() {
     running.stop().await;
 }
 
+#[tokio::test]
 async fn operations_are_refused_by_name_and_by_role() {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
