@@ -249,6 +249,10 @@ impl Pull {
     /// Whether a page with a cursor goes on from the one before it: nothing else ends a load. `is_alone` where the whole
     /// reply tells no change: then this page, and only then, had room for one.
     pub fn goes_on(&mut self, def: &Def, page: Page<'_>, is_alone: bool) -> bool {
+        if page.asked.is_none() {
+            // A load begins: an earlier one may have come further.
+            self.ends.remove(def);
+        }
         let Some([(first, _), (v, pk)]) = page.ends else {
             self.empty_pages = if is_alone { self.empty_pages + 1 } else { 0 };
             return !is_alone || (page.asked != Some(page.next) && self.empty_pages < EMPTY_PAGES_MAX);

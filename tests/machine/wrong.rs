@@ -196,6 +196,25 @@ fn empty_pages_of_a_full_reply_are_no_mistake() {
     }
 }
 
+/// History: a load came to a row, began again, was told of nothing by its first page, and then of that row.
+#[test]
+fn a_load_that_begins_again_may_come_to_where_the_last_one_ended() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let page = |rows, next: &str| Part { next: Some(next.into()), ..part(&def("Doc"), rows) };
+    let (number, _) = bench.request();
+    bench.answer(number, reply(6_000, vec![page(vec![row("a", 5)], "c1")]));
+    let (number, _) = bench.request();
+    bench.answer(number, reply(6_000, vec![super::bench::fault(&def("Doc"), Code::BadCursor)]));
+    let (number, request) = bench.request();
+    assert_eq!(request.subs[0].cursor, None);
+    bench.answer(number, reply(6_000, vec![page(vec![], "c2")]));
+    let (number, _) = bench.request();
+    bench.answer(number, reply(6_000, vec![page(vec![row("a", 5)], "c3")]));
+    assert_eq!(bench.error(), None);
+    assert_eq!(bench.request().1.subs[0].cursor.as_deref(), Some("c3"));
+}
+
 /// Any reply that the grammar allows.
 fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
     let mut below = |n: u64| random.below(n).expect("a number");
