@@ -100,6 +100,40 @@ test("the wasm can be given as bytes, from the path that the package exports", a
   assert.equal(await runCommand(project.folder, process.execPath, "init.js"), "started\n");
 });
 
+test("without a WebSocket a session is live, says that it polls, and pulls", async () => {
+  const script = `
+    import { createServer } from "node:http";
+    import { defineSchema, open } from "escale";
+    delete globalThis.WebSocket;
+    let now = 1_700_000_000_000;
+    const server = createServer(async (request, response) => {
+      let body = "";
+      for await (const piece of request) body += piece;
+      const parts = JSON.parse(body).subs.map(([def]) => ({ def, present: [] }));
+      now += 1_000;
+      response.setHeader("Content-Type", "application/json");
+      response.end(JSON.stringify({ p: 1, epoch: [1_600_000_000_000, "e"], now, delta: 500, seq: 0, results: [], parts }));
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const url = "http://127.0.0.1:" + server.address().port;
+    const schema = defineSchema({ Package: { key: ["name"] } });
+    const options = { org: "demo", schema, server: url, mode: "incognito", format: "json", pollEveryMs: 1_000 };
+    const session = await open(options);
+    await session.collection("Package", {}).ready;
+    const { phase, updates, error } = session.status;
+    console.log(JSON.stringify({ phase, updates, error }));
+    const before = now;
+    await new Promise((pulled) => server.on("request", pulled));
+    console.log(now >= before);
+    await session.close();
+    server.close();
+    server.closeAllConnections();
+  `;
+  await writeFile(join(project.folder, "polls.js"), script);
+  const said = await runCommand(project.folder, process.execPath, "polls.js");
+  assert.deepEqual(said.trim().split("\n"), ['{"phase":"live","updates":"polled","error":null}', "true"]);
+});
+
 test("its types serve a project of strict TypeScript", async () => {
   const source = `
     import { defineSchema, open, type Document } from "escale";
