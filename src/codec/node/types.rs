@@ -30,8 +30,23 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// The same error, of what stands in that field or item.
+    /// The same error, of what stands in that item. Out of line: readers are there once for each type.
     #[cold]
+    #[inline(never)]
+    fn in_item(self, place: usize) -> Self {
+        self.within(&format!("[{place}]"))
+    }
+
+    /// The same error, of what stands in that field.
+    #[cold]
+    #[inline(never)]
+    fn in_field(self, field: Option<&str>) -> Self {
+        match field {
+            Some(field) => self.within(field),
+            None => self,
+        }
+    }
+
     #[inline(never)]
     fn within(self, outer: &str) -> Self {
         match self {
@@ -293,7 +308,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         let Some(node) = self.left.next() else { return Ok(None) };
         let place = self.next;
         self.next += 1;
-        seed.deserialize(self.of.of(node)).map(Some).map_err(|error| error.within(&format!("[{place}]")))
+        seed.deserialize(self.of.of(node)).map(Some).map_err(|error| error.in_item(place))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -310,7 +325,15 @@ struct Entries<'b> {
     of: Reader<'b>,
 }
 
-impl Entries<'_> {
+impl<'b> Entries<'b> {
+    /// Notes the name of the field that comes next.
+    #[inline(never)]
+    fn note(&mut self, key: &Node<'b>) {
+        if let (true, Node::Text(name)) = (self.are_fields, key) {
+            self.field = Some(name.clone());
+        }
+    }
+
     fn end(self) -> Result<(), NodeError> {
         let left = self.left.len();
         if left == 0 {
@@ -327,19 +350,13 @@ impl<'de> MapAccess<'de> for &mut Entries<'de> {
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, NodeError> {
         let Some((key, value)) = self.left.next() else { return Ok(None) };
         self.value = Some(value);
-        if let (true, Node::Text(name)) = (self.are_fields, &key) {
-            self.field = Some(name.clone());
-        }
+        self.note(&key);
         seed.deserialize(self.of.of(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, NodeError> {
         let value = self.value.take().unwrap_or(Node::Null);
-        let field = self.field.take();
-        seed.deserialize(self.of.of(value)).map_err(|error| match field {
-            Some(field) => error.within(&field),
-            None => error,
-        })
+        seed.deserialize(self.of.of(value)).map_err(|error| error.in_field(self.field.as_deref()))
     }
 
     fn size_hint(&self) -> Option<usize> {
