@@ -79,7 +79,13 @@ fn clock() -> Clock {
 /// A session without a device that has asked for the class; gives the number of its request.
 fn asking() -> (Machine, u64) {
     let memory = Memory::new(Schema::from_json(SCHEMA).expect("a schema"));
-    let config = Config { mode: Mode::Incognito, has_live: false, watches_silence: false, has_token: false };
+    let config = Config {
+        mode: Mode::Incognito,
+        has_live: false,
+        watches_silence: false,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    };
     let source = Box::new(SeededRandom::new(7));
     let mut machine = Machine::new(config, memory, None, Damage::default(), "bench".into(), source);
     let mut effects = machine.handle(Event::Started, clock());

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, Sender, channel};
 
 /// What the world says to work that has stopped.
 enum Go {
@@ -111,7 +111,7 @@ impl<T: Send + 'static> Fiber<T> {
                 self.give_back();
                 resume_unwind(panic)
             }
-            Err(_) => panic!("work that ended without a word"),
+            Err(RecvError) => panic!("work that ended without a word"),
         }
     }
 }

@@ -32,7 +32,13 @@ impl Device {
     /// A device that follows these defs.
     pub fn new(defs: &[Def]) -> Self {
         let memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
-        let config = Config { mode: Mode::Synced, has_live: true, watches_silence: false, has_token: false };
+        let config = Config {
+            mode: Mode::Synced,
+            has_live: true,
+            watches_silence: false,
+            has_token: false,
+            poll_every_ms: escale::limits::PULL_EVERY_MS,
+        };
         let random = Box::new(SeededRandom::new(7));
         let machine = Machine::new(config, memory, None, Damage::default(), "s".into(), random);
         let mut device = Device { machine, mono: 0, request: None, answers: VecDeque::new(), socket: None };
