@@ -123,6 +123,7 @@ fn r14_a_page_of_a_failed_batch_gives_its_number_to_no_other() {
             account.rest.committed(&mut account.memory, receipt);
         }
     }
+    assert_eq!(account.rest.page_counts(), (1, 1), "one page, in which one document rests");
     drop(account);
     assert_eq!(open(&device, 2).rest.pages.next, 4, "an opening goes on after them");
 }

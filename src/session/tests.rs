@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DocumentAtRest, Member, Memory, PageRef, PartContext, Stamp};
+use super::{Content, DocumentAtRest, Member, Memory, PageRef, PartContext, Stamp};
 use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
 use crate::model::{Def, Name, Pk, Value};
@@ -249,4 +249,23 @@ fn an_id_names_its_document_or_nothing() {
             }
         }
     }
+}
+
+/// R1 lets equal versions change nothing, but for data that was found damaged: the server tells it again as it was (R14).
+#[test]
+fn r14_data_found_damaged_is_replaced_by_its_own_version_and_by_no_older_one() {
+    let mut memory = memory();
+    let key = (0, pk(0));
+    let tell = |memory: &mut Memory, v: u64| {
+        apply(memory, Part { rows: vec![row(0, v, Some(0))], ..Part::empty(class()) }, Some(0), 0);
+    };
+    let is_lost = |memory: &Memory| matches!(memory.document(&key).unwrap().content, Content::Lost);
+    tell(&mut memory, 7);
+    memory.lose(&key);
+    assert!(is_lost(&memory));
+    tell(&mut memory, 6);
+    assert!(is_lost(&memory), "an older one is not what was there");
+    tell(&mut memory, 7);
+    assert!(!is_lost(&memory));
+    assert_eq!(memory.document(&key).unwrap().at, Stamp::new(0, 7));
 }

@@ -28,6 +28,8 @@ pub struct Driver {
     /// The request that waits for its answer.
     pub sent: Option<(u64, SyncRequest)>,
     pub requests: u64,
+    /// The token that the last request bore.
+    pub token: Option<String>,
     /// What the machine told of operations.
     pub told: Vec<Effect>,
     pub random: SeededRandom,
@@ -54,17 +56,15 @@ pub fn put(server: &mut ModelServer, number: usize, data: Map) {
     server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
 }
 
-/// Whether a session has a socket: those of this account do, and of all others none.
+/// The sessions of this account alone have a socket.
 pub const LIVE_ACCOUNT: usize = 77;
+/// Those of this one alone have a token.
+pub const TOKEN_ACCOUNT: usize = 78;
 
 fn config(mode: Mode, account: usize) -> Config {
-    Config {
-        mode,
-        has_live: account == LIVE_ACCOUNT,
-        watches_silence: false,
-        has_token: false,
-        poll_every_ms: escale::limits::PULL_EVERY_MS,
-    }
+    let (has_live, has_token) = (account == LIVE_ACCOUNT, account == TOKEN_ACCOUNT);
+    let poll_every_ms = escale::limits::PULL_EVERY_MS;
+    Config { mode, has_live, watches_silence: false, has_token, poll_every_ms }
 }
 
 impl Driver {
@@ -109,6 +109,7 @@ impl Driver {
             account,
             sent: None,
             requests: 0,
+            token: None,
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
             holds_pages_back: false,
@@ -157,8 +158,9 @@ impl Driver {
                             block_on(self.store.as_ref().expect("a device").get(Table::Journal, &keys));
                         events.push_back(Event::JournalRead { ticket, records });
                     }
-                    Effect::Send { number, request, .. } => {
+                    Effect::Send { number, request, token, .. } => {
                         self.requests += 1;
+                        self.token = token;
                         self.sent = Some((number, request));
                     }
                     Effect::CancelSend(_) => self.sent = None,

@@ -21,5 +21,6 @@ mod naming;
 mod once;
 mod order;
 mod own;
+mod sessions;
 mod sweeps;
 mod unchanged;

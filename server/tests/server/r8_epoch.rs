@@ -110,3 +110,11 @@ fn r8_there_is_no_epoch_without_a_database() {
     assert_eq!(renew_epoch_of(&path, NOON).unwrap_err().code(), escale::Code::NoStore);
     assert!(!path.exists());
 }
+
+/// Two databases that begin in one millisecond have two epochs all the same, or one could be put in the other's place.
+#[test]
+fn r8_two_databases_made_at_one_moment_have_two_epochs() {
+    let epochs = [world(), world()].map(|world| ask(&world.engine, Vec::new()).epoch);
+    assert_eq!(epochs[0].ms(), epochs[1].ms());
+    assert_ne!(epochs[0], epochs[1]);
+}
