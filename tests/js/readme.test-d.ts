@@ -41,8 +41,8 @@ session.put("Package", { name: "1ad", section: "games" });
 session.delete("Package", ["0ad"], { ifVersion: edit });
 session.refused.subscribe((refused) => refused.forEach(({ error, discard }) => show(error.cure, discard)));
 
-// What the session does, and how the device fares.
-session.status.subscribe(({ phase, pending, storage, error }) => show(phase, pending, storage, error?.cure));
+// What the session does, and how the device fares. `updates` says whether changes are pushed, or polled every 30 s.
+session.status.subscribe(({ phase, updates, pending, storage, error }) => show(phase, updates, pending, storage, error?.cure));
 
 await session.flush(); // what was loaded is on the device: it opens with no network from now on
 show(await session.requestPersistence()); // asks the browser to keep it: granted, denied or unsupported
