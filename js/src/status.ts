@@ -115,6 +115,7 @@ export class LiveStatus implements Status {
     const told = JSON.stringify(status.error);
     const isNews = told !== this.#coreError;
     // The server's author looks here, not at what the page makes of its status.
+    // eslint-disable-next-line no-console -- it is a warning, not an error of the page
     if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
     this.#coreError = told;
     const faults = Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)] as const);

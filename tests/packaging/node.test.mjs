@@ -33,7 +33,7 @@ test("it holds one wasm, JavaScript with its types, a README and both licences",
 
 test("what a page loads of it stays within its budget", async () => {
   // Bytes with gzip, as the server of a page sends them (docs/performance.md). They may fall; what lets them grow is a decision.
-  const budget = { wasm: 606_000, js: 58_500 };
+  const budget = { wasm: 606_000, js: 59_000 };
   const pkg = join(ROOT, "pkg");
   const names = (await readdir(pkg)).filter((name) => /\.(js|wasm)$/.test(name));
   const bytes = { wasm: 0, js: 0 };
