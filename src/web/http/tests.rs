@@ -48,7 +48,7 @@ async fn a_request_carries_what_it_must_and_nothing_else() {
     let seen: serde_json::Value = serde_json::from_slice(&reply.body).expect("json");
     let expected = serde_json::json!({
         "method": "POST", "type": "application/msgpack", "accept": "application/msgpack",
-        "auth": "Bearer t0ken", "cache": "no-store", "credentials": "omit", "referrer": "no-referrer",
+        "auth": "Bearer t0ken", "cache": "default", "credentials": "omit", "referrer": "no-referrer",
         "redirect": "follow", "url": URL, "body": [1, 2, 3],
     });
     assert_eq!(seen, expected);
