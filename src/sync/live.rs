@@ -26,6 +26,8 @@ pub(super) struct Live {
     /// A server may confirm and close at once, over and over.
     pub pace: Pace,
     pub last_heard_ms: u64,
+    /// Whether one was open since the session began: this server has a socket.
+    pub has_opened: bool,
     /// Defs last said to the server; `None` where nothing was said on this socket.
     pub said: Option<BTreeSet<Def>>,
     /// Which token was said last.

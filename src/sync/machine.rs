@@ -191,6 +191,7 @@ impl Machine {
             Event::SocketOpened { socket } => {
                 if self.live.is_current(socket) {
                     self.live.state = SocketState::Open;
+                    self.live.has_opened = true;
                     self.live.last_heard_ms = self.clock.mono_ms;
                 }
                 Ok(())

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::Refusal;
-use super::live::SocketState;
 use super::machine::Machine;
 use super::mistakes::bad_reply;
 use super::pull::{InFlight, Page};
@@ -417,7 +416,6 @@ impl Machine {
         if !self.live.is_current(socket) {
             return Ok(());
         }
-        let was_open = self.live.state == SocketState::Open;
         let replaced = self.is_replaced(self.live.said_token);
         self.live.close();
         let delay = self.live.backoff.next_ms(&mut *self.random)?;
@@ -427,8 +425,9 @@ impl Machine {
             self.token_refused();
         }
         self.live.error = close_error(code, reason);
-        // The server is there or it is not: a pull tells, and what was hinted on the way down is not missed.
-        if was_open {
+        // The server is there or it is not: a pull tells, and what was hinted on the way down is not missed. A server that
+        // never had a socket open is asked by its own interval.
+        if self.live.has_opened {
             self.need_all();
         }
         Ok(())

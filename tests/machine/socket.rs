@@ -5,7 +5,7 @@ use escale::codec::{Fault, Part, ServerFrame, ServerParts};
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
-use crate::bench::{Bench, config, def, epoch, gone, part, pk, reply, row, section, these, whole};
+use crate::bench::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
 
 fn live() -> Config {
     Config { has_live: true, ..config() }
@@ -73,6 +73,24 @@ fn a_new_socket_registers_and_pulls_everything() {
     assert_eq!(said.last().expect("a registration").subs.len(), 2);
     bench.frame(next, ServerFrame::Live { live: vec![def("Doc"), section("games")], refused: vec![] });
     assert_eq!(bench.request().1.subs.len(), 2);
+}
+
+/// The server may come back for one pull and die again: without a socket, nothing else would tell for half a minute.
+#[test]
+fn a_socket_that_cannot_be_opened_again_asks_whether_the_server_is_there() {
+    let (mut bench, socket) = registered();
+    bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
+    bench.serve(20_000, |def| part(def, vec![]));
+    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+    assert_eq!(bench.phase(), Phase::Live);
+    let at = bench.wake_at().expect("a socket is opened again");
+    bench.wake(at);
+    let next = bench.opened_socket().expect("a socket");
+    assert!(bench.requests.is_empty());
+    bench.feed(Event::SocketClosed { socket: next, code: 1006, reason: String::new() });
+    let (number, _) = bench.request();
+    bench.refuse(number, refusal(Code::Offline));
+    assert_eq!(bench.phase(), Phase::Offline);
 }
 
 #[test]
