@@ -182,6 +182,19 @@ impl Machine {
         }
     }
 
+    /// The operations that may have been executed under other numbers, and of which a reply has not told: its parts may
+    /// contain their effects, or not. What is held behind a refused one was not executed.
+    pub(super) fn in_doubt(&self, told: &HashSet<OpId>) -> HashSet<u64> {
+        let waiting = self.writes.waiting.iter().map(|order| &self.writes.ops[order]);
+        let mut in_doubt: Vec<&PendingOp> =
+            waiting.filter(|op| op.has_other_numbers && !told.contains(&op.state.id)).collect();
+        if !in_doubt.is_empty() {
+            let held = self.writes.held();
+            in_doubt.retain(|op| !held.contains(&op.state.id));
+        }
+        in_doubt.into_iter().map(|op| op.state.order).collect()
+    }
+
     fn accept(&mut self, order: u64, v: u64) {
         let Some(op) = self.writes.ops.get_mut(&order) else { return };
         let seq = op.seq.unwrap_or(0);
@@ -304,8 +317,7 @@ impl Machine {
     ) {
         let era = self.memory.epoch().1;
         for (order, op) in &mut self.writes.ops {
-            let is_in_doubt = told.is_none() && op.has_other_numbers;
-            if is_in_doubt || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
+            if op.has_other_numbers || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
                 continue;
             }
             let Some(mut awaits) = op.awaits.take() else { continue };

@@ -1,6 +1,6 @@
 //! Which defs must be pulled, and the request in flight: one at a time, numbered (R5).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::backoff::Backoff;
 use super::missing::MissingOrg;
@@ -66,6 +66,13 @@ impl InFlight {
         let (_, first) = self.ops.first()?;
         let has_any = results.iter().any(|result| self.ops.iter().any(|(id, _)| *id == result.id));
         (seq >= *first && !has_any).then(|| first - 1)
+    }
+
+    /// The operations of which results tell whether they were executed: where one was not, none after it was.
+    pub fn decided_by(&self, results: &[OpResult]) -> HashSet<OpId> {
+        let is_complete = results.iter().any(|result| !result.is_final());
+        let sent = self.ops.iter().map(|(id, _)| id).filter(|_| is_complete);
+        sent.chain(results.iter().map(|result| &result.id)).cloned().collect()
     }
 
     /// Whether it had operations, and none of them was executed.

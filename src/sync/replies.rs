@@ -130,8 +130,10 @@ impl Machine {
         }
         self.pull.answered = true;
         let mut is_progress = is_later || request.has_result_in(&reply.results);
+        let decided = request.decided_by(&reply.results);
         self.take_results(&request.ops, reply.results, (reply.seq, is_later))?;
         self.note_behind(&request);
+        let in_doubt = self.in_doubt(&decided);
         let settled = reply.now.saturating_sub(reply.delta);
         let mut told: BTreeSet<Def> = BTreeSet::new();
         let mut whole: BTreeMap<Def, Told> = BTreeMap::new();
@@ -139,13 +141,21 @@ impl Machine {
         let is_alone = parts.iter().all(ReadPart::is_empty);
         for (place, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
-            if request.asks(&def) && told.insert(def.clone()) {
+            if request.asks(&def) && !told.contains(&def) {
+                let shown = self.rows_of(&part);
+                let is_undecided =
+                    |key: &DocKey| self.writes.on(key).any(|op| in_doubt.contains(&op.state.order));
+                // Asked for again: a later reply has the results.
+                if shown.iter().any(is_undecided) {
+                    continue;
+                }
+                told.insert(def.clone());
                 is_progress |= part.is_page();
                 if let Some(error) = self.endless(place, &part, &def, &request, is_alone) {
                     self.page_refused(&def, error)?;
                     continue;
                 }
-                rows.extend(self.rows_of(&part));
+                rows.extend(shown);
                 let all = self.apply_part(part, &request, &def, settled)?;
                 whole.extend(all.map(|all| (def, all)));
             }

@@ -6,7 +6,7 @@ use escale::model::{Def, Epoch, Value};
 use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
-use super::driver::{Driver, LIVE_ACCOUNT, NOW, put, server, stored};
+use super::driver::{Driver, LIVE_ACCOUNT, NOW, id, put, server, stored};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{ModelServer, Write};
@@ -76,6 +76,26 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let accepted =
         |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
     assert!(driver.told.iter().any(accepted));
+}
+
+/// What is held is not sent, so that nothing tells what became of it; it was not executed, and holds up no news of its
+/// document.
+#[test]
+fn what_is_held_over_a_restart_does_not_keep_its_document_from_changing() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    driver.patch(0, &[("n", 1), ("poison", 1)]);
+    driver.patch(0, &[("other", 2)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let data = [("id", id(0)), ("n", Value::from(7))];
+    put(&mut server, 0, data.into_iter().map(|(name, value)| (name.into(), value)).collect());
+    driver.settle(&mut server);
+    assert_eq!(driver.machine.operations().len(), 2);
+    assert_eq!((driver.seen(0, "n"), driver.seen(0, "other")), (Some(7), Some(2)));
 }
 
 /// Answers the next request with operations; the one at that place meets another transaction.

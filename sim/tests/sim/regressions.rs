@@ -281,3 +281,43 @@ fn r4_what_commits_while_a_snapshot_is_open_is_told_later() {
         ],
     );
 }
+
+/// A session that had forgotten its numbers sent one operation of three; the reply counted two, and the second, which was
+/// never executed, vanished from sight.
+#[test]
+fn r12_a_count_beyond_the_results_does_not_hide_what_was_not_sent() {
+    replay(
+        "all",
+        374_520,
+        &[
+            Action::Subscribe { client: 2, def: 4 },
+            Action::Faults { loss: 125, twice: 205, late: 80 },
+            Action::Op { client: 0, what: 34, doc: 5, arg: 173 },
+            Action::Write { doc: 0, section: 2, tags: 3, life: 4 },
+            Action::Op { client: 2, what: 152, doc: 1, arg: 236 },
+            Action::SetBack { seconds: 35 },
+            Action::Refuse { count: 2, how: 5 },
+            Action::Subscribe { client: 1, def: 4 },
+            Action::Op { client: 0, what: 76, doc: 5, arg: 152 },
+            Action::FailCommits { client: 0, count: 2, full: true },
+            Action::Op { client: 0, what: 188, doc: 6, arg: 73 },
+            Action::Reopen { client: 2 },
+            Action::Subscribe { client: 0, def: 0 },
+            Action::Reopen { client: 2 },
+            Action::Wait { ticks: 227 },
+            Action::FailCommits { client: 0, count: 4, full: false },
+            Action::Faults { loss: 70, twice: 166, late: 103 },
+            Action::PowerLoss { client: 0, batches: 4 },
+            Action::Reopen { client: 0 },
+            Action::Op { client: 0, what: 114, doc: 1, arg: 224 },
+            Action::Op { client: 0, what: 253, doc: 4, arg: 239 },
+            Action::Op { client: 2, what: 106, doc: 4, arg: 191 },
+            Action::Wait { ticks: 151 },
+            Action::Crash { client: 0 },
+            Action::Refuse { count: 2, how: 2 },
+            Action::Op { client: 0, what: 162, doc: 6, arg: 93 },
+            Action::Reopen { client: 0 },
+            Action::Wait { ticks: 173 },
+        ],
+    );
+}
