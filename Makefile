@@ -1,12 +1,14 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | soak | bench | reliability | package | lint | clean
+make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
   make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
   make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
+  make mutants   plant SAMPLE mistakes (300), one at a time, and see that a test fails: SEED says which, SHARD=1/4 takes a
+                 quarter of them; writes docs/mutants.md
   make fuzz      let each decoder read what a fuzzer makes up, for SECONDS each (60) or RUNS executions; TARGETS runs some
   make hostile   let a session in Chromium take REPLIES altered replies (10000), and see that it works on after each
   make kill      kill a Chromium that writes KILLS times (100), and see that nothing saved is lost or done twice
@@ -39,7 +41,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim fuzz hostile kill kill-firefox kill-server failovers quotas flips soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -52,6 +54,9 @@ test: package server counter www/dist/index.html browsers
 
 sim: rust
 	@cargo run --locked --profile sim --package escale-sim -- --seeds $(SEEDS) --from $(FROM)
+
+mutants: rust
+	@SAMPLE=$(or $(SAMPLE),300) SEED=$(or $(SEED),1) SHARD=$(or $(SHARD),1/1) node scripts/mutants.mjs
 
 fuzz: rust
 	@scripts/need-fuzz

@@ -4,7 +4,8 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 10] = ["src", "js", "server", "fuzz", "www", "tests", "scripts", "docs", "data", ".ci"];
+const FOLDERS: [&str; 11] =
+    ["src", "js", "server", "fuzz", "mutants", "www", "tests", "scripts", "docs", "data", ".ci"];
 
 /// Documents with an example, and the file where the compiler of TypeScript reads it.
 const EXAMPLES: [(&str, &str); 4] = [

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where everything but the files of the root is.
-const FOLDERS: [&str; 11] =
-    ["src", "js", "server", "sim", "bench", "fuzz", "www", "tests", "scripts", "docs", ".ci"];
+const FOLDERS: [&str; 12] =
+    ["src", "js", "server", "sim", "bench", "fuzz", "mutants", "www", "tests", "scripts", "docs", ".ci"];
 
 /// Made by tools, wherever they are.
 const GENERATED: [&str; 5] = ["node_modules", "dist", "target", "corpus", "artifacts"];

@@ -69,7 +69,8 @@ fn is_crate(file: &File) -> bool {
     let is_test = ["tests/", "benches/", "server/tests/", "server/benches/", "sim/tests/", "fuzz/targets/"]
         .iter()
         .any(|tests| file.path.starts_with(tests));
-    let within = ["server/", "sim/", "fuzz/"].iter().find_map(|folder| file.path.strip_prefix(folder));
+    let within =
+        ["server/", "sim/", "fuzz/", "mutants/"].iter().find_map(|folder| file.path.strip_prefix(folder));
     let depth = within.unwrap_or(&file.path).matches('/').count();
     is_target || (is_test && (depth == 1 || (depth == 2 && file.is(&["/main.rs"]))))
 }
