@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | soak | bench | reliability | package | lint | clean
+make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | soak | bench | reliability | package | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -17,6 +17,7 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make failovers  end the leading tab of three FAILOVERS times (150): closed, killed or frozen; another must take over
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make flips     flip FLIPS bits (200), one at a time, in the files of the browser's storage, and see that a session ends equal
+  make histories  play HISTORIES random histories (100) of the package on a second server, written from docs/protocol.md alone
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages;
                  ONLY=raw:plain,escale runs some. Five rounds of all take 20 minutes, and become the record in
@@ -38,10 +39,10 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS FAILOVERS QUOTAS FLIPS ROUNDS REPLIES DOCUMENTS ONLY COMMAND
+export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -82,6 +83,9 @@ quotas: package browsers
 
 flips: package server browsers
 	@scripts/test flips
+
+histories: package npm
+	@scripts/test histories
 
 soak: package browsers
 	@scripts/test soak

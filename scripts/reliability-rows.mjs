@@ -34,6 +34,12 @@ export const ROWS = [
     proofs: ["flips"],
   },
   {
+    promise: "A server written from docs/protocol.md alone serves real sessions: in random histories all end equal to it",
+    tests: ["tests/e2e/second-server.test.mjs"],
+    command: "make histories",
+    proofs: ["histories"],
+  },
+  {
     promise: "Each single bit of a sealed record that is flipped is noticed (R14)",
     tests: ["tests/rules/sealed.rs"],
     command: "ESCALE_CASES=1000 cargo test --test rules r14_each_bit -- --nocapture",

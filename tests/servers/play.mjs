@@ -1,0 +1,378 @@
+// One random history: real sessions, each by its own base path, and the second server, over real HTTP and sockets. It runs
+// under `--experimental-websocket` where Node has no WebSocket of its own. What a seed gives again are the choices, not the
+// moments. What always holds at the end: each session shows what the server has, and nothing that was accepted is lost.
+import assert from "node:assert/strict";
+import "fake-indexeddb/auto";
+
+import { defineSchema, EscaleError, open } from "../../pkg/index.js";
+import { randomFrom } from "../e2e/support/random.js";
+import { shaS } from "./second/common.mjs";
+import { start } from "./second.mjs";
+
+/** As in browsers: a socket that could not be opened ends with `close`. Node 20 leaves it at `error`. */
+globalThis.WebSocket = class extends WebSocket {
+  constructor(...args) {
+    super(...args);
+    let isOver = false;
+    this.addEventListener("close", () => (isOver = true));
+    this.addEventListener("error", () => {
+      queueMicrotask(() => isOver || this.dispatchEvent(Object.assign(new Event("close"), { code: 1006, reason: "", wasClean: false })));
+    });
+  }
+};
+
+const CLASSES = {
+  Note: {
+    key: ["id"],
+    collections: { box: { key: ["box"], mutable: true }, tags: { key: ["tags"], list: true, mutable: true }, kind: { key: ["kind"] } },
+    indexes: { n: "int" },
+  },
+  Page: { key: ["book", "number"] },
+};
+const RETENTION_MS = 600_000;
+const DEADLINE_MS = Number(process.env.DEADLINE_MS || 90_000);
+const BOXES = ["in", "out", "new"];
+const TAGS = ["red", "blue"];
+const MATCHES = [
+  ["Note", {}],
+  ["Page", {}],
+  ...BOXES.map((box) => ["Note", { box }]),
+  ...TAGS.map((tags) => ["Note", { tags }]),
+  ["Note", { kind: "a" }],
+  ["Note", { key: ["1"] }],
+  ["Note", { key: ["2"] }],
+  ["Page", { key: ["x", "1"] }],
+];
+
+const keyOf = (className, data) => CLASSES[className].key.map((property) => data[property]);
+const nameOf = (className, key) => `${className}@${shaS(key.join("/"))}`;
+
+/** The def of a match, as the server's dump names it. */
+function defOf(className, match) {
+  const [name] = Object.keys(match);
+  if (name === undefined) return className;
+  return name === "key" ? nameOf(className, match.key) : `${className}/${name}@${shaS(match[name])}`;
+}
+
+/** A document without what the server adds, its properties in order. */
+function plain(data) {
+  const own = Object.entries(data).filter(([name]) => name !== "release");
+  return Object.fromEntries(own.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Resolves once the condition holds; it is asked at each of the session's events, and fails at the deadline. */
+async function until(subscribe, holds, says) {
+  let stop = () => {};
+  let deadline;
+  try {
+    await new Promise((resolve, reject) => {
+      deadline = setTimeout(() => reject(new Error(says())), DEADLINE_MS);
+      stop = subscribe((value) => holds(value) && resolve());
+    });
+  } finally {
+    clearTimeout(deadline);
+    stop();
+  }
+}
+
+class History {
+  constructor(seed) {
+    this.below = randomFrom(seed);
+    this.seed = seed;
+    this.offset = 0;
+    this.log = [];
+    this.lost = 0; // the server's time of the last restore
+    this.writes = new Map(); // of each document, what the accepted write of the highest version left
+    this.storm = 0;
+    this.counts = { accepted: 0, refused: 0, failed: 0, restored: 0 };
+    this.waiting = new Set();
+    this.settledIds = new Set();
+  }
+  pick(list) {
+    return list[this.below(list.length)];
+  }
+  clock = () => Date.now() + this.offset;
+  trouble = ({ url }) => {
+    const session = this.sessions[Number(url.split("/")[1])];
+    if (session.isCut) return "lost request";
+    if (this.below(100) < this.storm) return this.pick(["lost request", "lost reply", "unavailable"]);
+    return undefined;
+  };
+
+  async begin() {
+    const options = { schema: CLASSES, clock: this.clock, retentionMs: RETENTION_MS, pageBytes: 200 + this.below(2000), trouble: this.trouble };
+    this.sessions = [];
+    this.server = await start(options);
+    const count = 2 + this.below(2);
+    for (let i = 0; i < count; i++) {
+      const isSynced = this.below(2) === 0;
+      const session = await open({
+        org: `org${this.seed}`,
+        schema: defineSchema(CLASSES),
+        server: `${this.server.url}/${i}`,
+        mode: isSynced ? "synced" : "incognito",
+        account: `account${i}`,
+        ...(isSynced && { key: new Uint8Array(32).fill(i + 1) }),
+        format: this.pick(["msgpack", "json"]),
+        pollEveryMs: 1000,
+      });
+      session.refused.subscribe((refused) => refused.forEach((one) => this.settle(one)));
+      this.sessions.push({ i, session, isSynced, isCut: false, subs: new Map(), last: undefined });
+      this.log.push(`${i} is ${isSynced ? "synced" : "incognito"}`);
+    }
+  }
+  settle(one) {
+    if (this.settledIds.has(one.id)) return;
+    this.settledIds.add(one.id);
+    this.counts.refused += 1;
+    if (one.name !== "batch" && one.theirs && this.below(2) === 0) one.amend({ ...one.args, ifVersion: one.theirs.v });
+    else one.discard();
+  }
+
+  document(className) {
+    if (className === "Page") return { book: this.pick(["x", "y"]), number: `${this.below(4)}`, text: `${this.below(1000)}` };
+    const data = { id: `${this.below(8)}`, n: this.below(100), text: "x".repeat(this.below(40)) };
+    if (this.below(4)) data.box = this.pick(BOXES);
+    if (this.below(3)) data.tags = TAGS.filter(() => this.below(2) === 0);
+    if (this.below(2)) data.kind = data.id % 2 ? "a" : "b";
+    if (this.below(8) === 0) data.maxLife = Math.floor(this.clock() / 60_000) + 1 + this.below(3);
+    return data;
+  }
+  /** One write: its kind, and what it is made of. */
+  write() {
+    const className = this.pick(["Note", "Note", "Page"]);
+    const data = this.document(className);
+    const kind = this.pick(["put", "put", "patch", "delete"]);
+    const key = keyOf(className, data);
+    if (kind !== "patch") return { kind, className, key, data };
+    const changes = className === "Page" ? { text: data.text } : this.pick([{ n: data.n }, { box: this.pick(BOXES) }, { tags: data.tags, n: data.n }]);
+    return { kind, className, key, data, changes: Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) };
+  }
+  issue(target, { kind, className, key, data, changes }, options) {
+    if (kind === "put") return target.put(className, data, options);
+    if (kind === "delete") return target.delete(className, key, options);
+    return target.patch(className, key, changes, options);
+  }
+  /** The server took these writes at a version. */
+  accepted(writes, v) {
+    this.counts.accepted += 1;
+    for (const write of writes) {
+      const name = nameOf(write.className, write.key);
+      if (!(v < this.writes.get(name)?.v)) this.writes.set(name, { v, write });
+    }
+  }
+  /** Follows an operation; what a conflict amends counts as the same write. */
+  follow(session, operation, writes) {
+    session.last = operation;
+    const end = operation.accepted.then(
+      ({ v }) => this.accepted(writes, v),
+      (error) => {
+        this.counts.failed += 1;
+        assert.ok(error.code, `an operation failed without a code: ${error.stack}`);
+      },
+    );
+    this.waiting.add(end);
+    end.then(() => this.waiting.delete(end), (error) => (this.broken = error));
+  }
+
+  actions = {
+    write(session) {
+      const write = this.write();
+      const options = {};
+      if (this.below(6) === 0 && session.last) options.ifVersion = session.last;
+      else if (this.below(6) === 0) options.ifVersion = 0;
+      if (this.below(10) === 0 && session.last) options.after = session.last;
+      this.follow(session, this.issue(session.session, write, options), [write]);
+      return `${write.kind} ${write.className} ${write.key} ${options.ifVersion === 0 ? "ifVersion 0" : options.ifVersion ? "ifVersion last" : ""}`;
+    },
+    batch(session) {
+      const writes = Array.from({ length: 1 + this.below(4) }, () => this.write());
+      this.follow(session, session.session.batch((tx) => writes.forEach((write) => this.issue(tx, write))), writes);
+      return writes.map(({ kind, className, key }) => `${kind} ${className} ${key}`).join(", ");
+    },
+    credit(session) {
+      this.follow(session, session.session.run("credit", {}), []);
+    },
+    subscribe(session) {
+      const [className, match] = this.pick(MATCHES);
+      const def = defOf(className, match);
+      if (!session.subs.has(def)) session.subs.set(def, { className, match, collection: session.session.collection(className, match) });
+      return def;
+    },
+    unsubscribe(session) {
+      if (session.subs.size === 0) return "nothing";
+      const def = this.pick([...session.subs.keys()]);
+      const { className, match } = session.subs.get(def);
+      session.subs.delete(def);
+      session.session.unsubscribe(className, match);
+      return def;
+    },
+    async mode(session) {
+      if (!session.isSynced) return "none";
+      session.isAway = !session.isAway;
+      await session.session.setMode(session.isAway ? "avion" : "synced");
+      return session.isAway ? "avion" : "synced";
+    },
+    cut(session) {
+      session.isCut = !session.isCut;
+      if (session.isCut) this.server.closeSockets(`/${session.i}/`);
+      return `${session.isCut}`;
+    },
+    async saved(session) {
+      await session.last?.saved;
+    },
+    async whole(session) {
+      if (session.isCut || session.isAway) return "away";
+      await until((check) => session.session.status.subscribe(check), ({ pending }) => pending === 0, () => this.tell(session, "writes wait"));
+      await Promise.all([...session.subs.values()].map(({ collection }) => collection.ready));
+      return "pending 0 and loaded";
+    },
+    own() {
+      const write = this.write();
+      const { kind, className, key, data, changes } = write;
+      const args = kind === "put" ? { class: className, data } : { class: className, key, ...(kind === "patch" && { set: changes }) };
+      try {
+        const v = this.server.write(`org${this.seed}`, `doc.${kind}`, args);
+        this.accepted([write], v);
+        return `${kind} ${className} ${key} at ${v}`;
+      } catch (fault) {
+        return `${kind} ${className} ${key} refused: ${fault.code ?? fault.stack}`;
+      }
+    },
+    lives() {
+      this.offset += 60_000 * (1 + this.below(3));
+    },
+    purge() {
+      if (this.below(2)) this.offset += RETENTION_MS + 10_000;
+      this.server.purge();
+    },
+    async restart() {
+      await this.server.restart();
+    },
+    backup() {
+      this.server.backup();
+    },
+    async restore() {
+      await this.server.restore();
+      this.counts.restored += 1;
+      this.lost = this.clock();
+    },
+    sockets() {
+      this.server.closeSockets();
+    },
+    storm() {
+      this.storm = this.storm ? 0 : 20 + this.below(30);
+      return `${this.storm} of 100`;
+    },
+  };
+  WEIGHTS = { write: 24, batch: 6, credit: 2, subscribe: 12, unsubscribe: 5, mode: 4, cut: 5, saved: 4, whole: 12, own: 16, lives: 3, purge: 4, restart: 2, backup: 3, restore: 1, sockets: 4, storm: 4 };
+
+  async play(steps) {
+    await this.begin();
+    const names = Object.entries(this.WEIGHTS).flatMap(([name, weight]) => Array(weight).fill(name));
+    for (const session of this.sessions) for (let i = 0; i < 2; i++) this.log.push(`${session.i} ${this.actions.subscribe.call(this, session)}`);
+    for (let step = 0; step < steps; step++) {
+      const name = this.pick(names);
+      const session = this.pick(this.sessions);
+      const line = `${step} session ${session.i} ${name}`;
+      this.log.push(line);
+      this.log[this.log.length - 1] = `${line}: ${(await this.act(name, session)) ?? ""}`;
+    }
+    await this.heal();
+  }
+
+  /** One action. What the session itself refuses at once, as a patch of what is deleted, was never written. */
+  async act(name, session) {
+    try {
+      return await this.actions[name].call(this, session);
+    } catch (error) {
+      if (!["write", "batch"].includes(name) || !(error instanceof EscaleError)) throw error;
+      return `refused at once: ${error.code}`;
+    }
+  }
+
+  /** The network is whole again, and each session hears of it: then all must be equal. */
+  async heal() {
+    this.storm = 0;
+    for (const session of this.sessions) {
+      session.isCut = false;
+      if (session.isAway) await session.session.setMode("synced");
+      session.isAway = false;
+      // A session without subscriptions has nothing to ask, and opens no socket.
+      if (session.subs.size === 0) this.actions.subscribe.call(this, session);
+    }
+    this.server.closeSockets();
+    for (const session of this.sessions) await this.settled(session);
+    await Promise.all(this.waiting);
+    // What waited is written: what it did to the others is told by a hint, and compared once more.
+    for (const session of this.sessions) await this.settled(session);
+    if (this.broken) throw this.broken;
+    this.nothingIsLost();
+    for (const { session } of this.sessions) {
+      const { error, faults, storage } = session.status.value;
+      assert.equal(error, null, `an error at the end: ${error?.code} ${error?.message}`);
+      assert.deepEqual(faults, {});
+      assert.ok(storage === "ok" || storage === "none", storage);
+      assert.deepEqual(session.pending(), []);
+      assert.deepEqual(session.refused.value, []);
+    }
+  }
+  /** Waits until the session has nothing to send, is live, and shows for each subscription what the server has. */
+  async settled(session) {
+    const status = (check) => session.session.status.subscribe(check);
+    const isWell = ({ pending, phase, updates, error }) => pending === 0 && phase === "live" && updates === "pushed" && error === null;
+    await until(status, isWell, () => this.tell(session, "it is not live"));
+    for (const [def, { collection }] of session.subs) {
+      const isEqual = () => this.difference(session, def) === undefined;
+      await until((check) => collection.subscribe(check), isEqual, () => this.tell(session, `${def} differs: ${this.difference(session, def)}`));
+    }
+    if (session.isSynced) await session.session.flush();
+  }
+  difference(session, def) {
+    const { className, collection } = session.subs.get(def);
+    const list = (docs) => JSON.stringify(docs.sort((a, b) => (a.name < b.name ? -1 : 1)));
+    const rows = this.server.dump(`org${this.seed}`).filter(({ defs }) => defs.includes(def));
+    const theirs = list(rows.map(({ pk, v, data }) => ({ name: `${className}@${pk}`, v, data: plain(data) })));
+    const mine = list(
+      collection.docs.map((doc) => ({ name: nameOf(className, keyOf(className, doc)), v: session.session.meta(doc)?.v, data: plain(doc) })),
+    );
+    return mine === theirs ? undefined : `\n  session ${mine}\n  server  ${theirs}`;
+  }
+  /** The server holds what the accepted write of the highest version left, unless it was restored since. */
+  nothingIsLost() {
+    const held = new Map(this.server.dump(`org${this.seed}`).map(({ class: className, pk, data }) => [`${className}@${pk}`, data]));
+    for (const [name, { v, write }] of this.writes) {
+      if (v <= this.lost) continue;
+      const data = held.get(name);
+      const end = write.kind === "put" ? (write.data.maxLife ?? Infinity) : 0;
+      const isEnded = !data && end * 60_000 <= this.clock();
+      if (write.kind === "delete") assert.equal(data, undefined, `${name} was deleted at ${v}`);
+      else if (!isEnded) {
+        const wanted = write.kind === "put" ? plain(write.data) : write.changes;
+        const found = write.kind === "put" ? plain(data ?? {}) : Object.fromEntries(Object.keys(wanted).map((one) => [one, data?.[one]]));
+        assert.deepEqual(found, wanted, `${name} was written at ${v}`);
+      }
+    }
+  }
+  tell(session, what) {
+    const { phase, pending, updates, error, mode } = session.session.status.value;
+    return `session ${session.i}: ${what} (${JSON.stringify({ phase, pending, updates, mode, error: error?.code })})`;
+  }
+  async end() {
+    await Promise.allSettled((this.sessions ?? []).map(({ session }) => session.close()));
+    await this.server?.stop();
+  }
+}
+
+/** Plays a seed; gives what it counted, or fails with the log of what was done. */
+export async function play(seed, { steps = 60 } = {}) {
+  const history = new History(seed);
+  try {
+    await history.play(steps);
+    return history.counts;
+  } catch (error) {
+    throw new Error(`ESCALE_SEED=${seed}: ${error.message}\n${history.log.join("\n")}`, { cause: error });
+  } finally {
+    await history.end();
+  }
+}
