@@ -7,11 +7,11 @@ use criterion::{BatchSize, Criterion, Throughput};
 use escale::codec::{Data, Format, Part, Row, SyncReply, decode, encode};
 use escale::crypto::{AccountKey, SeededRandom, StoreKeys};
 use escale::limits::REPLY_BYTES_MAX;
+use escale::memory::{Memory, Stamp};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::rest::decoders::{decode_page, encode_page};
-use escale::rest::{Damage, PageRow};
-use escale::session::{Memory, Stamp};
+use escale::storage::decoders::{decode_page, encode_page};
+use escale::storage::{Damage, PageRow};
 use escale::store::Table;
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 

@@ -13,7 +13,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { judgedText, pageOf, readData } from "./mutants-page.mjs";
 
-const FOLDERS = ["src/session", "src/sync", "src/crypto", "src/rest", "src/journal", "server/src/engine", "server/src/provider"];
+const FOLDERS = ["src/memory", "src/sync", "src/crypto", "src/storage", "src/journal", "server/src/engine", "server/src/provider"];
 // Tests, and what only tests use.
 const LEFT_OUT = /tests\.rs$|conformance|provider\/memory/;
 const [DATA, PAGE] = ["docs/mutants.data", "docs/mutants.md"];

@@ -1,7 +1,7 @@
 //! Escale: the core of an SDK for web applications that work with no network.
 //!
 //! This crate is plain Rust without input or output: identity and values ([`model`]), the wire ([`codec`]), keys and
-//! seals ([`crypto`]), the memory of a session ([`session`]), its layout on a device ([`rest`], [`store`]), and the
+//! seals ([`crypto`]), the memory of a session ([`memory`]), its layout on a device ([`storage`], [`store`]), and the
 //! machine that decides ([`sync`]). The browser's driver lives in `web` and is compiled for wasm32 only. Users import
 //! the npm package; this crate is its core, and what the reference server shares with it. ARCHITECTURE.md is the map.
 //!
@@ -17,9 +17,9 @@ pub mod crypto;
 mod error;
 pub mod journal;
 pub mod limits;
+pub mod memory;
 pub mod model;
-pub mod rest;
-pub mod session;
+pub mod storage;
 pub mod store;
 pub mod sync;
 #[cfg(target_family = "wasm")]

@@ -12,7 +12,7 @@ use escale::codec::{Data, Format, LiveRequest, ServerFrame, SyncReply, SyncReque
 use escale::crypto::Header;
 use escale::model::Value;
 use escale::model::schema::Schema;
-use escale::rest::decoders::{StateRecord, decode_page};
+use escale::storage::decoders::{StateRecord, decode_page};
 
 struct Counting;
 

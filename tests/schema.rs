@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use escale::memory::query::Predicate;
 use escale::model::schema::{ColumnValue, IndexType, PROPERTY_TYPES, Schema};
 use escale::model::{Name, Value};
-use escale::session::query::Predicate;
 
 const PAGE: &str = include_str!("../docs/schema.md");
 const TYPES: &str = include_str!("../js/src/schema-types.ts");

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::codec::Data;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::OPS_MAX;
+use crate::memory::DocKey;
 use crate::model::schema::{Class, Schema};
 use crate::model::{Name, Pk, Value};
-use crate::session::DocKey;
 
 /// What is done to one document.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use super::change::{Change, IfVersion, batched, is_built_in};
 use crate::codec::{Data, Fault};
 use crate::crypto::Random;
 use crate::error::Result;
+use crate::memory::{DocKey, Stamp};
 use crate::model::{Def, Name, Pk, Value};
-use crate::session::{DocKey, Stamp};
 
 /// The id of an operation: a UUID v7.
 pub type OpId = String;

@@ -3,9 +3,9 @@
 
 use crate::error::Result;
 use crate::journal::{Change, Policy, Settlement, State, batched, changes_of};
+use crate::memory::DocKey;
 use crate::model::schema::Schema;
 use crate::model::{Name, Value};
-use crate::session::DocKey;
 
 /// Reads a document as it is before the operation.
 pub type Reader<'a> = dyn FnMut(&DocKey) -> Option<State> + 'a;

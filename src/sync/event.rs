@@ -1,15 +1,15 @@
 //! What happens to the machine, and what it wants done.
 
-use super::history::Swept;
+use super::journal::Swept;
 use super::tabs::{TabEffect, TabEvent};
 use super::writes::Write;
 use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
+use crate::memory::DocKey;
+use crate::memory::query::Predicate;
 use crate::model::{Def, Name, Pk, Value, Version};
-use crate::rest::{Expected, FoundPage, Reopened};
-use crate::session::DocKey;
-use crate::session::query::Predicate;
+use crate::storage::{Expected, FoundPage, Reopened};
 use crate::store::{Batch, RecordKey};
 
 /// The time as the driver knows it.
@@ -97,7 +97,7 @@ pub enum Event {
     },
     /// The batch in flight was written, or was not.
     Committed(Result<()>),
-    /// The store was opened anew ([`crate::rest::reopen`]), or could not be.
+    /// The store was opened anew ([`crate::storage::reopen`]), or could not be.
     Reopened(Result<Reopened>),
     /// The handle of the store died without being asked anything: the browser closed it.
     DeviceClosed(Error),
@@ -230,7 +230,7 @@ pub enum Effect {
     },
     /// Write a batch; there is one in flight at a time.
     Commit(Batch),
-    /// Open the store anew by [`crate::rest::reopen`], which drops the handle; nothing else is asked of it meanwhile.
+    /// Open the store anew by [`crate::storage::reopen`], which drops the handle; nothing else is asked of it meanwhile.
     Reopen(Expected),
     /// Read pages.
     ReadPages {

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::event::Effect;
 use super::inbox::error_of_outcome;
+use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
-use super::past::JournalPurpose;
 use super::replies::error_of;
 use super::tabs::{ORDER_FLOOR, TabEffect};
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
+use crate::memory::DocKey;
 use crate::model::order;
-use crate::rest::{LogRecord, Opened, Reader, Tail};
-use crate::session::DocKey;
+use crate::storage::{LogRecord, Opened, Reader, Tail};
 use crate::store::RecordKey;
 
 /// Delay after the device could not be read, or held what was not whole.
@@ -37,11 +37,11 @@ pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
 impl Machine {
     /// What reads the whole state anew; `None` in incognito.
     pub fn reader(&self) -> Option<Reader> {
-        Some(self.rest.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
+        Some(self.layout.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
     }
 
     pub(super) fn look(&mut self) {
-        if self.rest.is_none() {
+        if self.layout.is_none() {
             return;
         }
         if self.tabs.is_looking || self.tabs.reading.is_some() {
@@ -54,10 +54,10 @@ impl Machine {
 
     /// Asks for the newest records of the log, and those that may have come since.
     pub(super) fn look_at_log(&mut self) {
-        let Some(rest) = &self.rest else { return };
+        let Some(layout) = &self.layout else { return };
         self.tabs.last_look += 1;
         self.effects
-            .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: rest.look_keys() }));
+            .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: layout.look_keys() }));
     }
 
     /// The whole state is to be read anew; what is being read is of no interest any more.
@@ -72,9 +72,9 @@ impl Machine {
         if !self.tabs.is_looking || !self.tabs.is_following || number != self.tabs.last_look {
             return;
         }
-        let Some(rest) = &self.rest else { return };
+        let Some(layout) = &self.layout else { return };
         let tail = match found {
-            Ok(found) => rest.looked(&found),
+            Ok(found) => layout.looked(&found),
             Err(error) => return self.look_failed(error),
         };
         match tail {
@@ -90,7 +90,7 @@ impl Machine {
                     // One of this session's own may have come and gone in between: the inbox tells.
                     return self.want_anew();
                 }
-                let keys: Vec<RecordKey> = numbers.iter().map(|number| rest.journal_key(*number)).collect();
+                let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
                 if keys.is_empty() {
                     self.follow_on(records, Vec::new());
                 } else {
@@ -108,10 +108,10 @@ impl Machine {
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
-        let is_next = self.rest.as_ref().is_some_and(|rest| {
+        let is_next = self.layout.as_ref().is_some_and(|layout| {
             records
                 .first()
-                .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == rest.place_in_log())
+                .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == layout.place_in_log())
         });
         if !self.tabs.is_looking || !self.tabs.is_following || !is_next {
             return Ok(());
@@ -123,9 +123,9 @@ impl Machine {
                 return Ok(());
             }
         };
-        let Some(rest) = &self.rest else { return Ok(()) };
+        let Some(layout) = &self.layout else { return Ok(()) };
         let opened =
-            numbers.iter().zip(found).map(|(number, sealed)| rest.open_journal(*number, &sealed?).ok());
+            numbers.iter().zip(found).map(|(number, sealed)| layout.open_journal(*number, &sealed?).ok());
         match opened.collect::<Option<Vec<JournalRecord>>>() {
             Some(journal) => self.follow_on(records, journal),
             // Written anew since.
@@ -147,8 +147,8 @@ impl Machine {
                 awaited.remove(def);
             }
             let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
-            if let Some(rest) = &mut self.rest {
-                rest.follow(&mut self.memory, found);
+            if let Some(layout) = &mut self.layout {
+                layout.follow(&mut self.memory, found);
             }
             for def in &defs {
                 self.show_again(def);
@@ -158,7 +158,7 @@ impl Machine {
             self.memory.follow_collection(&def, None);
         }
         self.memory.end_following();
-        self.writes.mark = self.rest.as_ref().map(crate::rest::Rest::journal_mark).unwrap_or_default();
+        self.writes.mark = self.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.follow_journal(journal, &deletes);
         self.unpin_keys(pinned);
         self.end_look(true);
@@ -346,7 +346,7 @@ impl Machine {
     }
 
     fn adopt(&mut self, opened: Opened) {
-        let Opened { memory, rest, journal, damage, inbox, .. } = opened;
+        let Opened { memory, layout, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;
         self.records_lost = self.records_lost.max(damage.journal);
         self.rolled_back = damage.rolled_back.or(self.rolled_back);
@@ -364,9 +364,9 @@ impl Machine {
             self.lost_collections.extend(lost);
         }
         self.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
-        let mark = rest.journal_mark();
-        if let Some(own) = &mut self.rest {
-            own.go_on_from(rest);
+        let mark = layout.journal_mark();
+        if let Some(own) = &mut self.layout {
+            own.go_on_from(layout);
         }
         self.adopt_operations(journal, mark, &ended, &inbox);
     }
@@ -374,8 +374,8 @@ impl Machine {
     /// The operations as they rest, and those of this session that the leader has not taken in yet.
     fn adopt_operations(
         &mut self,
-        journal: crate::rest::JournalAtRest,
-        mark: crate::rest::JournalMark,
+        journal: crate::storage::JournalAtRest,
+        mark: crate::storage::JournalMark,
         ended: &HashMap<OpId, Ended>,
         inbox: &BTreeSet<RecordKey>,
     ) {

@@ -58,19 +58,19 @@ impl Machine {
         if self.tabs.is_following {
             return Ok(());
         }
-        let Some(rest) = &self.rest else { return Ok(()) };
+        let Some(layout) = &self.layout else { return Ok(()) };
         // Where the device failed, whoever says "look" next makes it be read again.
         let found = found?;
-        if rest.generation().is_some_and(|own| own < found.generation) {
+        if layout.generation().is_some_and(|own| own < found.generation) {
             // It thawed, or had begun and came to lead late: with nothing to write, it would not have met the fence.
             return self.depose();
         }
         let mut requests: Vec<(RecordKey, Request)> = Vec::new();
         for (key, sealed) in found.requests {
-            if !rest.is_request(&key) || !self.tabs.met.insert(key) {
+            if !layout.is_request(&key) || !self.tabs.met.insert(key) {
                 continue;
             }
-            match rest.open_request(key, &sealed) {
+            match layout.open_request(key, &sealed) {
                 Ok(request) => requests.push((key, request)),
                 // Whoever asked for it keeps showing it as not accepted.
                 Err(error) => {
@@ -171,7 +171,7 @@ impl Machine {
 
     /// An operation ends without a result of its own: other sessions read how.
     pub(super) fn tell_end(&mut self, id: &OpId, end: std::result::Result<u64, &Error>) {
-        if self.rest.is_none() {
+        if self.layout.is_none() {
             return;
         }
         let outcome = match end {

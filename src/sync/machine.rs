@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::application::{Application, NoApplication};
 use super::event::{Clock, Effect, Event, Mode, Refusal};
-use super::heal::Healing;
-use super::history::JournalInFlight;
-use super::live::{Live, SocketState};
+use super::journal::JournalInFlight;
 use super::pull::Pull;
 use super::reads::Reads;
+use super::recovery::Healing;
+use super::socket::{Live, SocketState};
 use super::status::{StorageState, Updates};
 use super::tabs::Tabs;
 use super::token::Token;
@@ -17,9 +17,9 @@ use crate::codec::LiveRequest;
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
+use crate::memory::Memory;
 use crate::model::{Def, order};
-use crate::rest::{Damage, FoundPage, JournalAtRest, JournalMark, Receipt, Rest, RolledBack};
-use crate::session::Memory;
+use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
 
 /// How the machine is set up, once.
 pub struct Config {
@@ -41,7 +41,7 @@ pub struct Machine {
     pub(super) mode: Mode,
     pub(super) memory: Memory,
     /// The device's layout; `None` in incognito.
-    pub(super) rest: Option<Rest>,
+    pub(super) layout: Option<Layout>,
     /// The store's name in incognito, where it lasts for one opening (R11).
     session: String,
     pub(super) random: Box<dyn Random>,
@@ -85,7 +85,7 @@ impl Machine {
     pub fn new(
         config: Config,
         memory: Memory,
-        rest: Option<Rest>,
+        layout: Option<Layout>,
         damage: Damage,
         session: String,
         random: Box<dyn Random>,
@@ -101,11 +101,11 @@ impl Machine {
         };
         Machine {
             mode: config.mode,
-            storage: if rest.is_some() { StorageState::Ok } else { StorageState::None },
+            storage: if layout.is_some() { StorageState::Ok } else { StorageState::None },
             storage_error: None,
             config,
             memory,
-            rest,
+            layout,
             session,
             random,
             clock: Clock::default(),
@@ -138,7 +138,7 @@ impl Machine {
 
     /// The machine with the operations that rest on the device, and the application's own functions.
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
-        let mark = self.rest.as_ref().map(Rest::journal_mark).unwrap_or_default();
+        let mark = self.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
         self.restore_ops();
         self.show_operations();
@@ -208,8 +208,8 @@ impl Machine {
                 Ok(())
             }
             Event::Rewrapped(header) => {
-                if let Some(rest) = &mut self.rest {
-                    rest.set_header(header);
+                if let Some(layout) = &mut self.layout {
+                    layout.set_header(header);
                 }
                 Ok(())
             }
@@ -458,7 +458,7 @@ impl Machine {
         times.extend(self.tabs.next_look_ms());
         let is_clean = self.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
         let is_free = !self.healing.is_away() && !self.is_committing();
-        if is_free && !is_clean && self.rest.is_some() {
+        if is_free && !is_clean && self.layout.is_some() {
             times.push(self.commit_not_before_ms);
         }
         times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
@@ -470,12 +470,12 @@ impl Machine {
 
     /// The store's random name (R11).
     pub fn session(&self) -> &str {
-        self.rest.as_ref().map_or(&self.session, Rest::session)
+        self.layout.as_ref().map_or(&self.session, Layout::session)
     }
 
     pub(super) fn set_session(&mut self, name: String) {
-        match &mut self.rest {
-            Some(rest) => rest.rename(name),
+        match &mut self.layout {
+            Some(layout) => layout.rename(name),
             None => self.session = name,
         }
     }
@@ -486,7 +486,7 @@ impl Machine {
     }
 
     /// The layout of the device, but in incognito.
-    pub fn rest(&self) -> Option<&Rest> {
-        self.rest.as_ref()
+    pub fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
     }
 }

@@ -8,7 +8,7 @@ use super::machine::Machine;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
-use crate::session::{Base, DocKey};
+use crate::memory::{Base, DocKey};
 
 /// Times that operations are gone through in a row, where optimistic parts prove to touch more documents.
 const OPTIMISTIC_ROUNDS: usize = 8;

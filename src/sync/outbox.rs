@@ -6,13 +6,13 @@ use super::event::Effect;
 use super::machine::Machine;
 use super::refused::Settled;
 use super::replies::Told;
-use super::room::Outgoing;
+use super::request_limits::Outgoing;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
 use crate::limits::OPS_MAX;
+use crate::memory::DocKey;
 use crate::model::{Def, order};
-use crate::session::DocKey;
 
 impl Machine {
     /// Whether any operation may be sent now.

@@ -3,17 +3,17 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-use super::commits::COMPACT_RETRY_MS;
 use super::event::{Effect, ReadRow};
+use super::flush::COMPACT_RETRY_MS;
+use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
-use super::past::JournalPurpose;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
+use crate::memory::query::Predicate;
+use crate::memory::{Content, DocKey, PageRef};
 use crate::model::{Def, Name, order};
-use crate::rest::{FoundPage, PageRow, Rest};
-use crate::session::query::Predicate;
-use crate::session::{Content, DocKey, PageRef};
+use crate::storage::{FoundPage, Layout, PageRow};
 
 /// Pages read in one go by a query, so that it holds little at a time.
 const QUERY_PAGES: usize = 32;
@@ -31,7 +31,7 @@ pub(super) enum Purpose {
     /// To answer a read.
     Answer { ticket: u64, ids: Vec<u32>, held: Held },
     /// To go on with a query.
-    Query { ticket: u64, predicates: Vec<Predicate>, rest: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
+    Query { ticket: u64, predicates: Vec<Predicate>, layout: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
     /// To have at hand what operations stand on.
     Pins { ids: Vec<u32> },
     /// To write their documents anew.
@@ -81,14 +81,14 @@ impl Reads {
     }
 
     /// The effect that asks once more for what a ticket was to bring.
-    pub fn again(&self, ticket: u64, rest: Option<&Rest>) -> Option<Effect> {
-        let rest = rest?;
+    pub fn again(&self, ticket: u64, layout: Option<&Layout>) -> Option<Effect> {
+        let layout = layout?;
         if let Some(reading) = self.readings.get(&ticket) {
-            let keys = reading.pages.iter().map(|page| rest.page_key(*page)).collect();
+            let keys = reading.pages.iter().map(|page| layout.page_key(*page)).collect();
             return Some(Effect::ReadPages { ticket, keys });
         }
         let (numbers, _) = self.journals.get(&ticket)?;
-        let keys = numbers.iter().map(|number| rest.journal_key(*number)).collect();
+        let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
         Some(Effect::ReadJournal { ticket, keys })
     }
 
@@ -155,7 +155,7 @@ impl Machine {
         } else {
             // What others read meanwhile pushes pages out of the cache: those that the answer needs are held for it.
             held.retain(|_, page| page.is_some());
-            for page in ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.rest).map(|place| place.page) {
+            for page in ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page) {
                 if !held.contains_key(&page)
                     && let Some(rows) = self.reads.cached(page)
                 {
@@ -177,14 +177,14 @@ impl Machine {
         let documents = self.memory.documents().filter(|((class, _), _)| usize::from(*class) == position);
         let mut ids: Vec<(Option<PageRef>, u32)> = documents
             .filter(|(key, document)| !document.is_expired(now) && self.memory.shown(key).is_none())
-            .map(|(_, d)| (d.rest.filter(|_| matches!(d.content, Content::AtRest)), d.id))
+            .map(|(_, d)| (d.slot.filter(|_| matches!(d.content, Content::AtRest)), d.id))
             .collect();
         let shown = self.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
         ids.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
         // Documents of one page side by side.
         order::sort_by_key(&mut ids, |(place, id)| (place.map(|p| (p.page, p.slot)), *id));
-        let rest = ids.into_iter().map(|(_, id)| id).collect();
-        self.go_on(ticket, predicates, rest, Vec::new());
+        let layout = ids.into_iter().map(|(_, id)| id).collect();
+        self.go_on(ticket, predicates, layout, Vec::new());
         Ok(())
     }
 
@@ -193,12 +193,12 @@ impl Machine {
         &mut self,
         ticket: u64,
         predicates: Vec<Predicate>,
-        mut rest: VecDeque<u32>,
+        mut layout: VecDeque<u32>,
         mut found: Vec<u32>,
     ) {
         let mut wanted: BTreeSet<u64> = BTreeSet::new();
         let mut batch = Vec::new();
-        while let Some(id) = rest.front().copied() {
+        while let Some(id) = layout.front().copied() {
             match self.locate(id, &HashMap::new()) {
                 Ok(Found::Here(data)) => {
                     if holds(&data, &predicates) {
@@ -215,19 +215,19 @@ impl Machine {
                 Ok(Found::Nowhere) => {}
                 Err(error) => self.error = Some(error),
             }
-            rest.pop_front();
+            layout.pop_front();
         }
         if wanted.is_empty() {
             self.effects.push(Effect::Matched { ticket, ids: Ok(found) });
         } else {
-            self.ask_pages(wanted, Purpose::Query { ticket, predicates, rest, batch, found });
+            self.ask_pages(wanted, Purpose::Query { ticket, predicates, layout, batch, found });
         }
     }
 
     fn ask_pages(&mut self, pages: BTreeSet<u64>, purpose: Purpose) {
-        let Some(rest) = &self.rest else { return };
+        let Some(layout) = &self.layout else { return };
         let pages: Vec<u64> = pages.into_iter().collect();
-        let keys = pages.iter().map(|page| rest.page_key(*page)).collect();
+        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
         let ticket = self.reads.start(Reading { pages, purpose });
         self.effects.push(Effect::ReadPages { ticket, keys });
     }
@@ -264,8 +264,8 @@ impl Machine {
         };
         let mut opened = Held::new();
         for (&page, found) in reading.pages.iter().zip(found) {
-            let Some(rest) = &self.rest else { return Ok(()) };
-            let rows = found.and_then(|found| rest.open_page(page, &found).ok()).map(Rc::new);
+            let Some(layout) = &self.layout else { return Ok(()) };
+            let rows = found.and_then(|found| layout.open_page(page, &found).ok()).map(Rc::new);
             if rows.is_none() && !self.tabs.is_following {
                 self.reads.unreadable.insert(page);
             }
@@ -299,17 +299,17 @@ impl Machine {
                 held.extend(opened.iter().map(|(page, rows)| (*page, rows.clone())));
                 self.answer(ticket, ids, held);
             }
-            Purpose::Query { ticket, predicates, mut rest, batch, mut found } => {
+            Purpose::Query { ticket, predicates, mut layout, batch, mut found } => {
                 for id in batch {
                     match self.locate(id, opened) {
                         Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
                         // Moved to another page meanwhile: taken up again.
-                        Ok(Found::OnPage(_)) => rest.push_back(id),
+                        Ok(Found::OnPage(_)) => layout.push_back(id),
                         Ok(_) => {}
                         Err(error) => self.error = Some(error),
                     }
                 }
-                self.go_on(ticket, predicates, rest, found);
+                self.go_on(ticket, predicates, layout, found);
             }
             Purpose::Pins { ids } => {
                 let mut found = Vec::new();
@@ -334,7 +334,7 @@ impl Machine {
             return Ok(shown.data.clone().map_or(Found::Nowhere, Found::Here));
         }
         let Some((key, document)) = self.memory.by_id(id) else { return Ok(Found::Nowhere) };
-        let place = match (&document.content, document.rest) {
+        let place = match (&document.content, document.slot) {
             (Content::Resident(data), _) => return Ok(Found::Here(data.clone())),
             (Content::AtRest, Some(place)) => place,
             (Content::AtRest | Content::Lost, _) => return Ok(Found::Nowhere),
@@ -366,7 +366,7 @@ impl Machine {
             .memory
             .documents()
             .filter(|(_, d)| matches!(d.content, Content::AtRest))
-            .filter(|(_, d)| d.rest.is_some_and(|place| pages.contains_key(&place.page)))
+            .filter(|(_, d)| d.slot.is_some_and(|place| pages.contains_key(&place.page)))
             .map(|(_, d)| d.id)
             .collect();
         for id in ids {

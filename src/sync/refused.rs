@@ -10,8 +10,8 @@ use crate::journal::{
     Change, ChangeKind, IfVersion, OpId, PendingOp, Policy, Settlement, changes_of, settle,
 };
 use crate::limits::VALUE_DEPTH_MAX;
+use crate::memory::DocKey;
 use crate::model::Value;
-use crate::session::DocKey;
 
 /// What became of an operation in conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Kind, Result};
 use crate::journal::{OpId, PendingOp};
 use crate::limits::NAME_CHARS_MAX;
+use crate::memory::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 use crate::model::{Def, Epoch, Version, order};
-use crate::session::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::event::Effect;
 use super::machine::Machine;
-use super::room::Outgoing;
+use super::request_limits::Outgoing;
 use crate::codec::{Sub, SyncRequest};
 use crate::model::{Def, order};
 

@@ -6,7 +6,7 @@ use super::event::Mode;
 use super::machine::Machine;
 use crate::error::{Code, Error};
 use crate::model::Def;
-use crate::rest::RolledBack;
+use crate::storage::RolledBack;
 
 /// Where the session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::status::{Phase, StorageState};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Request, Wanted};
 use crate::model::Def;
-use crate::rest::Opened;
+use crate::storage::Opened;
 use crate::store::RecordKey;
 
 /// Orders from here on are of operations that the leader has not taken in yet.
@@ -191,7 +191,7 @@ impl Machine {
 
     /// The generation that this session leads in.
     pub fn generation(&self) -> Option<u64> {
-        self.rest.as_ref()?.generation()
+        self.layout.as_ref()?.generation()
     }
 
     /// Whether another session leads, or none does.
@@ -206,7 +206,7 @@ impl Machine {
 
     /// The machine as one that leads in that generation, from the first event on: the state was read in it.
     pub fn leading(mut self, generation: u64) -> Self {
-        self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
+        self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self
     }
 
@@ -229,7 +229,7 @@ impl Machine {
     }
 
     fn tab(&mut self, event: TabEvent) -> Result<()> {
-        if self.rest.is_none() {
+        if self.layout.is_none() {
             return Ok(());
         }
         match event {
@@ -253,7 +253,9 @@ impl Machine {
                 self.tabs.next = Some(generation);
                 self.depose()?;
             }
-            TabEvent::Lead(generation) => self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation))),
+            TabEvent::Lead(generation) => {
+                self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
+            }
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
         }
@@ -291,7 +293,7 @@ impl Machine {
     /// What is here is what the last leader left: this session leads.
     pub(super) fn promote(&mut self) -> Result<()> {
         let Some(generation) = self.tabs.next.take() else { return Ok(()) };
-        self.rest.iter_mut().for_each(|rest| rest.lead(Some(generation)));
+        self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self.tabs.is_following = false;
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
@@ -351,7 +353,7 @@ impl Machine {
         self.tabs.is_unfenced = false;
         self.tabs.is_following = true;
         self.tabs.phase = if self.mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
-        self.rest.iter_mut().for_each(|rest| rest.lead(None));
+        self.layout.iter_mut().for_each(|layout| layout.lead(None));
         self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
         self.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.token.is_awaited = false;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::application::Application;
 use super::backoff::Backoff;
 use super::machine::Machine;
-use super::pins::PinReading;
-use super::room::Room;
+use super::request_limits::Room;
+use super::retained::PinReading;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
+use crate::memory::DocKey;
 use crate::model::{Value, order};
-use crate::rest::{JournalAtRest, JournalMark};
-use crate::session::DocKey;
+use crate::storage::{JournalAtRest, JournalMark};
 
 /// What an application issues.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Writes {
     pub order_floor: u64,
     pub last_rowid: i64,
     pub mark: JournalMark,
-    pub journal: super::history::Journal,
+    pub journal: super::journal::Journal,
     pub application: Box<dyn Application>,
     /// Documents whose operations must be gone through anew.
     pub stale: BTreeSet<DocKey>,
@@ -83,7 +83,7 @@ impl Writes {
             order_floor: 0,
             last_rowid: 0,
             mark,
-            journal: super::history::Journal::default(),
+            journal: super::journal::Journal::default(),
             application,
             stale: BTreeSet::new(),
             fresh: BTreeSet::new(),

@@ -23,8 +23,8 @@ use super::tabs::Tabs;
 use super::timers::Timer;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, OpId, Retention};
-use crate::rest::reopen;
-use crate::session::DocKey;
+use crate::memory::DocKey;
+use crate::storage::reopen;
 use crate::store::{Batch, Store, Table};
 use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept, TabEffect};
 
@@ -406,7 +406,7 @@ impl Driver {
     pub async fn query(
         self: &Rc<Self>,
         class: crate::model::Name,
-        predicates: Vec<crate::session::query::Predicate>,
+        predicates: Vec<crate::memory::query::Predicate>,
     ) -> Result<Vec<u32>> {
         match self.answer(|ticket| Event::Query { ticket, class, predicates }).await? {
             Answer::Ids(ids) => ids,

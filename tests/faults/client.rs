@@ -8,7 +8,7 @@ use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind, store_name};
 use escale::journal::{Policy, Retention, make_id};
 use escale::model::schema::Schema;
 use escale::model::{Def, Value};
-use escale::rest::{AccountOptions, Damage, Limits, open_account, reopen, rewrap};
+use escale::storage::{AccountOptions, Damage, Limits, open_account, reopen, rewrap};
 use escale::store::Store;
 use escale::store::conformance::block_on;
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, StorageState, Write};
@@ -112,7 +112,7 @@ impl Client {
             let random = &mut SeededRandom::new(self.openings * 31 + 7);
             match block_on(open_account(&self.device, &options, schema, derive, random)) {
                 Ok(mut opened) => {
-                    opened.rest.set_limits(self.limits);
+                    opened.layout.set_limits(self.limits);
                     let config = Config {
                         mode: Mode::Synced,
                         has_live: false,
@@ -125,7 +125,7 @@ impl Client {
                     let machine = Machine::new(
                         config,
                         opened.memory,
-                        Some(opened.rest),
+                        Some(opened.layout),
                         opened.damage,
                         String::new(),
                         source,

@@ -1,7 +1,7 @@
 //! What sessions do: a table of beginnings and of what follows, each pair a scenario.
 
 use escale::model::{Def, Value};
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::Table;
 use escale::sync::Event;
 

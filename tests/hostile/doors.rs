@@ -14,7 +14,7 @@ use escale::journal::{JournalRecord, Request};
 use escale::limits::REPLY_BYTES_MAX;
 use escale::model::schema::Schema;
 use escale::model::{Name, Value};
-use escale::rest::decoders::{HighWater, PAGE_BYTES_MAX, StateRecord, decode_page, encode_page};
+use escale::storage::decoders::{HighWater, PAGE_BYTES_MAX, StateRecord, decode_page, encode_page};
 use escale::store::Table;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

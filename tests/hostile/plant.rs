@@ -11,10 +11,10 @@ use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind};
 use escale::journal::{
     Action, ActionType, JournalRecord, OpState, Outcome, Request, Signal, Wanted, WantedWrite, make_id,
 };
+use escale::memory::Stamp;
 use escale::model::{Epoch, Name, Pk, Value};
-use escale::rest::decoders::{HighWater, StateRecord, encode_page};
-use escale::rest::{JournalMark, PageRow};
-use escale::session::Stamp;
+use escale::storage::decoders::{HighWater, StateRecord, encode_page};
+use escale::storage::{JournalMark, PageRow};
 use escale::store::Table;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;

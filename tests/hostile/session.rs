@@ -11,10 +11,10 @@ use escale::codec::{
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
 use escale::limits::{REPLY_BYTES_MAX, VERSION_MAX};
+use escale::memory::Memory;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Pk, Value};
-use escale::rest::{Damage, JournalAtRest};
-use escale::session::Memory;
+use escale::storage::{Damage, JournalAtRest};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Refusal, Write};
 use escale::{Code, Result};
 

@@ -4,7 +4,7 @@ use escale::Code;
 use escale::limits::BACKOFF_MS;
 use escale::sync::{Event, Phase, Refusal};
 
-use crate::bench::{Bench, config, def, part, refusal, reply, whole};
+use crate::harness::{Bench, config, def, part, refusal, reply, whole};
 
 /// Fails the request in flight, and gives how long the machine waits before the next.
 fn failed(bench: &mut Bench, refusal: Refusal) -> u64 {

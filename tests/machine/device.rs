@@ -1,12 +1,12 @@
 //! The machine and its device: batches that fail, data read from pages, what outlives the session.
 
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::{Batch, MemoryDevice};
 use escale::sync::{Effect, Event, StorageState};
 use escale::{Code, Error};
 
-use crate::bench::{config, def, part, reply, row, section, these, whole};
-use crate::desk::Desk;
+use crate::harness::{config, def, part, reply, row, section, these, whole};
+use crate::harness_with_device::Desk;
 
 #[test]
 fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
@@ -48,7 +48,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
 fn data_rests_on_the_device_and_is_read_from_there() {
     let mut desk = Desk::new();
     desk.load((0..500).map(|n| row(&format!("d{n}"), 1_000 + n)).collect());
-    let (pages, rows) = desk.bench.machine.rest().expect("a device").page_counts();
+    let (pages, rows) = desk.bench.machine.layout().expect("a device").page_counts();
     assert!(pages < 20 && rows == 500, "{rows} documents in {pages} pages");
     assert_eq!(desk.read_all().len(), 500);
     assert!(desk.readings > 0, "nothing was kept in memory");

@@ -4,7 +4,7 @@ use escale::Code;
 use escale::codec::{Part, ServerFrame, ServerParts, SyncReply};
 use escale::sync::{Config, Event};
 
-use crate::bench::{Bench, config, def, epoch, part, pk, reply, row, section, these};
+use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, section, these};
 
 fn in_epoch(ms: u64, now: u64, parts: Vec<Part>) -> SyncReply {
     SyncReply { epoch: epoch(ms), ..reply(now, parts) }

@@ -3,7 +3,7 @@
 use escale::codec::{Part, Row};
 use escale::sync::{Config, Effect, Event, Mode};
 
-use crate::bench::{Bench, WALL, config, def, part, pk, reply, row, these};
+use crate::harness::{Bench, WALL, config, def, part, pk, reply, row, these};
 
 const MINUTE: u64 = 60_000;
 

@@ -3,8 +3,8 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test says what it must, at whatever length
 
-mod bench;
-mod desk;
+mod harness;
+mod harness_with_device;
 #[allow(dead_code)] // what all tests may use
 #[path = "../support/seeds.rs"]
 mod seeds;

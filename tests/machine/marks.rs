@@ -1,14 +1,14 @@
 //! The mark beside the store: with each batch that holds what only this device knows, and at most a second after the others.
 
 use escale::codec::{ServerFrame, ServerParts};
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Config, Effect, Event, StorageState};
 use escale::{Code, Error};
 
-use crate::bench::{config, def, epoch, part, reply, row, section};
-use crate::desk::Desk;
+use crate::harness::{config, def, epoch, part, reply, row, section};
+use crate::harness_with_device::Desk;
 
 /// A session that pulls a document at that time.
 fn pull(desk: &mut Desk, n: u64) {

@@ -8,7 +8,7 @@ use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Phase, Write};
 use escale::{Code, Error};
 
-use super::bench::{Bench, config, def, epoch, pk, reply, row, whole};
+use super::harness::{Bench, config, def, epoch, pk, reply, row, whole};
 use super::seeds;
 
 /// A server that keeps an org once something was accepted for it.

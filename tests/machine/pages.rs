@@ -3,13 +3,13 @@
 use escale::codec::{Data, Row};
 use escale::crypto::SeededRandom;
 use escale::model::Value;
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Config, Effect, Event, Mode, StorageState};
 use escale::{Code, Error};
 
-use crate::bench::{config, def, part, reply, row};
-use crate::desk::Desk;
+use crate::harness::{config, def, part, reply, row};
+use crate::harness_with_device::Desk;
 
 fn big(id: &str, v: u64, bytes: usize) -> Row {
     let noise: Vec<u8> = {
@@ -47,7 +47,7 @@ fn sparse_pages_are_rewritten_together() {
         desk.bench.answer(number, reply(20_000 + n, vec![one]));
         desk.work();
     }
-    let (pages, rows) = desk.bench.machine.rest().expect("a device").page_counts();
+    let (pages, rows) = desk.bench.machine.layout().expect("a device").page_counts();
     assert_eq!(rows, 40);
     assert!(pages < 5, "{pages} pages for 40 small documents");
     assert_eq!(desk.read_all().len(), 40);

@@ -6,7 +6,9 @@ use escale::limits::PULL_EVERY_MS;
 use escale::model::Pk;
 use escale::sync::{Event, Phase};
 
-use crate::bench::{Bench, config, def, fault, gone, part, pk, refusal, reply, row, row_in, section, these};
+use crate::harness::{
+    Bench, config, def, fault, gone, part, pk, refusal, reply, row, row_in, section, these,
+};
 
 fn page(rows: Vec<Row>, next: &str) -> Part {
     Part { next: Some(next.into()), total: Some(10), ..part(&def("Doc"), rows) }

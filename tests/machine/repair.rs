@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use escale::Code;
 use escale::codec::Row;
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Config, Event, Mode, StorageState};
 
-use crate::bench::{config, def, fault, part, pk, reply, row, these};
-use crate::desk::Desk;
+use crate::harness::{config, def, fault, part, pk, reply, row, these};
+use crate::harness_with_device::Desk;
 
 #[test]
 fn r14_damaged_documents_are_asked_for_one_by_one() {

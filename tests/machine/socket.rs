@@ -5,7 +5,7 @@ use escale::codec::{Fault, Part, ServerFrame, ServerParts};
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use escale::sync::{Config, Effect, Event, Mode, Phase, Updates};
 
-use crate::bench::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
+use crate::harness::{Bench, config, def, epoch, gone, part, pk, refusal, reply, row, section, these, whole};
 
 fn live() -> Config {
     Config { has_live: true, ..config() }
@@ -44,14 +44,14 @@ fn every_def_is_pulled_once_after_its_registration() {
     bench.subscribe(&section("games"));
     let (number, _) = bench.request();
     assert_eq!(bench.said().len(), 1, "the socket follows the subscriptions");
-    bench.answer(number, crate::bench::reply(20_000, vec![part(&section("games"), vec![])]));
+    bench.answer(number, crate::harness::reply(20_000, vec![part(&section("games"), vec![])]));
     assert!(bench.requests.is_empty());
     let both = vec![def("Doc"), section("games")];
     bench.frame(socket, ServerFrame::Live { live: both.clone(), refused: vec![] });
     let (number, request) = bench.request();
     let asked: Vec<_> = request.subs.iter().map(|sub| sub.def.clone()).collect();
     assert_eq!(asked, [section("games")], "only the one that is new to the socket");
-    bench.answer(number, crate::bench::reply(20_001, vec![part(&section("games"), vec![])]));
+    bench.answer(number, crate::harness::reply(20_001, vec![part(&section("games"), vec![])]));
     bench.frame(socket, ServerFrame::Live { live: both, refused: vec![] });
     assert!(bench.requests.is_empty(), "registered already");
 }
@@ -227,7 +227,7 @@ fn going_to_avion_gives_up_what_is_under_way() {
     };
     assert_eq!(bench.take(cancelled), [number]);
     // R5: asked before the change of mode.
-    bench.answer(number, crate::bench::reply(50_000, vec![part(&def("Doc"), vec![row("z", 49_000)])]));
+    bench.answer(number, crate::harness::reply(50_000, vec![part(&def("Doc"), vec![row("z", 49_000)])]));
     assert_eq!(bench.shown(&def("Doc")), these(&[("a", 100)]));
 }
 
@@ -254,13 +254,13 @@ fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
     let first = Part { next: Some("there".into()), ..part(&doc, vec![row("b", 200)]) };
     // Its commit was late: it will lie behind the cursor, and no page of this load brings it.
     bench.frame(socket, ServerFrame::Hints(vec![(doc.clone(), 150)]));
-    bench.answer(number, crate::bench::reply(10_000, vec![first]));
+    bench.answer(number, crate::harness::reply(10_000, vec![first]));
     let (number, request) = bench.request();
     assert!(request.subs[0].cursor.is_some());
-    bench.answer(number, crate::bench::reply(10_001, vec![part(&doc, vec![row("c", 300)])]));
+    bench.answer(number, crate::harness::reply(10_001, vec![part(&doc, vec![row("c", 300)])]));
     let (number, request) = bench.request();
     assert_eq!((&request.subs[0].def, &request.subs[0].cursor), (&doc, &None), "asked once more");
-    bench.answer(number, crate::bench::reply(10_002, vec![part(&doc, vec![row("a", 150)])]));
+    bench.answer(number, crate::harness::reply(10_002, vec![part(&doc, vec![row("a", 150)])]));
     assert!(bench.requests.is_empty(), "and once only");
 }
 

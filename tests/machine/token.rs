@@ -4,7 +4,7 @@ use escale::Code;
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
 use escale::sync::{Config, Effect, Event, Phase};
 
-use crate::bench::{Bench, config, def, part, refusal, reply, whole};
+use crate::harness::{Bench, config, def, part, refusal, reply, whole};
 
 fn asked(bench: &mut Bench) -> Vec<bool> {
     bench.take(|effect| match effect {

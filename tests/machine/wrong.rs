@@ -8,7 +8,7 @@ use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Write};
 use escale::{Code, Error, Kind};
 
-use super::bench::{Bench, config, def, epoch, part, pk, reply, row, row_in, section, whole};
+use super::harness::{Bench, config, def, epoch, part, pk, reply, row, row_in, section, whole};
 
 /// A session with no network yet, and writes that wait.
 fn waiting(writes: u64, defs: &[&str]) -> Bench {
@@ -205,7 +205,7 @@ fn a_load_that_begins_again_may_come_to_where_the_last_one_ended() {
     let (number, _) = bench.request();
     bench.answer(number, reply(6_000, vec![page(vec![row("a", 5)], "c1")]));
     let (number, _) = bench.request();
-    bench.answer(number, reply(6_000, vec![super::bench::fault(&def("Doc"), Code::BadCursor)]));
+    bench.answer(number, reply(6_000, vec![super::harness::fault(&def("Doc"), Code::BadCursor)]));
     let (number, request) = bench.request();
     assert_eq!(request.subs[0].cursor, None);
     bench.answer(number, reply(6_000, vec![page(vec![], "c2")]));

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use escale::codec::{SyncReply, SyncRequest};
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
 use escale::journal::{Policy, Retention, make_id};
+use escale::memory::{DocKey, Memory};
 use escale::model::{Def, Value};
-use escale::rest::{AccountOptions, Damage, JournalAtRest, open_account};
-use escale::session::{DocKey, Memory};
+use escale::storage::{AccountOptions, Damage, JournalAtRest, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
@@ -96,7 +96,7 @@ impl Driver {
             let mut random = SeededRandom::new(now);
             let opened =
                 block_on(open_account(&device, &options, schema, derive, &mut random)).expect("a store");
-            let rest = Some(opened.rest);
+            let rest = Some(opened.layout);
             let machine =
                 Machine::new(config(mode, number), opened.memory, rest, opened.damage, String::new(), source);
             (machine.with_writes(opened.journal, application), Some(opened.store))

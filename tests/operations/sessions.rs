@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use escale::journal::Policy;
+use escale::memory::query::Predicate;
 use escale::model::{Def, Value};
-use escale::session::query::Predicate;
 use escale::sync::{Effect, Event, Mode, Phase, Refusal};
 use escale::{Code, Error};
 

@@ -5,7 +5,7 @@ use escale::codec::{Data, Part, Row, SyncReply, SyncRequest};
 use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::rest::{AccountOptions, open_account};
+use escale::storage::{AccountOptions, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication};
@@ -123,7 +123,7 @@ impl Session {
         let source = Box::new(SeededRandom::new(seed + 1));
         let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
         let machine =
-            Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
+            Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
                 .with_writes(opened.journal, Box::new(NoApplication));
         let mut session = Session {
             machine,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::crypto::StoreKeys;
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::{MemoryDevice, RecordKey, Table};
 use escale::sync::{Event, Mode, StorageState};
 
@@ -219,7 +219,7 @@ fn r14_older_records_put_back_count_for_nothing() {
     }
 }
 
-fn doc_key(world: &World, number: usize) -> escale::session::DocKey {
+fn doc_key(world: &World, number: usize) -> escale::memory::DocKey {
     let (class, pk) = crate::support::schema::key(number);
     let machine = world.clients[0].machine.as_ref().expect("open");
     machine.memory().doc_key(&class, &pk).expect("a class")

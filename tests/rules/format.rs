@@ -9,8 +9,8 @@ use escale::crypto::{DerivedKey, Header, SeededRandom, StoreKeys, WrapKind, kdf_
 use escale::journal::JournalRecord;
 use escale::model::schema::Schema;
 use escale::model::{Pk, Value};
-use escale::rest::decoders::{StateRecord, decode_page};
-use escale::rest::{AccountOptions, FoundPage, open_account};
+use escale::storage::decoders::{StateRecord, decode_page};
+use escale::storage::{AccountOptions, FoundPage, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Write};
@@ -124,7 +124,7 @@ fn write() -> Files {
     };
     let source = Box::new(SeededRandom::new(2));
     let mut machine =
-        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
+        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
             .with_writes(opened.journal, Box::new(NoApplication));
     let mut now = 1_000;
     let mut step = |event| {
@@ -235,7 +235,7 @@ fn opens_with_everything_in_it(format: u16) {
     let random = &mut SeededRandom::new(9);
     let opened = block_on(open_account(&device, &options(false), schema(), derive, random)).expect("opened");
     assert!(!opened.damage.any());
-    assert_eq!(opened.rest.session(), "qD1-Nd4YF0mWZ2F0jlxDyw");
+    assert_eq!(opened.layout.session(), "qD1-Nd4YF0mWZ2F0jlxDyw");
     let memory = &opened.memory;
     let (epoch, era) = memory.epoch();
     assert_eq!((epoch.map(|epoch| epoch.ms()), era), (Some(1_600_000_000_000), 0));
@@ -250,12 +250,12 @@ fn opens_with_everything_in_it(format: u16) {
     assert_eq!(section.set.mark(&bastet).map(|mark| mark.v), Some(8_500));
     let mut found = BTreeMap::new();
     for (key, document) in memory.documents() {
-        let place = document.rest.expect("at rest");
-        let key_of = opened.rest.page_key(place.page);
+        let place = document.slot.expect("at rest");
+        let key_of = opened.layout.page_key(place.page);
         let sealed =
             block_on(opened.store.get(Table::Pages, &[key_of])).expect("read").remove(0).expect("there");
         let row = opened
-            .rest
+            .layout
             .open_page(place.page, &FoundPage::Sealed(sealed))
             .expect("whole")
             .swap_remove(place.slot as usize);
@@ -299,7 +299,7 @@ fn a_store_of_format_1_goes_on_in_it() {
     };
     let source = Box::new(SeededRandom::new(2));
     let mut machine =
-        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source)
+        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
             .with_writes(opened.journal, Box::new(NoApplication));
     let mut events = vec![Event::Subscribe("Package@1".parse().expect("a def")), Event::Started];
     let (mut now, mut batches) = (1_000, 0);

@@ -8,7 +8,7 @@ use escale::codec::{Data, Part, Row, SyncReply};
 use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind, store_name};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::rest::{AccountOptions, open_account};
+use escale::storage::{AccountOptions, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
@@ -31,7 +31,7 @@ fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
     let random = &mut SeededRandom::new(77);
     let opened = block_on(open_account(&device, &options, schema, derive, random)).expect("made");
     let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
-    let session = opened.rest.session().to_owned();
+    let session = opened.layout.session().to_owned();
     let name = |text: &str| Name::new(text).expect("a name");
     let defs = [
         Def::class_of(&name("Zwergpinguin")),
@@ -47,7 +47,7 @@ fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
     let source = Box::new(SeededRandom::new(78));
     let store = opened.store;
     let mut machine =
-        Machine::new(config, opened.memory, Some(opened.rest), opened.damage, String::new(), source);
+        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source);
     let mut events = vec![Event::Started];
     events.extend(defs.iter().cloned().map(Event::Subscribe));
     let (mut now, mut round) = (10_000, 0);

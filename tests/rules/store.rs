@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind, store_name};
 use escale::model::schema::Schema;
-use escale::rest::{Account, AccountOptions, Limits, open_account, rewrap};
+use escale::storage::{Account, AccountOptions, Limits, open_account, rewrap};
 use escale::store::conformance::block_on;
 use escale::store::{Device, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::{Code, Result};
@@ -66,10 +66,10 @@ fn refused(device: &MemoryDevice, x: u8, schema: &str, code: Code) {
 fn flush(account: &mut Account<MemoryStore>, seed: u64) {
     let random = &mut SeededRandom::new(seed);
     while let Some((batch, receipt)) =
-        account.rest.batch(&mut account.memory, None, true, random).expect("a batch")
+        account.layout.batch(&mut account.memory, None, true, random).expect("a batch")
     {
         block_on(account.store.commit(batch)).expect("written");
-        account.rest.committed(&mut account.memory, receipt);
+        account.layout.committed(&mut account.memory, receipt);
     }
 }
 
@@ -128,7 +128,7 @@ fn a_newer_format_is_refused_by_name_and_left_untouched() {
 fn changing_x_keeps_k_and_every_record() {
     let device = MemoryDevice::new();
     let account = open_as(&device, 1, ONE, true, 1).expect("made");
-    let session = account.rest.session().to_owned();
+    let session = account.layout.session().to_owned();
     let (old, next) = (DerivedKey::from_bytes([1; 32]), DerivedKey::from_bytes([9; 32]));
     let wrong = DerivedKey::from_bytes([8; 32]);
     let random = &mut SeededRandom::new(4);
@@ -142,7 +142,7 @@ fn changing_x_keeps_k_and_every_record() {
     drop(account);
     refused(&device, 1, ONE, Code::WrongPassphrase);
     let opened = open_as(&device, 9, ONE, false, 6).expect("opened");
-    assert_eq!(opened.rest.session(), session);
+    assert_eq!(opened.layout.session(), session);
     assert!(!opened.damage.any());
 }
 
@@ -203,7 +203,7 @@ fn a_class_that_is_gone_takes_its_documents_from_the_device() {
     assert_eq!(opened.memory.documents().count(), 2);
     flush(&mut opened, 8);
     let pages = block_on(opened.store.scan(Table::Pages, None, 1_000)).expect("scan").len();
-    assert_eq!(pages, opened.rest.page_counts().0, "no page of the class that is gone");
+    assert_eq!(pages, opened.layout.page_counts().0, "no page of the class that is gone");
     drop(opened);
     // With the class declared again there is nothing of it: it is loaded anew.
     let again = client.open_device(&client.device, 11).expect("opened");
@@ -214,17 +214,17 @@ fn a_class_that_is_gone_takes_its_documents_from_the_device() {
 #[test]
 fn a_store_keeps_its_name_across_openings() {
     let device = MemoryDevice::new();
-    let first = open_as(&device, 1, ONE, true, 1).expect("made").rest.session().to_owned();
+    let first = open_as(&device, 1, ONE, true, 1).expect("made").layout.session().to_owned();
     assert_eq!(first.len(), 22);
     for seed in 2..6 {
         let mut account = open_as(&device, 1, ONE, true, seed).expect("opened");
         account.memory.subscribe(&"Note".parse().expect("a def")).expect("subscribed");
         account.memory.unsubscribe(&"Doc".parse().expect("a def"));
         flush(&mut account, seed);
-        assert_eq!(account.rest.session(), first);
+        assert_eq!(account.layout.session(), first);
     }
     let other = open_as(&MemoryDevice::new(), 1, ONE, true, 2).expect("made");
-    assert_ne!(other.rest.session(), first, "another store, another name");
+    assert_ne!(other.layout.session(), first, "another store, another name");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use escale::session::{Upgrade, VersionedSet};
+use escale::memory::{Upgrade, VersionedSet};
 use proptest::prelude::*;
 
 use crate::support::seeds::config;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::model::{Def, Value};
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Write};
 use escale::{Code, Error, journal::Policy};

@@ -6,7 +6,7 @@ use escale::Code;
 use escale::crypto::SeededRandom;
 use escale::journal::{Policy, Request, Wanted};
 use escale::model::{Def, Value};
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store};
 use escale::sync::{Event, StorageState, TabEvent, Write};
@@ -136,7 +136,7 @@ fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
         let wanted = Wanted::Subscribe(def.clone());
         (RecordKey([n; 16]), Request { stamp: u64::from(n), wanted, phase: None })
     };
-    let rest = follower.machine.rest().expect("a device");
+    let rest = follower.machine.layout().expect("a device");
     let random = &mut SeededRandom::new(3);
     let batch = rest.hand_in(&[request(1, &unknown), request(2, &known)], random).expect("sealed");
     block_on(follower.store.commit(batch)).expect("handed in");

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use escale::codec::SyncRequest;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
 use escale::journal::Policy;
-use escale::rest::{AccountOptions, Damage, Expected, Limits, Reader, open_account, reopen, with_copies};
-use escale::session::{Content, DocKey};
+use escale::memory::{Content, DocKey};
+use escale::storage::{AccountOptions, Damage, Expected, Limits, Reader, open_account, reopen, with_copies};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect, TabEvent};
@@ -93,7 +93,7 @@ impl Tab {
             poll_every_ms: escale::limits::PULL_EVERY_MS,
         };
         let source = Box::new(SeededRandom::new(seed ^ 0xabcd));
-        let mut rest = opened.rest;
+        let mut rest = opened.layout;
         rest.set_limits(limits);
         let machine = Machine::new(config, opened.memory, Some(rest), opened.damage, String::new(), source)
             .with_writes(opened.journal, Box::new(Counters { policy }))

@@ -7,7 +7,7 @@ use escale::codec::SyncReply;
 use escale::crypto::{Random, SeededRandom};
 use escale::journal::{Policy, Retention, make_id};
 use escale::model::{Def, Value};
-use escale::rest::Limits;
+use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, Refusal, TabEvent, Write};
 

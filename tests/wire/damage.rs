@@ -3,7 +3,7 @@
 use escale::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::schema::Schema;
 use escale::model::{Def, Pk, Value};
-use escale::rest::decoders::{StateRecord, decode_page};
+use escale::storage::decoders::{StateRecord, decode_page};
 use proptest::prelude::*;
 
 use crate::messages::FORMATS;

@@ -1,5 +1,6 @@
 //! What the server decides, whatever carries it and wherever it is stored: versions, pulls, pages, refusals.
 
+mod attempts;
 mod built_in;
 mod cursor;
 mod known;
@@ -10,12 +11,11 @@ mod operate;
 mod operation;
 mod pull;
 mod shown;
-mod tries;
 mod write;
 
+pub use attempts::TRIES_MAX;
 pub use maintain::{epoch_of, renew_epoch, renew_epoch_of};
 pub use open::{Engine, Opening, first_state};
 pub use operation::{Properties, Ran, Tx};
 pub use pull::Caller;
-pub use tries::TRIES_MAX;
 pub use write::{Outcome, Writing, Written};

@@ -9,8 +9,8 @@ use escale::model::Epoch;
 use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
+use super::attempts::Tries;
 use super::operation::Operations;
-use super::tries::Tries;
 use super::{operate, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};

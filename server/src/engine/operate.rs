@@ -9,10 +9,10 @@ use escale::limits::{DOCUMENT_BYTES_MAX, RESULTS_BYTES_MAX, TEXT_CHARS_MAX, VERS
 use escale::model::{Epoch, Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
+use super::attempts::TRIES_MAX;
 use super::known::{Known, known};
 use super::open::put_state;
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
-use super::tries::TRIES_MAX;
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
 use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};

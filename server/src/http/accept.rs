@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
-use super::crowd::Crowd;
+use super::connections::Crowd;
 use super::router::answer;
 use super::serve::{Peer, Server, stopped};
 

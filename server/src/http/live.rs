@@ -10,7 +10,7 @@ use escale::limits::{SUBS_MAX, TEXT_CHARS_MAX};
 use escale::{Code, Error};
 use tokio::time::{Instant, timeout};
 
-use super::crowd::Connection;
+use super::connections::Connection;
 use super::hub::Seat;
 use super::serve::{Peer, Server, stopped};
 

@@ -2,18 +2,18 @@
 
 mod accept;
 mod auth;
-mod crowd;
+mod connections;
 mod feed;
-mod gate;
 mod hub;
-mod leaving;
+mod linger;
 mod live;
 mod origin;
+mod rate_limit;
 mod reply;
+mod request_cost;
 mod router;
 mod serve;
 mod sync;
-mod weight;
 
 pub use auth::{Access, Role, Tokens};
 pub use origin::Origins;

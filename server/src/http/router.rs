@@ -14,7 +14,7 @@ use escale::{Code, Error};
 use tower::ServiceExt;
 
 use super::auth::bearer;
-use super::crowd::Connection;
+use super::connections::Connection;
 use super::reply::{Refusal, format_of};
 use super::serve::{Peer, Server};
 use super::sync::text;

@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use super::accept::{self, ConnectionLimits};
 use super::auth::{Guest, Tokens};
 use super::feed::Follower;
-use super::gate::Gate;
 use super::hub::Hub;
 use super::origin::Origins;
+use super::rate_limit::Gate;
+use super::request_cost::HeavyLane;
 use super::router::router;
-use super::weight::HeavyLane;
 use crate::engine::Engine;
 
 /// How often old tombstones are looked for.

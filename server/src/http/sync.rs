@@ -10,12 +10,12 @@ use escale::limits::REQUEST_BYTES_MAX;
 use escale::{Code, Error};
 
 use super::auth::bearer;
-use super::crowd::Connection;
-use super::gate::Full;
-use super::leaving::leaving;
+use super::connections::Connection;
+use super::linger::leaving;
+use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};
+use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 use super::serve::{Peer, Server};
-use super::weight::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 
 /// Bytes of a body that is weighed in passing.
 const IN_PASSING: usize = 16 << 10;

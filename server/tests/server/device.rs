@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use escale::Code;
 use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::crypto::SeededRandom;
+use escale::memory::{Content, Memory};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch};
-use escale::rest::Damage;
-use escale::session::{Content, Memory};
+use escale::storage::Damage;
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
 use escale_server::engine::Engine;
 

@@ -14,8 +14,8 @@ use super::options::{Options, Secret};
 use crate::crypto::{DerivedKey, Random, SystemRandom, WrapKind, kdf_salt};
 use crate::error::{Code, Result, fail};
 use crate::limits::KDF_ROUNDS;
-use crate::rest::{AccountOptions, Damage, JournalAtRest, Requests, Rest, Tail, open_account};
-use crate::session::Memory;
+use crate::memory::Memory;
+use crate::storage::{AccountOptions, Damage, JournalAtRest, Layout, Requests, Tail, open_account};
 use crate::sync::{Config, Event, Inbox, Machine, Mode, TabEvent};
 use crate::web::adapter::Adapter;
 use crate::web::address::Address;
@@ -77,10 +77,10 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         let device = IdbDevice::of(options.databases);
         let opened = open_account(&device, &account, options.schema, derive, &mut random).await?;
         let store = Rc::new(opened.store);
-        store.open_pages_with(opened.rest.key_of_pages());
+        store.open_pages_with(opened.layout.key_of_pages());
         inbox = opened.inbox;
         if claim.is_some() {
-            role = role_of(&store, &opened.rest, opened.generation).await;
+            role = role_of(&store, &opened.layout, opened.generation).await;
         }
         claim = claim.filter(|claim| claim.is_held() && !matches!(role, Role::Follows));
         if claim.is_none() {
@@ -89,7 +89,7 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
         let machine = Machine::new(
             config,
             opened.memory,
-            Some(opened.rest),
+            Some(opened.layout),
             opened.damage,
             session,
             Box::new(SystemRandom),
@@ -127,16 +127,16 @@ enum Role {
 }
 
 /// What a session is that holds the lock of the lead, and has opened the store as it was in `seen`.
-async fn role_of(store: &IdbStore, rest: &Rest, seen: u64) -> Role {
+async fn role_of(store: &IdbStore, layout: &Layout, seen: u64) -> Role {
     // It has made the store.
     if seen > 0 && store.begun() == seen {
         return Role::Leads(seen);
     }
-    let keys = rest.look_keys();
+    let keys = layout.look_keys();
     let Ok(Some((generation, found))) = store.take_over_looking(seen, &keys).await else {
         return Role::Follows;
     };
-    match rest.looked(&found) {
+    match layout.looked(&found) {
         Tail::Same => Role::Leads(generation),
         _ => Role::IsToLead(generation),
     }

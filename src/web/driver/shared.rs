@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::Driver;
 use crate::error::Result;
 use crate::journal::Signal;
-use crate::rest;
+use crate::storage;
 use crate::store::{Batch, Store, Table};
 use crate::sync::{Event, Inbox, Machine, TabEffect, TabEvent};
 use crate::web::idb::IdbStore;
@@ -82,7 +82,7 @@ async fn read_inbox(store: &IdbStore, with_copies: bool) -> Result<Inbox> {
     let generation = store.generation().await?;
     let mut requests = store.inbox().await?;
     if with_copies {
-        requests = rest::with_copies(store, requests).await?;
+        requests = storage::with_copies(store, requests).await?;
     }
     Ok(Inbox { generation, requests })
 }

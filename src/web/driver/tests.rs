@@ -6,7 +6,7 @@ use super::*;
 use crate::crypto::{DerivedKey, SystemRandom, WrapKind, store_name};
 use crate::limits::KDF_ROUNDS;
 use crate::model::schema::Schema;
-use crate::rest::{AccountOptions, open_account};
+use crate::storage::{AccountOptions, open_account};
 use crate::store::Device;
 use crate::sync::{Config, Mode};
 use crate::web::adapter::Adapter;
@@ -68,7 +68,7 @@ async fn open(account: &str) -> (Rc<Driver>, Array) {
     let machine = Machine::new(
         config,
         opened.memory,
-        Some(opened.rest),
+        Some(opened.layout),
         opened.damage,
         "s".into(),
         Box::new(SystemRandom),

@@ -19,7 +19,7 @@ use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after
 use super::witness::{Beside, Change, Copies};
 use crate::crypto::place;
 use crate::error::{Code, Result, fail};
-use crate::rest::FoundPage;
+use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
 use crate::web::cipher::Cipher;
 use crate::web::promise::Deferred;

@@ -13,7 +13,7 @@ use super::databases::Databases;
 use super::witness::{Beside, Change, Copies};
 use crate::crypto::{AccountKey, SeededRandom, StoreKeys};
 use crate::error::Code;
-use crate::rest::FoundPage;
+use crate::storage::FoundPage;
 use crate::store::{Batch, Device, Durability, RecordKey, Store, Table, conformance};
 
 /// Runs the body of an asynchronous JavaScript function with these arguments.

@@ -1,7 +1,7 @@
 //! Carrying the actions of a history out.
 
+use escale::memory::query::Predicate;
 use escale::model::Value;
-use escale::session::query::Predicate;
 use escale::store::Table;
 use escale::sync::{Event, Mode};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use escale::codec::Data;
+use escale::memory::{Collection, Memory, Stamp};
 use escale::model::Def;
-use escale::session::{Collection, Memory, Stamp};
 use escale::sync::ReadRow;
 
 use super::World;

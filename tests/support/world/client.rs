@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::codec::Format;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
 use escale::journal::Policy;
+use escale::memory::{DocKey, Memory, Stamp};
 use escale::model::Def;
-use escale::rest::{AccountOptions, Damage, JournalAtRest, Limits, open_account};
-use escale::session::{DocKey, Memory, Stamp};
+use escale::storage::{AccountOptions, Damage, JournalAtRest, Limits, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, MemoryStore};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
@@ -175,7 +175,7 @@ impl Client {
         &self,
         device: &MemoryDevice,
         random: u64,
-    ) -> escale::Result<escale::rest::Account<MemoryStore>> {
+    ) -> escale::Result<escale::storage::Account<MemoryStore>> {
         let (org, account) = (self.org(), self.account());
         let options =
             AccountOptions { org: &org, account: &account, by: WrapKind::Key, rounds: 0, create: true };
@@ -211,10 +211,10 @@ impl<S: Backend> World<S> {
             machine.with_writes(JournalAtRest::default(), application)
         } else {
             let mut opened = client.open_device(&client.device, random).expect("a device that opens");
-            opened.rest.set_limits(client.setup.limits);
+            opened.layout.set_limits(client.setup.limits);
             client.store = Some(opened.store);
             damage = opened.damage;
-            let rest = Some(opened.rest);
+            let rest = Some(opened.layout);
             let machine = Machine::new(config, opened.memory, rest, damage, String::new(), source);
             machine.with_writes(opened.journal, application)
         };

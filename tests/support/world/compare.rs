@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use escale::codec::Data;
+use escale::memory::{Content, Memory};
 use escale::model::{Def, Pk};
-use escale::session::{Content, Memory};
 use escale::store::conformance::block_on;
 use escale::store::{Device, Store, Table};
 use escale::sync::{Effect, Event, Machine, Mode, Phase, StorageState};
@@ -153,7 +153,7 @@ impl<S: Backend> World<S> {
             "R7: client {number} at rest and in memory"
         );
         drop(opened.store);
-        let (pages, _) = machine.rest().expect("a device").page_counts();
+        let (pages, _) = machine.layout().expect("a device").page_counts();
         let found = count(client, Table::Pages);
         assert_eq!(found, pages, "client {number}: pages on the device, and pages in use");
     }
@@ -181,7 +181,7 @@ fn all_ids(machine: &Machine) -> Vec<u32> {
 fn state(memory: &Memory) -> (String, BTreeMap<String, String>, BTreeMap<Def, String>) {
     let documents = memory.documents().map(|(key, d)| {
         let is_here = matches!(d.content, Content::Resident(_));
-        (format!("{key:?}"), format!("{:?} {:?} {:?} {:?} {is_here}", d.at, d.max_life, d.rest, d.defs))
+        (format!("{key:?}"), format!("{:?} {:?} {:?} {:?} {is_here}", d.at, d.max_life, d.slot, d.defs))
     });
     let collections = memory.collections().map(|(def, c)| {
         let members: BTreeMap<_, _> = c.set.members().collect();

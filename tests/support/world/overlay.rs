@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::journal::PendingOp;
+use escale::memory::Content;
 use escale::model::{Def, DefKind, Value};
-use escale::session::Content;
 use escale::sync::Machine;
 
 use super::World;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::SyncRequest;
 use escale::journal::{Change, ChangeKind, PendingOp, Policy, Retention, Settlement, State, make_id};
+use escale::memory::DocKey;
 use escale::model::{Name, Value};
-use escale::session::DocKey;
 use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
 use escale::{Code, Error, Result};
 

@@ -1,0 +1,295 @@
+//! Applying a part: the rules R1, R3, R5 and R6 on one def's changes.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::collection::Load;
+use super::document::{Content, DocKey};
+use super::stamp::Stamp;
+use super::state::Memory;
+use crate::codec::{Part, Row};
+use crate::error::Result;
+use crate::model::{Def, Name, Pk, Value, Version};
+
+/// How a part came.
+#[derive(Clone, Copy, Debug)]
+pub struct PartContext {
+    /// The era of its epoch.
+    pub era: u32,
+    /// The reply's `now` - DELTA.
+    pub settled: Version,
+    /// The `v` that was asked, for the reply to a pull; `None` for a pushed part.
+    pub asked: Option<Version>,
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartOutcome {
+    /// The def is up to date with the reply.
+    Whole,
+    /// The def is unfinished: ask on with the cursor.
+    Unfinished,
+    /// The def is not subscribed to any more.
+    Unknown,
+}
+
+/// A row whose data was read far enough to link it, so that applying it cannot fail half way.
+pub(crate) struct PreparedRow {
+    row: Row,
+    properties: Option<BTreeMap<String, Value>>,
+}
+
+/// A part that can be applied.
+pub(crate) struct PreparedPart {
+    def: Def,
+    rows: Vec<PreparedRow>,
+    left: Vec<(Pk, Version)>,
+    present: Option<Vec<Pk>>,
+    next: Option<String>,
+    total: Option<u64>,
+}
+
+impl PreparedPart {
+    pub(crate) fn def(&self) -> &Def {
+        &self.def
+    }
+
+    /// The highest version that it tells.
+    pub(crate) fn highest(&self) -> Option<Version> {
+        let rows = self.rows.iter().map(|prepared| prepared.row.v);
+        rows.chain(self.left.iter().map(|(_, v)| *v)).max()
+    }
+
+    /// The first and the last change that it tells, as they ascend by version; `None` where it tells none.
+    pub(crate) fn ends(&self) -> Option<[(Version, Pk); 2]> {
+        let of_row = |prepared: Option<&'_ PreparedRow>| prepared.map(|p| (p.row.v, p.row.pk.clone()));
+        let of_left = |left: Option<&'_ (Pk, Version)>| left.map(|(pk, v)| (*v, pk.clone()));
+        let first = of_row(self.rows.first()).into_iter().chain(of_left(self.left.first())).min()?;
+        let last = of_row(self.rows.last()).into_iter().chain(of_left(self.left.last())).max()?;
+        Some([first, last])
+    }
+
+    /// The cursor to ask on with.
+    pub(crate) fn next(&self) -> Option<&str> {
+        self.next.as_deref()
+    }
+
+    /// The documents that it tells as they are now, or as deleted.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
+        self.rows.iter().map(|prepared| &prepared.row.pk)
+    }
+}
+
+impl Memory {
+    /// Reads what applying the part needs of each row. Errors: `bad_value`, `too_deep`; nothing has changed then.
+    pub(crate) fn prepare(&self, part: Part) -> Result<PreparedPart> {
+        let names: Vec<&Name> = match self.schema.class(part.def.class().as_str()) {
+            Ok(class) => class.collections().iter().flat_map(crate::model::schema::Collection::key).collect(),
+            Err(_) => Vec::new(),
+        };
+        let rows: Result<Vec<PreparedRow>> = part
+            .rows
+            .into_iter()
+            .map(|row| {
+                let properties = match &row.data {
+                    Some(data) if !row.deleted => Some(data.pick(&names)?),
+                    _ => None,
+                };
+                Ok(PreparedRow { row, properties })
+            })
+            .collect();
+        Ok(PreparedPart {
+            def: part.def,
+            rows: rows?,
+            left: part.left,
+            present: part.present,
+            next: part.next,
+            total: part.total,
+        })
+    }
+
+    /// Applies a part of a subscribed def. Applying it again changes nothing (R4).
+    pub(crate) fn apply(&mut self, part: PreparedPart, context: PartContext) -> PartOutcome {
+        let def = part.def;
+        if !self.collections.contains_key(&def) {
+            return PartOutcome::Unknown;
+        }
+        let received = part.rows.len() as u64;
+        for PreparedRow { row, properties } in part.rows {
+            let Some(key) = self.doc_key(def.class(), &row.pk) else { continue };
+            let at = Stamp::new(context.era, row.v);
+            match properties {
+                None => self.apply_deletion(&def, &key, at),
+                Some(properties) => self.apply_row(&def, &key, at, row, &properties, context),
+            }
+        }
+        for (pk, v) in &part.left {
+            self.unlink(&def, pk, Stamp::new(context.era, *v));
+        }
+        let Some(asked) = context.asked else { return PartOutcome::Whole };
+        let collection = self.collections.get_mut(&def).expect("checked above");
+        let (settle, before) = match collection.load.take() {
+            Some(load) => (load.settle, load.received),
+            None => (context.settled, 0),
+        };
+        self.dirty.collections.insert(def.clone());
+        if let Some(cursor) = part.next {
+            let load = Load { cursor, since: asked, settle, received: before + received, total: part.total };
+            collection.load = Some(load);
+            return PartOutcome::Unfinished;
+        }
+        self.finish(&def, asked, settle, part.present, context);
+        PartOutcome::Whole
+    }
+
+    /// The end of a pull: members that it does not account for leave, and the collection reaches its `v` (R4, R6).
+    fn finish(
+        &mut self,
+        def: &Def,
+        asked: Version,
+        settle: Version,
+        present: Option<Vec<Pk>>,
+        context: PartContext,
+    ) {
+        let era = context.era;
+        if present.is_some() || asked == 0 {
+            let present: Option<HashSet<Pk>> = present.map(|pks| pks.into_iter().collect());
+            // `present` is of the last page's snapshot; without it, rows are told since the first page.
+            let keep_from = Stamp::new(era, if present.is_some() { context.settled } else { settle });
+            for pk in self.collections[def].set.unaccounted(present.as_ref(), keep_from) {
+                self.drop_link(def, &pk);
+            }
+        }
+        let collection = self.collections.get_mut(def).expect("a subscribed def");
+        for pk in collection.set.settle(Stamp::new(era, settle)) {
+            self.dirty.links.insert((def.clone(), pk));
+        }
+        if !std::mem::replace(&mut collection.ready, true) {
+            self.changed.insert(def.clone());
+        }
+    }
+
+    fn apply_row(
+        &mut self,
+        def: &Def,
+        key: &DocKey,
+        at: Stamp,
+        row: Row,
+        properties: &BTreeMap<String, Value>,
+        context: PartContext,
+    ) {
+        let set = &self.collections[def].set;
+        let is_member = set.member(&key.1).is_some();
+        if context.asked.is_none() && !is_member && at < set.v() {
+            return; // R5: pushed late, for a document that this def does not hold.
+        }
+        let links = set.mark(&key.1).is_none_or(|mark| mark <= at);
+        let held = self.documents.get(key);
+        if held.is_none() && !links {
+            return;
+        }
+        // R1, and R14: data found damaged is replaced by the same version too.
+        let newer = held.is_none_or(|d| at > d.at || (at == d.at && matches!(d.content, Content::Lost)));
+        if let (true, Some(data)) = (newer, row.data) {
+            self.set_document(key, at, row.max_life, Content::Resident(data));
+        }
+        if links {
+            // During a whole load only the reply to a pull confirms: what was pushed before may be gone by now.
+            let confirmed = context.asked.is_some() || self.collections[def].set.v().v != 0;
+            self.link(def, key, at, confirmed);
+        }
+        if newer {
+            self.derive_links(def, key, at, properties);
+        }
+    }
+
+    fn apply_deletion(&mut self, def: &Def, key: &DocKey, at: Stamp) {
+        if self.documents.get(key).is_none_or(|held| held.at <= at) {
+            self.tombstones.bury(key, at);
+        }
+        self.unlink(def, &key.1, at);
+        for other in self.holders(key).iter() {
+            self.unlink_derived(other, &key.1, at);
+        }
+    }
+
+    /// R3 for the other subscribed collections: what newly applied data says of them holds at its version, where
+    /// their own reply has not said otherwise.
+    fn derive_links(&mut self, except: &Def, key: &DocKey, at: Stamp, properties: &BTreeMap<String, Value>) {
+        let class = self.class(key.0).clone();
+        let mut member_of = vec![Def::class_of(class.name()), Def::document(class.name(), &key.1)];
+        let mut told: Vec<&Name> = Vec::new();
+        for collection in class.collections() {
+            if let Ok(Some(hashes)) = collection.memberships(properties) {
+                told.push(collection.name());
+                let defs =
+                    hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
+                member_of.extend(defs);
+            }
+        }
+        let held = self.holders(key);
+        for def in member_of.iter().filter(|def| *def != except) {
+            self.link_derived(def, key, at);
+        }
+        for def in held.iter() {
+            let is_told =
+                matches!(def.kind(), crate::model::DefKind::Collection(name, _) if told.contains(&name));
+            if is_told && def != except && !member_of.contains(def) {
+                self.unlink_derived(def, &key.1, at);
+            }
+        }
+    }
+
+    fn link_derived(&mut self, def: &Def, key: &DocKey, at: Stamp) {
+        let Some(collection) = self.collections.get(def) else { return };
+        let set = &collection.set;
+        let since = set.member(&key.1).map(|member| member.at).max(set.mark(&key.1));
+        if at >= set.v() && since.is_none_or(|since| at > since) {
+            // During a whole load only the server's word confirms.
+            let confirmed = set.v().v != 0;
+            self.link(def, key, at, confirmed);
+        }
+    }
+
+    fn unlink_derived(&mut self, def: &Def, pk: &Pk, at: Stamp) {
+        let Some(collection) = self.collections.get(def) else { return };
+        if at >= collection.set.v() && collection.set.member(pk).is_some_and(|member| at > member.at) {
+            self.unlink(def, pk, at);
+        }
+    }
+
+    /// The answer to a question for one damaged document (R14): its data only, whatever holds it. Gives false where
+    /// the reply was full before it came to the document.
+    pub(crate) fn apply_repair(&mut self, part: PreparedPart, era: u32) -> bool {
+        let crate::model::DefKind::Document(pk) = part.def.kind() else { return true };
+        let Some(key) = self.doc_key(part.def.class(), pk) else { return true };
+        if part.rows.is_empty() && part.next.is_some() {
+            return false;
+        }
+        let mut answered = false;
+        for PreparedRow { row, properties } in part.rows {
+            if row.pk != key.1 {
+                continue;
+            }
+            let Some(document) = self.documents.get(&key) else { continue };
+            let at = Stamp::new(era, row.v);
+            match (properties, row.data) {
+                (Some(properties), Some(data)) => {
+                    answered = true;
+                    if at > document.at || (at == document.at && matches!(document.content, Content::Lost)) {
+                        self.set_document(&key, at, row.max_life, Content::Resident(data));
+                        self.derive_links(&part.def, &key, at, &properties);
+                    }
+                }
+                _ => self.apply_deletion(&part.def, &key, at),
+            }
+        }
+        // The server has no such document any more: nothing can bring its data back.
+        let is_lost = self.documents.get(&key).is_some_and(|d| matches!(d.content, Content::Lost));
+        if !answered && is_lost {
+            for def in self.holders(&key).iter() {
+                self.drop_link(def, &key.1);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! Following: the memory of a session that does not lead is brought to the state that another one has written.
+//!
+//! What stays the same keeps its id, so that documents stay the same objects for the application; what changes is noted
+//! as any change is. Links come after the documents that they are of, departures of documents take effect at the end.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::collection::Load;
+use super::document::{Content, DocKey};
+use super::restore::DocumentAtRest;
+use super::set::Member;
+use super::stamp::Stamp;
+use super::state::Memory;
+use crate::model::{Def, Epoch, Pk};
+
+impl Memory {
+    pub(crate) fn follow_epoch(&mut self, epoch: Option<Epoch>, era: u32) {
+        self.epoch = epoch;
+        self.era = era;
+    }
+
+    pub(crate) fn follow_collection(&mut self, def: &Def, state: Option<(Stamp, bool, Option<Load>)>) {
+        let Some((v, ready, load)) = state else {
+            self.unsubscribe(def);
+            return;
+        };
+        if self.schema.check_def(def).is_err() {
+            return;
+        }
+        if !self.collections.contains_key(def) {
+            self.changed.insert(def.clone());
+        }
+        let collection = self.collections.entry(def.clone()).or_default();
+        collection.set.restore_v(v);
+        collection.load = load;
+        if std::mem::replace(&mut collection.ready, ready) != ready {
+            self.changed.insert(def.clone());
+        }
+    }
+
+    pub(crate) fn follow_document(&mut self, key: DocKey, state: Option<DocumentAtRest>) {
+        let Some(DocumentAtRest { at, max_life, place }) = state else {
+            self.leaving.insert(key);
+            return;
+        };
+        self.leaving.remove(&key);
+        let held = self.documents.get(&key);
+        let is_same = held.is_some_and(|d| d.at == at && d.max_life == max_life);
+        if is_same && !matches!(held.map(|d| &d.content), Some(Content::Lost)) {
+            self.settle_at_rest(&key, at, place);
+            return;
+        }
+        self.set_document(&key, at, max_life, Content::AtRest);
+        if let Some(document) = self.documents.get_mut(&key) {
+            document.slot = Some(place);
+        }
+        if self.is_pinned(&key) {
+            self.unread.insert(key);
+        }
+    }
+
+    pub(crate) fn follow_link(
+        &mut self,
+        def: &Def,
+        pk: &Pk,
+        member: Option<Member<Stamp>>,
+        mark: Option<Stamp>,
+    ) {
+        let Some(key) = self.doc_key(def.class(), pk) else { return };
+        let member = member.filter(|_| self.documents.contains_key(&key));
+        if member.is_none() {
+            self.drop_link(def, pk);
+        }
+        let Some(collection) = self.collections.get_mut(def) else { return };
+        collection.set.restore(pk.clone(), member, mark);
+        let (Some(_), Some(document)) = (member, self.documents.get_mut(&key)) else { return };
+        if collection.sharing.add(&mut document.defs, def) {
+            self.changed.insert(def.clone());
+            self.touch_pin(&key);
+        }
+    }
+
+    /// The state is told: what has left leaves. Nothing of it is to be written from here.
+    pub(crate) fn end_following(&mut self) {
+        for key in std::mem::take(&mut self.leaving) {
+            for def in self.holders(&key).iter() {
+                self.drop_link(def, &key.1);
+            }
+            self.remove_document(&key);
+        }
+        self.take_dirty();
+    }
+
+    /// A subscription that is kept, and not at rest: it is to be written by whoever leads from now on.
+    pub(crate) fn keep_collection(&mut self, def: &Def) {
+        if self.collections.contains_key(def) {
+            self.dirty.collections.insert(def.clone());
+            self.dirty.subscriptions = true;
+        }
+    }
+
+    /// Becomes what was read anew; subscriptions in `kept` stay where it has none of them, those in `dropped` do not come.
+    pub(crate) fn adopt(&mut self, read: Memory, kept: &BTreeSet<Def>, dropped: &BTreeSet<Def>) {
+        self.follow_epoch(read.epoch.clone(), read.era);
+        let gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
+        let gone: Vec<Def> = self.collections.keys().filter(gone).cloned().collect();
+        for def in gone {
+            self.follow_collection(&def, None);
+        }
+        for (def, collection) in &read.collections {
+            self.follow_collection(
+                def,
+                Some((collection.set.v(), collection.ready, collection.load.clone())),
+            );
+        }
+        let left: Vec<DocKey> =
+            self.documents.keys().filter(|key| !read.documents.contains_key(*key)).cloned().collect();
+        for key in left {
+            self.follow_document(key, None);
+        }
+        for (key, document) in read.documents.iter() {
+            let Some(place) = document.slot else { continue };
+            let (at, max_life) = (document.at, document.max_life);
+            self.follow_document(key.clone(), Some(DocumentAtRest { at, max_life, place }));
+        }
+        for (def, collection) in &read.collections {
+            let own = self.collections.get(def).map(|own| &own.set);
+            let own = own.into_iter().flat_map(|set| set.keys().chain(set.marks().map(|(pk, _)| pk)));
+            let told = collection.set.keys().chain(collection.set.marks().map(|(pk, _)| pk));
+            let pks: HashSet<Pk> = own.chain(told).cloned().collect();
+            for pk in pks {
+                self.follow_link(def, &pk, collection.set.member(&pk), collection.set.mark(&pk));
+            }
+        }
+        // Nothing of theirs is at rest: they are loaded from the beginning.
+        for def in kept.iter().filter(|def| !read.collections.contains_key(*def)) {
+            self.unsubscribe(def);
+            let _ = self.subscribe(def);
+        }
+        for def in dropped {
+            self.follow_collection(def, None);
+        }
+        self.end_following();
+        self.dirty = read.dirty;
+    }
+}

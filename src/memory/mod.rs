@@ -1,0 +1,33 @@
+//! The session memory (docs/rules.md): documents by (class, pk), collections by def, and the rules R1 to R6 and R8 that
+//! keep them in step. No clock, no network, no disk.
+
+mod apply;
+mod collection;
+mod defs;
+mod dirty;
+mod document;
+mod follow;
+mod overlay;
+pub mod query;
+mod restore;
+mod set;
+mod shelf;
+mod stamp;
+mod state;
+mod tombstones;
+mod unsettle;
+
+pub(crate) use apply::PreparedPart;
+pub use apply::{PartContext, PartOutcome};
+pub use collection::{Collection, Load};
+pub use defs::Defs;
+pub use dirty::Dirty;
+pub use document::{Content, DocKey, Document, PageRef};
+pub use overlay::{Base, Shown};
+pub use restore::{DocumentAtRest, Missing};
+pub use set::{Member, Upgrade, VersionedSet};
+pub use stamp::Stamp;
+pub use state::{EpochChange, Memory};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Building the memory from what rests on the device.
+
+use super::collection::Collection;
+use super::defs::Defs;
+use super::document::{Content, DocKey, Document, PageRef};
+use super::set::Member;
+use super::stamp::Stamp;
+use super::state::Memory;
+use crate::model::{Def, Epoch, Pk, order};
+
+/// What rests of a document beside its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentAtRest {
+    /// The version.
+    pub at: Stamp,
+    /// Minutes since 1970 of the end of its logical life.
+    pub max_life: Option<u64>,
+    /// Where its data rests.
+    pub place: PageRef,
+}
+
+/// What a restored memory lacks: counted, so that it can be reported and fetched again (R14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Links to documents that are not there.
+    pub documents: u64,
+}
+
+impl Memory {
+    pub(crate) fn restore_epoch(&mut self, epoch: Option<Epoch>, era: u32) {
+        self.epoch = epoch;
+        self.era = era;
+    }
+
+    /// The fields of the whole must be written anew.
+    pub(crate) fn touch_head(&mut self) {
+        self.dirty.head = true;
+    }
+
+    pub(crate) fn restore_collection(&mut self, def: &Def, v: Stamp, ready: bool, load: Option<super::Load>) {
+        if self.schema.check_def(def).is_err() {
+            self.dirty.collections.insert(def.clone());
+            return;
+        }
+        let collection = self.collections.entry(def.clone()).or_default();
+        collection.set.restore_v(v);
+        collection.ready = ready;
+        collection.load = load;
+    }
+
+    pub(crate) fn restore_no_collection(&mut self, def: &Def) {
+        self.collections.remove(def);
+    }
+
+    /// Makes room for as many documents.
+    pub(crate) fn expect_documents(&mut self, count: usize) {
+        self.documents.expect(count);
+    }
+
+    /// Makes room for as many members of a def, where it has none yet.
+    pub(crate) fn expect_members(&mut self, def: &Def, count: usize) {
+        if let Some(collection) = self.collections.get_mut(def).filter(|c| c.set.is_empty()) {
+            collection.set.expect(count);
+        }
+    }
+
+    pub(crate) fn restore_set_of(
+        &mut self,
+        def: &Def,
+        states: impl Iterator<Item = (Pk, Option<Member<Stamp>>, Option<Stamp>)>,
+    ) {
+        if let Some(collection) = self.collections.get_mut(def) {
+            for (pk, member, mark) in states {
+                collection.set.restore(pk, member, mark);
+            }
+        }
+    }
+
+    /// Names the document at once: in the order in which the records tell, the same at each opening.
+    pub(crate) fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
+        let Some(DocumentAtRest { at, max_life, place: slot }) = document else {
+            self.documents.remove(&key);
+            return;
+        };
+        let (content, slot, defs) = (Content::AtRest, Some(slot), Defs::default());
+        let document = Document { id: 0, at, max_life, content, slot, defs };
+        let (place, _) = self.documents.put(key, document, false);
+        // Each place is taken once, and nothing else takes an id before all is restored.
+        let id = place as u32 + 1;
+        if let Some(document) = self.documents.at_mut(place) {
+            document.id = id;
+        }
+        self.placed_ids = self.placed_ids.max(id);
+        self.next_id = self.placed_ids + 1;
+    }
+
+    /// Ends the restoration: the other side of the links (R2), and what does not hold together is let go.
+    ///
+    /// A link without its document sends its collection back to `v` 0 (R14); a document without links leaves.
+    pub(crate) fn restore_links(&mut self) -> Missing {
+        let mut missing = Missing::default();
+        let mut broken: Vec<(Def, Pk)> = Vec::new();
+        let mut defs: Vec<Def> = self.collections.keys().cloned().collect();
+        order::sort(&mut defs);
+        for def in &defs {
+            let position = self.schema.position(def.class()).unwrap_or(usize::MAX) as u16;
+            let Some(Collection { set, sharing, .. }) = self.collections.get_mut(def) else { continue };
+            let mut next = 0;
+            for pk in set.keys() {
+                match self.documents.next_mut(&(position, pk.clone()), &mut next) {
+                    Some(document) => {
+                        sharing.add(&mut document.defs, def);
+                    }
+                    None => broken.push((def.clone(), pk.clone())),
+                }
+            }
+        }
+        for (def, pk) in broken {
+            missing.documents += 1;
+            self.dirty.links.insert((def.clone(), pk.clone()));
+            if let Some(collection) = self.collections.get_mut(&def) {
+                collection.set.forget(&pk);
+            }
+            self.restart(&def);
+        }
+        // Those that pending operations stand on stay (R2).
+        let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.is_pinned(key);
+        let unheld: Vec<DocKey> =
+            self.documents.iter().filter(|(key, d)| is_unheld(key, d)).map(|(key, _)| key.clone()).collect();
+        for key in unheld {
+            self.remove_document(&key);
+        }
+        for (key, document) in self.documents.iter() {
+            self.lives.extend(document.max_life.map(|minutes| (minutes, key.clone())));
+        }
+        self.take_changes();
+        missing
+    }
+
+    /// Every collection goes back to `v` 0, what is readable staying visible (R14).
+    pub(crate) fn restart_all(&mut self) {
+        let defs: Vec<Def> = self.collections.keys().cloned().collect();
+        for def in defs {
+            self.restart(&def);
+        }
+    }
+}
+
+impl Collection {
+    /// Whether a whole load is under way or due.
+    pub fn is_loading(&self, era: u32) -> bool {
+        self.load.is_some() || self.v(era) == 0
+    }
+}

@@ -1,0 +1,30 @@
+//! A device that was wiped under the open session: nothing in memory is at rest any more.
+
+use super::dirty::Dirty;
+use super::document::{Content, DocKey};
+use super::state::Memory;
+use crate::model::order;
+
+impl Memory {
+    /// Nothing rests on the device any more: what is in memory is to be written whole. Gives the documents whose data
+    /// was only there: they stay, without it, until it is asked for again (R14).
+    pub(crate) fn unsettle(&mut self) -> Vec<DocKey> {
+        self.dirty = Dirty { head: true, ..Dirty::default() };
+        let mut keys: Vec<DocKey> = self.documents.keys().cloned().collect();
+        order::sort(&mut keys);
+        let mut lost = Vec::new();
+        for key in keys {
+            let kept = self.base_data(&key).cloned();
+            let Some(document) = self.documents.get_mut(&key) else { continue };
+            document.slot = None;
+            if let Some(data) = kept {
+                document.content = Content::Resident(data);
+                self.dirty.documents.insert(key);
+            } else {
+                self.lose(&key);
+                lost.push(key);
+            }
+        }
+        lost
+    }
+}

@@ -1,0 +1,234 @@
+//! An account's store, from its name to an open memory: the same steps on every device.
+
+use std::collections::HashMap;
+
+use super::inbox::{Requests, with_copies};
+use super::journal::JournalAtRest;
+use super::mark::{Copied, HighWater, RolledBack};
+use super::open::{Damage, Opened, SKIPPED, open};
+use super::writer::Layout;
+use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
+use crate::error::{Code, Error, Result};
+use crate::memory::Memory;
+use crate::model::schema::Schema;
+use crate::store::{Batch, Device, Durability, Store, Table, Witness};
+
+/// What names a store and opens it.
+pub struct AccountOptions<'a> {
+    /// The org.
+    pub org: &'a str,
+    /// The account in it.
+    pub account: &'a str,
+    /// What X is made from.
+    pub by: WrapKind,
+    /// Rounds of PBKDF2 for a new store; 0 for a key.
+    pub rounds: u32,
+    /// Whether a store is made where there is none.
+    pub create: bool,
+}
+
+/// An open store with what it holds.
+pub struct Account<S> {
+    /// The store.
+    pub store: S,
+    /// Its header, to wrap K anew.
+    pub header: Header,
+    /// K.
+    pub key: AccountKey,
+    /// The memory as it rests.
+    pub memory: Memory,
+    /// The layout.
+    pub layout: Layout,
+    /// The operations and actions.
+    pub journal: JournalAtRest,
+    /// What was found damaged.
+    pub damage: Damage,
+    /// What sessions that follow have asked for.
+    pub inbox: Requests,
+    /// The latest generation that had begun.
+    pub generation: u64,
+}
+
+/// Opens an account's store, or makes it. `derive` gives X for a number of rounds.
+///
+/// Errors: `no_store`, `wrong_passphrase`, `store_damaged`, `store_in_use`, `store_too_new`, `schema_mismatch`,
+/// `storage_full`, `storage_failed`. None of the first six has written anything.
+pub async fn open_account<D: Device>(
+    device: &D,
+    options: &AccountOptions<'_>,
+    schema: Schema,
+    derive: impl AsyncFn(u32) -> Result<DerivedKey>,
+    random: &mut dyn Random,
+) -> Result<Account<D::Store>> {
+    let name = store_name(options.org, options.account);
+    let no_store = || Error::new(Code::NoStore, "nothing rests on this device for this org and account");
+    let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
+    let opened = loop {
+        // The generation is no later than the header: whoever makes the store meanwhile begins one first.
+        let found = store.look().await;
+        let made = match found {
+            Ok((_, Some(bytes), witness)) => {
+                break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
+            }
+            // The store was made and never written, or all of it is gone: what stands beside it tells which.
+            Ok((seen, None, witness)) => {
+                let schema = schema.clone();
+                match witness.header.as_deref().map(Header::from_bytes) {
+                    Some(Ok(header)) => {
+                        vanished(&store, seen, header, &witness, options, schema, &derive, random).await
+                    }
+                    _ if options.create => fresh(&store, seen, options, schema, &derive, random).await,
+                    _ => Err(no_store()),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        match made {
+            // Somebody else makes it at this moment.
+            Err(error) if error.code() == Code::Deposed => {}
+            made => break made,
+        }
+    };
+    match opened {
+        Ok((header, key, Opened { memory, mut layout, journal, damage, inbox, generation })) => {
+            layout.set_header(header.to_bytes());
+            Ok(Account { store, header, key, memory, layout, journal, damage, inbox, generation })
+        }
+        Err(error) => {
+            store.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// K, by what X is made from, and the keys of the store.
+async fn unlock(
+    header: &Header,
+    options: &AccountOptions<'_>,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
+) -> Result<(AccountKey, StoreKeys)> {
+    let x = derive(header.rounds(options.by)?).await?;
+    let key = header.unwrap(options.by, &x)?;
+    let keys = StoreKeys::derive(&key, header.store_id());
+    Ok((key, keys))
+}
+
+async fn existing<S: Store>(
+    store: &S,
+    bytes: &[u8],
+    witness: &Witness,
+    options: &AccountOptions<'_>,
+    schema: Schema,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
+    random: &mut dyn Random,
+) -> Result<(Header, AccountKey, Opened)> {
+    let header = Header::from_bytes(bytes)?;
+    let (key, keys) = unlock(&header, options, derive).await?;
+    let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
+    opened.layout.is_beside_due |= witness.header.as_deref() != Some(bytes);
+    Ok((header, key, opened))
+}
+
+/// The header and the first checkpoint go in one batch: a store has both or neither. Of two sessions that make it at the
+/// same time one begins the later generation, and the other's batch is not written.
+async fn fresh<S: Store>(
+    store: &S,
+    seen: u64,
+    options: &AccountOptions<'_>,
+    schema: Schema,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
+    random: &mut dyn Random,
+) -> Result<(Header, AccountKey, Opened)> {
+    let x = derive(options.rounds).await?;
+    let (header, key) = Header::make(options.by, &x, options.rounds, random)?;
+    let keys = StoreKeys::derive(&key, header.store_id());
+    let layout = Layout::new(keys, random.text()?);
+    let opened = first(store, seen, layout, Memory::new(schema), &header, random).await?;
+    Ok((header, key, opened))
+}
+
+/// A store of which nothing is left but what stood beside it: it begins again under the same K, with the journal as the
+/// copy has it; numbers go on, and what was lost is told.
+#[allow(clippy::too_many_arguments)] // what the two other ways to open take, together
+async fn vanished<S: Store>(
+    store: &S,
+    seen: u64,
+    header: Header,
+    witness: &Witness,
+    options: &AccountOptions<'_>,
+    schema: Schema,
+    derive: &impl AsyncFn(u32) -> Result<DerivedKey>,
+    random: &mut dyn Random,
+) -> Result<(Header, AccountKey, Opened)> {
+    let (key, keys) = unlock(&header, options, derive).await?;
+    let mark = witness.mark.as_deref().and_then(|sealed| HighWater::open(&keys, sealed));
+    let mut rolled_back = RolledBack { records: 0, pending: 0, lost: 0 };
+    let mut journal = JournalAtRest::default();
+    let mut memory = Memory::new(schema);
+    let mut layout = Layout::new(keys, random.text()?);
+    if let Some(mark) = mark {
+        rolled_back = mark.lost(&journal);
+        (layout.next_record, layout.pages.next) = (mark.next_record, mark.next_page);
+        layout.journal.next_record = mark.journal.next_record;
+        if let Some(copied) = Copied::read(store, &layout.keys, &mark).await? {
+            rolled_back.lost = 0;
+            let restoring = copied.replace(&HashMap::new());
+            (journal, layout.restored) = (restoring.journal, restoring.records);
+            (layout.journal, layout.session) = (mark.journal, mark.session);
+            memory.restore_epoch(mark.epoch.0, mark.epoch.1);
+        }
+    }
+    layout.next_record += SKIPPED;
+    layout.base = layout.next_record;
+    layout.pages.next += SKIPPED;
+    layout.journal.next_record += SKIPPED;
+    layout.set_header(header.to_bytes());
+    layout.is_anew = true;
+    let mut opened = first(store, seen, layout, memory, &header, random).await?;
+    opened.damage.rolled_back = Some(rolled_back);
+    opened.journal = journal;
+    Ok((header, key, opened))
+}
+
+/// Writes a store's first batch, unless somebody else has begun a generation since `seen`.
+async fn first<S: Store>(
+    store: &S,
+    seen: u64,
+    mut layout: Layout,
+    mut memory: Memory,
+    header: &Header,
+    random: &mut dyn Random,
+) -> Result<Opened> {
+    let internal = || Error::new(Code::Internal, "a new store has nothing to write");
+    let (mut batch, receipt) = layout.batch(&mut memory, None, true, random)?.ok_or_else(internal)?;
+    batch.header = Some(header.to_bytes());
+    // What only the copy has of what was handed in is in both again, whoever leads, and when.
+    let inbox = with_copies(store, Requests::new()).await?;
+    batch.puts.extend(inbox.iter().map(|(key, sealed)| (Table::Inbox, *key, sealed.clone())));
+    let Some(generation) = store.take_over(seen).await? else {
+        return Err(Error::new(Code::Deposed, "somebody else makes the store"));
+    };
+    batch.generation = Some(generation);
+    store.commit(batch).await?;
+    layout.committed(&mut memory, receipt);
+    let (journal, damage) = (JournalAtRest::default(), Damage::default());
+    Ok(Opened { memory, layout, journal, damage, inbox, generation })
+}
+
+/// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in
+/// force, `storage_full`, `storage_failed`; the old one stays in force then.
+pub async fn rewrap<S: Store>(
+    store: &S,
+    header: &Header,
+    by: WrapKind,
+    old: &DerivedKey,
+    next: &DerivedKey,
+    rounds: u32,
+    random: &mut dyn Random,
+) -> Result<Header> {
+    let key = header.unwrap(by, old)?;
+    let header = header.rewrap(&key, by, next, rounds, random)?;
+    let batch = Batch { header: Some(header.to_bytes()), durability: Durability::Strict, ..Batch::default() };
+    store.commit(batch).await?;
+    Ok(header)
+}

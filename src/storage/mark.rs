@@ -1,0 +1,114 @@
+//! The high-water mark: how far a store had come, kept sealed beside it, with a copy of its journal. A store that is behind
+//! its mark was put back, or has lost its newest records, or all of them: browsers repair a damaged database so, and say
+//! nothing. The copy then gives back what only this device knew.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::{JournalAtRest, JournalMark, read_journal};
+use super::writer::Layout;
+use crate::codec::{pack, unpack};
+use crate::crypto::{Random, StoreKeys};
+use crate::error::Result;
+use crate::model::{Epoch, order};
+use crate::store::{RecordKey, Store, Table};
+
+/// The number under which the mark is sealed: no record comes so far.
+const PLACE: u64 = u64::MAX;
+
+/// What the mark says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HighWater {
+    /// The first number that no state record has used.
+    pub next_record: u64,
+    /// The same of pages.
+    pub next_page: u64,
+    /// How many records there were.
+    pub records: u64,
+    /// The journal, of which the copy is.
+    pub journal: JournalMark,
+    /// The store's random name (R11).
+    pub session: String,
+    /// The epoch of the server's database, once known, and its era.
+    pub epoch: (Option<Epoch>, u32),
+}
+
+/// A store that is behind its mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolledBack {
+    /// How many records there were when the store was last written.
+    pub records: u64,
+    /// How many operations were not over then.
+    pub pending: u64,
+    /// How many of them may be lost.
+    pub lost: u64,
+}
+
+/// The journal as the copy beside the store has it, whole.
+pub(super) struct Copied {
+    pub journal: JournalAtRest,
+    /// Its records as they rest.
+    pub sealed: Vec<(RecordKey, Vec<u8>)>,
+}
+
+/// What is to be done about a journal that was replaced by its copy.
+pub(super) struct Restoring {
+    pub journal: JournalAtRest,
+    /// Records to be put into the store as they are.
+    pub records: Vec<(RecordKey, Vec<u8>)>,
+}
+
+impl Copied {
+    /// The copy; `None` where not all of it can be read: then the journal in the store is better.
+    pub async fn read<S: Store>(store: &S, keys: &StoreKeys, mark: &HighWater) -> Result<Option<Self>> {
+        let sealed = store.copies(Table::Journal).await?;
+        let journal = read_journal(&sealed, keys);
+        let is_whole = journal.damaged == 0 && journal.records.len() as u64 == mark.journal.records;
+        Ok(is_whole.then_some(Copied { journal, sealed }))
+    }
+
+    /// The journal, in the place of what was found in the store.
+    pub fn replace(self, found: &HashMap<RecordKey, Vec<u8>>) -> Restoring {
+        let Copied { mut journal, sealed } = self;
+        let keys: HashSet<RecordKey> = sealed.iter().map(|(key, _)| *key).collect();
+        // What the copy does not have was over when the store was last written.
+        journal.strays = found.keys().filter(|key| !keys.contains(key)).copied().collect();
+        order::sort(&mut journal.strays);
+        let records = sealed.into_iter().filter(|(key, bytes)| found.get(key) != Some(bytes)).collect();
+        Restoring { journal, records }
+    }
+}
+
+impl HighWater {
+    /// The mark found beside a store; `None` where it cannot be read: it then tells nothing.
+    pub(super) fn open(keys: &StoreKeys, sealed: &[u8]) -> Option<Self> {
+        HighWater::decode(&keys.open(Table::State, place(keys), sealed).ok()?)
+    }
+
+    /// Reads the plain bytes of a mark; `None` where they are none.
+    pub fn decode(plain: &[u8]) -> Option<Self> {
+        unpack(plain)
+    }
+
+    /// What a store that is behind this mark may have lost, by what its journal holds now.
+    pub(super) fn lost(&self, journal: &JournalAtRest) -> RolledBack {
+        let found = journal.records.iter().filter(|record| record.op.is_some()).count() as u64;
+        let newest = journal.records.last().map_or(0, |record| record.number + 1);
+        // The newest record is there, and as many operations as there were: what is gone is the server's to tell again.
+        let is_there = found >= self.journal.pending && newest >= self.journal.next_record;
+        let lost = if self.journal.pending == 0 || is_there { 0 } else { self.journal.pending };
+        RolledBack { records: self.records, pending: self.journal.pending, lost }
+    }
+}
+
+impl Layout {
+    /// The mark, sealed.
+    pub(super) fn seal_mark(&self, mark: &HighWater, random: &mut dyn Random) -> Result<Vec<u8>> {
+        Ok(self.keys.seal(Table::State, place(&self.keys), &pack(mark)?, random)?.into_bytes())
+    }
+}
+
+fn place(keys: &StoreKeys) -> RecordKey {
+    keys.record_key(Table::State, PLACE)
+}

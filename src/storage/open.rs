@@ -1,0 +1,324 @@
+//! Opening: from the state records to the memory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::delta::{Delta, Head, StateRecord};
+use super::inbox::{Requests, snapshot_with_copies};
+use super::journal::{JournalAtRest, JournalMark, read_journal};
+use super::mark::{Copied, HighWater, RolledBack};
+use super::pages::Pages;
+use super::writer::{Layout, Limits};
+use crate::crypto::{SealId, StoreKeys};
+use crate::error::{Code, Error, Result};
+use crate::memory::{DocumentAtRest, Memory};
+use crate::model::Def;
+use crate::model::schema::Schema;
+use crate::store::{RecordKey, Store, Table};
+
+/// Pages read in one go, for their names only.
+const SCAN_PAGES: usize = 64;
+
+/// Numbers of records and pages skipped after damage: those that a lost record may have had are not used again, so
+/// that what is put back later is found out.
+pub(super) const SKIPPED: u64 = 1 << 20;
+
+/// What was found damaged while opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// State records altered or missing: every collection is loaded anew.
+    pub records: u64,
+    /// Links whose document is not there.
+    pub documents: u64,
+    /// Journal records altered or missing: operations may be lost.
+    pub journal: u64,
+    /// The store is behind its mark: it was put back, or its newest records are gone, or all of them.
+    pub rolled_back: Option<RolledBack>,
+}
+
+impl Damage {
+    /// Whether anything was.
+    pub fn any(self) -> bool {
+        self.records + self.documents + self.journal > 0 || self.rolled_back.is_some()
+    }
+}
+
+/// An opened store.
+pub struct Opened {
+    /// What rests on the device, the documents' data left there.
+    pub memory: Memory,
+    /// The layout.
+    pub layout: Layout,
+    /// The operations and actions.
+    pub journal: JournalAtRest,
+    /// What was found damaged.
+    pub damage: Damage,
+    /// What sessions that follow have asked for, with what only the copy beside the store has.
+    pub inbox: Requests,
+    /// The latest generation that had begun.
+    pub generation: u64,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("damage", &self.damage).finish_non_exhaustive()
+    }
+}
+
+/// Reads the state of a store. Errors: `schema_mismatch`, `storage_failed`; damage is no error (R14).
+///
+/// `session` names the store anew where its head is lost; `mark` is what stands beside the store, sealed.
+pub async fn open<S: Store>(
+    store: &S,
+    keys: StoreKeys,
+    schema: Schema,
+    session: String,
+    mark: Option<&[u8]>,
+) -> Result<Opened> {
+    let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
+    let found = snapshot_with_copies(store).await?;
+    let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
+    let opened = keys.open_all(store, Table::State, &found.state).await;
+    let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
+    let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
+    let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
+    // Records of an earlier checkpoint were put back by somebody: they count for nothing.
+    let is_of_now = |r: &StateRecord| r.number >= base && (r.base, r.chunks) == (base, chunks);
+    let earlier = records.values().filter(|record| !is_of_now(record));
+    strays.extend(earlier.map(|record| (Table::State, keys.record_key(Table::State, record.number))));
+    records.retain(|_, record| is_of_now(record));
+    let last = records.keys().next_back().copied();
+    let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
+    let is_whole = records.len() as u64 == expected && expected > 0;
+    let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks));
+    let behind = high_water.as_ref().filter(|mark| mark.next_record > next_record);
+    if !is_whole || behind.is_some() {
+        damage.records = damage.records.max(1).max(expected.saturating_sub(records.len() as u64));
+    }
+
+    let head = records.values().rev().find_map(|record| record.delta.head.clone());
+    let is_newer = is_newer(head.as_ref(), &schema)?;
+    let mut memory = Memory::new(schema);
+    if is_newer {
+        // From now on an older application must not read what this one writes.
+        memory.touch_head();
+    }
+    let mut name = head.as_ref().map_or(session, |head| head.session.clone());
+    let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or(0);
+    match head {
+        Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
+        // The record that told the epoch of what is here is lost: whatever the server says is of a later era.
+        _ if !records.is_empty() => memory.restore_epoch(None, newest_era + 1),
+        _ => {}
+    }
+    let next_page = records.values().map(|record| record.next_page).max().unwrap_or(0);
+    let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
+    let log_bytes = log.map(|(number, _)| sizes[number]).sum();
+    let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
+    let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
+    let numbers: Vec<u64> = records.keys().copied().collect();
+    let mut abandoned = fold_all(&mut memory, records);
+    let mut journal = read_journal(&found.journal, &keys);
+    let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    damage.rolled_back = behind.map(|mark| mark.lost(&journal));
+    // The copy beside the store knows better where the store is behind, and where it is of this journal and records of that
+    // are lost.
+    let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == mark);
+    let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &mark);
+    let mut restored = Vec::new();
+    if let Some(beside) = high_water.as_ref().filter(is_better)
+        && let Some(copied) = Copied::read(store, &keys, beside).await?
+    {
+        let restoring = copied.replace(&found.journal.into_iter().collect());
+        (journal, restored, lost) = (restoring.journal, restoring.records, 0);
+        (mark, name) = (beside.journal, beside.session.clone());
+        damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });
+        if beside.epoch.1 >= memory.epoch().1 {
+            memory.restore_epoch(beside.epoch.0.clone(), beside.epoch.1);
+        }
+    }
+    pin_operations(&mut memory, &journal);
+    let missing = memory.restore_links();
+    if damage.records > 0 {
+        memory.restart_all();
+        // A checkpoint is due at once, and it deletes everything that was there before.
+        strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
+    }
+    damage.documents = missing.documents;
+    damage.journal = lost;
+    let skipped = if damage.records > 0 { SKIPPED } else { 0 };
+    let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
+    let next_record = numbers_of(next_record, |mark| mark.next_record);
+    mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
+    let pages = pages_in_use(&memory, numbers_of(next_page, |mark| mark.next_page));
+    for page in pages.numbers() {
+        abandoned.remove(&page);
+    }
+    strays.extend(abandoned.into_iter().map(|page| (Table::Pages, keys.record_key(Table::Pages, page))));
+    if damage.records > 0 {
+        strays.extend(unused_pages(store, &keys, &pages).await?);
+    }
+    let layout = Layout {
+        keys,
+        session: name,
+        next_record,
+        // Of the numbers that were skipped there is nothing to delete.
+        base: if damage.records > 0 { next_record } else { base },
+        chunks,
+        log_bytes,
+        checkpoint_bytes,
+        pages,
+        journal: mark,
+        strays,
+        ghosts: Vec::new(),
+        header,
+        is_beside_due,
+        is_mark_behind,
+        restored,
+        is_anew: false,
+        limits: Limits::default(),
+        newest: last.and_then(|last| seals.get(&last).copied()),
+        generation: None,
+    };
+    Ok(Opened { memory, layout, journal, damage, inbox, generation })
+}
+
+/// What is due beside a store that has come so far, with that journal: all of it, or the mark alone.
+fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
+    let Some(beside) = beside else { return (true, false) };
+    // Late, it may still be of this journal.
+    let is_late = beside.next_record < next_record && beside.journal == *journal;
+    (!is_late && beside.next_record != next_record, is_late)
+}
+
+/// The pages that documents rest in; the next one has that number.
+fn pages_in_use(memory: &Memory, next: u64) -> Pages {
+    let mut pages = Pages::starting_at(next);
+    // What just left is freed by the next batch, which deletes a page that nothing is left on.
+    let leaving = memory.freed().iter().copied();
+    for place in memory.documents().filter_map(|(_, document)| document.slot).chain(leaving) {
+        pages.occupy(place);
+    }
+    pages
+}
+
+/// Whether the schema is newer than the one that the store was written under. Errors: `schema_mismatch`.
+fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
+    let Some(head) = head else { return Ok(false) };
+    if head.schema == schema.to_json() {
+        return Ok(false);
+    }
+    let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
+    schema.check_follows(&older)?;
+    Ok(true)
+}
+
+/// The state as it was found.
+struct Found {
+    records: BTreeMap<u64, StateRecord>,
+    /// Bytes at rest of each.
+    sizes: HashMap<u64, usize>,
+    /// Which writing of each.
+    seals: HashMap<u64, SealId>,
+    /// Records that cannot be read.
+    strays: Vec<(Table, RecordKey)>,
+}
+
+/// Reads the state; `opened` is what is in each of its records.
+fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys: &StoreKeys) -> Found {
+    let mut found =
+        Found { records: BTreeMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
+    for ((key, sealed), plain) in state.iter().zip(opened) {
+        if let Some(Ok(record)) = plain.map(|plain| in_its_place(keys, *key, &plain)) {
+            found.sizes.insert(record.number, sealed.len());
+            found.seals.extend(SealId::of(sealed).map(|seal| (record.number, seal)));
+            found.records.insert(record.number, record);
+        } else {
+            found.strays.push((Table::State, *key));
+        }
+    }
+    found
+}
+
+/// Keeps the documents that pending operations stand on, before those that nothing holds leave.
+fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
+    for (class, pk) in
+        journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches)
+    {
+        if let Some(key) = memory.doc_key(class, pk) {
+            memory.pin(&key);
+        }
+    }
+}
+
+/// Pages that no document rests in: the records that knew them are lost, and nothing else would ever delete them.
+async fn unused_pages<S: Store>(
+    store: &S,
+    keys: &StoreKeys,
+    pages: &Pages,
+) -> Result<Vec<(Table, RecordKey)>> {
+    let used: HashSet<RecordKey> =
+        pages.numbers().map(|number| keys.record_key(Table::Pages, number)).collect();
+    let mut unused = Vec::new();
+    let mut after = None;
+    loop {
+        let found = store.scan(Table::Pages, after, SCAN_PAGES).await?;
+        let Some((last, _)) = found.last() else { return Ok(unused) };
+        after = Some(*last);
+        unused.extend(
+            found.into_iter().filter(|(key, _)| !used.contains(key)).map(|(key, _)| (Table::Pages, key)),
+        );
+    }
+}
+
+pub(super) fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<StateRecord> {
+    in_its_place(keys, key, &keys.open(Table::State, key, sealed)?)
+}
+
+fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateRecord> {
+    let record = StateRecord::decode(plain)?;
+    // The number inside names the record: a record of this store under another's name cannot be.
+    if keys.record_key(Table::State, record.number) == key {
+        Ok(record)
+    } else {
+        Err(Error::new(Code::RecordDamaged, "a state record out of its place"))
+    }
+}
+
+/// Brings an empty memory to the state after all of them. Gives the pages that [`fold`] gives.
+fn fold_all(memory: &mut Memory, records: BTreeMap<u64, StateRecord>) -> HashSet<u64> {
+    let told = records.values().flat_map(|record| &record.delta.documents);
+    memory.expect_documents(told.map(|(_, states)| states.len()).sum());
+    let mut links: HashMap<Def, usize> = HashMap::new();
+    for (def, states) in records.values().flat_map(|record| &record.delta.links) {
+        *links.entry(def.clone()).or_default() += states.len();
+    }
+    records.into_values().flat_map(|record| fold(memory, record.delta, &links)).collect()
+}
+
+/// Brings the memory to the state after `delta`; `told` is how many links all records tell of each def. Gives the pages
+/// of documents whose class the schema no longer has: it takes them with it.
+fn fold(memory: &mut Memory, delta: Delta, told: &HashMap<Def, usize>) -> Vec<u64> {
+    let mut abandoned = Vec::new();
+    for (def, state) in delta.collections {
+        match state {
+            Some(state) => memory.restore_collection(&def, state.v, state.ready, state.load),
+            None => memory.restore_no_collection(&def),
+        }
+    }
+    for (class, states) in delta.documents {
+        let Some(position) = memory.schema().position(&class) else {
+            let places = states.into_iter().filter_map(|(_, state)| Some(DocumentAtRest::from(state?).place));
+            abandoned.extend(places.map(|place| place.page));
+            continue;
+        };
+        for (pk, state) in states {
+            memory.restore_document((position as u16, pk), state.map(Into::into));
+        }
+    }
+    for (def, states) in delta.links {
+        memory.expect_members(&def, told.get(&def).copied().unwrap_or_default());
+        let links = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
+        memory.restore_set_of(&def, links.map(|(member, mark, pk)| (pk, member, mark)));
+    }
+    abandoned
+}

@@ -1,0 +1,131 @@
+//! What an opening brings back (R5), and that no number of a page names two contents (R14).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Account, AccountOptions, open_account};
+use crate::codec::{Data, Part, Row};
+use crate::crypto::{DerivedKey, SeededRandom, WrapKind};
+use crate::memory::PartContext;
+use crate::model::schema::Schema;
+use crate::model::{Def, Name, Pk, Value};
+use crate::store::conformance::block_on;
+use crate::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
+
+const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+
+fn open(device: &MemoryDevice, seed: u64) -> Account<MemoryStore> {
+    let options = AccountOptions { org: "o", account: "a", by: WrapKind::Key, rounds: 0, create: true };
+    let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
+    let random = &mut SeededRandom::new(seed);
+    let opened = block_on(open_account(device, &options, Schema::from_json(SCHEMA).unwrap(), derive, random));
+    let opened = opened.unwrap();
+    assert!(!opened.damage.any());
+    opened
+}
+
+/// Writes what is due.
+fn flush(account: &mut Account<MemoryStore>) {
+    let random = &mut SeededRandom::new(account.layout.next_record);
+    while let Some((batch, receipt)) = account.layout.batch(&mut account.memory, None, true, random).unwrap()
+    {
+        block_on(account.store.commit(batch)).unwrap();
+        account.layout.committed(&mut account.memory, receipt);
+    }
+}
+
+fn section() -> Def {
+    Def::collection(&Name::new("Doc").unwrap(), &Name::new("section").unwrap(), &["games"]).unwrap()
+}
+
+fn pk(id: &str) -> Pk {
+    Pk::from_key(&[id]).unwrap()
+}
+
+fn row(id: &str, v: u64) -> Row {
+    let map = BTreeMap::from([("id".to_owned(), id.into()), ("section".to_owned(), Value::from("games"))]);
+    Row { pk: pk(id), v, deleted: false, max_life: None, data: Some(Data::from_map(&map).unwrap()) }
+}
+
+/// The server tells of the section, up to version `settled`.
+fn tell(account: &mut Account<MemoryStore>, rows: Vec<Row>, left: Vec<(Pk, u64)>, settled: u64) {
+    let part = Part { rows, left, ..Part::empty(section()) };
+    let part = account.memory.prepare(part).unwrap();
+    account.memory.apply(part, PartContext { era: 0, settled, asked: Some(0) });
+    account.memory.check_links();
+}
+
+fn members(account: &Account<MemoryStore>) -> BTreeSet<Pk> {
+    account.memory.collection(&section()).unwrap().set.keys().cloned().collect()
+}
+
+/// A document left at 50, in an earlier life of the session; a row of it at 40 is on its way still.
+#[test]
+fn r5_what_left_stays_out_across_openings() {
+    for folds in [false, true] {
+        let device = MemoryDevice::new();
+        let mut account = open(&device, 1);
+        account.memory.subscribe(&section()).unwrap();
+        flush(&mut account);
+        tell(&mut account, vec![row("a", 10), row("b", 10)], Vec::new(), 20);
+        flush(&mut account);
+        tell(&mut account, Vec::new(), vec![(pk("a"), 50)], 20);
+        if folds {
+            account.layout.log_bytes = usize::MAX;
+        }
+        flush(&mut account);
+        drop(account);
+        let mut account = open(&device, 2);
+        assert_eq!(
+            account.memory.collection(&section()).unwrap().set.mark(&pk("a")).map(|at| at.v),
+            Some(50)
+        );
+        tell(&mut account, vec![row("a", 40)], Vec::new(), 20);
+        assert_eq!(members(&account), BTreeSet::from([pk("b")]), "folded: {folds}");
+        tell(&mut account, vec![row("a", 60)], Vec::new(), 20);
+        assert_eq!(members(&account), BTreeSet::from([pk("a"), pk("b")]), "it came back: {folds}");
+        flush(&mut account);
+        drop(account);
+        let account = open(&device, 3);
+        assert_eq!(account.memory.collection(&section()).unwrap().set.marks().count(), 0, "and rests so");
+    }
+}
+
+fn pages(batch: &Batch) -> BTreeSet<RecordKey> {
+    batch.puts.iter().filter(|(table, ..)| *table == Table::Pages).map(|(_, key, _)| *key).collect()
+}
+
+/// A batch that fails may have been written all the same: under the numbers of its pages nothing else is sealed, or what
+/// it wrote could be put in the place of what came after.
+#[test]
+fn r14_a_page_of_a_failed_batch_gives_its_number_to_no_other() {
+    let device = MemoryDevice::new();
+    let mut account = open(&device, 1);
+    account.memory.subscribe(&section()).unwrap();
+    flush(&mut account);
+    let random = &mut SeededRandom::new(5);
+    let mut spent = BTreeSet::new();
+    for v in 10..14 {
+        tell(&mut account, vec![row("a", v)], Vec::new(), 9);
+        let (batch, receipt) =
+            account.layout.batch(&mut account.memory, None, true, random).unwrap().unwrap();
+        assert_eq!(pages(&batch).len(), 1);
+        assert!(pages(&batch).is_disjoint(&spent), "a number is used again at {v}");
+        spent.extend(pages(&batch));
+        if v < 13 {
+            account.layout.failed(&mut account.memory, receipt);
+        } else {
+            let failed: BTreeSet<RecordKey> = spent.difference(&pages(&batch)).copied().collect();
+            let gone = batch.deletes.iter().filter(|(table, _)| *table == Table::Pages).map(|(_, key)| *key);
+            assert_eq!(
+                gone.collect::<BTreeSet<_>>(),
+                failed,
+                "those that failed are deleted, should they be there"
+            );
+            block_on(account.store.commit(batch)).unwrap();
+            account.layout.committed(&mut account.memory, receipt);
+        }
+    }
+    assert_eq!(account.layout.page_counts(), (1, 1), "one page, in which one document rests");
+    drop(account);
+    assert_eq!(open(&device, 2).layout.pages.next, 4, "an opening goes on after them");
+}

@@ -1,0 +1,450 @@
+//! Building batches: new pages, one state record (or a checkpoint), and the deletion of what is of no use any more.
+
+use std::collections::HashSet;
+
+use super::checkpoint::{self, Places};
+use super::delta::{Delta, JournalNumbers, StateRecord};
+use super::journal::{JournalChanges, JournalMark};
+use super::mark::HighWater;
+use super::page::{FoundPage, PAGE_ROWS_BYTES, PageRow, decode_page, encode_page};
+use super::pages::Pages;
+use crate::crypto::{Header, Random, SealId, StoreKeys};
+use crate::error::Result;
+use crate::memory::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
+use crate::model::order;
+use crate::store::{Batch, Durability, RecordKey, Table};
+
+/// Bytes of the log below which it is never folded into a checkpoint.
+const LOG_BYTES_MIN: usize = 256 << 10;
+
+/// Pages with at most this many bytes in use are worth rewriting, once there are this many of them: what four of
+/// them hold fits in one, so that each rewriting leaves fewer.
+const SPARSE_BYTES: usize = PAGE_ROWS_BYTES / 4;
+const SPARSE_PAGES: usize = 64;
+
+/// The layout's own state: which numbers are used, and what the pages hold.
+pub struct Layout {
+    pub(super) keys: StoreKeys,
+    pub(super) session: String,
+    pub(super) next_record: u64,
+    pub(super) base: u64,
+    pub(super) chunks: u32,
+    pub(super) log_bytes: usize,
+    pub(super) checkpoint_bytes: usize,
+    pub(super) pages: Pages,
+    /// What the journal holds.
+    pub(super) journal: JournalMark,
+    /// Records found damaged or without use: deleted with the next checkpoint, which is due at once.
+    pub(super) strays: Vec<(Table, RecordKey)>,
+    /// Records of batches that failed: one that was written all the same, its answer lost, leaves nothing behind.
+    pub(super) ghosts: Vec<(Table, RecordKey)>,
+    /// The header as it rests.
+    pub(super) header: Vec<u8>,
+    /// What stands beside the store is not as of its last batch: the next one writes all of it.
+    pub(super) is_beside_due: bool,
+    /// The mark beside the store tells less than the store holds, though all of the journal: it is written later.
+    pub(super) is_mark_behind: bool,
+    /// Journal records that only the copy beside the store has, as they rest there: the next batch writes them.
+    pub(super) restored: Vec<(RecordKey, Vec<u8>)>,
+    /// Nothing rests on the device: the next batch is all there is to be.
+    pub(super) is_anew: bool,
+    pub(super) limits: Limits,
+    /// Which writing of the newest record it has read or written: for a session that follows.
+    pub(super) newest: Option<SealId>,
+    /// Under which generation it writes.
+    pub(super) generation: Option<u64>,
+}
+
+/// When the layout is put in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the log below which it is never folded into a checkpoint.
+    pub log_bytes_min: usize,
+    /// Sparse pages from which they are rewritten together.
+    pub sparse_pages: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { log_bytes_min: LOG_BYTES_MIN, sparse_pages: SPARSE_PAGES }
+    }
+}
+
+/// What a batch will have done once it is committed.
+pub struct Receipt {
+    dirty: Dirty,
+    placed: Vec<(DocKey, Stamp, PageRef)>,
+    pages: Pages,
+    journal: JournalMark,
+    next_record: u64,
+    base: u64,
+    chunks: u32,
+    log_bytes: usize,
+    checkpoint_bytes: usize,
+    is_checkpoint: bool,
+    /// Its mark is left for later.
+    leaves_mark: bool,
+    newest: Option<SealId>,
+    /// The records that it writes.
+    written: Vec<(Table, RecordKey)>,
+}
+
+/// What a batch leaves behind beside its deltas.
+struct Contents {
+    pages: Pages,
+    placed: Vec<(DocKey, Stamp, PageRef)>,
+    journal: JournalMark,
+    /// Journal records written and deleted along.
+    along: Option<JournalNumbers>,
+    is_checkpoint: bool,
+}
+
+impl Layout {
+    /// The layout of a new store, with nothing in it.
+    pub fn new(keys: StoreKeys, session: String) -> Self {
+        Layout {
+            keys,
+            session,
+            next_record: 0,
+            base: 0,
+            chunks: 0,
+            log_bytes: 0,
+            checkpoint_bytes: 0,
+            pages: Pages::default(),
+            journal: JournalMark::default(),
+            strays: Vec::new(),
+            ghosts: Vec::new(),
+            header: Vec::new(),
+            is_beside_due: false,
+            is_mark_behind: false,
+            restored: Vec::new(),
+            is_anew: false,
+            limits: Limits::default(),
+            newest: None,
+            generation: None,
+        }
+    }
+
+    /// Other limits than the product's, so that a short simulation meets checkpoints and rewritten pages.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// What is written from now on is of that generation.
+    pub fn lead(&mut self, generation: Option<u64>) {
+        self.generation = generation;
+    }
+
+    /// The generation that it writes under.
+    pub fn generation(&self) -> Option<u64> {
+        self.generation
+    }
+
+    /// The store's random name (R11).
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Gives the store another random name: the server knows the old one otherwise (R11), or not at all (R8).
+    pub fn rename(&mut self, session: String) {
+        self.session = session;
+    }
+
+    /// What the journal held when it was last written.
+    pub fn journal_mark(&self) -> JournalMark {
+        self.journal
+    }
+
+    /// The batch that brings the device to the memory's state, and the journal to its own, in one transaction;
+    /// `None` where both are there already. What the server can tell again takes the mark along only where `marks` says so.
+    pub fn batch(
+        &mut self,
+        memory: &mut Memory,
+        journal: Option<&JournalChanges>,
+        marks: bool,
+        random: &mut dyn Random,
+    ) -> Result<Option<(Batch, Receipt)>> {
+        if memory.is_clean() && journal.is_none() && !self.is_due() {
+            return if marks { self.mark_alone(memory, random) } else { Ok(None) };
+        }
+        let dirty = memory.take_dirty();
+        match self.build(memory, journal, &dirty, marks, random) {
+            Ok((batch, mut receipt)) => {
+                receipt.dirty = dirty;
+                Ok(Some((batch, receipt)))
+            }
+            Err(error) => {
+                memory.put_back_dirty(dirty);
+                Err(error)
+            }
+        }
+    }
+
+    fn build(
+        &mut self,
+        memory: &Memory,
+        journal: Option<&JournalChanges>,
+        dirty: &Dirty,
+        marks: bool,
+        random: &mut dyn Random,
+    ) -> Result<(Batch, Receipt)> {
+        let mut batch = Batch { generation: self.generation, ..Batch::default() };
+        let mark = journal.map_or(self.journal, |changes| changes.mark);
+        let mut pages = self.pages.clone();
+        let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
+        // A page number is spent even where the batch fails: no number names two contents.
+        self.pages.next = pages.next;
+        let mut freed = dirty.freed.clone();
+        freed.extend(placed.iter().filter_map(|(key, _, _)| memory.document(key)?.slot));
+        for place in freed {
+            if pages.free(place) {
+                batch.deletes.push((Table::Pages, self.keys.record_key(Table::Pages, place.page)));
+            }
+        }
+        let places: Places = placed.iter().map(|(key, _, place)| (key.clone(), *place)).collect();
+        let due = self.chunks == 0
+            || !self.strays.is_empty()
+            || self.log_bytes > self.limits.log_bytes_min.max(self.checkpoint_bytes);
+        let deltas = if due {
+            checkpoint::whole(memory, &self.session, &places)
+        } else {
+            vec![checkpoint::changes(memory, dirty, &self.session, &places)]
+        };
+        // Without a generation nobody follows.
+        let along = self.generation.and(journal).map(|changes| JournalNumbers {
+            puts: changes.records.iter().map(|record| record.number).collect(),
+            deletes: changes.deletes.clone(),
+        });
+        let contents = Contents { pages, placed, journal: mark, along, is_checkpoint: due };
+        let mut receipt = self.write_state(deltas, contents, &mut batch, random)?;
+        batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
+        if let Some(changes) = journal {
+            self.add_journal(&mut batch, changes, random)?;
+        }
+        self.put_restored(&mut batch);
+        batch.clear = self.is_anew;
+        batch.recopy = self.is_anew || self.is_beside_due;
+        batch.header = batch.recopy.then(|| self.header.clone());
+        let is_ours = journal.is_some() || dirty.head || dirty.subscriptions;
+        receipt.leaves_mark = !(marks || is_ours || due || batch.recopy);
+        if !receipt.leaves_mark {
+            batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
+        }
+        batch.deletes.extend(&self.ghosts);
+        receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
+        Ok((batch, receipt))
+    }
+
+    /// Whether a batch is due whatever changed.
+    fn is_due(&self) -> bool {
+        self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due
+    }
+
+    /// A batch of nothing but the mark; `None` where it is not behind, or would be ahead of a store whose batch is due.
+    pub fn mark_alone(&self, memory: &Memory, random: &mut dyn Random) -> Result<Option<(Batch, Receipt)>> {
+        if !self.is_mark_behind || self.is_due() {
+            return Ok(None);
+        }
+        let mut batch =
+            Batch { generation: self.generation, deletes: self.ghosts.clone(), ..Batch::default() };
+        let (pages, placed, journal) = (self.pages.clone(), Vec::new(), self.journal);
+        let contents = Contents { pages, placed, journal, along: None, is_checkpoint: false };
+        let receipt = self.write_state(Vec::new(), contents, &mut batch, random)?;
+        batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
+        Ok(Some((batch, receipt)))
+    }
+
+    /// Whether the mark beside the store is to be written yet.
+    pub fn is_mark_behind(&self) -> bool {
+        self.is_mark_behind
+    }
+
+    /// What only the copy had goes back into the store, but for what the batch deletes at once.
+    fn put_restored(&self, batch: &mut Batch) {
+        if self.restored.is_empty() {
+            return;
+        }
+        let deleted: HashSet<&(Table, RecordKey)> = batch.deletes.iter().collect();
+        let records = self.restored.iter().map(|(key, bytes)| (Table::Journal, *key, bytes));
+        let kept = records.filter(|(table, key, _)| !deleted.contains(&(*table, *key)));
+        let sealed: Vec<_> = kept.map(|(table, key, bytes)| (table, key, bytes.clone())).collect();
+        batch.puts.extend(sealed);
+        batch.durability = Durability::Strict;
+    }
+
+    /// Puts the data of changed documents into new pages; those of one collection side by side, and of a collection
+    /// rather than of the whole class: it is the smaller listing that is to open few pages.
+    fn place(
+        &self,
+        memory: &Memory,
+        dirty: &Dirty,
+        pages: &mut Pages,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<Vec<(DocKey, Stamp, PageRef)>> {
+        let mut resident: Vec<(&DocKey, &crate::memory::Document)> = dirty
+            .documents
+            .iter()
+            .filter_map(|key| Some((key, memory.document(key)?)))
+            .filter(|(_, document)| matches!(document.content, Content::Resident(_)))
+            .collect();
+        order::sort_by(&mut resident, |(a, x), (b, y)| (x.defs.last(), *a).cmp(&(y.defs.last(), *b)));
+        let mut placed = Vec::with_capacity(resident.len());
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (key, document) in resident {
+            let Content::Resident(data) = &document.content else { continue };
+            let len = data.as_bytes().len();
+            let place = PageRef { page: pages.next, slot: rows.len() as u32, bytes: len as u32 };
+            placed.push((key.clone(), document.at, place));
+            pages.occupy(place);
+            bytes += len;
+            let class = memory.class(key.0).name().clone();
+            rows.push(PageRow { class, pk: key.1.clone(), at: document.at, data: data.clone() });
+            if bytes >= PAGE_ROWS_BYTES {
+                self.seal_page(&rows, pages, batch, random)?;
+                rows.clear();
+                bytes = 0;
+            }
+        }
+        if !rows.is_empty() {
+            self.seal_page(&rows, pages, batch, random)?;
+        }
+        Ok(placed)
+    }
+
+    fn seal_page(
+        &self,
+        rows: &[PageRow],
+        pages: &mut Pages,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<()> {
+        let key = self.keys.record_key(Table::Pages, pages.next);
+        pages.next += 1;
+        let plain = encode_page(rows, Header::format_of(&self.header))?;
+        let sealed = self.keys.seal(Table::Pages, key, &plain, random)?;
+        batch.puts.push((Table::Pages, key, sealed.into_bytes()));
+        Ok(())
+    }
+
+    fn write_state(
+        &self,
+        deltas: Vec<Delta>,
+        contents: Contents,
+        batch: &mut Batch,
+        random: &mut dyn Random,
+    ) -> Result<Receipt> {
+        let Contents { pages, placed, journal, along, is_checkpoint } = contents;
+        let first = self.next_record;
+        let (base, chunks) =
+            if is_checkpoint { (first, deltas.len() as u32) } else { (self.base, self.chunks) };
+        let (mut written, mut newest) = (0, self.newest);
+        let count = deltas.len() as u64;
+        for (number, delta) in (first..).zip(deltas) {
+            let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));
+            let record = StateRecord { number, base, chunks, next_page, journal, delta, along };
+            let key = self.keys.record_key(Table::State, number);
+            let plain = record.encode(Header::format_of(&self.header))?;
+            let sealed = self.keys.seal(Table::State, key, &plain, random)?.into_bytes();
+            written += sealed.len();
+            newest = SealId::of(&sealed);
+            batch.puts.push((Table::State, key, sealed));
+        }
+        if is_checkpoint {
+            let old =
+                (self.base..first).map(|number| (Table::State, self.keys.record_key(Table::State, number)));
+            batch.deletes.extend(old.chain(self.strays.iter().copied()));
+        }
+        Ok(Receipt {
+            dirty: Dirty::default(),
+            placed,
+            pages,
+            journal,
+            next_record: first + count,
+            base,
+            chunks,
+            log_bytes: if is_checkpoint { 0 } else { self.log_bytes + written },
+            checkpoint_bytes: if is_checkpoint { written } else { self.checkpoint_bytes },
+            is_checkpoint,
+            leaves_mark: false,
+            newest,
+            written: Vec::new(),
+        })
+    }
+
+    /// The batch is on the device: the memory's data rests there now.
+    pub fn committed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        self.pages = receipt.pages;
+        self.journal = receipt.journal;
+        self.next_record = receipt.next_record;
+        self.newest = receipt.newest;
+        self.base = receipt.base;
+        self.chunks = receipt.chunks;
+        self.log_bytes = receipt.log_bytes;
+        self.checkpoint_bytes = receipt.checkpoint_bytes;
+        if receipt.is_checkpoint {
+            self.strays.clear();
+        }
+        self.ghosts.clear();
+        self.is_beside_due = false;
+        self.is_mark_behind = receipt.leaves_mark;
+        self.restored.clear();
+        self.is_anew = false;
+        for (key, at, place) in receipt.placed {
+            memory.settle_at_rest(&key, at, place);
+        }
+    }
+
+    /// Nothing of the batch is on the device, or nobody said that it is: its changes are due again.
+    pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
+        self.ghosts.extend(receipt.written);
+        memory.put_back_dirty(receipt.dirty);
+    }
+
+    /// The name of a page.
+    pub fn page_key(&self, page: u64) -> RecordKey {
+        self.keys.record_key(Table::Pages, page)
+    }
+
+    /// Reads a page found on the device; `record_damaged` where it is not what was written there.
+    pub fn open_page(&self, page: u64, found: &FoundPage) -> Result<Vec<PageRow>> {
+        match found {
+            FoundPage::Sealed(sealed) => {
+                decode_page(&self.keys.open(Table::Pages, self.page_key(page), sealed)?)
+            }
+            FoundPage::Opened(plain) => decode_page(plain),
+        }
+    }
+
+    /// The key that pages are sealed with, for a device that has a cipher of its own.
+    pub fn key_of_pages(&self) -> &[u8; 32] {
+        self.keys.page_key()
+    }
+
+    /// Pages that hold little in use, once there are enough of them: rewriting them together saves records. Those in
+    /// `but` are left out.
+    pub fn sparse_pages(&self, but: &HashSet<u64>) -> Vec<u64> {
+        let most = self.limits.sparse_pages;
+        let sparse = self.pages.sparse(SPARSE_BYTES, most, but);
+        if sparse.len() < most { Vec::new() } else { sparse }
+    }
+
+    /// How many pages there are, and how many documents rest in them.
+    pub fn page_counts(&self) -> (usize, u64) {
+        (self.pages.len(), self.pages.rows())
+    }
+}
+
+/// How far the store has come once the batch is written.
+fn high_water(memory: &Memory, session: &str, receipt: &Receipt) -> HighWater {
+    let (epoch, era) = memory.epoch();
+    HighWater {
+        next_record: receipt.next_record,
+        next_page: receipt.pages.next,
+        records: receipt.next_record - receipt.base + receipt.pages.len() as u64 + receipt.journal.records,
+        journal: receipt.journal,
+        session: session.to_owned(),
+        epoch: (epoch.cloned(), era),
+    }
+}

@@ -1,0 +1,67 @@
+//! What waits behind what (R12).
+
+use std::collections::{HashMap, HashSet};
+
+use super::journal::Journal;
+use super::writes::Writes;
+use crate::journal::{OpId, PendingOp};
+use crate::memory::DocKey;
+
+/// An operation that was given up, and that is there again after a crash until its record is deleted.
+pub(super) struct GivenUp {
+    /// The number of its record.
+    pub record: u64,
+    order: u64,
+    id: OpId,
+    keys: Vec<DocKey>,
+}
+
+impl Journal {
+    /// An operation never happened: nothing is left of it.
+    pub fn forget(&mut self, op: &PendingOp) {
+        if let Some(record) = op.record {
+            self.dropped.insert(record);
+            let (order, id, keys) = (op.state.order, op.state.id.clone(), op.keys.clone());
+            self.given_up.push(GivenUp { record, order, id, keys });
+        }
+    }
+}
+
+impl Writes {
+    /// Operations that wait behind a refused one (R12).
+    pub fn held(&self) -> HashSet<OpId> {
+        self.held_behind(&[])
+    }
+
+    /// The same, with those that wait until the device has forgotten one that was given up.
+    pub fn held_for_now(&self) -> HashSet<OpId> {
+        self.held_behind(&self.journal.given_up)
+    }
+
+    fn held_behind(&self, given_up: &[GivenUp]) -> HashSet<OpId> {
+        let mut held: HashSet<OpId> = HashSet::new();
+        let parked = self.parked.first().copied();
+        let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };
+        let mut blocked: HashSet<&DocKey> = HashSet::new();
+        let mut stopped: HashSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
+        // Those before it are none of its business.
+        let mut gone: HashMap<&DocKey, u64> = HashMap::new();
+        for (key, order) in given_up.iter().flat_map(|op| op.keys.iter().map(|key| (key, op.order))) {
+            let earliest = gone.entry(key).or_insert(order);
+            *earliest = order.min(*earliest);
+        }
+        for (order, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
+            let depends = op.keys.iter().any(|key| blocked.contains(key))
+                || op.keys.iter().any(|key| gone.get(key).is_some_and(|earlier| earlier < order))
+                || op.waits_for().any(|id| stopped.contains(id));
+            if op.state.refused.is_some() || depends {
+                blocked.extend(op.keys.iter());
+                stopped.insert(&op.state.id);
+                if op.state.refused.is_none() {
+                    held.insert(op.state.id.clone());
+                }
+            }
+        }
+        held
+    }
+}

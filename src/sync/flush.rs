@@ -1,0 +1,144 @@
+//! Going to rest: one batch in flight, built from the memory as it is; and the rewriting of sparse pages.
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::reads::{Purpose, Reading};
+use super::status::StorageState;
+use crate::error::{Code, Error, Result};
+use crate::storage::Layout;
+use crate::store::Batch;
+
+/// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
+pub(super) const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
+
+/// How late the mark beside the store may be, where the store took only what the server can tell again.
+const MARK_DELAY_MS: u64 = 1_000;
+
+/// Delay after sparse pages could not be read: there is no hurry.
+pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
+
+impl Machine {
+    pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
+        if self.layout.is_none() {
+            // In incognito there is no device to be behind of: what is in memory is as saved as it will be.
+            self.memory.take_dirty();
+            if let Some(journal) = self.journal_changes() {
+                self.journal_committed(journal);
+            }
+            return Ok(());
+        }
+        let is_mark_behind = self.layout.as_ref().is_some_and(Layout::is_mark_behind);
+        let mark_at_ms = self.mark_at_ms.unwrap_or(now + MARK_DELAY_MS);
+        self.mark_at_ms = is_mark_behind.then_some(mark_at_ms);
+        if self.is_commit_held() || now < self.commit_not_before_ms {
+            return Ok(());
+        }
+        let journal = self.journal_changes();
+        let Some(layout) = &mut self.layout else { return Ok(()) };
+        let changes = journal.as_ref().map(|in_flight| &in_flight.changes);
+        let marks = is_mark_behind && now >= mark_at_ms;
+        match layout.batch(&mut self.memory, changes, marks, &mut *self.random) {
+            Ok(Some((batch, receipt))) => {
+                self.committing = Some((receipt, journal));
+                self.effects.push(Effect::Commit(batch));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                if let Some(journal) = journal {
+                    self.journal_failed(journal);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn is_commit_held(&self) -> bool {
+        // Unfenced, another session may write at the same time.
+        self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced
+    }
+
+    /// Whether everything that the session holds is on the device; in incognito there is none to wait for. Errors: why
+    /// the last batch was not written.
+    pub fn is_at_rest(&self) -> Result<bool> {
+        match &self.storage_error {
+            // A dead handle that is being opened anew is no failure yet.
+            Some(error) if !self.healing.is_hopeful() => Err(error.clone()),
+            Some(_) => Ok(false),
+            None if self.layout.is_none() => Ok(true),
+            None if self.tabs.is_following => Ok(self.is_handed_in()),
+            None => Ok(!self.is_committing() && self.memory.is_clean() && self.writes.journal.is_clean()),
+        }
+    }
+
+    /// The mark beside the store as it is to be left, where it is behind: the last thing that a session writes.
+    pub fn last_mark(&mut self) -> Result<Option<Batch>> {
+        let is_held = self.is_commit_held() || !self.memory.is_clean() || !self.writes.journal.is_clean();
+        let Some(layout) = self.layout.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
+            return Ok(None);
+        };
+        Ok(layout.mark_alone(&self.memory, &mut *self.random)?.map(|(batch, _)| batch))
+    }
+
+    /// Whether a batch is in flight.
+    pub fn is_committing(&self) -> bool {
+        self.committing.is_some() || self.tabs.is_handing_in()
+    }
+
+    pub(super) fn committed(&mut self, result: Result<()>) {
+        let (Some((receipt, journal)), Some(layout)) = (self.committing.take(), &mut self.layout) else {
+            return;
+        };
+        match result {
+            Ok(()) => {
+                layout.committed(&mut self.memory, receipt);
+                if let Some(journal) = journal {
+                    self.journal_committed(journal);
+                }
+                self.device_served();
+            }
+            Err(error) => {
+                layout.failed(&mut self.memory, receipt);
+                if let Some(journal) = journal {
+                    self.journal_failed(journal);
+                }
+                self.device_refused(error);
+            }
+        }
+    }
+
+    /// The device took what it was given.
+    pub(super) fn device_served(&mut self) {
+        self.commit_failures = 0;
+        self.healing.served();
+        self.storage = StorageState::Ok;
+        self.storage_error = None;
+    }
+
+    /// The device took nothing: the status says so, and it is tried again after a delay.
+    pub(super) fn device_refused(&mut self, error: Error) {
+        let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
+        self.commit_failures += 1;
+        self.commit_not_before_ms = self.clock.mono_ms + delay;
+        let is_full = error.code() == Code::StorageFull;
+        self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
+        self.device_failed(&error);
+        self.storage_error = Some(error);
+    }
+
+    /// Reads sparse pages, to write their documents anew together: records are what costs.
+    pub(super) fn advance_compaction(&mut self) {
+        let Some(layout) = &self.layout else { return };
+        let is_away = self.committing.is_some() || self.healing.is_away();
+        let is_busy = is_away || !self.memory.is_clean() || self.reads.is_compacting();
+        if is_busy || self.clock.mono_ms < self.compact_not_before_ms {
+            return;
+        }
+        let pages = layout.sparse_pages(&self.reads.unreadable);
+        if !pages.is_empty() {
+            let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
+            let ticket = self.reads.start(Reading { pages, purpose: Purpose::Compact });
+            self.effects.push(Effect::ReadPages { ticket, keys });
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the application of a session that follows wants done: it is shown at once, and handed in to whoever leads.
+
+use super::event::{Effect, Event, Mode};
+use super::machine::Machine;
+use super::status::Phase;
+use super::tabs::{Provisional, wanted_of};
+use crate::error::{Code, Error, Result};
+use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
+use crate::store::{Batch, Durability, RecordKey};
+
+impl Machine {
+    /// The application's wishes, where another session leads.
+    pub(super) fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
+        match event {
+            Event::Subscribe(def) => {
+                if self.memory.subscribe(&def)? {
+                    self.show_again(&def);
+                    self.tabs.unwanted.remove(&def);
+                    self.tabs.wanted.insert(def.clone());
+                    self.ask(Wanted::Subscribe(def))?;
+                }
+            }
+            Event::Unsubscribe(def) => {
+                if self.memory.unsubscribe(&def) {
+                    self.show_again(&def);
+                    self.tabs.wanted.remove(&def);
+                    self.tabs.unwanted.insert(def.clone());
+                    self.ask(Wanted::Unsubscribe(def))?;
+                }
+            }
+            Event::Write(write) => {
+                let id = write.id.clone();
+                self.write(write)?;
+                self.tabs.provisional.insert(id, Provisional::default());
+            }
+            Event::Amend { id, new, args } => {
+                self.amend(&id, new.clone(), args)?;
+                self.tabs.dealt.insert(id.clone());
+                // Never handed in, it is amended before.
+                let amends = match self.tabs.provisional.remove(&id) {
+                    Some(Provisional { key: None, amends }) => amends,
+                    _ => Some(id),
+                };
+                self.tabs.provisional.insert(new, Provisional { key: None, amends });
+            }
+            Event::Discard(id) => {
+                self.discard(&id)?;
+                self.tabs.dealt.insert(id.clone());
+                self.ask(Wanted::Discard(id))?;
+            }
+            Event::Sweep { ticket, retention, apply } => match retention.check() {
+                Ok(()) => self.sweep_following(ticket, retention, apply)?,
+                Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+            },
+            Event::SetMode(mode) => {
+                self.tabs.phase = if mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
+                return Ok(Some(Event::SetMode(mode)));
+            }
+            event => return Ok(Some(event)),
+        }
+        Ok(None)
+    }
+
+    /// Tells what a sweep removes as far as this session knows, and asks for it.
+    pub(super) fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
+        self.sweep_now(ticket, &retention, false);
+        if apply { self.ask(Wanted::Sweep(retention)) } else { Ok(()) }
+    }
+
+    /// A request is to be handed in. Gives the name of its record.
+    pub(super) fn ask(&mut self, wanted: Wanted) -> Result<()> {
+        let key = self.new_request(wanted)?;
+        debug_assert!(self.tabs.queue.back().is_some_and(|(last, _)| *last == key));
+        Ok(())
+    }
+
+    fn new_request(&mut self, wanted: Wanted) -> Result<RecordKey> {
+        let mut key = RecordKey([0; 16]);
+        self.random.fill(&mut key.0)?;
+        self.tabs.last_stamp = self.clock.wall_ms.max(self.tabs.last_stamp + 1);
+        self.tabs.queue.push_back((key, Request { stamp: self.tabs.last_stamp, wanted, phase: None }));
+        Ok(key)
+    }
+
+    /// What is due where another session leads: nothing but the inbox.
+    pub(super) fn advance_following(&mut self, now: u64) -> Result<()> {
+        if self.tabs.has_followed {
+            self.memory.take_dirty();
+        }
+        self.writes.journal.let_go();
+        if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
+            self.tabs.look_at_ms = None;
+            self.want_anew();
+        }
+        let ready = |op: &&PendingOp| {
+            let provisional = self.tabs.provisional.get(&op.state.id);
+            op.prepared && provisional.is_some_and(|provisional| provisional.key.is_none())
+        };
+        let ready: Vec<OpId> = self.writes.ops.values().filter(ready).map(|op| op.state.id.clone()).collect();
+        for id in ready {
+            let amends = self.tabs.provisional.get(&id).and_then(|provisional| provisional.amends.clone());
+            let Some(op) = self.writes.get(&id) else { continue };
+            let key = self.new_request(wanted_of(op, amends))?;
+            self.tabs.provisional.entry(id).or_default().key = Some(key);
+        }
+        let is_held = self.tabs.next.is_some() || self.is_committing() || self.healing.is_away();
+        let is_held = is_held || now < self.commit_not_before_ms;
+        let Some(layout) = self.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty()) else {
+            return Ok(());
+        };
+        let requests: Vec<(RecordKey, Request)> = self.tabs.queue.iter().cloned().collect();
+        let batch = layout.hand_in(&requests, &mut *self.random)?;
+        self.tabs.queue.clear();
+        self.tabs.sending = Some(requests);
+        self.effects.push(Effect::Commit(batch));
+        Ok(())
+    }
+
+    /// Whether all that this session wants done is on the device.
+    pub(super) fn is_handed_in(&self) -> bool {
+        let is_saved = |id: &OpId| self.writes.get(id).is_none_or(|op| op.saved);
+        self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
+    }
+
+    /// The batch that says something to every session; the leader's beat is of its generation.
+    pub fn signal(&mut self, signal: Signal) -> Result<Batch> {
+        let Some(layout) = &self.layout else {
+            return Err(Error::new(Code::Internal, "nobody else is here"));
+        };
+        let key = if signal == Signal::Beat { layout.beat_key() } else { layout.signal_key() };
+        let phase = (signal == Signal::Beat).then(|| self.status().phase.as_str().to_owned());
+        let request = Request { stamp: self.clock.wall_ms, wanted: Wanted::Signal(signal), phase };
+        let mut batch = layout.hand_in(&[(key, request)], &mut *self.random)?;
+        batch.durability = Durability::Relaxed;
+        if signal == Signal::Beat {
+            batch.generation = layout.generation();
+        }
+        Ok(batch)
+    }
+
+    /// The records of the leader's beat and of what was last said to all; `None` in incognito.
+    pub fn signal_keys(&self) -> Option<[RecordKey; 2]> {
+        self.layout.as_ref().map(|layout| [layout.beat_key(), layout.signal_key()])
+    }
+
+    /// Opens what was said to all.
+    pub fn open_signal(&self, key: RecordKey, sealed: &[u8]) -> Option<Signal> {
+        match self.layout.as_ref()?.open_request(key, sealed).ok()?.wanted {
+            Wanted::Signal(signal) => Some(signal),
+            _ => None,
+        }
+    }
+
+    /// Opens the leader's beat: where it stands.
+    pub fn open_beat(&self, key: RecordKey, sealed: &[u8]) -> Option<Phase> {
+        Phase::parse(&self.layout.as_ref()?.open_request(key, sealed).ok()?.phase?)
+    }
+
+    /// The requests are on the device, or are not.
+    pub(super) fn handed_in(&mut self, result: Result<()>) {
+        let requests = self.tabs.sending.take().unwrap_or_default();
+        match result {
+            Ok(()) => {
+                for (_, request) in requests {
+                    let id = match request.wanted {
+                        Wanted::Write(write) => write.id,
+                        Wanted::Amend { new, .. } => new,
+                        _ => continue,
+                    };
+                    if let Some(op) = self.writes.get_mut(&id)
+                        && self.tabs.provisional.contains_key(&id)
+                    {
+                        op.saved = true;
+                    }
+                    self.effects.push(Effect::Saved { id });
+                }
+                self.device_served();
+            }
+            Err(error) => {
+                requests.into_iter().rev().for_each(|request| self.tabs.queue.push_front(request));
+                self.device_refused(error);
+            }
+        }
+        self.begin_to_lead();
+    }
+}

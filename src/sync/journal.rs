@@ -1,0 +1,397 @@
+//! The journal as the machine keeps it: which records to write, and the sweeper.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::event::Effect;
+use super::follow::restored;
+use super::journal_reads::JournalPurpose;
+use super::machine::Machine;
+use super::writes::Writes;
+use crate::journal::{
+    ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601, plan,
+};
+use crate::model::{Name, Pk, order};
+use crate::storage::{JournalAtRest, JournalChanges};
+use crate::store::RecordKey;
+
+/// What is known of an action without reading its record.
+#[derive(Clone, Debug)]
+pub(super) struct ActionIndex {
+    rowid: i64,
+    pub class: Name,
+    pub pk: Pk,
+    kind: ActionType,
+    at: u64,
+    accepted: bool,
+}
+
+/// A record at rest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecordIndex {
+    /// Whether its operation is not over.
+    pending: bool,
+    /// Whether it tells of an operation that the server has lost: it is never swept whole.
+    lost: bool,
+    /// Its operation, and the number that the server accepted that one under.
+    op: (Arc<str>, Option<u64>),
+    pub actions: Vec<ActionIndex>,
+}
+
+/// The journal's records and what is due to them.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub records: BTreeMap<u64, RecordIndex>,
+    /// Operations whose record must be written, by order.
+    dirty: BTreeSet<u64>,
+    /// Records of operations that are over, to be written.
+    pub ended: Vec<(Option<u64>, JournalRecord)>,
+    /// Records to delete.
+    pub dropped: BTreeSet<u64>,
+    /// Sweeps are done one after the other, each on what the last one left at rest.
+    sweeps: VecDeque<(u64, Retention, bool)>,
+    pub is_sweeping: bool,
+    /// What was swept, to be told once it is gone from the device.
+    pub swept: Vec<(u64, Swept)>,
+    strays: Vec<RecordKey>,
+    /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
+    pub given_up: Vec<super::dependencies::GivenUp>,
+    /// The operations that have a record, with the number of the newest: none is taken in twice.
+    pub ids: HashMap<Arc<str>, u64>,
+    /// The records themselves, where there is no device.
+    pub in_memory: BTreeMap<u64, JournalRecord>,
+}
+
+/// What a batch does to the journal, to be confirmed.
+pub(super) struct JournalInFlight {
+    pub changes: JournalChanges,
+    /// Operations written: their orders, their ids, and the numbers of their records.
+    written: Vec<(u64, OpId, u64)>,
+    pub ended: Vec<(Option<u64>, JournalRecord)>,
+    swept: Vec<(u64, Swept)>,
+    /// Requests that were fulfilled otherwise than by a record.
+    done: Vec<RecordKey>,
+}
+
+/// What a sweep removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The numbers of the actions.
+    pub rowids: Vec<i64>,
+}
+
+impl Journal {
+    /// Nothing is due from here: another session writes. Gives the sweeps that wait, and the tickets of those half done.
+    pub fn let_go(&mut self) -> (VecDeque<(u64, Retention, bool)>, Vec<u64>) {
+        self.dirty.clear();
+        self.ended.clear();
+        self.dropped.clear();
+        self.given_up.clear();
+        self.strays.clear();
+        self.is_sweeping = false;
+        let swept = std::mem::take(&mut self.swept);
+        (std::mem::take(&mut self.sweeps), swept.into_iter().map(|(ticket, _)| ticket).collect())
+    }
+
+    /// The highest number of an action at rest.
+    pub fn last_rowid(&self) -> i64 {
+        self.records.values().flat_map(|record| &record.actions).map(|action| action.rowid).max().unwrap_or(0)
+    }
+
+    /// Whether everything is at rest.
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
+    }
+
+    /// Whether the records of what is over, and what was swept, are as they are to stay.
+    pub fn is_removed(&self) -> bool {
+        self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
+    }
+
+    /// An operation's record must be written anew.
+    pub fn rewrite(&mut self, order: u64) {
+        self.dirty.insert(order);
+    }
+
+    /// Nothing of an operation is due any more.
+    pub fn leave(&mut self, order: u64) {
+        self.dirty.remove(&order);
+    }
+
+    pub fn index(&mut self, record: &JournalRecord) {
+        let op_id: Arc<str> = record.op_id.as_str().into();
+        self.ids.insert(op_id.clone(), record.number);
+        let actions = record.actions.iter().map(|action| ActionIndex {
+            rowid: action.rowid,
+            class: action.class.clone(),
+            pk: action.pk.clone(),
+            kind: action.kind,
+            at: action.at,
+            accepted: action.commit.is_some(),
+        });
+        let (pending, lost) = (record.op.is_some(), record.lost);
+        let index = RecordIndex { pending, lost, op: (op_id, record.seq), actions: actions.collect() };
+        self.records.insert(record.number, index);
+    }
+}
+
+impl Writes {
+    /// An operation is over: its actions stay.
+    pub fn end(&mut self, op: PendingOp) {
+        self.journal.dirty.remove(&op.state.order);
+        let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.mark.name, op.state.replaces);
+        let outcome = op.state.accepted.map(|v| Outcome::Accepted { v, value: op.state.value });
+        let record =
+            JournalRecord { seq, actions: op.actions, outcome, replaces, ..JournalRecord::of(op_id, name) };
+        self.journal.ended.push((op.record, record));
+    }
+
+    /// The server has lost an operation that it had accepted: this is remembered across openings.
+    pub fn lose(&mut self, id: OpId) {
+        let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.mark.name) };
+        self.journal.ended.push((None, record));
+        self.lost_by_server.push(id);
+    }
+
+    /// Nothing of the journal is on the device any more: the operations that are not over are to be written anew. What
+    /// is over has lost its history.
+    pub(super) fn unsettle(&mut self) {
+        self.journal.records.clear();
+        self.journal.dropped.clear();
+        self.journal.given_up.clear();
+        self.journal.strays.clear();
+        for (order, op) in &mut self.ops {
+            op.record = None;
+            self.journal.dirty.insert(*order);
+        }
+        for (old, _) in &mut self.journal.ended {
+            *old = None;
+        }
+        self.journal.ended.retain(|(_, record)| !record.lost);
+        for id in std::mem::take(&mut self.lost_by_server) {
+            self.lose(id);
+        }
+    }
+
+    /// An operation has ended without being executed: a session that issued it reads how.
+    pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
+        let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
+        self.journal.ended.push((None, record));
+    }
+
+    /// A record is gone from the device. Of an operation that has no other one, as little is remembered as after an
+    /// opening: or a session that is open for long would grow with all that it ever wrote.
+    fn forget_record(&mut self, number: u64) {
+        let Some(RecordIndex { op: (op_id, seq), .. }) = self.journal.records.remove(&number) else { return };
+        if self.journal.ids.get(&op_id) == Some(&number) {
+            self.journal.ids.remove(&op_id);
+            self.accepted.remove(&(seq.unwrap_or(0), String::from(&*op_id)));
+        }
+    }
+
+    /// Takes the journal in as it rests.
+    pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
+        self.journal.strays = at_rest.strays;
+        let lost = at_rest.records.iter().filter(|record| record.lost);
+        self.lost_by_server = lost.map(|record| record.op_id.clone()).collect();
+        let lost: BTreeSet<OpId> = order::set_of(self.lost_by_server.iter().cloned());
+        for record in at_rest.records {
+            let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
+            self.last_rowid = self.last_rowid.max(last);
+            self.mark.next_record = self.mark.next_record.max(record.number + 1);
+            self.journal.index(&record);
+            let is_counted = record.name == self.mark.name && !lost.contains(&record.op_id);
+            if let Some(seq) = record.seq.filter(|seq| *seq > 0 && is_counted) {
+                self.accepted.insert((seq, record.op_id.clone()));
+            }
+            if let Some(op) = restored(record) {
+                self.insert(op);
+            }
+        }
+        // As far as what waits can have been numbered before.
+        self.highest_sent = self.mark.last_seq + self.waiting.len() as u64;
+    }
+}
+
+impl Machine {
+    /// The restored operations stand on their documents again, which `open` has pinned.
+    pub(super) fn restore_ops(&mut self) {
+        let orders: Vec<u64> = self.writes.ops.keys().copied().collect();
+        for order in orders {
+            let Some(mut op) = self.writes.remove(order) else { continue };
+            self.stand_again(&mut op);
+            self.writes.insert(op);
+        }
+    }
+
+    /// A restored operation stands on its documents again.
+    pub(super) fn stand_again(&self, op: &mut PendingOp) {
+        op.keys = op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        op.changes =
+            crate::journal::changes_of(self.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+        let seen_on = op.state.seen_on.iter();
+        op.seen_on =
+            seen_on.filter_map(|(class, pk, era)| Some((self.memory.doc_key(class, pk)?, *era))).collect();
+        if op.state.accepted.is_some() {
+            op.awaits = Some(op.keys.iter().flat_map(|key| self.memory.defs_of(key)).collect());
+        }
+    }
+
+    /// What is due to the journal, as one part of the next batch.
+    pub(super) fn journal_changes(&mut self) -> Option<JournalInFlight> {
+        let journal = &mut self.writes.journal;
+        if journal.is_clean() && self.tabs.is_clean() {
+            return None;
+        }
+        let mut changes =
+            JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
+        let mut deletes = std::mem::take(&mut journal.dropped);
+        let swept = std::mem::take(&mut journal.swept);
+        let mut next = self.writes.mark.next_record;
+        let mut written = Vec::new();
+        for order in std::mem::take(&mut journal.dirty) {
+            let Some(op) = self.writes.ops.get(&order) else { continue };
+            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.writes.mark.name);
+            written.push((order, op_id.clone(), next));
+            let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
+            let record =
+                JournalRecord { number: next, op: op_state, seq, actions, ..JournalRecord::of(op_id, name) };
+            deletes.extend(op.record);
+            changes.records.push(record);
+            next += 1;
+        }
+        let mut ended = std::mem::take(&mut journal.ended);
+        for (old, record) in &mut ended {
+            record.number = next;
+            deletes.extend(*old);
+            changes.records.push(record.clone());
+            next += 1;
+        }
+        self.writes.mark.next_record = next;
+        let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
+        self.writes.mark.records = (journal.records.len() + changes.records.len() - replaced) as u64;
+        self.writes.mark.pending = self.writes.ops.len() as u64;
+        changes.mark = self.writes.mark;
+        changes.deletes = deletes.into_iter().collect();
+        let done = self.tabs.take_done();
+        changes.taken = self.tabs.taken_with(written.iter().map(|(_, id, _)| id));
+        changes.taken.extend(&done);
+        Some(JournalInFlight { changes, written, ended, swept, done })
+    }
+
+    /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
+    pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
+        let JournalInFlight { changes, written, swept, .. } = in_flight;
+        self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
+        for record in changes.records {
+            self.writes.journal.index(&record);
+            if self.layout.is_none() {
+                self.writes.journal.in_memory.insert(record.number, record);
+            }
+        }
+        for number in &changes.deletes {
+            self.writes.forget_record(*number);
+            self.writes.journal.in_memory.remove(number);
+        }
+        for (order, id, number) in written {
+            let Some(op) = self.writes.ops.get_mut(&order) else {
+                // It was over, or given up, while its record was on its way.
+                self.writes.journal.dropped.insert(number);
+                continue;
+            };
+            self.tabs.is_written(&id);
+            // Of another id, it has taken that one's place, whose record stays until its own is written.
+            op.record = Some(number);
+            if op.state.id != id {
+                continue;
+            }
+            if !std::mem::replace(&mut op.saved, true) {
+                self.effects.push(Effect::Saved { id: op.state.id.clone() });
+            }
+        }
+        let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
+        self.effects.extend(told);
+    }
+
+    /// Nothing of it was written: it is due again.
+    pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
+        let JournalInFlight { changes, written, ended, swept, done } = in_flight;
+        self.tabs.put_back_done(done);
+        let journal = &mut self.writes.journal;
+        journal.swept.extend(swept);
+        journal.strays = changes.strays;
+        // Records replaced by those of operations are named again by whoever writes these again.
+        let mut again: BTreeSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
+        for (order, id, _) in &written {
+            if let Some(op) = self.writes.ops.get(order) {
+                again.extend(op.record);
+                if op.state.id == *id {
+                    journal.dirty.insert(*order);
+                }
+            }
+        }
+        journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
+        journal.ended.extend(ended);
+    }
+
+    /// Sweeps the device's journal: tells what goes, and lets it go where `apply` is set. What the server has not
+    /// accepted stays, whatever its type.
+    pub(super) fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
+        match retention.check() {
+            Ok(()) => self.writes.journal.sweeps.push_back((ticket, retention, apply)),
+            Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+        }
+    }
+
+    /// The next sweeps, each once what the one before removed is gone from the device: no other event may come for long.
+    pub(super) fn advance_sweep(&mut self) {
+        let is_busy = self.committing.as_ref().is_some_and(|(_, journal)| journal.is_some());
+        while !is_busy && !self.writes.journal.is_sweeping && self.writes.journal.is_removed() {
+            let Some((ticket, retention, apply)) = self.writes.journal.sweeps.pop_front() else { return };
+            self.sweep_now(ticket, &retention, apply);
+        }
+    }
+
+    pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+        let records = self.writes.journal.records.values();
+        let rows: Vec<ActionMeta> = records
+            .flat_map(|record| record.actions.iter().map(|action| (record.pending, action)))
+            .map(|(pending, action)| ActionMeta {
+                rowid: action.rowid,
+                goblin: format!("{}@{}", action.class, action.pk),
+                kind: Some(action.kind),
+                // Until its operation is over, an action is part of the outbox.
+                accepted: action.accepted && !pending,
+                timestamp: iso8601(action.at),
+            })
+            .collect();
+        let rowids = match plan(&rows, retention, Protect::Unaccepted) {
+            Ok(rowids) => rowids,
+            Err(error) => {
+                self.effects.push(Effect::Swept { ticket, swept: Err(error) });
+                return;
+            }
+        };
+        let swept = Swept { rowids };
+        if !apply {
+            self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+            return;
+        }
+        let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
+        let mut partly = Vec::new();
+        for (number, record) in &self.writes.journal.records {
+            let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();
+            // Those without actions only tell that their operations were accepted, or lost.
+            if record.pending || (gone == 0 && (record.lost || !record.actions.is_empty())) {
+                continue;
+            }
+            if gone == record.actions.len() && !record.lost {
+                self.writes.journal.dropped.insert(*number);
+            } else {
+                partly.push(*number);
+            }
+        }
+        self.writes.journal.is_sweeping = true;
+        self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+    }
+}

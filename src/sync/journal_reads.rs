@@ -1,0 +1,134 @@
+//! Reading the journal: the past states of a document, and the records that a sweep leaves in part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::event::Effect;
+use super::journal::{RecordIndex, Swept};
+use super::machine::Machine;
+use crate::error::{Code, Error, Result};
+use crate::journal::{Action, JournalRecord, OpId};
+use crate::memory::DocKey;
+use crate::model::order;
+use crate::storage::LogRecord;
+
+/// Journal records being read.
+pub(super) enum JournalPurpose {
+    History { ticket: u64, key: DocKey },
+    Sweep { ticket: u64, swept: Swept },
+    Follow(Vec<LogRecord>),
+}
+
+impl Machine {
+    /// Past states of a document, the newest last: those not over from memory, the others from the device.
+    pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
+        self.read_journal(self.records_of(&key), JournalPurpose::History { ticket, key });
+    }
+
+    /// The numbers of the records at rest that tell of a document.
+    fn records_of(&self, key: &DocKey) -> Vec<u64> {
+        let name = self.memory.class_name(key);
+        let of_it = |record: &RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
+        let records = self.writes.journal.records.iter();
+        records.filter(|(_, record)| of_it(record)).map(|(number, _)| *number).collect()
+    }
+
+    pub(super) fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
+        match &self.layout {
+            Some(layout) if !numbers.is_empty() => {
+                let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
+                let ticket = self.reads.start_journal(numbers, purpose);
+                self.effects.push(Effect::ReadJournal { ticket, keys });
+            }
+            _ => {
+                let records =
+                    numbers.iter().filter_map(|n| self.writes.journal.in_memory.get(n).cloned()).collect();
+                self.journal_answer(purpose, records);
+            }
+        }
+    }
+
+    pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+        match &records {
+            Err(error) if self.holds_back(ticket, error) => return Ok(()),
+            Err(_) => {}
+            Ok(_) => self.healing.answered(ticket),
+        }
+        let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
+        let purpose = match purpose {
+            JournalPurpose::Follow(states) => return self.followed(states, &numbers, records),
+            other => other,
+        };
+        let Some(layout) = &self.layout else { return Ok(()) };
+        let sealed = match records {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                self.effects.push(match purpose {
+                    JournalPurpose::History { ticket, .. } => Effect::Past { ticket, actions: Err(error) },
+                    JournalPurpose::Sweep { ticket, .. } => {
+                        self.writes.journal.is_sweeping = false;
+                        Effect::Swept { ticket, swept: Err(error) }
+                    }
+                    JournalPurpose::Follow(_) => return Ok(()),
+                });
+                return Ok(());
+            }
+        };
+        if let JournalPurpose::History { ticket, key } = &purpose
+            && self.records_of(key) != numbers
+        {
+            // Written meanwhile, or rewritten under another number.
+            self.history(*ticket, key.clone());
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for (number, sealed) in numbers.into_iter().zip(sealed) {
+            match sealed.map(|sealed| layout.open_journal(number, &sealed)) {
+                Some(Ok(record)) => found.push(record),
+                _ if self.writes.journal.records.contains_key(&number) => {
+                    self.error = Some(Error::new(Code::LocalDataLost, "a journal record could not be read"));
+                }
+                // Rewritten meanwhile.
+                _ => {}
+            }
+        }
+        self.journal_answer(purpose, found);
+        Ok(())
+    }
+
+    fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
+        match purpose {
+            JournalPurpose::History { ticket, key } => {
+                let class = self.memory.class_name(&key);
+                let mut actions: BTreeMap<i64, (OpId, Action)> = BTreeMap::new();
+                let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
+                let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
+                // What is over, and not on the device yet, or on its way there.
+                let in_flight = self.committing.iter().filter_map(|(_, journal)| journal.as_ref());
+                let over = in_flight.flat_map(|journal| &journal.ended).chain(&self.writes.journal.ended);
+                let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
+                // The later of two copies says more.
+                for (id, of_op) in at_rest.chain(pending).chain(over) {
+                    for action in of_op.into_iter().filter(|a| a.class == class && a.pk == key.1) {
+                        actions.insert(action.rowid, (id.clone(), action));
+                    }
+                }
+                self.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
+            }
+            JournalPurpose::Follow(_) => {}
+            JournalPurpose::Sweep { ticket, swept } => {
+                let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
+                for mut record in records {
+                    record.actions.retain(|action| !removed.contains(&action.rowid));
+                    let number = record.number;
+                    self.writes.journal.ended.push((Some(number), record));
+                }
+                self.writes.journal.is_sweeping = false;
+                if self.writes.journal.is_removed() {
+                    self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+                } else {
+                    self.writes.journal.swept.push((ticket, swept));
+                }
+            }
+        }
+    }
+}

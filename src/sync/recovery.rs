@@ -1,0 +1,224 @@
+//! Healing the device: a handle that died is dropped and opened anew, once at once and then at growing delays, while the
+//! session goes on in memory; and a store that was wiped under the session gets back what the session holds.
+
+use std::collections::HashSet;
+
+use super::event::Effect;
+use super::flush::COMMIT_RETRY_MS;
+use super::machine::Machine;
+use super::status::StorageState;
+use crate::error::{Code, Error, Result};
+use crate::memory::Content;
+use crate::storage::{Reopened, Verdict};
+use crate::store::Failure;
+
+/// How little time may lie between two attempts, however hopeful the signs are.
+const ATTEMPT_EVERY_MS: u64 = 1_000;
+
+/// How the handle stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Handle {
+    #[default]
+    Good,
+    /// Dead, or suspected to be: not used again.
+    Dead,
+    /// Being opened anew.
+    Opening,
+}
+
+/// The device's handle and what waits for it.
+#[derive(Default)]
+pub(super) struct Healing {
+    handle: Handle,
+    /// It was opened anew since it last served: the next time waits.
+    tried: bool,
+    failures: u32,
+    not_before_ms: u64,
+    last_attempt_ms: u64,
+    /// Readings that wait for the handle.
+    held: Vec<Effect>,
+    /// Those that have waited once: a second failure is told.
+    retried: HashSet<u64>,
+}
+
+impl Healing {
+    /// Whether nothing must be asked of the device now.
+    pub fn is_away(&self) -> bool {
+        self.handle != Handle::Good
+    }
+
+    /// Whether the first attempt is under way.
+    pub fn is_hopeful(&self) -> bool {
+        self.handle != Handle::Good && self.failures == 0
+    }
+
+    /// When the next attempt is due, if one is.
+    pub fn due(&self) -> Option<u64> {
+        (self.handle == Handle::Dead).then_some(self.not_before_ms)
+    }
+
+    /// The device did what it was asked.
+    pub fn served(&mut self) {
+        self.tried = false;
+        self.failures = 0;
+    }
+
+    /// A reading was answered.
+    pub fn answered(&mut self, ticket: u64) {
+        self.retried.remove(&ticket);
+        self.tried = false;
+    }
+
+    fn wait(&mut self, now: u64) {
+        self.handle = Handle::Dead;
+        let delay = (COMMIT_RETRY_MS.0 << self.failures.min(10)).min(COMMIT_RETRY_MS.1);
+        self.not_before_ms = now + delay;
+        self.failures += 1;
+    }
+}
+
+impl Machine {
+    /// The device failed in a way that concerns its handle: the first time it is opened anew at once.
+    pub(super) fn device_failed(&mut self, error: &Error) {
+        if Failure::of(error) != Failure::Handle || self.healing.is_away() {
+            return;
+        }
+        if self.healing.tried {
+            self.healing.wait(self.clock.mono_ms);
+        } else {
+            self.healing.handle = Handle::Dead;
+            self.healing.not_before_ms = self.clock.mono_ms;
+        }
+    }
+
+    /// A reading failed: where the handle is dead, it waits for the next one, once. Gives whether it does.
+    pub(super) fn holds_back(&mut self, ticket: u64, error: &Error) -> bool {
+        if Failure::of(error) != Failure::Handle || !self.healing.retried.insert(ticket) {
+            self.healing.retried.remove(&ticket);
+            return false;
+        }
+        self.device_failed(error);
+        let again = self.reads.again(ticket, self.layout.as_ref());
+        if again.is_none() || self.healing.not_before_ms > self.clock.mono_ms {
+            self.healing.retried.remove(&ticket);
+            return false;
+        }
+        self.healing.held.extend(again);
+        true
+    }
+
+    /// There is a sign that trying again may work.
+    pub(super) fn try_device_soon(&mut self) {
+        let soon = self.clock.mono_ms.max(self.healing.last_attempt_ms + ATTEMPT_EVERY_MS);
+        self.healing.not_before_ms = self.healing.not_before_ms.min(soon);
+        self.commit_not_before_ms = self.commit_not_before_ms.min(soon);
+    }
+
+    /// Opens the device anew where that is due. The batch in flight is told first: no handle has two users.
+    pub(super) fn advance_healing(&mut self, now: u64) {
+        let Some(layout) = self.layout.as_ref().filter(|_| !self.is_committing()) else { return };
+        if self.healing.due().is_some_and(|due| due <= now) {
+            self.healing.handle = Handle::Opening;
+            self.healing.tried = true;
+            self.healing.last_attempt_ms = now;
+            let records = self.writes.ops.values().filter_map(|op| op.record);
+            self.effects.push(Effect::Reopen(layout.expected(records)));
+        }
+    }
+
+    /// Readings that were asked for meanwhile wait too.
+    pub(super) fn hold_readings(&mut self) {
+        if !self.healing.is_away() {
+            return;
+        }
+        let is_reading =
+            |effect: &Effect| matches!(effect, Effect::ReadPages { .. } | Effect::ReadJournal { .. });
+        let (readings, others) = std::mem::take(&mut self.effects).into_iter().partition(is_reading);
+        self.effects = others;
+        self.healing.held.extend::<Vec<_>>(readings);
+    }
+
+    /// The store was opened anew, or could not be.
+    pub(super) fn reopened(&mut self, result: Result<Reopened>) -> Result<()> {
+        if self.healing.handle != Handle::Opening {
+            return Ok(());
+        }
+        let foreign =
+            || Error::new(Code::StoreInUse, "somebody else made another store in the place of this one");
+        let verdict = match (&mut self.layout, result) {
+            (Some(layout), Ok(found)) => match (layout.judge(&found), found.header) {
+                (Verdict::Foreign, _) => Err(foreign()),
+                // Whoever leads has written since, and mends what is damaged.
+                _ if self.tabs.is_following => Ok(Verdict::Same),
+                // K may have been wrapped anew by what nobody answered.
+                (Verdict::Same, Some(header)) => {
+                    layout.set_header(header);
+                    Ok(Verdict::Same)
+                }
+                (verdict, _) => Ok(verdict),
+            },
+            (_, Err(error)) => Err(error),
+            (None, _) => return Ok(()),
+        };
+        match verdict {
+            Ok(verdict) => {
+                self.healing.handle = Handle::Good;
+                // What could not be written is, now.
+                self.commit_not_before_ms = self.clock.mono_ms;
+                if verdict == Verdict::Anew {
+                    self.begin_anew();
+                } else if self.memory.is_clean() && self.writes.journal.is_clean() {
+                    self.storage = StorageState::Ok;
+                    self.storage_error = None;
+                }
+                self.effects.append(&mut self.healing.held);
+                Ok(())
+            }
+            Err(error) => {
+                let is_final = Failure::of(&error) == Failure::TooNew;
+                self.healing.wait(self.clock.mono_ms);
+                if is_final {
+                    // A newer version of the code owns the store from now on: it is left alone.
+                    self.healing.not_before_ms = u64::MAX;
+                }
+                self.storage = StorageState::Memory;
+                self.storage_error = Some(error.clone());
+                self.fail_readings(&error)
+            }
+        }
+    }
+
+    /// Nobody waits for ever: what the device cannot give is told so.
+    fn fail_readings(&mut self, error: &Error) -> Result<()> {
+        for effect in std::mem::take(&mut self.healing.held) {
+            match effect {
+                Effect::ReadPages { ticket, .. } => self.pages_read(ticket, Err(error.clone()))?,
+                Effect::ReadJournal { ticket, .. } => self.journal_read(ticket, Err(error.clone()))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The store is empty, or has lost records: the session writes what it holds into it, whole, and asks for the
+    /// documents whose data was only there.
+    fn begin_anew(&mut self) {
+        // Pages that were opened lately are in memory still.
+        let at_rest = self.memory.documents().filter(|(_, d)| matches!(d.content, Content::AtRest));
+        let ids: Vec<u32> = at_rest.map(|(_, document)| document.id).collect();
+        for id in ids {
+            self.reload_cached(id);
+        }
+        if let Some(layout) = &mut self.layout {
+            layout.begin_anew();
+        }
+        let lost = self.memory.unsettle();
+        self.reads.forget_pages(lost);
+        self.writes.unsettle();
+        self.ask_for_lost();
+        // What others had handed in went too.
+        if self.generation().is_some() {
+            self.read_inbox(true);
+        }
+    }
+}

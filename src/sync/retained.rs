@@ -1,0 +1,56 @@
+//! Reading the documents that pending operations stand on, where their data is on the device.
+
+use std::collections::BTreeSet;
+
+use super::event::Effect;
+use super::machine::Machine;
+use super::reads::{Purpose, Reading};
+
+/// Delay after the device could not read what operations stand on.
+const PIN_RETRY_MS: u64 = 1_000;
+
+/// The reading of documents that operations stand on.
+#[derive(Default)]
+pub(super) struct PinReading {
+    is_under_way: bool,
+    /// Not before that time: the device failed.
+    not_before_ms: u64,
+}
+
+impl Machine {
+    pub(super) fn read_pins(&mut self) {
+        if self.writes.pins.is_under_way || self.clock.mono_ms < self.writes.pins.not_before_ms {
+            return;
+        }
+        let ids = self.memory.pins_at_rest();
+        let places: BTreeSet<u64> =
+            ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
+        let Some(layout) = self.layout.as_ref().filter(|_| !places.is_empty()) else { return };
+        let pages: Vec<u64> = places.into_iter().collect();
+        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
+        let ticket = self.reads.start(Reading { pages, purpose: Purpose::Pins { ids } });
+        self.writes.pins.is_under_way = true;
+        self.effects.push(Effect::ReadPages { ticket, keys });
+    }
+
+    /// The data of documents that operations stand on has been read, or could not be.
+    pub(super) fn pins_read(&mut self, found: Vec<(u32, crate::codec::Data)>) {
+        self.writes.pins.is_under_way = false;
+        for (id, data) in found {
+            let key = self.memory.by_id(id).map(|(key, _)| key.clone());
+            self.memory.hold(id, data);
+            self.writes.stale.extend(key);
+        }
+    }
+
+    /// The device could not read them: it is asked again later.
+    pub(super) fn pins_failed(&mut self) {
+        self.writes.pins.is_under_way = false;
+        self.writes.pins.not_before_ms = self.clock.mono_ms + PIN_RETRY_MS;
+    }
+
+    /// When what operations stand on is to be read again, where the device failed.
+    pub(super) fn pins_due(&self) -> Option<u64> {
+        (!self.writes.pins.is_under_way).then_some(self.writes.pins.not_before_ms)
+    }
+}

@@ -1,0 +1,104 @@
+//! What is refused at the call: operations that no server would take, by name and before anything is written.
+//!
+//! Only what is certain is refused here. A document that is still to be read, or that this session does not hold, may
+//! allow what it seems not to.
+
+use std::collections::HashMap;
+
+use super::machine::Machine;
+use crate::codec::{Data, Format, encode};
+use crate::error::{Code, Error, Result, fail};
+use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
+use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::memory::{Base, DocKey};
+use crate::model::Value;
+
+/// What is known of a document where an operation would stand.
+enum Known {
+    /// Nothing: only the server holds it, or it is still to be read.
+    Nothing,
+    Deleted,
+    Holds(State),
+}
+
+impl Known {
+    /// What is known after a change, whether or not it can be.
+    fn after(self, kind: &ChangeKind) -> Self {
+        match (kind, self) {
+            (ChangeKind::Put(state), _) => Known::Holds(state.clone()),
+            (ChangeKind::Delete, _) => Known::Deleted,
+            (patch, Known::Holds(state)) => patch.apply(Some(state)).map_or(Known::Nothing, Known::Holds),
+            (ChangeKind::Patch { .. }, known) => known,
+        }
+    }
+}
+
+impl Machine {
+    /// Whether an operation could be issued: named errors before anything is written.
+    pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
+        self.check_at(name, args, u64::MAX)
+    }
+
+    /// Whether a refused operation could be issued again in its place, with other arguments or the same. Errors:
+    /// `not_found`, and those of [`Machine::check_write`].
+    pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
+        let op = self.refused_op(id)?;
+        self.check_at(&op.state.name, args.unwrap_or(&op.state.args), op.state.order)
+    }
+
+    /// Whether an operation could stand at that place in the order.
+    fn check_at(&self, name: &str, args: &Value, order: u64) -> Result<()> {
+        if name.is_empty() || name.len() > NAME_CHARS_MAX {
+            return fail(Code::BadOption, "an operation's name has 1 to 64 characters");
+        }
+        if !args.is_within(VALUE_DEPTH_MAX) {
+            return fail(Code::TooDeep, format!("arguments nest {VALUE_DEPTH_MAX} deep at most"));
+        }
+        let changes = changes_of(self.memory.schema(), name, args)?.unwrap_or_default();
+        let bytes = encode(Format::Msgpack, args)?.len();
+        if bytes > OPERATION_BYTES_MAX {
+            let most = OPERATION_BYTES_MAX;
+            return fail(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most"));
+        }
+        // What the application's own operations do to the documents of a batch is known when they are run.
+        if is_built_in(name, args) { self.check_outcome(&changes, order) } else { Ok(()) }
+    }
+
+    /// Goes through the changes in order, each on what those before it have made.
+    fn check_outcome(&self, changes: &[Change], order: u64) -> Result<()> {
+        let mut states: HashMap<&DocKey, Known> = HashMap::new();
+        for change in changes {
+            let before = states.remove(&change.key).unwrap_or_else(|| self.known_before(&change.key, order));
+            if matches!(
+                (&before, &change.kind),
+                (Known::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete)
+            ) {
+                return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
+            }
+            let after = before.after(&change.kind);
+            if let (Known::Holds(state), ChangeKind::Patch { .. }) = (&after, &change.kind) {
+                Data::from_map(state)?;
+            }
+            states.insert(&change.key, after);
+        }
+        Ok(())
+    }
+
+    /// What is known of a document before that place in the order.
+    fn known_before(&self, key: &DocKey, order: u64) -> Known {
+        if order == u64::MAX
+            && !self.writes.stale.contains(key)
+            && let Some(Some(state)) = self.writes.tops.get(key)
+        {
+            return Known::Holds(state.clone());
+        }
+        let base = match self.memory.base(key) {
+            Base::Known(state) => Known::Holds(state),
+            Base::Deleted => Known::Deleted,
+            Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,
+        };
+        let ops = self.writes.on_before(key, order).filter(|op| self.is_shown_on(op, key));
+        let changes = ops.flat_map(|op| op.changes.iter().flatten()).filter(|change| change.key == *key);
+        changes.fold(base, |known, change| known.after(&change.kind))
+    }
+}

@@ -1,0 +1,259 @@
+//! A machine on a bench: events go in by hand, what it wants done piles up to be looked at.
+
+use std::collections::VecDeque;
+
+use escale::codec::{Data, Fault, LiveRequest, Part, Row, ServerFrame, SyncReply, SyncRequest};
+use escale::crypto::SeededRandom;
+use escale::memory::Memory;
+use escale::model::schema::Schema;
+use escale::model::{Def, Epoch, Name, Pk, Value};
+use escale::storage::Damage;
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
+use escale::{Code, Error};
+
+pub const WALL: u64 = 1_700_000_000_000;
+
+pub const SCHEMA: &str = r#"{
+    "Doc": {
+        "key": ["id"],
+        "collections": { "section": { "key": ["section"], "mutable": true } },
+        "indexes": { "size": "int" }
+    },
+    "Note": { "key": ["id"] }
+}"#;
+
+pub struct Bench {
+    pub machine: Machine,
+    pub now: u64,
+    pub wall: u64,
+    /// Requests that were not looked at yet.
+    pub requests: VecDeque<(u64, SyncRequest, Option<String>)>,
+    /// When the machine wants to be woken.
+    wish: Option<u64>,
+    effects: Vec<Effect>,
+}
+
+pub fn config() -> Config {
+    Config {
+        mode: Mode::Synced,
+        has_live: false,
+        watches_silence: true,
+        has_token: false,
+        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    }
+}
+
+pub fn schema() -> Schema {
+    Schema::from_json(SCHEMA).expect("a schema")
+}
+
+pub fn def(text: &str) -> Def {
+    text.parse().expect("a def")
+}
+
+/// The def of a section.
+pub fn section(value: &str) -> Def {
+    let name = |text| Name::new(text).expect("a name");
+    Def::collection(&name("Doc"), &name("section"), &[value]).expect("a def")
+}
+
+pub fn pk(id: &str) -> Pk {
+    Pk::from_key(&[id]).expect("a pk")
+}
+
+pub fn epoch(ms: u64) -> Epoch {
+    Epoch::new(ms, "r").expect("an epoch")
+}
+
+/// The row of a document of the section "games".
+pub fn row(id: &str, v: u64) -> Row {
+    row_in(id, v, "games")
+}
+
+pub fn row_in(id: &str, v: u64, section: &str) -> Row {
+    let map = [
+        ("id".to_owned(), Value::from(id)),
+        ("section".to_owned(), Value::from(section)),
+        ("size".to_owned(), Value::from(v as i64)),
+    ];
+    let data = Data::from_map(&map.into()).expect("data");
+    Row { pk: pk(id), v, deleted: false, max_life: None, data: Some(data) }
+}
+
+pub fn gone(id: &str, v: u64) -> Row {
+    Row { pk: pk(id), v, deleted: true, max_life: None, data: None }
+}
+
+pub fn part(def: &Def, rows: Vec<Row>) -> Part {
+    Part { rows, ..Part::empty(def.clone()) }
+}
+
+/// The last part of a pull from 0.
+pub fn whole(def: &Def, rows: Vec<Row>) -> Part {
+    let present = rows.iter().filter(|row| !row.deleted).map(|row| row.pk.clone()).collect();
+    Part { present: Some(present), ..part(def, rows) }
+}
+
+pub fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
+    SyncReply { p: 1, epoch: epoch(1), now, delta: 100, seq: 0, results: Vec::new(), parts }
+}
+
+pub fn refusal(code: Code) -> Refusal {
+    Refusal::from(Error::new(code, "refused by the test"))
+}
+
+pub fn fault(def: &Def, code: Code) -> Part {
+    Part { fault: Some(Fault::new(code, "by the test")), ..Part::empty(def.clone()) }
+}
+
+impl Bench {
+    /// A machine without a device, started.
+    pub fn new(config: Config) -> Self {
+        let memory = Memory::new(schema());
+        let random = Box::new(SeededRandom::new(7));
+        Bench::of(Machine::new(config, memory, None, Damage::default(), "session".into(), random))
+    }
+
+    pub fn of(machine: Machine) -> Self {
+        let mut bench = Bench {
+            machine,
+            now: 1_000,
+            wall: WALL,
+            requests: VecDeque::new(),
+            wish: None,
+            effects: Vec::new(),
+        };
+        bench.feed(Event::Started);
+        bench
+    }
+
+    pub fn feed(&mut self, event: Event) {
+        let clock = Clock { wall_ms: self.wall, mono_ms: self.now };
+        for effect in self.machine.handle(event, clock) {
+            match effect {
+                Effect::Send { number, request, token } => self.requests.push_back((number, request, token)),
+                Effect::WakeAt(at) => self.wish = at,
+                other => self.effects.push(other),
+            }
+        }
+        self.machine.memory().check_links();
+    }
+
+    pub fn subscribe(&mut self, def: &Def) {
+        self.feed(Event::Subscribe(def.clone()));
+    }
+
+    /// Takes the effects of a kind; the others stay.
+    pub fn take<T>(&mut self, pick: impl Fn(&Effect) -> Option<T>) -> Vec<T> {
+        let mut taken = Vec::new();
+        self.effects.retain(|effect| match pick(effect) {
+            Some(value) => {
+                taken.push(value);
+                false
+            }
+            None => true,
+        });
+        taken
+    }
+
+    pub fn put_back(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Takes the effects, all of them.
+    pub fn take_all(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The one request that was sent since the last look.
+    pub fn request(&mut self) -> (u64, SyncRequest) {
+        let (number, request, _) = self.requests.pop_front().expect("a request");
+        assert!(self.requests.is_empty(), "one request: {:?} too", self.requests);
+        (number, request)
+    }
+
+    pub fn answer(&mut self, number: u64, reply: SyncReply) {
+        self.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+
+    pub fn refuse(&mut self, number: u64, refusal: Refusal) {
+        self.feed(Event::Replied { number, reply: Err(refusal) });
+    }
+
+    /// Answers every request until there is none, at `now`, with what `part` makes of each sub.
+    pub fn serve(&mut self, now: u64, part: impl Fn(&Def) -> Part) {
+        while let Some((number, request, _)) = self.requests.pop_front() {
+            let parts = request.subs.iter().map(|sub| part(&sub.def)).collect();
+            self.answer(number, reply(now, parts));
+        }
+    }
+
+    /// The moment that the machine asks to be woken at.
+    pub fn wake_at(&self) -> Option<u64> {
+        self.wish
+    }
+
+    /// Lets that time come, and wakes the machine.
+    pub fn wake(&mut self, now: u64) {
+        assert!(now >= self.now, "time does not go back");
+        self.now = now;
+        self.wish = None;
+        self.feed(Event::Woke);
+    }
+
+    /// The socket that the machine opened since the last look.
+    pub fn opened_socket(&mut self) -> Option<u64> {
+        let pick = |effect: &Effect| match effect {
+            Effect::OpenSocket(socket) => Some(*socket),
+            _ => None,
+        };
+        self.take(pick).pop()
+    }
+
+    pub fn said(&mut self) -> Vec<LiveRequest> {
+        self.take(|effect| match effect {
+            Effect::Say { request, .. } => Some(request.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn frame(&mut self, socket: u64, frame: ServerFrame) {
+        self.feed(Event::Frame { socket, frame: Ok(frame) });
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.machine.status().phase
+    }
+
+    /// The code of the status's error.
+    pub fn error(&self) -> Option<Code> {
+        self.machine.status().error.map(|error| error.code())
+    }
+
+    /// The ids that a def shows, and their versions.
+    pub fn shown(&self, def: &Def) -> Vec<(Pk, u64)> {
+        let Some((ids, _, _)) = self.machine.list(def) else { return Vec::new() };
+        let mut shown: Vec<(Pk, u64)> = ids
+            .iter()
+            .map(|id| self.machine.memory().by_id(*id).expect("an id that was listed"))
+            .map(|(key, document)| (key.1.clone(), document.at.v))
+            .collect();
+        shown.sort_unstable();
+        shown
+    }
+
+    pub fn v(&self, def: &Def) -> u64 {
+        self.machine.list(def).expect("a subscribed def").2
+    }
+
+    pub fn is_ready(&self, def: &Def) -> bool {
+        self.machine.list(def).expect("a subscribed def").1
+    }
+}
+
+/// Those ids at those versions, as [`Bench::shown`] gives them.
+pub fn these(pairs: &[(&str, u64)]) -> Vec<(Pk, u64)> {
+    let mut these: Vec<(Pk, u64)> = pairs.iter().map(|(id, v)| (pk(id), *v)).collect();
+    these.sort_unstable();
+    these
+}
