@@ -1,6 +1,6 @@
 //! A pending operation, as the session keeps it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::codec::{Data, Fault};
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::memory::{DocKey, Stamp};
-use crate::model::{Def, Name, Pk, Value};
+use crate::model::{Def, Name, Pk, SortedMap, SortedSet, Value};
 
 /// The id of an operation: a UUID v7.
 pub type OpId = String;
@@ -84,9 +84,9 @@ pub struct PendingOp {
     /// Its place in the session's order while it is under way.
     pub seq: Option<u64>,
     /// The defs whose next pull must show its effect before its overlay is dropped; `None` before it was sent.
-    pub awaits: Option<BTreeSet<Def>>,
+    pub awaits: Option<SortedSet<Def>>,
     /// `state.seen_on` by the keys of this schema.
-    pub seen_on: BTreeMap<DocKey, u32>,
+    pub seen_on: SortedMap<DocKey, u32>,
     /// The actions that it causes, until it is over.
     pub actions: Vec<Action>,
     /// Whether its documents' states before it were known, so that its actions are complete.
@@ -314,7 +314,7 @@ impl PendingOp {
             record: None,
             seq: None,
             awaits: None,
-            seen_on: BTreeMap::new(),
+            seen_on: SortedMap::new(),
             actions: Vec::new(),
             prepared: false,
             is_blind: false,

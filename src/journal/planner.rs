@@ -4,11 +4,9 @@
 //! Where the seed's queries would remove something that was not accepted yet, the journal's keeper wins: see
 //! [`Protect`].
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::action::ActionType;
 use crate::error::{Code, Result, fail};
-use crate::model::order;
+use crate::model::{SortedMap, SortedSet, order};
 
 /// What the planner needs of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,11 +72,11 @@ impl Retention {
 /// The rows that the rule removes, ascending, each once. Errors: `bad_option`.
 pub fn plan(rows: &[ActionMeta], retention: &Retention, protect: Protect) -> Result<Vec<i64>> {
     retention.check()?;
-    let mut actors: BTreeMap<&str, Vec<&ActionMeta>> = BTreeMap::new();
+    let mut actors: SortedMap<&str, Vec<&ActionMeta>> = SortedMap::new();
     for row in rows {
         actors.entry(&row.goblin).or_default().push(row);
     }
-    let mut removed = BTreeSet::new();
+    let mut removed = SortedSet::new();
     for actor in actors.values_mut() {
         order::sort_by_key(actor, |row| std::cmp::Reverse(row.rowid));
         let mut sweeping = ActorSweep::new(retention, protect);

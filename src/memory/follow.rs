@@ -3,7 +3,7 @@
 //! What stays the same keeps its id, so that documents stay the same objects for the application; what changes is noted
 //! as any change is. Links come after the documents that they are of, departures of documents take effect at the end.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use super::collection::Load;
 use super::document::{Content, DocKey};
@@ -11,7 +11,7 @@ use super::restore::DocumentAtRest;
 use super::set::Member;
 use super::stamp::Stamp;
 use super::state::Memory;
-use crate::model::{Def, Epoch, Pk};
+use crate::model::{Def, Epoch, Pk, SortedSet};
 
 impl Memory {
     pub(crate) fn follow_epoch(&mut self, epoch: Option<Epoch>, era: u32) {
@@ -100,7 +100,7 @@ impl Memory {
     }
 
     /// Becomes what was read anew; subscriptions in `kept` stay where it has none of them, those in `dropped` do not come.
-    pub(crate) fn adopt(&mut self, read: Memory, kept: &BTreeSet<Def>, dropped: &BTreeSet<Def>) {
+    pub(crate) fn adopt(&mut self, read: Memory, kept: &SortedSet<Def>, dropped: &SortedSet<Def>) {
         self.follow_epoch(read.epoch.clone(), read.era);
         let gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
         let gone: Vec<Def> = self.collections.keys().filter(gone).cloned().collect();

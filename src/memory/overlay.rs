@@ -3,14 +3,14 @@
 //! Reads, collections and queries show it. The base under it is kept apart and stays subject to R1 to R3 alone, so
 //! that dropping the overlay and applying a reply are one step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::document::{Content, DocKey};
 use super::stamp::Stamp;
 use super::state::Memory;
 use crate::codec::Data;
 use crate::error::Result;
-use crate::model::{Def, DefKind, Name, Value, order};
+use crate::model::{Def, DefKind, Name, SortedSet, Value, order};
 
 /// A document as pending operations leave it.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Memory {
     }
 
     /// Documents that operations stand on and whose base or links changed, since the last call.
-    pub(crate) fn take_touched(&mut self) -> BTreeSet<DocKey> {
+    pub(crate) fn take_touched(&mut self) -> SortedSet<DocKey> {
         std::mem::take(&mut self.touched)
     }
 
@@ -209,7 +209,7 @@ impl Memory {
 
     /// The defs, subscribed to, in which an effect on a document is to be seen: those that hold it, in the base or as
     /// shown; of a document that is not held, any of its class, since only the server knows where it is.
-    pub(crate) fn defs_of(&self, key: &DocKey) -> BTreeSet<Def> {
+    pub(crate) fn defs_of(&self, key: &DocKey) -> SortedSet<Def> {
         let held = self.holders(key);
         let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();
         let class = self.class(key.0).name();

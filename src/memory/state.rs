@@ -1,6 +1,6 @@
 //! The two maps and the two-way link between them (R2).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::collection::Collection;
 use super::defs::Defs;
@@ -12,7 +12,7 @@ use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
-use crate::model::{Def, Epoch, Pk, QuickMap};
+use crate::model::{Def, Epoch, Pk, QuickMap, SortedSet};
 
 /// Documents and collections of one org and account.
 ///
@@ -26,7 +26,7 @@ pub struct Memory {
     pub(super) placed_ids: u32,
     /// The keys of all other ids.
     pub(super) by_id: QuickMap<u32, DocKey>,
-    pub(super) lives: BTreeSet<(u64, DocKey)>,
+    pub(super) lives: SortedSet<(u64, DocKey)>,
     pub(super) next_id: u32,
     pub(super) epoch: Option<Epoch>,
     pub(super) era: u32,
@@ -38,11 +38,11 @@ pub struct Memory {
     /// Documents that pending operations stand on.
     pub(super) pins: HashMap<DocKey, Pin>,
     /// Those whose data is still to be read, perhaps.
-    pub(super) unread: BTreeSet<DocKey>,
+    pub(super) unread: SortedSet<DocKey>,
     /// Those whose base or links changed since the last [`Memory::take_touched`].
-    pub(super) touched: BTreeSet<DocKey>,
+    pub(super) touched: SortedSet<DocKey>,
     /// Documents that leave once all is told of a state that another session has written.
-    pub(super) leaving: BTreeSet<DocKey>,
+    pub(super) leaving: SortedSet<DocKey>,
     /// What pending operations make of them.
     pub(super) shown: HashMap<DocKey, Shown>,
 }
@@ -56,7 +56,7 @@ impl Memory {
             collections: HashMap::new(),
             placed_ids: 0,
             by_id: QuickMap::default(),
-            lives: BTreeSet::new(),
+            lives: SortedSet::new(),
             next_id: 1,
             epoch: None,
             era: 0,
@@ -65,9 +65,9 @@ impl Memory {
             gone: Vec::new(),
             tombstones: Tombstones::default(),
             pins: HashMap::new(),
-            unread: BTreeSet::new(),
-            touched: BTreeSet::new(),
-            leaving: BTreeSet::new(),
+            unread: SortedSet::new(),
+            touched: SortedSet::new(),
+            leaving: SortedSet::new(),
             shown: HashMap::new(),
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod order;
 mod pk;
 mod quick;
 pub mod schema;
+mod sorted;
 mod value;
 
 pub use clock::{Epoch, Version};
@@ -17,4 +18,5 @@ pub use name::Name;
 pub use pk::Pk;
 pub(crate) use pk::join_key;
 pub(crate) use quick::{QuickHasher, QuickMap, QuickSet};
+pub use sorted::{SortedMap, SortedSet};
 pub use value::{Number, Value};

@@ -2,7 +2,9 @@
 //! one tenth of the wasm; here it is there once, and each type adds how two of its kind compare.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use super::SortedSet;
 
 /// Puts a list in ascending order; what is equal stays as it was.
 pub fn sort<T: Ord>(items: &mut Vec<T>) {
@@ -22,14 +24,12 @@ pub fn sort_by<T>(items: &mut Vec<T>, compare: impl Fn(&T, &T) -> Ordering) {
     items.extend(order.into_iter().filter_map(|place| old[place as usize].take()));
 }
 
-/// A set, item by item: built at once it would be sorted first, by the standard routine.
-pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
-    let mut set = BTreeSet::new();
-    set.extend(items);
-    set
+/// A set of the items.
+pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> SortedSet<T> {
+    items.into_iter().collect()
 }
 
-/// The same of a map.
+/// A document's map, entry by entry: built at once it would be sorted first, by the standard routine.
 pub fn map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
     let mut map = BTreeMap::new();
     map.extend(items);

@@ -1,16 +1,14 @@
 //! The whole state as records of a bounded size, and one batch's changes as one record.
 
-use std::collections::BTreeMap;
-
 use super::delta::{ClassStates, CollectionState, Delta, DocumentState, Head, LinkState};
 use crate::memory::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
-use crate::model::{Def, Name, Pk, order};
+use crate::model::{Def, Name, Pk, SortedMap, order};
 
 /// Entries of a record of the checkpoint: about 150 KiB.
 const CHUNK_ENTRIES: usize = 16_000;
 
 /// Where this batch puts documents, beside where the others rest already.
-pub type Places = BTreeMap<DocKey, PageRef>;
+pub type Places = SortedMap<DocKey, PageRef>;
 
 pub fn head_of(memory: &Memory, session: &str) -> Head {
     let (epoch, era) = memory.epoch();
@@ -39,13 +37,13 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     let mut defs: Vec<&Def> = dirty.collections.iter().collect();
     order::sort(&mut defs);
     delta.collections = defs.into_iter().map(|def| (def.clone(), collection_state(memory, def))).collect();
-    let mut documents: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>> = BTreeMap::new();
+    let mut documents: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>> = SortedMap::new();
     for key in &dirty.documents {
         let state = document_state(memory, key, places);
         documents.entry(memory.class(key.0).name()).or_default().push((key.1.clone(), state));
     }
     delta.documents = sorted(documents);
-    let mut links: BTreeMap<&Def, Vec<LinkState>> = BTreeMap::new();
+    let mut links: SortedMap<&Def, Vec<LinkState>> = SortedMap::new();
     // The links of a subscription that ended go with it.
     for (def, pk) in dirty.links.iter().filter(|(def, _)| memory.collection(def).is_some()) {
         links.entry(def).or_default().push(link_state(memory, def, pk));
@@ -60,7 +58,7 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     delta
 }
 
-fn sorted(map: BTreeMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassStates> {
+fn sorted(map: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassStates> {
     map.into_iter()
         .map(|(name, mut states)| {
             order::sort_by(&mut states, |a, b| a.0.cmp(&b.0));
@@ -121,7 +119,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
 #[derive(Default)]
 struct Chunk<'m> {
     documents: Vec<ClassStates>,
-    links: BTreeMap<&'m Def, Vec<LinkState>>,
+    links: SortedMap<&'m Def, Vec<LinkState>>,
     entries: usize,
 }
 

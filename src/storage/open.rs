@@ -1,6 +1,6 @@
 //! Opening: from the state records to the memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::delta::{Delta, Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
@@ -11,8 +11,8 @@ use super::writer::{Layout, Limits};
 use crate::crypto::{SealId, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Memory};
-use crate::model::Def;
 use crate::model::schema::Schema;
+use crate::model::{Def, SortedMap};
 use crate::store::{RecordKey, Store, Table};
 
 /// Pages read in one go, for their names only.
@@ -214,7 +214,7 @@ fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
 
 /// The state as it was found.
 struct Found {
-    records: BTreeMap<u64, StateRecord>,
+    records: SortedMap<u64, StateRecord>,
     /// Bytes at rest of each.
     sizes: HashMap<u64, usize>,
     /// Which writing of each.
@@ -226,7 +226,7 @@ struct Found {
 /// Reads the state; `opened` is what is in each of its records.
 fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys: &StoreKeys) -> Found {
     let mut found =
-        Found { records: BTreeMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
+        Found { records: SortedMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
     for ((key, sealed), plain) in state.iter().zip(opened) {
         if let Some(Ok(record)) = plain.map(|plain| in_its_place(keys, *key, &plain)) {
             found.sizes.insert(record.number, sealed.len());
@@ -285,7 +285,7 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
 }
 
 /// Brings an empty memory to the state after all of them. Gives the pages that [`fold`] gives.
-fn fold_all(memory: &mut Memory, records: BTreeMap<u64, StateRecord>) -> HashSet<u64> {
+fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> HashSet<u64> {
     let told = records.values().flat_map(|record| &record.delta.documents);
     memory.expect_documents(told.map(|(_, states)| states.len()).sum());
     let mut links: HashMap<Def, usize> = HashMap::new();

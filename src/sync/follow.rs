@@ -1,7 +1,7 @@
 //! Following: the memory and the operations are brought to the state that the leader has written, record by record, or
 //! read anew where the log has no way from here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::event::Effect;
 use super::inbox::error_of_outcome;
@@ -13,7 +13,7 @@ use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
 use crate::memory::DocKey;
-use crate::model::order;
+use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::{LogRecord, Opened, Reader, Tail};
 use crate::store::RecordKey;
 
@@ -83,7 +83,8 @@ impl Machine {
             Tail::Anew => self.want_anew(),
             Tail::On(records) => {
                 let along = || records.iter().filter_map(|found| found.record.along.as_ref());
-                let deleted: BTreeSet<u64> = order::set_of(along().flat_map(|along| &along.deletes).copied());
+                let deleted: SortedSet<u64> =
+                    order::set_of(along().flat_map(|along| &along.deletes).copied());
                 let put = along().flat_map(|along| &along.puts);
                 let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
                 if !over.is_empty() && !self.tabs.provisional.is_empty() {
@@ -221,7 +222,7 @@ impl Machine {
         if deletes.is_empty() {
             return;
         }
-        let deletes: BTreeSet<u64> = order::set_of(deletes.iter().copied());
+        let deletes: SortedSet<u64> = order::set_of(deletes.iter().copied());
         self.writes.journal.records.retain(|number, _| !deletes.contains(number));
         let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
@@ -350,7 +351,7 @@ impl Machine {
         self.tabs.has_followed = true;
         self.records_lost = self.records_lost.max(damage.journal);
         self.rolled_back = damage.rolled_back.or(self.rolled_back);
-        let inbox: BTreeSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
+        let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
         let ended: HashMap<OpId, Ended> = over
             .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
@@ -377,7 +378,7 @@ impl Machine {
         journal: crate::storage::JournalAtRest,
         mark: crate::storage::JournalMark,
         ended: &HashMap<OpId, Ended>,
-        inbox: &BTreeSet<RecordKey>,
+        inbox: &SortedSet<RecordKey>,
     ) {
         let nobody = Box::new(super::application::NoApplication);
         let application = std::mem::replace(&mut self.writes.application, nobody);
@@ -392,9 +393,9 @@ impl Machine {
         self.writes.stale.extend(old.by_key.into_keys());
         self.writes.stale.extend(self.writes.by_key.keys().cloned().collect::<Vec<_>>());
         self.tabs.dealt.retain(|id| self.writes.by_id.contains_key(id));
-        let mut places: BTreeMap<OpId, u64> = BTreeMap::new();
+        let mut places: SortedMap<OpId, u64> = SortedMap::new();
         // Whoever is about to lead carries out what was decided.
-        let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { BTreeSet::new() };
+        let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
         for id in dealt {
             let order = self.writes.by_id[&id];
             if let Some(op) = self.writes.remove(order) {
@@ -406,8 +407,8 @@ impl Machine {
         let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
         let by =
             by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
-        let replaced: BTreeMap<OpId, OpId> = order::map_of(by);
-        let met: BTreeSet<OpId> = order::set_of(old.ops.values().map(|op| op.state.id.clone()));
+        let replaced: SortedMap<OpId, OpId> = by.collect();
+        let met: SortedSet<OpId> = order::set_of(old.ops.values().map(|op| op.state.id.clone()));
         for op in
             self.writes.ops.values().filter(|op| !met.contains(&op.state.id)).cloned().collect::<Vec<_>>()
         {

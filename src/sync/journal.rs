@@ -1,6 +1,6 @@
 //! The journal as the machine keeps it: which records to write, and the sweeper.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::Effect;
@@ -11,7 +11,7 @@ use super::writes::Writes;
 use crate::journal::{
     ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601, plan,
 };
-use crate::model::{Name, Pk, order};
+use crate::model::{Name, Pk, SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalChanges};
 use crate::store::RecordKey;
 
@@ -41,13 +41,13 @@ pub(super) struct RecordIndex {
 /// The journal's records and what is due to them.
 #[derive(Default)]
 pub(super) struct Journal {
-    pub records: BTreeMap<u64, RecordIndex>,
+    pub records: SortedMap<u64, RecordIndex>,
     /// Operations whose record must be written, by order.
-    dirty: BTreeSet<u64>,
+    dirty: SortedSet<u64>,
     /// Records of operations that are over, to be written.
     pub ended: Vec<(Option<u64>, JournalRecord)>,
     /// Records to delete.
-    pub dropped: BTreeSet<u64>,
+    pub dropped: SortedSet<u64>,
     /// Sweeps are done one after the other, each on what the last one left at rest.
     sweeps: VecDeque<(u64, Retention, bool)>,
     pub is_sweeping: bool,
@@ -59,7 +59,7 @@ pub(super) struct Journal {
     /// The operations that have a record, with the number of the newest: none is taken in twice.
     pub ids: HashMap<Arc<str>, u64>,
     /// The records themselves, where there is no device.
-    pub in_memory: BTreeMap<u64, JournalRecord>,
+    pub in_memory: SortedMap<u64, JournalRecord>,
 }
 
 /// What a batch does to the journal, to be confirmed.
@@ -160,7 +160,7 @@ impl Writes {
         self.journal.dropped.clear();
         self.journal.given_up.clear();
         self.journal.strays.clear();
-        for (order, op) in &mut self.ops {
+        for (order, op) in self.ops.iter_mut() {
             op.record = None;
             self.journal.dirty.insert(*order);
         }
@@ -194,7 +194,7 @@ impl Writes {
         self.journal.strays = at_rest.strays;
         let lost = at_rest.records.iter().filter(|record| record.lost);
         self.lost_by_server = lost.map(|record| record.op_id.clone()).collect();
-        let lost: BTreeSet<OpId> = order::set_of(self.lost_by_server.iter().cloned());
+        let lost: SortedSet<OpId> = order::set_of(self.lost_by_server.iter().cloned());
         for record in at_rest.records {
             let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
             self.last_rowid = self.last_rowid.max(last);
@@ -321,7 +321,7 @@ impl Machine {
         journal.swept.extend(swept);
         journal.strays = changes.strays;
         // Records replaced by those of operations are named again by whoever writes these again.
-        let mut again: BTreeSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
+        let mut again: SortedSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
         for (order, id, _) in &written {
             if let Some(op) = self.writes.ops.get(order) {
                 again.extend(op.record);
@@ -377,7 +377,7 @@ impl Machine {
             self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
             return;
         }
-        let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
+        let removed: SortedSet<i64> = order::set_of(swept.rowids.iter().copied());
         let mut partly = Vec::new();
         for (number, record) in &self.writes.journal.records {
             let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();

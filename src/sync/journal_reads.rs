@@ -1,14 +1,12 @@
 //! Reading the journal: the past states of a document, and the records that a sweep leaves in part.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::event::Effect;
 use super::journal::{RecordIndex, Swept};
 use super::machine::Machine;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, JournalRecord, OpId};
 use crate::memory::DocKey;
-use crate::model::order;
+use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::LogRecord;
 
 /// Journal records being read.
@@ -99,7 +97,7 @@ impl Machine {
         match purpose {
             JournalPurpose::History { ticket, key } => {
                 let class = self.memory.class_name(&key);
-                let mut actions: BTreeMap<i64, (OpId, Action)> = BTreeMap::new();
+                let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
                 let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
                 let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
                 // What is over, and not on the device yet, or on its way there.
@@ -116,7 +114,7 @@ impl Machine {
             }
             JournalPurpose::Follow(_) => {}
             JournalPurpose::Sweep { ticket, swept } => {
-                let removed: BTreeSet<i64> = order::set_of(swept.rowids.iter().copied());
+                let removed: SortedSet<i64> = order::set_of(swept.rowids.iter().copied());
                 for mut record in records {
                     record.actions.retain(|action| !removed.contains(&action.rowid));
                     let number = record.number;

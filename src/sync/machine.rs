@@ -1,7 +1,5 @@
 //! The machine itself: its state, the dispatch of events, and what is due after each.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::application::{Application, NoApplication};
 use super::event::{Clock, Effect, Event, Mode, Refusal};
 use super::journal::JournalInFlight;
@@ -18,7 +16,7 @@ use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
 use crate::memory::Memory;
-use crate::model::{Def, order};
+use crate::model::{Def, SortedMap, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
 
 /// How the machine is set up, once.
@@ -70,11 +68,11 @@ pub struct Machine {
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
     pub(super) network: bool,
-    pub(super) lost_collections: BTreeSet<Def>,
+    pub(super) lost_collections: SortedSet<Def>,
     pub(super) error: Option<Error>,
     /// Mistakes of the server that were told, by the section of the protocol.
-    pub(super) mistakes: BTreeSet<&'static str>,
-    pub(super) faults: BTreeMap<Def, Error>,
+    pub(super) mistakes: SortedSet<&'static str>,
+    pub(super) faults: SortedMap<Def, Error>,
     pub(super) effects: Vec<Effect>,
     last_wake: Option<u64>,
     last_status: String,
@@ -97,7 +95,7 @@ impl Machine {
                 .map(|(def, _)| def.clone())
                 .collect()
         } else {
-            BTreeSet::new()
+            SortedSet::new()
         };
         Machine {
             mode: config.mode,
@@ -128,8 +126,8 @@ impl Machine {
             network: true,
             lost_collections,
             error: None,
-            mistakes: BTreeSet::new(),
-            faults: BTreeMap::new(),
+            mistakes: SortedSet::new(),
+            faults: SortedMap::new(),
             effects: Vec::new(),
             last_wake: None,
             last_status: String::new(),
@@ -411,9 +409,9 @@ impl Machine {
             }
             SocketState::Open => {
                 // What is too many for a message is pulled, as without a socket.
-                let subs: BTreeSet<Def> =
+                let subs: SortedSet<Def> =
                     order::set_of(self.memory.collections().map(|(def, _)| def.clone()));
-                let subs: BTreeSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
+                let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
                 if self.live.said.as_ref() != Some(&subs) {
                     let request = LiveRequest {
                         token: self.token.value(),

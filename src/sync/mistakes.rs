@@ -1,12 +1,11 @@
 //! Mistakes of a server that a session can see. Each is named once in an opening, as the status's error; the session goes
 //! on, since nothing of its own state depends on any of these.
 
-use std::collections::BTreeSet;
-
 use super::machine::Machine;
 use super::pull::InFlight;
 use crate::codec::{Part, Row, SyncReply};
 use crate::error::{Code, Error};
+use crate::model::SortedSet;
 
 /// What was found: the section of docs/protocol.md that says otherwise, which also tells one mistake from another, then
 /// the place in the reply and what is wrong there.
@@ -32,7 +31,7 @@ impl Machine {
         if let Some((place, _)) = reply.results.iter().enumerate().find(is_uncounted) {
             found.push(("Operations", format!("seq: it is below the number of results[{place}]")));
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for (place, part) in reply.parts.iter().enumerate() {
             let is_known = request.has_asked(&part.def) && seen.insert(&part.def);
             if !is_known {

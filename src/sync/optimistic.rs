@@ -1,7 +1,8 @@
 //! What pending operations make of documents: their optimistic parts run again in order, on whatever the server has told
 //! meanwhile, and what they make is laid over it (docs/rules.md).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::model::SortedSet;
+use std::collections::{HashMap, HashSet};
 
 use super::application;
 use super::machine::Machine;
@@ -46,7 +47,7 @@ impl Machine {
     fn go_through(&mut self) {
         let stale = self.with_neighbours();
         let fresh = std::mem::take(&mut self.writes.fresh);
-        let mut orders: BTreeSet<u64> = fresh.clone();
+        let mut orders: SortedSet<u64> = fresh.clone();
         orders.extend(stale.iter().filter_map(|key| self.writes.by_key.get(key)).flatten());
         let mut states: HashMap<DocKey, Known> = HashMap::new();
         for key in stale
@@ -56,7 +57,7 @@ impl Machine {
             if states.contains_key(key) {
                 continue;
             }
-            let first = self.writes.by_key.get(key).and_then(BTreeSet::first);
+            let first = self.writes.by_key.get(key).and_then(SortedSet::first);
             let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
             let state = match (is_whole, self.writes.tops.get(key)) {
                 (true, _) => self.base_state(key),
@@ -126,7 +127,7 @@ impl Machine {
     }
 
     /// The stale documents, with those that share an operation with them.
-    fn with_neighbours(&mut self) -> BTreeSet<DocKey> {
+    fn with_neighbours(&mut self) -> SortedSet<DocKey> {
         let mut stale = std::mem::take(&mut self.writes.stale);
         let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
         while let Some(key) = queue.pop() {
@@ -252,7 +253,7 @@ impl Machine {
         if self.writes.stale.contains(key) {
             return None;
         }
-        match self.writes.by_key.get(key).and_then(BTreeSet::last) {
+        match self.writes.by_key.get(key).and_then(SortedSet::last) {
             None => Some(self.base_state(key)),
             Some(last) if *last < order => self.writes.tops.get(key).cloned().map(Known::State),
             Some(_) => None,
@@ -282,7 +283,7 @@ impl Machine {
             return;
         }
         if is_built_in(&op.state.name, &op.state.args) {
-            let mut seen: BTreeSet<&DocKey> = BTreeSet::new();
+            let mut seen: SortedSet<&DocKey> = SortedSet::new();
             for (place, change) in changes.iter().enumerate().filter(|(_, change)| seen.insert(&change.key)) {
                 let before = match &states[&change.key] {
                     // Without it a conflict is the application's to settle.
@@ -309,7 +310,7 @@ impl Machine {
     fn actions_of(&mut self, changes: &[Change], states: &HashMap<DocKey, Known>) -> Result<Vec<Action>> {
         let at = self.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
-        let mut seen: BTreeSet<&DocKey> = BTreeSet::new();
+        let mut seen: SortedSet<&DocKey> = SortedSet::new();
         for Change { key, .. } in changes {
             let Known::State(before) = &states[key] else { continue };
             if !seen.insert(key) {

@@ -1,6 +1,6 @@
 //! Sending operations and taking their results (R10 to R12).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -12,7 +12,7 @@ use crate::error::{Code, Result};
 use crate::journal::{IfVersion, OpId, PendingOp};
 use crate::limits::OPS_MAX;
 use crate::memory::DocKey;
-use crate::model::{Def, order};
+use crate::model::{Def, SortedMap, SortedSet, order};
 
 impl Machine {
     /// Whether any operation may be sent now.
@@ -29,14 +29,14 @@ impl Machine {
         if orders.is_empty() {
             return Outgoing::default();
         }
-        let mut defs = BTreeSet::new();
+        let mut defs = SortedSet::new();
         let sent: HashSet<u64> = orders.iter().map(|(order, _)| *order).collect();
         let mut seq = self.writes.mark.last_seq;
         let mut ops = Vec::with_capacity(orders.len());
         for (order, after) in orders {
             seq += 1;
             let keys = self.writes.ops[&order].keys.clone();
-            let awaits: BTreeSet<Def> = order::set_of(keys.iter().flat_map(|key| self.memory.defs_of(key)));
+            let awaits: SortedSet<Def> = order::set_of(keys.iter().flat_map(|key| self.memory.defs_of(key)));
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
@@ -105,7 +105,8 @@ impl Machine {
         let by_documents = op.keys.iter().filter_map(on);
         let by_word = op.waits_for().filter_map(|id| self.writes.get(id));
         let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
-        let orders: BTreeSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
+        let orders: SortedSet<u64> =
+            order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
         orders.into_iter().collect()
     }
 
@@ -312,11 +313,11 @@ impl Machine {
     pub(super) fn effects_seen(
         &mut self,
         seq: u64,
-        told: Option<&BTreeMap<Def, Told>>,
-        rows: &BTreeSet<DocKey>,
+        told: Option<&SortedMap<Def, Told>>,
+        rows: &SortedSet<DocKey>,
     ) {
         let era = self.memory.epoch().1;
-        for (order, op) in &mut self.writes.ops {
+        for (order, op) in self.writes.ops.iter_mut() {
             if op.has_other_numbers || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
                 continue;
             }
@@ -343,7 +344,7 @@ impl Machine {
     /// Operations that the server has accepted, and that nothing is awaited for any more, are over.
     pub(super) fn end_seen(&mut self) {
         let is_over = |op: &PendingOp| {
-            op.state.accepted.is_some() && op.awaits.as_ref().is_some_and(BTreeSet::is_empty)
+            op.state.accepted.is_some() && op.awaits.as_ref().is_some_and(SortedSet::is_empty)
         };
         let over: Vec<u64> =
             self.writes.ops.iter().filter(|(_, op)| is_over(op)).map(|(order, _)| *order).collect();

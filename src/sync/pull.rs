@@ -1,6 +1,6 @@
 //! Which defs must be pulled, and the request in flight: one at a time, numbered (R5).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::backoff::Backoff;
 use super::missing::MissingOrg;
@@ -9,7 +9,7 @@ use crate::codec::{OpResult, Sub};
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::journal::OpId;
-use crate::model::{Def, Pk, Version, order};
+use crate::model::{Def, Pk, SortedMap, SortedSet, Version, order};
 
 /// A request in flight.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub(super) struct InFlight {
     /// Only the epoch was asked for.
     pub asks_epoch: bool,
     /// Every def that was asked for, of interest or not.
-    defs: BTreeSet<Def>,
+    defs: SortedSet<Def>,
     /// Single documents asked for because their data was found damaged (R14).
-    pub repairs: BTreeSet<Def>,
+    pub repairs: SortedSet<Def>,
     /// Which token it carried.
     pub token: u64,
     /// Something of it is of no interest any more.
@@ -81,7 +81,7 @@ impl InFlight {
     }
 
     /// What was told.
-    pub fn forget(&mut self, told: &BTreeSet<Def>) {
+    pub fn forget(&mut self, told: &SortedSet<Def>) {
         self.asked.retain(|def, _| !told.contains(def));
         self.repairs.retain(|def| !told.contains(def));
     }
@@ -124,22 +124,22 @@ pub(super) struct Retry {
 #[derive(Debug, Default)]
 pub(super) struct Pull {
     /// Defs that must be pulled.
-    pub needed: BTreeSet<Def>,
+    pub needed: SortedSet<Def>,
     /// Defs that were hinted at while their load was under way: what was committed late may lie behind its cursor, so
     /// that they are asked for once more when it has ended.
-    hinted: BTreeSet<Def>,
+    hinted: SortedSet<Def>,
     /// How far loads of several pages have come in this opening: the highest version told.
-    reached: BTreeMap<Def, Version>,
+    reached: SortedMap<Def, Version>,
     /// The last change that the last page of each told: the next page goes on after it.
-    ends: BTreeMap<Def, (Version, Pk)>,
+    ends: SortedMap<Def, (Version, Pk)>,
     /// Replies in a row that told nothing of any def, and had a cursor.
     empty_pages: u32,
     /// Accepted operations that were stamped behind there: only the pull after the load shows their effects.
-    behind: BTreeMap<Def, BTreeSet<OpId>>,
+    behind: SortedMap<Def, SortedSet<OpId>>,
     /// Damaged documents to ask for, as `Class@pk`.
-    pub repairs: BTreeSet<Def>,
+    pub repairs: SortedSet<Def>,
     /// Defs whose part was refused for a while.
-    pub retries: BTreeMap<Def, Retry>,
+    pub retries: SortedMap<Def, Retry>,
     pub in_flight: Option<InFlight>,
     last_number: u64,
     pub backoff: Backoff,
@@ -169,7 +169,7 @@ impl Pull {
     pub fn launch(
         &mut self,
         subs: &[Sub],
-        repairs: BTreeSet<Def>,
+        repairs: SortedSet<Def>,
         (ops, ops_bytes): (Vec<(OpId, u64)>, usize),
         token: u64,
         now_ms: u64,
@@ -271,7 +271,7 @@ impl Pull {
     }
 
     /// A def was told whole, by one page or by the last of several. Gives the operations that it has not told of.
-    pub fn is_whole(&mut self, def: &Def) -> BTreeSet<OpId> {
+    pub fn is_whole(&mut self, def: &Def) -> SortedSet<OpId> {
         self.reached.remove(def);
         self.ends.remove(def);
         let behind = self.behind.remove(def).unwrap_or_default();

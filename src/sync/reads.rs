@@ -1,6 +1,6 @@
 //! Reading documents' data: from memory, or from pages on the device; queries; and what is found damaged (R14).
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use super::event::{Effect, ReadRow};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
 use crate::memory::query::Predicate;
 use crate::memory::{Content, DocKey, PageRef};
-use crate::model::{Def, Name, order};
+use crate::model::{Def, Name, SortedSet, order};
 use crate::storage::{FoundPage, Layout, PageRow};
 
 /// Pages read in one go by a query, so that it holds little at a time.
@@ -51,7 +51,7 @@ pub(super) struct Reads {
     last_ticket: u64,
     cache: VecDeque<(u64, Page)>,
     /// Documents whose data was found damaged and is not fetched again yet.
-    pub lost: BTreeSet<DocKey>,
+    pub lost: SortedSet<DocKey>,
     /// Pages that cannot be opened: there is nothing in them to write anew.
     pub unreadable: HashSet<u64>,
 }
@@ -133,7 +133,7 @@ impl Machine {
     /// Answers with what is here and on these pages; where a document is on another page, reads that first.
     fn answer(&mut self, ticket: u64, ids: Vec<u32>, mut held: Held) {
         let mut rows = Vec::with_capacity(ids.len());
-        let mut wanted: BTreeSet<u64> = BTreeSet::new();
+        let mut wanted: SortedSet<u64> = SortedSet::new();
         for &id in &ids {
             match self.locate(id, &held) {
                 Ok(Found::Here(data)) => {
@@ -196,7 +196,7 @@ impl Machine {
         mut layout: VecDeque<u32>,
         mut found: Vec<u32>,
     ) {
-        let mut wanted: BTreeSet<u64> = BTreeSet::new();
+        let mut wanted: SortedSet<u64> = SortedSet::new();
         let mut batch = Vec::new();
         while let Some(id) = layout.front().copied() {
             match self.locate(id, &HashMap::new()) {
@@ -224,7 +224,7 @@ impl Machine {
         }
     }
 
-    fn ask_pages(&mut self, pages: BTreeSet<u64>, purpose: Purpose) {
+    fn ask_pages(&mut self, pages: SortedSet<u64>, purpose: Purpose) {
         let Some(layout) = &self.layout else { return };
         let pages: Vec<u64> = pages.into_iter().collect();
         let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
@@ -400,7 +400,7 @@ impl Machine {
                 *by_def.entry(def.clone()).or_default() += 1;
             }
         }
-        let mut covered: BTreeSet<Def> = BTreeSet::new();
+        let mut covered: SortedSet<Def> = SortedSet::new();
         for (def, count) in by_def {
             let is_single = matches!(def.kind(), crate::model::DefKind::Document(_));
             if count > DAMAGED_DOCUMENTS_MAX || is_single {

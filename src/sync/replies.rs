@@ -1,7 +1,5 @@
 //! What the server says: replies to pulls, socket frames, and their faults.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::event::Refusal;
 use super::machine::Machine;
 use super::mistakes::bad_reply;
@@ -11,7 +9,7 @@ use crate::error::{Code, Error, Kind, Result};
 use crate::journal::{OpId, PendingOp};
 use crate::limits::NAME_CHARS_MAX;
 use crate::memory::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
-use crate::model::{Def, Epoch, Version, order};
+use crate::model::{Def, Epoch, SortedMap, SortedSet, Version, order};
 
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
@@ -30,7 +28,7 @@ pub(super) enum Told {
     /// All that were executed.
     All,
     /// By the last page of a load: those that are accepted, but for these.
-    But(BTreeSet<OpId>),
+    But(SortedSet<OpId>),
 }
 
 impl Told {
@@ -135,9 +133,9 @@ impl Machine {
         self.note_behind(&request);
         let in_doubt = self.in_doubt(&decided);
         let settled = reply.now.saturating_sub(reply.delta);
-        let mut told: BTreeSet<Def> = BTreeSet::new();
-        let mut whole: BTreeMap<Def, Told> = BTreeMap::new();
-        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
+        let mut told: SortedSet<Def> = SortedSet::new();
+        let mut whole: SortedMap<Def, Told> = SortedMap::new();
+        let mut rows: SortedSet<DocKey> = SortedSet::new();
         let is_alone = parts.iter().all(ReadPart::is_empty);
         for (place, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
@@ -357,10 +355,13 @@ impl Machine {
             ServerFrame::Live { live, refused } => {
                 self.live.backoff.reset();
                 self.live.error = None;
-                let registered: BTreeSet<Def> = order::set_of(live);
+                let registered: SortedSet<Def> = order::set_of(live);
                 let before = self.live.registered.take().unwrap_or_default();
                 // A load under way goes on: its next page is a pull after the registration.
-                let new = registered.difference(&before).filter(|def| self.memory.collection(def).is_some());
+                let new = registered
+                    .iter()
+                    .filter(|def| !before.contains(*def))
+                    .filter(|def| self.memory.collection(def).is_some());
                 self.pull.needed.extend(new.cloned());
                 self.live.registered = Some(registered);
                 for (def, fault) in refused {
@@ -398,7 +399,7 @@ impl Machine {
             settled: pushed.now.saturating_sub(pushed.delta),
             asked: None,
         };
-        let mut rows: BTreeSet<DocKey> = BTreeSet::new();
+        let mut rows: SortedSet<DocKey> = SortedSet::new();
         for part in parts {
             let told = self.rows_of(&part);
             if self.is_untold(&told) {

@@ -1,12 +1,10 @@
 //! The next request: which operations and which defs go in it. One is in flight at a time.
 
-use std::collections::BTreeSet;
-
 use super::event::Effect;
 use super::machine::Machine;
 use super::request_limits::Outgoing;
 use crate::codec::{Sub, SyncRequest};
-use crate::model::{Def, order};
+use crate::model::{Def, SortedSet, order};
 
 impl Machine {
     /// Sends what is due, unless a request is in flight, or it is too early.
@@ -37,7 +35,7 @@ impl Machine {
         // Long loads come last, so that they hold nothing else up.
         order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
         let subs_max = if is_alone || waits { 0 } else { self.pull.subs_max };
-        let repairs: BTreeSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
+        let repairs: SortedSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
             self.pull.repairs.remove(def);
         }

@@ -3,8 +3,6 @@
 //!
 //! That one is parked only once the server cannot execute it any more: a copy of it may have passed, or be on its way.
 
-use std::collections::BTreeSet;
-
 use super::event::Effect;
 use super::machine::Machine;
 use super::pull::InFlight;
@@ -12,7 +10,7 @@ use crate::codec::{Fault, Op};
 use crate::error::{Code, Error};
 use crate::journal::{Unsendable, is_built_in};
 use crate::limits::OPS_BYTES_MAX;
-use crate::model::Def;
+use crate::model::{Def, SortedSet};
 
 /// The operations of a request.
 #[derive(Debug, Default)]
@@ -22,7 +20,7 @@ pub(super) struct Outgoing {
     /// The bytes of their arguments.
     pub bytes: usize,
     /// The defs whose pull must show their effect.
-    pub defs: BTreeSet<Def>,
+    pub defs: SortedSet<Def>,
     /// Nothing else goes with them.
     pub is_alone: bool,
 }

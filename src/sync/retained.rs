@@ -1,10 +1,9 @@
 //! Reading the documents that pending operations stand on, where their data is on the device.
 
-use std::collections::BTreeSet;
-
 use super::event::Effect;
 use super::machine::Machine;
 use super::reads::{Purpose, Reading};
+use crate::model::SortedSet;
 
 /// Delay after the device could not read what operations stand on.
 const PIN_RETRY_MS: u64 = 1_000;
@@ -23,7 +22,7 @@ impl Machine {
             return;
         }
         let ids = self.memory.pins_at_rest();
-        let places: BTreeSet<u64> =
+        let places: SortedSet<u64> =
             ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
         let Some(layout) = self.layout.as_ref().filter(|_| !places.is_empty()) else { return };
         let pages: Vec<u64> = places.into_iter().collect();

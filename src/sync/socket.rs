@@ -1,11 +1,9 @@
 //! The socket: opened again with delays, given up after a silence, its registrations followed.
 
-use std::collections::BTreeSet;
-
 use super::backoff::Backoff;
 use super::pace::Pace;
 use crate::error::Error;
-use crate::model::Def;
+use crate::model::{Def, SortedSet};
 
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 pub(super) enum SocketState {
@@ -29,13 +27,13 @@ pub(super) struct Live {
     /// Whether one was open since the session began: this server has a socket.
     pub has_opened: bool,
     /// Defs last said to the server; `None` where nothing was said on this socket.
-    pub said: Option<BTreeSet<Def>>,
+    pub said: Option<SortedSet<Def>>,
     /// Which token was said last.
     pub said_token: u64,
     /// Why the server closed the last one, until another is registered.
     pub error: Option<Error>,
     /// Defs that the server has confirmed.
-    pub registered: Option<BTreeSet<Def>>,
+    pub registered: Option<SortedSet<Def>>,
 }
 
 impl Live {

@@ -1,11 +1,9 @@
 //! The status that the application shows.
 
-use std::collections::BTreeMap;
-
 use super::event::Mode;
 use super::machine::Machine;
 use crate::error::{Code, Error};
-use crate::model::Def;
+use crate::model::{Def, SortedMap};
 use crate::storage::RolledBack;
 
 /// Where the session stands.
@@ -138,7 +136,7 @@ pub struct Status {
     /// The last error that concerns no call.
     pub error: Option<Error>,
     /// Defs that the server refused, and why.
-    pub faults: BTreeMap<Def, Error>,
+    pub faults: SortedMap<Def, Error>,
 }
 
 impl Machine {

@@ -1,7 +1,7 @@
 //! Several sessions over one store: one leads, and it alone talks to the server and writes the state; the others follow
 //! (ARCHITECTURE.md). Here are the roles, and the ways from one to the other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::event::{Effect, Event, Mode};
 use super::machine::Machine;
@@ -9,7 +9,7 @@ use super::reads::Stalled;
 use super::status::{Phase, StorageState};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Request, Wanted};
-use crate::model::Def;
+use crate::model::{Def, SortedMap, SortedSet};
 use crate::storage::Opened;
 use crate::store::RecordKey;
 
@@ -117,12 +117,12 @@ pub(super) struct Tabs {
     pub queue: VecDeque<(RecordKey, Request)>,
     pub sending: Option<Vec<(RecordKey, Request)>>,
     pub last_stamp: u64,
-    pub provisional: BTreeMap<OpId, Provisional>,
+    pub provisional: SortedMap<OpId, Provisional>,
     /// Refused operations that were amended or discarded here.
-    pub dealt: BTreeSet<OpId>,
+    pub dealt: SortedSet<OpId>,
     /// Subscriptions begun and ended here that the leader has not written yet.
-    pub wanted: BTreeSet<Def>,
-    pub unwanted: BTreeSet<Def>,
+    pub wanted: SortedSet<Def>,
+    pub unwanted: SortedSet<Def>,
     /// Readings of documents that await a look.
     pub stalled: Vec<Stalled>,
     /// The leader's: requests that became operations, those that were met, and those that are fulfilled otherwise.
@@ -153,10 +153,10 @@ impl Default for Tabs {
             queue: VecDeque::new(),
             sending: None,
             last_stamp: 0,
-            provisional: BTreeMap::new(),
-            dealt: BTreeSet::new(),
-            wanted: BTreeSet::new(),
-            unwanted: BTreeSet::new(),
+            provisional: SortedMap::new(),
+            dealt: SortedSet::new(),
+            wanted: SortedSet::new(),
+            unwanted: SortedSet::new(),
             stalled: Vec::new(),
             from_inbox: HashMap::new(),
             met: HashSet::new(),

@@ -1,6 +1,6 @@
 //! Pending operations in memory: issuing them, what they make of documents, and who depends on whom (R12).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::application::Application;
 use super::backoff::Backoff;
@@ -10,7 +10,7 @@ use super::retained::PinReading;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
 use crate::memory::DocKey;
-use crate::model::{Value, order};
+use crate::model::{SortedMap, SortedSet, Value, order};
 use crate::storage::{JournalAtRest, JournalMark};
 
 /// What an application issues.
@@ -31,15 +31,15 @@ pub struct Write {
 /// Every operation that is not over.
 pub(super) struct Writes {
     /// By their order.
-    pub ops: BTreeMap<u64, PendingOp>,
+    pub ops: SortedMap<u64, PendingOp>,
     pub by_id: HashMap<OpId, u64>,
     /// Those that may name an operation, by the version that they expect or as one that they wait for: either may have
     /// changed since.
-    naming: HashMap<OpId, BTreeSet<u64>>,
-    pub by_key: HashMap<DocKey, BTreeSet<u64>>,
+    naming: HashMap<OpId, SortedSet<u64>>,
+    pub by_key: HashMap<DocKey, SortedSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
-    pub waiting: BTreeSet<u64>,
-    pub parked: BTreeSet<u64>,
+    pub waiting: SortedSet<u64>,
+    pub parked: SortedSet<u64>,
     pub last_order: u64,
     /// What a session that follows issues comes after everything, until the one that leads gives it its place.
     pub order_floor: u64,
@@ -48,9 +48,9 @@ pub(super) struct Writes {
     pub journal: super::journal::Journal,
     pub application: Box<dyn Application>,
     /// Documents whose operations must be gone through anew.
-    pub stale: BTreeSet<DocKey>,
+    pub stale: SortedSet<DocKey>,
     /// Operations just issued, after every other on their documents.
-    pub fresh: BTreeSet<u64>,
+    pub fresh: SortedSet<u64>,
     /// What all operations together make of each document.
     pub tops: HashMap<DocKey, Option<State>>,
     pub pins: PinReading,
@@ -64,7 +64,7 @@ pub(super) struct Writes {
     /// The highest number that an operation was sent under, of those of the session's present name.
     pub highest_sent: u64,
     /// Operations accepted under the session's present name, by their places in its order.
-    pub accepted: BTreeSet<(u64, OpId)>,
+    pub accepted: SortedSet<(u64, OpId)>,
     /// Ids of accepted operations that a later epoch of the server does not hold (R8).
     pub lost_by_server: Vec<OpId>,
 }
@@ -73,20 +73,20 @@ impl Writes {
     /// The operations as they rest.
     pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
         let mut writes = Writes {
-            ops: BTreeMap::new(),
+            ops: SortedMap::new(),
             by_id: HashMap::new(),
             naming: HashMap::new(),
             by_key: HashMap::new(),
-            waiting: BTreeSet::new(),
-            parked: BTreeSet::new(),
+            waiting: SortedSet::new(),
+            parked: SortedSet::new(),
             last_order: 0,
             order_floor: 0,
             last_rowid: 0,
             mark,
             journal: super::journal::Journal::default(),
             application,
-            stale: BTreeSet::new(),
-            fresh: BTreeSet::new(),
+            stale: SortedSet::new(),
+            fresh: SortedSet::new(),
             tops: HashMap::new(),
             pins: PinReading::default(),
             backoff: Backoff::default(),
@@ -94,7 +94,7 @@ impl Writes {
             room: Room::default(),
             is_renumbered: false,
             highest_sent: 0,
-            accepted: BTreeSet::new(),
+            accepted: SortedSet::new(),
             lost_by_server: Vec::new(),
         };
         writes.restore(at_rest);
@@ -150,7 +150,7 @@ impl Writes {
     }
 
     /// The same, for whoever makes them name another one, or none.
-    pub fn take_naming(&mut self, id: &str) -> BTreeSet<u64> {
+    pub fn take_naming(&mut self, id: &str) -> SortedSet<u64> {
         self.naming.remove(id).unwrap_or_default()
     }
 

@@ -1,0 +1,133 @@
+//! Against the standard B-tree, call by call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use proptest::prelude::*;
+
+use super::{SortedMap, SortedSet};
+
+#[derive(Clone, Debug)]
+enum Call {
+    Insert(u16, u8),
+    Remove(u16),
+    Entry(u16, u8),
+    PopFirst,
+    PopLast,
+    Retain(u8),
+    SplitOff(u16),
+    Range(Bound<u16>, Bound<u16>),
+    Fill(u16),
+}
+
+fn bound() -> impl Strategy<Value = Bound<u16>> {
+    prop_oneof![
+        (0..600_u16).prop_map(Bound::Included),
+        (0..600_u16).prop_map(Bound::Excluded),
+        Just(Bound::Unbounded)
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let key = || 0..600_u16;
+    prop_oneof![
+        30 => (key(), any::<u8>()).prop_map(|(key, value)| Call::Insert(key, value)),
+        20 => key().prop_map(Call::Remove),
+        10 => (key(), any::<u8>()).prop_map(|(key, value)| Call::Entry(key, value)),
+        5 => Just(Call::PopFirst),
+        5 => Just(Call::PopLast),
+        1 => (2..9_u8).prop_map(Call::Retain),
+        1 => key().prop_map(Call::SplitOff),
+        10 => (bound(), bound()).prop_map(|(from, to)| Call::Range(from, to)),
+        3 => key().prop_map(Call::Fill),
+    ]
+}
+
+/// The B-tree panics where a range ends before it begins; ours is empty then.
+fn is_range(from: Bound<u16>, to: Bound<u16>) -> bool {
+    match (from, to) {
+        (Bound::Excluded(a), Bound::Excluded(b)) => a < b,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a <= b,
+        _ => true,
+    }
+}
+
+fn play(calls: Vec<Call>) {
+    let (mut ours, mut std): (SortedMap<u16, u8>, BTreeMap<u16, u8>) = Default::default();
+    for call in calls {
+        match call {
+            Call::Insert(key, value) => assert_eq!(ours.insert(key, value), std.insert(key, value)),
+            Call::Remove(key) => {
+                assert_eq!(ours.get(&key), std.get(&key));
+                assert_eq!(ours.remove(&key), std.remove(&key));
+            }
+            Call::Entry(key, value) => {
+                let (own, other) = (ours.entry(key).or_default(), std.entry(key).or_default());
+                assert_eq!(own, other);
+                (*own, *other) = (value, value);
+            }
+            Call::PopFirst => assert_eq!(ours.pop_first(), std.pop_first()),
+            Call::PopLast => assert_eq!(ours.pop_last(), std.pop_last()),
+            Call::Retain(n) => {
+                ours.retain(|key, _| key % u16::from(n) != 0);
+                std.retain(|key, _| key % u16::from(n) != 0);
+            }
+            Call::SplitOff(key) => {
+                let (own, other) = (ours.split_off(&key), std.split_off(&key));
+                assert!(own.iter().eq(other.iter()) && own.len() == other.len());
+            }
+            Call::Range(from, to) if is_range(from, to) => {
+                let (own, other) = (ours.range((from, to)), std.range((from, to)));
+                assert!(own.clone().eq(other.clone()));
+                assert_eq!(own.len(), other.clone().count());
+                assert!(own.rev().eq(other.rev()));
+            }
+            Call::Range(from, to) => assert_eq!(ours.range((from, to)).next(), None),
+            Call::Fill(from) => {
+                ours.extend((from..from + 150).map(|key| (key, 1)));
+                std.extend((from..from + 150).map(|key| (key, 1)));
+            }
+        }
+        assert_eq!(ours.len(), std.len());
+        assert!(ours.iter().eq(std.iter()) && ours.iter().rev().eq(std.iter().rev()));
+        assert_eq!(
+            (ours.first_key_value(), ours.last_key_value()),
+            (std.first_key_value(), std.last_key_value())
+        );
+    }
+    let same: SortedMap<u16, u8> = std.iter().rev().map(|(key, value)| (*key, *value)).collect();
+    assert_eq!(same, ours, "however the lists are cut");
+    assert!(ours.into_iter().eq(std));
+}
+
+proptest! {
+    #[test]
+    fn it_does_what_the_standard_map_does(calls in proptest::collection::vec(call(), 1..300)) {
+        play(calls);
+    }
+
+    #[test]
+    fn a_set_does_what_the_standard_set_does(items in proptest::collection::vec(0..500_u16, 0..900)) {
+        let (mut ours, mut std): (SortedSet<u16>, BTreeSet<u16>) = Default::default();
+        for item in &items {
+            assert_eq!(ours.insert(*item), std.insert(*item));
+        }
+        assert!(ours.iter().eq(&std) && ours.iter().rev().eq(std.iter().rev()));
+        for item in items.iter().step_by(3) {
+            assert_eq!((ours.contains(item), ours.remove(item)), (std.contains(item), std.remove(item)));
+        }
+        ours.retain(|item| item % 5 != 0);
+        std.retain(|item| item % 5 != 0);
+        assert_eq!((ours.len(), ours.first(), ours.last()), (std.len(), std.first(), std.last()));
+        assert!(ours.into_iter().eq(std));
+    }
+}
+
+/// Keys that come in order, as most do here, fill their lists.
+#[test]
+fn what_comes_in_order_is_put_at_the_end_of_full_lists() {
+    let map: SortedMap<u32, ()> = (0..12_800).map(|key| (key, ())).collect();
+    assert_eq!(map.len(), 12_800);
+    assert_eq!(map.iter().len(), 12_800);
+    assert!(map.range(..100).len() == 100 && map.range(12_000..).len() == 800);
+}
