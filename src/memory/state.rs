@@ -1,7 +1,5 @@
 //! The two maps and the two-way link between them (R2).
 
-use std::collections::{HashMap, HashSet};
-
 use super::collection::Collection;
 use super::defs::Defs;
 use super::dirty::Dirty;
@@ -12,7 +10,7 @@ use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
-use crate::model::{Def, Epoch, Pk, QuickMap, SortedSet};
+use crate::model::{Def, Epoch, Pk, QuickMap, SortedMap, SortedSet};
 
 /// Documents and collections of one org and account.
 ///
@@ -21,7 +19,7 @@ use crate::model::{Def, Epoch, Pk, QuickMap, SortedSet};
 pub struct Memory {
     pub(super) schema: Schema,
     pub(super) documents: Shelf<DocKey, Document>,
-    pub(super) collections: HashMap<Def, Collection>,
+    pub(super) collections: SortedMap<Def, Collection>,
     /// Ids up to this one were given while restoring: each is its document's place, plus one.
     pub(super) placed_ids: u32,
     /// The keys of all other ids.
@@ -31,12 +29,12 @@ pub struct Memory {
     pub(super) epoch: Option<Epoch>,
     pub(super) era: u32,
     pub(super) dirty: Dirty,
-    pub(super) changed: HashSet<Def>,
+    pub(super) changed: SortedSet<Def>,
     pub(super) gone: Vec<u32>,
     /// Documents that the server told deleted.
     pub(super) tombstones: Tombstones,
     /// Documents that pending operations stand on.
-    pub(super) pins: HashMap<DocKey, Pin>,
+    pub(super) pins: SortedMap<DocKey, Pin>,
     /// Those whose data is still to be read, perhaps.
     pub(super) unread: SortedSet<DocKey>,
     /// Those whose base or links changed since the last [`Memory::take_touched`].
@@ -44,7 +42,7 @@ pub struct Memory {
     /// Documents that leave once all is told of a state that another session has written.
     pub(super) leaving: SortedSet<DocKey>,
     /// What pending operations make of them.
-    pub(super) shown: HashMap<DocKey, Shown>,
+    pub(super) shown: SortedMap<DocKey, Shown>,
 }
 
 impl Memory {
@@ -53,7 +51,7 @@ impl Memory {
         Memory {
             schema,
             documents: Shelf::default(),
-            collections: HashMap::new(),
+            collections: SortedMap::new(),
             placed_ids: 0,
             by_id: QuickMap::default(),
             lives: SortedSet::new(),
@@ -61,14 +59,14 @@ impl Memory {
             epoch: None,
             era: 0,
             dirty: Dirty::default(),
-            changed: HashSet::new(),
+            changed: SortedSet::new(),
             gone: Vec::new(),
             tombstones: Tombstones::default(),
-            pins: HashMap::new(),
+            pins: SortedMap::new(),
             unread: SortedSet::new(),
             touched: SortedSet::new(),
             leaving: SortedSet::new(),
-            shown: HashMap::new(),
+            shown: SortedMap::new(),
         }
     }
 
@@ -281,7 +279,7 @@ impl Memory {
 
     /// The defs that changed and the ids of no use any more, since the last call.
     pub fn take_changes(&mut self) -> (Vec<Def>, Vec<u32>) {
-        (self.changed.drain().collect(), std::mem::take(&mut self.gone))
+        (std::mem::take(&mut self.changed).into_iter().collect(), std::mem::take(&mut self.gone))
     }
 
     /// A version of a document was written: its data rests there. A document that has left meanwhile frees the place

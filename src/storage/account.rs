@@ -1,7 +1,5 @@
 //! An account's store, from its name to an open memory: the same steps on every device.
 
-use std::collections::HashMap;
-
 use super::inbox::{Requests, with_copies};
 use super::journal::JournalAtRest;
 use super::mark::{Copied, HighWater, RolledBack};
@@ -10,7 +8,7 @@ use super::writer::Layout;
 use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
 use crate::error::{Code, Error, Result};
 use crate::memory::Memory;
-use crate::model::schema::Schema;
+use crate::model::{SortedMap, schema::Schema};
 use crate::store::{Batch, Device, Durability, Store, Table, Witness};
 
 /// What names a store and opens it.
@@ -172,7 +170,7 @@ async fn vanished<S: Store>(
         layout.journal.next_record = mark.journal.next_record;
         if let Some(copied) = Copied::read(store, &layout.keys, &mark).await? {
             rolled_back.lost = 0;
-            let restoring = copied.replace(&HashMap::new());
+            let restoring = copied.replace(&SortedMap::new());
             (journal, layout.restored) = (restoring.journal, restoring.records);
             (layout.journal, layout.session) = (mark.journal, mark.session);
             memory.restore_epoch(mark.epoch.0, mark.epoch.1);

@@ -1,12 +1,11 @@
 //! The inbox at rest: what sessions that follow ask of the one that leads, each request sealed under a random name, so
 //! that a write is durable whether or not anybody leads.
 
-use std::collections::HashSet;
-
 use super::writer::Layout;
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::journal::Request;
+use crate::model::SortedSet;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table};
 
 /// Requests by their names, sealed.
@@ -15,7 +14,7 @@ pub type Requests = Vec<(RecordKey, Vec<u8>)>;
 /// What was handed in, `found` of it in the store, with what only the copy beside the store has: the store was put back or
 /// lost since, or whoever handed it in ended before it came there.
 pub async fn with_copies<S: Store>(store: &S, mut found: Requests) -> Result<Requests> {
-    let there: HashSet<RecordKey> = found.iter().map(|(key, _)| *key).collect();
+    let there: SortedSet<RecordKey> = found.iter().map(|(key, _)| *key).collect();
     let copies = store.copies(Table::Inbox).await?.into_iter();
     found.extend(copies.filter(|(key, _)| !there.contains(key)));
     Ok(found)

@@ -2,8 +2,6 @@
 //! its mark was put back, or has lost its newest records, or all of them: browsers repair a damaged database so, and say
 //! nothing. The copy then gives back what only this device knew.
 
-use std::collections::{HashMap, HashSet};
-
 use serde::{Deserialize, Serialize};
 
 use super::journal::{JournalAtRest, JournalMark, read_journal};
@@ -11,7 +9,7 @@ use super::writer::Layout;
 use crate::codec::{pack, unpack};
 use crate::crypto::{Random, StoreKeys};
 use crate::error::Result;
-use crate::model::{Epoch, order};
+use crate::model::{Epoch, SortedMap, SortedSet, order};
 use crate::store::{RecordKey, Store, Table};
 
 /// The number under which the mark is sealed: no record comes so far.
@@ -69,9 +67,9 @@ impl Copied {
     }
 
     /// The journal, in the place of what was found in the store.
-    pub fn replace(self, found: &HashMap<RecordKey, Vec<u8>>) -> Restoring {
+    pub fn replace(self, found: &SortedMap<RecordKey, Vec<u8>>) -> Restoring {
         let Copied { mut journal, sealed } = self;
-        let keys: HashSet<RecordKey> = sealed.iter().map(|(key, _)| *key).collect();
+        let keys: SortedSet<RecordKey> = sealed.iter().map(|(key, _)| *key).collect();
         // What the copy does not have was over when the store was last written.
         journal.strays = found.keys().filter(|key| !keys.contains(key)).copied().collect();
         order::sort(&mut journal.strays);

@@ -1,7 +1,5 @@
 //! Opening: from the state records to the memory.
 
-use std::collections::{HashMap, HashSet};
-
 use super::delta::{Delta, Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
 use super::journal::{JournalAtRest, JournalMark, read_journal};
@@ -12,7 +10,7 @@ use crate::crypto::{SealId, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Memory};
 use crate::model::schema::Schema;
-use crate::model::{Def, SortedMap};
+use crate::model::{Def, SortedMap, SortedSet};
 use crate::store::{RecordKey, Store, Table};
 
 /// Pages read in one go, for their names only.
@@ -216,17 +214,21 @@ fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
 struct Found {
     records: SortedMap<u64, StateRecord>,
     /// Bytes at rest of each.
-    sizes: HashMap<u64, usize>,
+    sizes: SortedMap<u64, usize>,
     /// Which writing of each.
-    seals: HashMap<u64, SealId>,
+    seals: SortedMap<u64, SealId>,
     /// Records that cannot be read.
     strays: Vec<(Table, RecordKey)>,
 }
 
 /// Reads the state; `opened` is what is in each of its records.
 fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys: &StoreKeys) -> Found {
-    let mut found =
-        Found { records: SortedMap::new(), sizes: HashMap::new(), seals: HashMap::new(), strays: Vec::new() };
+    let mut found = Found {
+        records: SortedMap::new(),
+        sizes: SortedMap::new(),
+        seals: SortedMap::new(),
+        strays: Vec::new(),
+    };
     for ((key, sealed), plain) in state.iter().zip(opened) {
         if let Some(Ok(record)) = plain.map(|plain| in_its_place(keys, *key, &plain)) {
             found.sizes.insert(record.number, sealed.len());
@@ -256,7 +258,7 @@ async fn unused_pages<S: Store>(
     keys: &StoreKeys,
     pages: &Pages,
 ) -> Result<Vec<(Table, RecordKey)>> {
-    let used: HashSet<RecordKey> =
+    let used: SortedSet<RecordKey> =
         pages.numbers().map(|number| keys.record_key(Table::Pages, number)).collect();
     let mut unused = Vec::new();
     let mut after = None;
@@ -285,10 +287,10 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
 }
 
 /// Brings an empty memory to the state after all of them. Gives the pages that [`fold`] gives.
-fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> HashSet<u64> {
+fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> SortedSet<u64> {
     let told = records.values().flat_map(|record| &record.delta.documents);
     memory.expect_documents(told.map(|(_, states)| states.len()).sum());
-    let mut links: HashMap<Def, usize> = HashMap::new();
+    let mut links: SortedMap<Def, usize> = SortedMap::new();
     for (def, states) in records.values().flat_map(|record| &record.delta.links) {
         *links.entry(def.clone()).or_default() += states.len();
     }
@@ -297,7 +299,7 @@ fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> HashSe
 
 /// Brings the memory to the state after `delta`; `told` is how many links all records tell of each def. Gives the pages
 /// of documents whose class the schema no longer has: it takes them with it.
-fn fold(memory: &mut Memory, delta: Delta, told: &HashMap<Def, usize>) -> Vec<u64> {
+fn fold(memory: &mut Memory, delta: Delta, told: &SortedMap<Def, usize>) -> Vec<u64> {
     let mut abandoned = Vec::new();
     for (def, state) in delta.collections {
         match state {

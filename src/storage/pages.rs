@@ -1,9 +1,7 @@
 //! Which pages there are, and which of their rows still count.
 
-use std::collections::HashSet;
-
 use crate::memory::PageRef;
-use crate::model::{QuickMap, order};
+use crate::model::{QuickMap, SortedSet, order};
 
 /// One page: a bit for each row that a document still rests in.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +67,7 @@ impl Pages {
     }
 
     /// The pages with the fewest bytes in use, worth rewriting together: at most `most`, each of at most `bytes`.
-    pub fn sparse(&self, bytes: usize, most: usize, but: &HashSet<u64>) -> Vec<u64> {
+    pub fn sparse(&self, bytes: usize, most: usize, but: &SortedSet<u64>) -> Vec<u64> {
         let of = |(number, page): (&u64, &PageUse)| {
             (page.bytes <= bytes && !but.contains(number)).then_some((page.bytes, *number))
         };

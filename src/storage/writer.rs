@@ -1,7 +1,5 @@
 //! Building batches: new pages, one state record (or a checkpoint), and the deletion of what is of no use any more.
 
-use std::collections::HashSet;
-
 use super::checkpoint::{self, Places};
 use super::delta::{Delta, JournalNumbers, StateRecord};
 use super::journal::{JournalChanges, JournalMark};
@@ -11,7 +9,7 @@ use super::pages::Pages;
 use crate::crypto::{Header, Random, SealId, StoreKeys};
 use crate::error::Result;
 use crate::memory::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
-use crate::model::order;
+use crate::model::{SortedSet, order};
 use crate::store::{Batch, Durability, RecordKey, Table};
 
 /// Bytes of the log below which it is never folded into a checkpoint.
@@ -265,7 +263,7 @@ impl Layout {
         if self.restored.is_empty() {
             return;
         }
-        let deleted: HashSet<&(Table, RecordKey)> = batch.deletes.iter().collect();
+        let deleted: SortedSet<&(Table, RecordKey)> = batch.deletes.iter().collect();
         let records = self.restored.iter().map(|(key, bytes)| (Table::Journal, *key, bytes));
         let kept = records.filter(|(table, key, _)| !deleted.contains(&(*table, *key)));
         let sealed: Vec<_> = kept.map(|(table, key, bytes)| (table, key, bytes.clone())).collect();
@@ -424,7 +422,7 @@ impl Layout {
 
     /// Pages that hold little in use, once there are enough of them: rewriting them together saves records. Those in
     /// `but` are left out.
-    pub fn sparse_pages(&self, but: &HashSet<u64>) -> Vec<u64> {
+    pub fn sparse_pages(&self, but: &SortedSet<u64>) -> Vec<u64> {
         let most = self.limits.sparse_pages;
         let sparse = self.pages.sparse(SPARSE_BYTES, most, but);
         if sparse.len() < most { Vec::new() } else { sparse }

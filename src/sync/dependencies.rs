@@ -1,11 +1,10 @@
 //! What waits behind what (R12).
 
-use std::collections::{HashMap, HashSet};
-
 use super::journal::Journal;
 use super::writes::Writes;
 use crate::journal::{OpId, PendingOp};
 use crate::memory::DocKey;
+use crate::model::{SortedMap, SortedSet};
 
 /// An operation that was given up, and that is there again after a crash until its record is deleted.
 pub(super) struct GivenUp {
@@ -29,23 +28,23 @@ impl Journal {
 
 impl Writes {
     /// Operations that wait behind a refused one (R12).
-    pub fn held(&self) -> HashSet<OpId> {
+    pub fn held(&self) -> SortedSet<OpId> {
         self.held_behind(&[])
     }
 
     /// The same, with those that wait until the device has forgotten one that was given up.
-    pub fn held_for_now(&self) -> HashSet<OpId> {
+    pub fn held_for_now(&self) -> SortedSet<OpId> {
         self.held_behind(&self.journal.given_up)
     }
 
-    fn held_behind(&self, given_up: &[GivenUp]) -> HashSet<OpId> {
-        let mut held: HashSet<OpId> = HashSet::new();
+    fn held_behind(&self, given_up: &[GivenUp]) -> SortedSet<OpId> {
+        let mut held: SortedSet<OpId> = SortedSet::new();
         let parked = self.parked.first().copied();
         let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };
-        let mut blocked: HashSet<&DocKey> = HashSet::new();
-        let mut stopped: HashSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
+        let mut blocked: SortedSet<&DocKey> = SortedSet::new();
+        let mut stopped: SortedSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
         // Those before it are none of its business.
-        let mut gone: HashMap<&DocKey, u64> = HashMap::new();
+        let mut gone: SortedMap<&DocKey, u64> = SortedMap::new();
         for (key, order) in given_up.iter().flat_map(|op| op.keys.iter().map(|key| (key, op.order))) {
             let earliest = gone.entry(key).or_insert(order);
             *earliest = order.min(*earliest);

@@ -1,8 +1,6 @@
 //! Following: the memory and the operations are brought to the state that the leader has written, record by record, or
 //! read anew where the log has no way from here.
 
-use std::collections::HashMap;
-
 use super::event::Effect;
 use super::inbox::error_of_outcome;
 use super::journal_reads::JournalPurpose;
@@ -353,7 +351,7 @@ impl Machine {
         self.rolled_back = damage.rolled_back.or(self.rolled_back);
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
-        let ended: HashMap<OpId, Ended> = over
+        let ended: SortedMap<OpId, Ended> = over
             .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
             .collect();
         self.tabs.wanted.retain(|def| memory.collection(def).is_none());
@@ -377,7 +375,7 @@ impl Machine {
         &mut self,
         journal: crate::storage::JournalAtRest,
         mark: crate::storage::JournalMark,
-        ended: &HashMap<OpId, Ended>,
+        ended: &SortedMap<OpId, Ended>,
         inbox: &SortedSet<RecordKey>,
     ) {
         let nobody = Box::new(super::application::NoApplication);

@@ -1,6 +1,6 @@
 //! The journal as the machine keeps it: which records to write, and the sweeper.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::event::Effect;
@@ -57,7 +57,7 @@ pub(super) struct Journal {
     /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
     pub given_up: Vec<super::dependencies::GivenUp>,
     /// The operations that have a record, with the number of the newest: none is taken in twice.
-    pub ids: HashMap<Arc<str>, u64>,
+    pub ids: SortedMap<Arc<str>, u64>,
     /// The records themselves, where there is no device.
     pub in_memory: SortedMap<u64, JournalRecord>,
 }

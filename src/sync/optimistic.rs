@@ -1,8 +1,7 @@
 //! What pending operations make of documents: their optimistic parts run again in order, on whatever the server has told
 //! meanwhile, and what they make is laid over it (docs/rules.md).
 
-use crate::model::SortedSet;
-use std::collections::{HashMap, HashSet};
+use crate::model::{SortedMap, SortedSet};
 
 use super::application;
 use super::machine::Machine;
@@ -49,7 +48,7 @@ impl Machine {
         let fresh = std::mem::take(&mut self.writes.fresh);
         let mut orders: SortedSet<u64> = fresh.clone();
         orders.extend(stale.iter().filter_map(|key| self.writes.by_key.get(key)).flatten());
-        let mut states: HashMap<DocKey, Known> = HashMap::new();
+        let mut states: SortedMap<DocKey, Known> = SortedMap::new();
         for key in stale
             .iter()
             .chain(fresh.iter().filter_map(|order| self.writes.ops.get(order)).flat_map(|op| &op.keys))
@@ -66,7 +65,7 @@ impl Machine {
             };
             states.insert(key.clone(), state);
         }
-        let mut covered: HashSet<DocKey> = HashSet::new();
+        let mut covered: SortedSet<DocKey> = SortedSet::new();
         for order in orders {
             self.run_optimistic_part(order, &mut states);
             self.prepare_op(order, &states);
@@ -157,7 +156,7 @@ impl Machine {
     }
 
     /// Runs the application's optimistic part on what the operations before it have made.
-    fn run_optimistic_part(&mut self, order: u64, states: &mut HashMap<DocKey, Known>) {
+    fn run_optimistic_part(&mut self, order: u64, states: &mut SortedMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
         if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
             return;
@@ -208,7 +207,7 @@ impl Machine {
     }
 
     /// Makes of the documents what an operation does to them, where their base does not contain it already.
-    fn apply_op(&self, order: u64, states: &mut HashMap<DocKey, Known>, covered: &mut HashSet<DocKey>) {
+    fn apply_op(&self, order: u64, states: &mut SortedMap<DocKey, Known>, covered: &mut SortedSet<DocKey>) {
         let op = &self.writes.ops[&order];
         for change in op.changes.iter().flatten() {
             if !self.is_shown_on(op, &change.key) {
@@ -272,7 +271,7 @@ impl Machine {
     }
 
     /// Completes an operation once the documents it stands on are known: the version it expects, and its actions.
-    fn prepare_op(&mut self, order: u64, states: &HashMap<DocKey, Known>) {
+    fn prepare_op(&mut self, order: u64, states: &SortedMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
         if op.prepared {
             return;
@@ -307,7 +306,7 @@ impl Machine {
     }
 
     /// What changes do to each document, told as actions. Errors: `too_large`.
-    fn actions_of(&mut self, changes: &[Change], states: &HashMap<DocKey, Known>) -> Result<Vec<Action>> {
+    fn actions_of(&mut self, changes: &[Change], states: &SortedMap<DocKey, Known>) -> Result<Vec<Action>> {
         let at = self.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
         let mut seen: SortedSet<&DocKey> = SortedSet::new();

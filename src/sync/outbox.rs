@@ -1,7 +1,5 @@
 //! Sending operations and taking their results (R10 to R12).
 
-use std::collections::{HashMap, HashSet};
-
 use super::event::Effect;
 use super::machine::Machine;
 use super::refused::Settled;
@@ -30,7 +28,7 @@ impl Machine {
             return Outgoing::default();
         }
         let mut defs = SortedSet::new();
-        let sent: HashSet<u64> = orders.iter().map(|(order, _)| *order).collect();
+        let sent: SortedSet<u64> = orders.iter().map(|(order, _)| *order).collect();
         let mut seq = self.writes.mark.last_seq;
         let mut ops = Vec::with_capacity(orders.len());
         for (order, after) in orders {
@@ -69,7 +67,7 @@ impl Machine {
         // nothing holds up nobody.
         let held = if self.storage_error.is_none() { self.writes.held_for_now() } else { self.writes.held() };
         let (mut orders, mut bytes) = (Vec::new(), 0);
-        let mut chain: HashMap<u64, u64> = HashMap::new();
+        let mut chain: SortedMap<u64, u64> = SortedMap::new();
         for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
             let op = &self.writes.ops[&order];
             if !op.saved || !op.prepared || orders.len() == OPS_MAX {
@@ -127,8 +125,8 @@ impl Machine {
         }
         let (name, known_seq) = (self.writes.mark.name, self.writes.mark.last_seq);
         let (mut has_ended, mut is_complete) = (false, false);
-        let numbers: HashMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
-        let mut executed: HashSet<OpId> = HashSet::new();
+        let numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
+        let mut executed: SortedSet<OpId> = SortedSet::new();
         for result in results {
             let Some(number) = numbers.get(&result.id) else { continue };
             let Some(order) = self.writes.by_id.get(&result.id).copied() else { continue };
@@ -175,7 +173,7 @@ impl Machine {
     /// The results say of every operation sent whether the reply's parts contain it. Where the server has come past the
     /// number of one that they do not contain, that number was another's: the store or the server was put back. No copy of
     /// the request can be executed under it any more.
-    fn release_passed(&mut self, sent: &[(OpId, u64)], executed: &HashSet<OpId>) {
+    fn release_passed(&mut self, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
         let last_seq = self.writes.mark.last_seq;
         let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
         if let Some(order) = passed.find_map(|(id, _)| self.writes.by_id.get(id).copied()) {
@@ -185,7 +183,7 @@ impl Machine {
 
     /// The operations that may have been executed under other numbers, and of which a reply has not told: its parts may
     /// contain their effects, or not. What is held behind a refused one was not executed.
-    pub(super) fn in_doubt(&self, told: &HashSet<OpId>) -> HashSet<u64> {
+    pub(super) fn in_doubt(&self, told: &SortedSet<OpId>) -> SortedSet<u64> {
         let waiting = self.writes.waiting.iter().map(|order| &self.writes.ops[order]);
         let mut in_doubt: Vec<&PendingOp> =
             waiting.filter(|op| op.has_other_numbers && !told.contains(&op.state.id)).collect();
@@ -408,8 +406,9 @@ impl Machine {
 
 /// Whether each of the dependencies holds the next: a request names one for an operation. Where they are independent of
 /// each other, the operation waits for the next request.
-fn is_chain(dependencies: &[u64], chain: &HashMap<u64, u64>) -> bool {
+fn is_chain(dependencies: &[u64], chain: &SortedMap<u64, u64>) -> bool {
     let Some((last, others)) = dependencies.split_last() else { return true };
-    let held: HashSet<u64> = std::iter::successors(Some(*last), |order| chain.get(order).copied()).collect();
+    let held: SortedSet<u64> =
+        std::iter::successors(Some(*last), |order| chain.get(order).copied()).collect();
     others.iter().all(|order| held.contains(order))
 }

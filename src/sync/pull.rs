@@ -1,7 +1,5 @@
 //! Which defs must be pulled, and the request in flight: one at a time, numbered (R5).
 
-use std::collections::{HashMap, HashSet};
-
 use super::backoff::Backoff;
 use super::missing::MissingOrg;
 use super::pace::Pace;
@@ -17,7 +15,7 @@ pub(super) struct InFlight {
     pub number: u64,
     /// What was asked for each def, and whether from a cursor. A def that is unsubscribed, or loaded anew, is taken
     /// out: its part of the reply is dropped.
-    pub asked: HashMap<Def, Asked>,
+    pub asked: SortedMap<Def, Asked>,
     /// The operations sent, in order, with their numbers.
     pub ops: Vec<(OpId, u64)>,
     /// The bytes of their arguments.
@@ -69,7 +67,7 @@ impl InFlight {
     }
 
     /// The operations of which results tell whether they were executed: where one was not, none after it was.
-    pub fn decided_by(&self, results: &[OpResult]) -> HashSet<OpId> {
+    pub fn decided_by(&self, results: &[OpResult]) -> SortedSet<OpId> {
         let is_complete = results.iter().any(|result| !result.is_final());
         let sent = self.ops.iter().map(|(id, _)| id).filter(|_| is_complete);
         sent.chain(results.iter().map(|result| &result.id)).cloned().collect()

@@ -1,6 +1,6 @@
 //! Reading documents' data: from memory, or from pages on the device; queries; and what is found damaged (R14).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::event::{Effect, ReadRow};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
 use crate::memory::query::Predicate;
 use crate::memory::{Content, DocKey, PageRef};
-use crate::model::{Def, Name, SortedSet, order};
+use crate::model::{Def, Name, SortedMap, SortedSet, order};
 use crate::storage::{FoundPage, Layout, PageRow};
 
 /// Pages read in one go by a query, so that it holds little at a time.
@@ -24,7 +24,7 @@ const CACHED_PAGES: usize = 16;
 type Page = Rc<Vec<PageRow>>;
 
 /// Pages at hand, by number; `None` for one that cannot be opened.
-type Held = HashMap<u64, Option<Page>>;
+type Held = SortedMap<u64, Option<Page>>;
 
 /// What a reading of pages is for.
 pub(super) enum Purpose {
@@ -46,14 +46,14 @@ pub(super) struct Reading {
 
 #[derive(Default)]
 pub(super) struct Reads {
-    readings: HashMap<u64, Reading>,
-    journals: HashMap<u64, (Vec<u64>, JournalPurpose)>,
+    readings: SortedMap<u64, Reading>,
+    journals: SortedMap<u64, (Vec<u64>, JournalPurpose)>,
     last_ticket: u64,
     cache: VecDeque<(u64, Page)>,
     /// Documents whose data was found damaged and is not fetched again yet.
     pub lost: SortedSet<DocKey>,
     /// Pages that cannot be opened: there is nothing in them to write anew.
-    pub unreadable: HashSet<u64>,
+    pub unreadable: SortedSet<u64>,
 }
 
 impl Reads {
@@ -199,7 +199,7 @@ impl Machine {
         let mut wanted: SortedSet<u64> = SortedSet::new();
         let mut batch = Vec::new();
         while let Some(id) = layout.front().copied() {
-            match self.locate(id, &HashMap::new()) {
+            match self.locate(id, &SortedMap::new()) {
                 Ok(Found::Here(data)) => {
                     if holds(&data, &predicates) {
                         found.push(id);
@@ -288,7 +288,7 @@ impl Machine {
     /// with what there is.
     pub(super) fn let_stalled_go(&mut self, is_new: bool) {
         for Stalled { purpose, pages } in std::mem::take(&mut self.tabs.stalled) {
-            let pages = if is_new { HashMap::new() } else { pages };
+            let pages = if is_new { SortedMap::new() } else { pages };
             self.go_on_reading(purpose, &pages);
         }
     }
@@ -384,7 +384,7 @@ impl Machine {
 
     /// Brings a document's data back into memory from a page that was opened lately, if there is one.
     pub(super) fn reload_cached(&mut self, id: u32) {
-        if let Ok(Found::Here(data)) = self.locate(id, &HashMap::new())
+        if let Ok(Found::Here(data)) = self.locate(id, &SortedMap::new())
             && let Some((key, document)) = self.memory.by_id(id)
         {
             let (key, at) = (key.clone(), document.at);
@@ -394,7 +394,7 @@ impl Machine {
 
     /// Asks for damaged documents one by one, or, where a collection has lost many, for the whole of it (R14).
     pub(super) fn ask_for_lost(&mut self) {
-        let mut by_def: HashMap<Def, usize> = HashMap::new();
+        let mut by_def: SortedMap<Def, usize> = SortedMap::new();
         for key in &self.reads.lost {
             for def in self.memory.holders(key).iter() {
                 *by_def.entry(def.clone()).or_default() += 1;

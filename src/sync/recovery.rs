@@ -1,14 +1,13 @@
 //! Healing the device: a handle that died is dropped and opened anew, once at once and then at growing delays, while the
 //! session goes on in memory; and a store that was wiped under the session gets back what the session holds.
 
-use std::collections::HashSet;
-
 use super::event::Effect;
 use super::flush::COMMIT_RETRY_MS;
 use super::machine::Machine;
 use super::status::StorageState;
 use crate::error::{Code, Error, Result};
 use crate::memory::Content;
+use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
 
@@ -38,7 +37,7 @@ pub(super) struct Healing {
     /// Readings that wait for the handle.
     held: Vec<Effect>,
     /// Those that have waited once: a second failure is told.
-    retried: HashSet<u64>,
+    retried: SortedSet<u64>,
 }
 
 impl Healing {

@@ -1,7 +1,7 @@
 //! Several sessions over one store: one leads, and it alone talks to the server and writes the state; the others follow
 //! (ARCHITECTURE.md). Here are the roles, and the ways from one to the other.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::event::{Effect, Event, Mode};
 use super::machine::Machine;
@@ -126,8 +126,8 @@ pub(super) struct Tabs {
     /// Readings of documents that await a look.
     pub stalled: Vec<Stalled>,
     /// The leader's: requests that became operations, those that were met, and those that are fulfilled otherwise.
-    pub from_inbox: HashMap<OpId, RecordKey>,
-    pub met: HashSet<RecordKey>,
+    pub from_inbox: SortedMap<OpId, RecordKey>,
+    pub met: SortedSet<RecordKey>,
     pub done: Vec<RecordKey>,
     /// Those that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
@@ -158,8 +158,8 @@ impl Default for Tabs {
             wanted: SortedSet::new(),
             unwanted: SortedSet::new(),
             stalled: Vec::new(),
-            from_inbox: HashMap::new(),
-            met: HashSet::new(),
+            from_inbox: SortedMap::new(),
+            met: SortedSet::new(),
             done: Vec::new(),
             deferred: Vec::new(),
             is_reading_inbox: false,

@@ -3,15 +3,13 @@
 //! Only what is certain is refused here. A document that is still to be read, or that this session does not hold, may
 //! allow what it seems not to.
 
-use std::collections::HashMap;
-
 use super::machine::Machine;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
 use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::memory::{Base, DocKey};
-use crate::model::Value;
+use crate::model::{SortedMap, Value};
 
 /// What is known of a document where an operation would stand.
 enum Known {
@@ -66,7 +64,7 @@ impl Machine {
 
     /// Goes through the changes in order, each on what those before it have made.
     fn check_outcome(&self, changes: &[Change], order: u64) -> Result<()> {
-        let mut states: HashMap<&DocKey, Known> = HashMap::new();
+        let mut states: SortedMap<&DocKey, Known> = SortedMap::new();
         for change in changes {
             let before = states.remove(&change.key).unwrap_or_else(|| self.known_before(&change.key, order));
             if matches!(

@@ -1,7 +1,5 @@
 //! Pending operations in memory: issuing them, what they make of documents, and who depends on whom (R12).
 
-use std::collections::HashMap;
-
 use super::application::Application;
 use super::backoff::Backoff;
 use super::machine::Machine;
@@ -32,11 +30,11 @@ pub struct Write {
 pub(super) struct Writes {
     /// By their order.
     pub ops: SortedMap<u64, PendingOp>,
-    pub by_id: HashMap<OpId, u64>,
+    pub by_id: SortedMap<OpId, u64>,
     /// Those that may name an operation, by the version that they expect or as one that they wait for: either may have
     /// changed since.
-    naming: HashMap<OpId, SortedSet<u64>>,
-    pub by_key: HashMap<DocKey, SortedSet<u64>>,
+    naming: SortedMap<OpId, SortedSet<u64>>,
+    pub by_key: SortedMap<DocKey, SortedSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: SortedSet<u64>,
     pub parked: SortedSet<u64>,
@@ -52,7 +50,7 @@ pub(super) struct Writes {
     /// Operations just issued, after every other on their documents.
     pub fresh: SortedSet<u64>,
     /// What all operations together make of each document.
-    pub tops: HashMap<DocKey, Option<State>>,
+    pub tops: SortedMap<DocKey, Option<State>>,
     pub pins: PinReading,
     /// The delays of operations that failed for a while, and the time before which none is sent again.
     pub backoff: Backoff,
@@ -74,9 +72,9 @@ impl Writes {
     pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
         let mut writes = Writes {
             ops: SortedMap::new(),
-            by_id: HashMap::new(),
-            naming: HashMap::new(),
-            by_key: HashMap::new(),
+            by_id: SortedMap::new(),
+            naming: SortedMap::new(),
+            by_key: SortedMap::new(),
             waiting: SortedSet::new(),
             parked: SortedSet::new(),
             last_order: 0,
@@ -87,7 +85,7 @@ impl Writes {
             application,
             stale: SortedSet::new(),
             fresh: SortedSet::new(),
-            tops: HashMap::new(),
+            tops: SortedMap::new(),
             pins: PinReading::default(),
             backoff: Backoff::default(),
             not_before_ms: 0,

@@ -3,8 +3,9 @@
 //! The machine is never borrowed while JavaScript runs or a future waits: events are queued, handled one by one,
 //! and their effects carried out in between. So a callback may call anything, at any time.
 
+use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use js_sys::{Function, Promise};
@@ -53,7 +54,7 @@ pub struct Driver {
     /// The other tabs that have the store open, and what waits until the page is shown again.
     tabs: RefCell<Option<Rc<Tabs>>>,
     held: RefCell<Vec<TabEffect>>,
-    answers: RefCell<HashMap<u64, (Function, Option<Answer>)>>,
+    answers: RefCell<SortedMap<u64, (Function, Option<Answer>)>>,
     last_ticket: Cell<u64>,
     /// Settles once the session is closed: every call of `close` waits for the same closing.
     closed: RefCell<Option<Promise>>,

@@ -1,7 +1,6 @@
 //! What a batch does to what stands beside a store, and the requests that make it so.
 
-use std::collections::HashSet;
-
+use crate::model::SortedSet;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
@@ -96,7 +95,7 @@ impl Change {
             if self.recopy {
                 table.clear()?;
             }
-            let written: HashSet<&RecordKey> = self.puts.iter().map(|(key, _)| key).collect();
+            let written: SortedSet<&RecordKey> = self.puts.iter().map(|(key, _)| key).collect();
             for key in self.deletes.iter().filter(|key| !written.contains(key)) {
                 table.delete(&to_key(key))?;
             }

@@ -1,7 +1,7 @@
 //! A connection to a database, and what the browser does to it: somebody else wants the database, or it is closed under us.
 
+use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use js_sys::Function;
@@ -25,7 +25,7 @@ pub enum Closed {
 pub(super) type OnClosed = Rc<dyn Fn(Closed)>;
 
 /// Those who wait for the end of a transaction, by the order in which they came.
-type Waiting = Rc<RefCell<HashMap<u64, Function>>>;
+type Waiting = Rc<RefCell<SortedMap<u64, Function>>>;
 
 /// Somebody who waits no longer when this is dropped.
 struct Place(Waiting, u64);

@@ -5,8 +5,8 @@
 //! and makes a deletion wait for a lock that is being freed: the browser frees locks in its own time, after the promise
 //! that holds them has resolved.
 
+use crate::model::SortedMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -28,7 +28,7 @@ struct Held {
 }
 
 thread_local! {
-    static HELD: RefCell<HashMap<String, Held>> = RefCell::default();
+    static HELD: RefCell<SortedMap<String, Held>> = RefCell::default();
 }
 
 /// The right to a store. Dropping it frees the store too, but only [`StoreLock::free`] waits until it is.
