@@ -96,7 +96,7 @@ bench: package server browsers
 reliability:
 	@node scripts/write-reliability.mjs $(LOG)
 
-package: pkg/escale_bg.wasm pkg/package.json
+package: pkg/index.js
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
 
 lint: pkg/package.json rust browsers
@@ -125,7 +125,11 @@ pkg/escale_bg.wasm: $(CORE) scripts/build-wasm | rust npm
 pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs | rust npm
 	@scripts/build-js
 
-www/dist/index.html: $(PAGE) pkg/escale_bg.wasm pkg/package.json | npm
+pkg/index.js: pkg/escale_bg.wasm pkg/package.json scripts/bundle.mjs
+	@test -f js/dist/escale.js || scripts/build-wasm
+	@node scripts/bundle.mjs
+
+www/dist/index.html: $(PAGE) pkg/index.js | npm
 	npm run build --workspace www
 
 # cargo knows what changed.

@@ -192,7 +192,7 @@ impl Code {
 }
 
 /// Why a call failed. Shown to developers; a message never holds application data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: Code,
     detail: String,

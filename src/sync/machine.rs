@@ -7,7 +7,7 @@ use super::pull::Pull;
 use super::reads::Reads;
 use super::recovery::Healing;
 use super::socket::{Live, SocketState};
-use super::status::{StorageState, Updates};
+use super::status::{Status, StorageState, Updates};
 use super::tabs::Tabs;
 use super::token::Token;
 use super::writes::Writes;
@@ -75,7 +75,7 @@ pub struct Machine {
     pub(super) faults: SortedMap<Def, Error>,
     pub(super) effects: Vec<Effect>,
     last_wake: Option<u64>,
-    last_status: String,
+    last_status: Option<Status>,
 }
 
 impl Machine {
@@ -130,7 +130,7 @@ impl Machine {
             faults: SortedMap::new(),
             effects: Vec::new(),
             last_wake: None,
-            last_status: String::new(),
+            last_status: None,
         }
     }
 
@@ -378,7 +378,7 @@ impl Machine {
         if !defs.is_empty() || !gone.is_empty() {
             self.effects.push(Effect::Changed { defs, gone });
         }
-        let status = format!("{:?}", self.status());
+        let status = Some(self.status());
         if status != self.last_status {
             self.last_status = status;
             self.effects.push(Effect::StatusChanged);

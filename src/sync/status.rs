@@ -115,7 +115,7 @@ pub struct Damaged {
 }
 
 /// The status.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The mode.
     pub mode: Mode,

@@ -114,26 +114,42 @@ impl<K, V> SortedMap<K, V> {
         entry
     }
 
-    fn put(&mut self, (list, place): At, entry: (K, V)) -> At {
+    fn put(&mut self, (mut list, mut place): At, entry: (K, V)) -> At {
         self.len += 1;
         if list == self.lists.len() {
             // After all others: into the last list while it has room, so that keys that come in order fill their lists.
-            match self.lists.last_mut() {
-                Some(last) if last.len() < LIST_MAX => last.push(entry),
-                _ => self.lists.push(vec![entry]),
+            if list == 0 || self.lists[list - 1].len() == LIST_MAX {
+                self.lists.push(Vec::new());
+            } else {
+                list -= 1;
             }
-            let list = self.lists.len() - 1;
-            return (list, self.lists[list].len() - 1);
+            place = self.lists[list].len();
         }
         let own = &mut self.lists[list];
         own.insert(place, entry);
-        if own.len() <= LIST_MAX {
-            return (list, place);
+        if own.len() > LIST_MAX {
+            let upper = own.split_off(LIST_MAX / 2);
+            self.lists.insert(list + 1, upper);
+            if place >= LIST_MAX / 2 {
+                (list, place) = (list + 1, place - LIST_MAX / 2);
+            }
         }
-        let upper = own.split_off(LIST_MAX / 2);
-        self.lists.insert(list + 1, upper);
-        if place < LIST_MAX / 2 { (list, place) } else { (list + 1, place - LIST_MAX / 2) }
+        (list, place)
     }
+}
+
+/// The first number below `len` for which `is_below` is false: the search is there once, not once for each type.
+fn first_not(len: usize, is_below: &dyn Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
@@ -142,9 +158,11 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let below = |entry: &(K, V)| entry.0.borrow().cmp(key) == Ordering::Less;
-        let list = self.lists.partition_point(|list| list.last().is_some_and(below));
-        (list, self.lists.get(list).map_or(0, |list| list.partition_point(below)))
+        let is_below = |entry: &(K, V)| entry.0.borrow().cmp(key) == Ordering::Less;
+        let lists = &self.lists;
+        let list = first_not(lists.len(), &|list| is_below(&lists[list][lists[list].len() - 1]));
+        let Some(own) = lists.get(list) else { return (list, 0) };
+        (list, first_not(own.len(), &|place| is_below(&own[place])))
     }
 
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<At, At>
