@@ -19,7 +19,10 @@ test(`${HISTORIES} histories on a second server end equal`, { timeout: HISTORIES
   // Node 20 has a WebSocket by this flag alone.
   const player = fork(PLAYER, [String(SEED), String(HISTORIES)], { execArgv: ["--experimental-websocket", "--no-warnings"] });
   const played = [];
-  player.on("message", (one) => played.push(one));
+  player.on("message", (one) => {
+    played.push(one);
+    console.log(`# ${one.seed} ${one.error ? "FAILED" : "ended equal"} in ${(one.tookMs / 1000).toFixed(1)} s`);
+  });
   await once(player, "close");
   const failed = played.filter(({ error }) => error);
   const sum = (name) => played.reduce((total, { counts }) => total + (counts?.[name] ?? 0), 0);

@@ -75,13 +75,24 @@ async function until(subscribe, holds, says) {
   }
 }
 
+/** What the promise gives, or an error that says what was waited for in vain. */
+async function within(promise, says) {
+  let deadline;
+  const late = new Promise((_, reject) => (deadline = setTimeout(() => reject(new Error(`waited in vain: ${says}`)), DEADLINE_MS)));
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(deadline);
+  }
+}
+
 class History {
   constructor(seed) {
     this.below = randomFrom(seed);
     this.seed = seed;
     this.offset = 0;
     this.log = [];
-    this.lost = 0; // the server's time of the last restore
+    this.lost = 0; // the highest version that the last restore may have undone
     this.writes = new Map(); // of each document, what the accepted write of the highest version left
     this.storm = 0;
     this.counts = { accepted: 0, refused: 0, failed: 0, restored: 0 };
@@ -253,9 +264,10 @@ class History {
       this.server.backup();
     },
     async restore() {
+      // The server gives versions ahead of the clock where writes follow each other within a millisecond.
+      this.lost = Math.max(this.lost, this.clock(), this.server.highest());
       await this.server.restore();
       this.counts.restored += 1;
-      this.lost = this.clock();
     },
     sockets() {
       this.server.closeSockets();
@@ -284,7 +296,7 @@ class History {
   /** One action. What the session itself refuses at once, as a patch of what is deleted, was never written. */
   async act(name, session) {
     try {
-      return await this.actions[name].call(this, session);
+      return await within(this.actions[name].call(this, session), this.tell(session, name));
     } catch (error) {
       if (!["write", "batch"].includes(name) || !(error instanceof EscaleError)) throw error;
       return `refused at once: ${error.code}`;
@@ -303,7 +315,7 @@ class History {
     }
     this.server.closeSockets();
     for (const session of this.sessions) await this.settled(session);
-    await Promise.all(this.waiting);
+    await within(Promise.all(this.waiting), `${this.waiting.size} operations have no end`);
     // What waited is written: what it did to the others is told by a hint, and compared once more.
     for (const session of this.sessions) await this.settled(session);
     if (this.broken) throw this.broken;
@@ -326,7 +338,7 @@ class History {
       const isEqual = () => this.difference(session, def) === undefined;
       await until((check) => collection.subscribe(check), isEqual, () => this.tell(session, `${def} differs: ${this.difference(session, def)}`));
     }
-    if (session.isSynced) await session.session.flush();
+    if (session.isSynced) await within(session.session.flush(), this.tell(session, "flush"));
   }
   difference(session, def) {
     const { className, collection } = session.subs.get(def);
@@ -359,8 +371,9 @@ class History {
     return `session ${session.i}: ${what} (${JSON.stringify({ phase, pending, updates, mode, error: error?.code })})`;
   }
   async end() {
-    await Promise.allSettled((this.sessions ?? []).map(({ session }) => session.close()));
-    await this.server?.stop();
+    const closed = (this.sessions ?? []).map(({ session }) => session.close());
+    await within(Promise.allSettled(closed), "the sessions close");
+    await within(this.server?.stop(), "the server stops");
   }
 }
 

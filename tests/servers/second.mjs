@@ -59,6 +59,8 @@ export async function start({ schema, port = 0, clock = Date.now, retentionMs = 
       await listen();
     },
     purge: () => engine.purge(),
+    /** The highest version that it has given. */
+    highest: () => engine.db.highest,
     /** A write of the server's own. It gives the version, or throws the fault. */
     write(org, name, args) {
       const write = new Write(engine, org);
