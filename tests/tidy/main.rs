@@ -9,6 +9,7 @@ mod documents;
 mod files;
 mod layers;
 mod modules;
+mod prose;
 mod rules;
 mod text;
 
