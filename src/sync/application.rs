@@ -1,5 +1,6 @@
-//! What the application gives to the machine beside events: the optimistic parts of its operations, and its own way
-//! to settle conflicts. Both are called at once and must give the same for the same.
+//! The functions that the application supplies to the machine: the optimistic parts of its operations, and
+//! its custom way to resolve conflicts. The machine calls both synchronously, and both must be deterministic:
+//! equal input gives equal output.
 
 use crate::error::Result;
 use crate::journal::{Change, Policy, Settlement, State, batched, changes_of};
@@ -10,15 +11,15 @@ use crate::model::{Name, Value};
 /// Reads a document as it is before the operation.
 pub type Reader<'a> = dyn FnMut(&DocKey) -> Option<State> + 'a;
 
-/// The application's functions.
+/// The functions that the application supplies.
 pub trait Application {
-    /// What an operation of the application's own does; `None` where it has no optimistic part.
+    /// The changes that one of the application's own operations makes; `None` if it has no optimistic part.
     fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>>;
 
-    /// How a class settles its conflicts.
+    /// The conflict policy of a class.
     fn policy(&self, class: &Name) -> Policy;
 
-    /// Settles a conflict of a class whose policy is [`Policy::Custom`].
+    /// Resolves a conflict of a class whose policy is [`Policy::Custom`].
     fn settle(
         &self,
         class: &Name,
@@ -28,15 +29,16 @@ pub trait Application {
     ) -> Result<Settlement>;
 }
 
-/// What running an operation's optimistic part has shown.
+/// The result of running an operation's optimistic part.
 pub(super) struct Ran {
-    /// What it does to documents, as far as that is known here.
+    /// The changes to documents, as far as this session can compute them.
     pub changes: Result<Vec<Change>>,
-    /// Whether it, or a part of the batch, has no optimistic part.
+    /// True if the operation, or a part of the batch, has no optimistic part.
     pub is_blind: bool,
 }
 
-/// What an operation of the application's own does; in a batch each one is run on what those before it have made.
+/// Runs the optimistic part of an operation that is not entirely built in. In a batch, each part sees the
+/// changes of the parts before it.
 pub(super) fn run(
     application: &dyn Application,
     schema: &Schema,
@@ -68,7 +70,7 @@ pub(super) fn run(
     Ran { changes: Ok(made), is_blind }
 }
 
-/// An application with no functions of its own.
+/// An application that supplies no functions.
 pub struct NoApplication;
 
 impl Application for NoApplication {

@@ -1,29 +1,29 @@
-//! Reconnection: exponential delay with full jitter, 100 ms to 30 s.
+//! Delays between attempts to reach the server: exponential with full jitter, 100 ms to 30 s. Used for pulls,
+//! for the socket, for operations and for single defs.
 
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::limits::BACKOFF_MS;
 
-/// How long to wait after each failure in a row.
+/// The number of failures in a row, and the delay that follows from it.
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The delay after one more failure: uniform between nothing and the exponential bound.
+    /// Counts one more failure and returns the delay: uniform between 0 and the exponential bound.
     pub fn next_ms(&mut self, random: &mut dyn Random) -> Result<u64> {
         let bound = BACKOFF_MS.0.saturating_mul(1 << self.failures.min(20)).min(BACKOFF_MS.1);
         self.failures = self.failures.saturating_add(1);
         random.below(bound + 1)
     }
 
-    /// It worked, or there is a reason to try at once.
+    /// Starts over: an attempt succeeded, or there is a reason to try at once.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// Failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }

@@ -1,4 +1,4 @@
-//! What waits behind what (R12).
+//! Which operations are blocked behind which others (R12). The outbox asks this before it sends.
 
 use super::journal::Journal;
 use super::writes::Writes;
@@ -6,9 +6,10 @@ use crate::journal::{OpId, PendingOp};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet};
 
-/// An operation that was given up, and that is there again after a crash until its record is deleted.
+/// A discarded operation. Until its record is deleted from the device, a crash would bring the operation
+/// back.
 pub(super) struct GivenUp {
-    /// The number of its record.
+    /// The number of its journal record.
     pub record: u64,
     order: u64,
     id: OpId,
@@ -16,7 +17,7 @@ pub(super) struct GivenUp {
 }
 
 impl Journal {
-    /// An operation never happened: nothing is left of it.
+    /// Removes every trace of an operation, as if it had never been issued.
     pub fn forget(&mut self, op: &PendingOp) {
         if let Some(record) = op.record {
             self.dropped.insert(record);
@@ -27,12 +28,12 @@ impl Journal {
 }
 
 impl Writes {
-    /// Operations that wait behind a refused one (R12).
+    /// Operations that are blocked behind a refused one (R12).
     pub fn held(&self) -> SortedSet<OpId> {
         self.held_behind(&[])
     }
 
-    /// The same, with those that wait until the device has forgotten one that was given up.
+    /// The same, plus operations that are blocked until the device has deleted the record of a discarded one.
     pub fn held_for_now(&self) -> SortedSet<OpId> {
         self.held_behind(&self.journal.given_up)
     }
@@ -43,7 +44,7 @@ impl Writes {
         let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };
         let mut blocked: SortedSet<&DocKey> = SortedSet::new();
         let mut stopped: SortedSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
-        // Those before it are none of its business.
+        // A discarded operation blocks only later operations on its documents.
         let mut gone: SortedMap<&DocKey, u64> = SortedMap::new();
         for (key, order) in given_up.iter().flat_map(|op| op.keys.iter().map(|key| (key, op.order))) {
             let earliest = gone.entry(key).or_insert(order);

@@ -1,4 +1,4 @@
-//! What happens to the machine, and what it wants done.
+//! The interface between the machine and its driver: events in, effects out.
 
 use super::journal::Swept;
 use super::tabs::{TabEffect, TabEvent};
@@ -17,16 +17,16 @@ use crate::store::{Batch, RecordKey};
 pub struct Clock {
     /// Milliseconds since 1970 by the device's clock, which may be wrong and may jump.
     pub wall_ms: u64,
-    /// Milliseconds since some moment, never going back: what delays are counted in.
+    /// Milliseconds since an arbitrary start. It never goes back; delays are counted in it.
     pub mono_ms: u64,
 }
 
-/// How the session works.
+/// Which of the server and the device a session uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Server and device.
     Synced,
-    /// Server only: nothing is ever written.
+    /// Server only: nothing is ever written to the device.
     Incognito,
     /// Device only: the server is never contacted.
     Avion,
@@ -46,9 +46,9 @@ impl Mode {
 /// Why a request has no reply.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// What was found.
+    /// The error.
     pub error: Error,
-    /// Milliseconds that the server asked to wait.
+    /// How many milliseconds the server asked the session to wait.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What happened.
+/// Something that happened outside of the machine.
 #[derive(Debug)]
 pub enum Event {
     /// The session was opened: work begins.
@@ -67,19 +67,19 @@ pub enum Event {
     Subscribe(Def),
     /// The application ends a subscription.
     Unsubscribe(Def),
-    /// A request was answered, or was not.
+    /// A request was answered, or has failed.
     Replied {
-        /// The number that [`Effect::Send`] gave.
+        /// The number from [`Effect::Send`].
         number: u64,
         /// The reply.
         reply: std::result::Result<SyncReply, Refusal>,
     },
     /// A socket is open.
     SocketOpened {
-        /// The number that [`Effect::OpenSocket`] gave.
+        /// The number from [`Effect::OpenSocket`].
         socket: u64,
     },
-    /// A socket brought a frame; `Err` where it was none.
+    /// A socket received a message; `Err` if it is not a valid frame.
     Frame {
         /// Which socket.
         socket: u64,
@@ -90,41 +90,41 @@ pub enum Event {
     SocketClosed {
         /// Which socket.
         socket: u64,
-        /// The close code; 1006 where there was none.
+        /// The close code; 1006 if there was none.
         code: u16,
-        /// What the server said of it; often nothing.
+        /// The reason that the server gave; often empty.
         reason: String,
     },
-    /// The batch in flight was written, or was not.
+    /// The batch in flight was written, or writing it failed.
     Committed(Result<()>),
-    /// The store was opened anew ([`crate::storage::reopen`]), or could not be.
+    /// The store was opened again ([`crate::storage::reopen`]), or opening it failed.
     Reopened(Result<Reopened>),
-    /// The handle of the store died without being asked anything: the browser closed it.
+    /// The browser closed the handle of the store, without any request being made on it.
     DeviceClosed(Error),
-    /// K was wrapped anew: the header as it rests from now on.
+    /// K was wrapped again: this is the header that is in storage from now on.
     Rewrapped(Vec<u8>),
-    /// Pages were read, in the order asked; `None` for one that is not there.
+    /// Pages were read, in the order of the request; `None` for a page that does not exist.
     PagesRead {
-        /// The ticket that [`Effect::ReadPages`] gave.
+        /// The ticket from [`Effect::ReadPages`].
         ticket: u64,
         /// The sealed pages.
         pages: Result<Vec<Option<Vec<u8>>>>,
     },
-    /// The same of a device that has a cipher of its own, and may have opened them.
+    /// The same as `PagesRead`, from a device that has its own cipher and may have opened the pages already.
     PagesOpened {
-        /// The ticket that [`Effect::ReadPages`] gave.
+        /// The ticket from [`Effect::ReadPages`].
         ticket: u64,
         /// The pages.
         pages: Result<Vec<Option<FoundPage>>>,
     },
-    /// The application wants the data of documents.
+    /// The application asks for the data of documents.
     Read {
         /// Names the answer; chosen by the driver, even numbers only.
         ticket: u64,
-        /// Which versions of which documents.
+        /// Ids of documents in memory; an id names one version of one document.
         ids: Vec<u32>,
     },
-    /// The application wants the documents of a class that satisfy every predicate.
+    /// The application asks for the documents of a class that satisfy every predicate.
     Query {
         /// Names the answer; chosen by the driver, even numbers only.
         ticket: u64,
@@ -133,28 +133,28 @@ pub enum Event {
         /// The conditions.
         predicates: Vec<Predicate>,
     },
-    /// The application gave a token, or has none.
+    /// The application supplied a token, or has none.
     Token(Option<String>),
-    /// The device says that it has a network, or none.
+    /// The browser reports that the device is online or offline.
     Network(bool),
     /// The page became visible.
     Visible,
     /// The application changed the mode: `synced` and `avion` alternate.
     SetMode(Mode),
-    /// The application issues an operation, checked by `Machine::check_write`.
+    /// The application issues an operation that `Machine::check_write` has accepted.
     Write(Write),
-    /// The application issues a refused operation again, under a new id, with other arguments or the same.
+    /// The application issues a refused operation again, under a new id, with the same arguments or others.
     Amend {
-        /// The refused one.
+        /// The refused operation.
         id: OpId,
-        /// The new one's id.
+        /// The id of the new operation.
         new: OpId,
-        /// Its arguments, where they change.
+        /// Its arguments, if they change.
         args: Option<Value>,
     },
-    /// The application forgets a refused operation.
+    /// The application discards a refused operation.
     Discard(OpId),
-    /// The application wants a document's past states.
+    /// The application asks for a document's past states.
     History {
         /// Names the answer; even.
         ticket: u64,
@@ -165,28 +165,28 @@ pub enum Event {
     Sweep {
         /// Names the answer; even.
         ticket: u64,
-        /// The rule.
+        /// The retention rule.
         retention: Retention,
-        /// False only tells what would go.
+        /// If false, only report the actions that would be removed.
         apply: bool,
     },
-    /// Journal records were read, in the order asked; `None` for one that is not there.
+    /// Journal records were read, in the order of the request; `None` for a record that does not exist.
     JournalRead {
-        /// The ticket that [`Effect::ReadJournal`] gave.
+        /// The ticket from [`Effect::ReadJournal`].
         ticket: u64,
         /// The sealed records.
         records: Result<Vec<Option<Vec<u8>>>>,
     },
-    /// The moment of [`Effect::WakeAt`] has come.
+    /// The time of [`Effect::WakeAt`] has come.
     Woke,
-    /// What concerns the other sessions of the store.
+    /// An event about the other sessions of the store.
     Tab(TabEvent),
 }
 
 /// A document's data, for the application.
 #[derive(Clone, Debug)]
 pub struct ReadRow {
-    /// The id that was asked.
+    /// The id in the request.
     pub id: u32,
     /// The document's pk.
     pub pk: Pk,
@@ -198,66 +198,67 @@ pub struct ReadRow {
     pub data: Data,
 }
 
-/// What to do. Effects are carried out in order; none is awaited before the next.
+/// A command to the driver. The driver carries out effects in order, and awaits none before the next.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a request.
     Send {
         /// Names the reply.
         number: u64,
-        /// What to send.
+        /// The request.
         request: SyncRequest,
         /// The bearer token.
         token: Option<String>,
     },
-    /// The reply to a request is of no interest any more.
+    /// The machine no longer needs the reply to this request.
     CancelSend(u64),
     /// Open a socket.
     OpenSocket(u64),
-    /// Say something on a socket.
+    /// Send a message on a socket.
     Say {
         /// Which socket.
         socket: u64,
-        /// What to say.
+        /// The message.
         request: LiveRequest,
     },
     /// Close a socket.
     CloseSocket(u64),
     /// Ask the application for a token.
     AskToken {
-        /// The last one was refused.
+        /// True if the last token was refused.
         refused: bool,
     },
-    /// Write a batch; there is one in flight at a time.
+    /// Write a batch; at most one is in flight.
     Commit(Batch),
-    /// Open the store anew by [`crate::storage::reopen`], which drops the handle; nothing else is asked of it meanwhile.
+    /// Open the store again by [`crate::storage::reopen`], which drops the handle. Until the result arrives,
+    /// the machine requests nothing else from the store.
     Reopen(Expected),
     /// Read pages.
     ReadPages {
         /// Names the answer.
         ticket: u64,
-        /// Which.
+        /// The keys of the pages.
         keys: Vec<RecordKey>,
     },
     /// The answer to [`Event::Read`].
     Answer {
         /// The event's ticket.
         ticket: u64,
-        /// The rows that could be read, in the order asked.
+        /// The rows that could be read, in the order of the request.
         rows: Result<Vec<ReadRow>>,
     },
     /// The answer to [`Event::Query`].
     Matched {
         /// The event's ticket.
         ticket: u64,
-        /// The documents.
+        /// The ids of the documents that match.
         ids: Result<Vec<u32>>,
     },
     /// Read journal records.
     ReadJournal {
         /// Names the answer.
         ticket: u64,
-        /// Which.
+        /// The keys of the records.
         keys: Vec<RecordKey>,
     },
     /// The answer to [`Event::History`]: operations' ids and actions, the oldest first.
@@ -271,46 +272,48 @@ pub enum Effect {
     Swept {
         /// The event's ticket.
         ticket: u64,
-        /// What goes.
+        /// The actions that the sweep removes.
         swept: Result<Swept>,
     },
     /// An operation is on the device; in incognito, in memory.
     Saved {
-        /// Which.
+        /// Which operation.
         id: OpId,
     },
-    /// An operation is over: the version and the value that the server gave, or why it was given up.
+    /// An operation is over: the version and the value that the server gave, or the reason why it was
+    /// discarded.
     Accepted {
-        /// Which.
+        /// Which operation.
         id: OpId,
-        /// How.
+        /// The result.
         result: Result<(Version, Option<Value>)>,
     },
     /// The server refused an operation for good: it is parked.
     Refused {
-        /// Which.
+        /// Which operation.
         id: OpId,
-        /// Why.
+        /// The reason.
         error: Error,
     },
-    /// A conflict was settled: another operation stands in the place of this one.
+    /// Another operation has taken the place of this one: a conflict was resolved, or another session amended
+    /// it.
     Amended {
-        /// Which.
+        /// The operation that was replaced.
         id: OpId,
-        /// By which.
+        /// The operation that takes its place.
         by: OpId,
     },
-    /// Tell the application what changed.
+    /// Tell the application which defs and documents changed.
     Changed {
         /// Defs whose members or documents changed.
         defs: Vec<Def>,
-        /// Ids of no use any more.
+        /// Ids that are not used any more.
         gone: Vec<u32>,
     },
-    /// What concerns the other sessions of the store.
+    /// An effect on the other sessions of the store.
     Tab(TabEffect),
     /// Tell the application that the status changed.
     StatusChanged,
-    /// Send [`Event::Woke`] at that time, in place of any earlier wish; `None` for never.
+    /// Send [`Event::Woke`] at this time, which replaces any earlier one; `None` for never.
     WakeAt(Option<u64>),
 }

@@ -1,4 +1,5 @@
-//! Going to rest: one batch in flight, built from the memory as it is; and the rewriting of sparse pages.
+//! Writing to storage. At most one batch is in flight, and it is built from the memory as it is at that time
+//! (R7). Also here: rewriting the documents of sparse pages.
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -8,19 +9,19 @@ use crate::error::{Code, Error, Result};
 use crate::storage::Layout;
 use crate::store::Batch;
 
-/// Delays after a failed batch: 1 s, doubling to 30 s; an event that changes something does not shorten them.
+/// Delays after a failed batch: 1 s, doubling to 30 s. An event that changes something does not shorten them.
 pub(super) const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
 
-/// How late the mark beside the store may be, where the store took only what the server can tell again.
+/// How late the high-water mark may be, if the store took only changes that the server can send again.
 const MARK_DELAY_MS: u64 = 1_000;
 
-/// Delay after sparse pages could not be read: there is no hurry.
+/// Delay after sparse pages could not be read: compaction is not urgent.
 pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
 
 impl Machine {
     pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
         if self.layout.is_none() {
-            // In incognito there is no device to be behind of: what is in memory is as saved as it will be.
+            // Incognito has no device to write to: everything in memory counts as saved at once.
             self.memory.take_dirty();
             if let Some(journal) = self.journal_changes() {
                 self.journal_committed(journal);
@@ -54,15 +55,15 @@ impl Machine {
     }
 
     fn is_commit_held(&self) -> bool {
-        // Unfenced, another session may write at the same time.
+        // A leader without a fence does not write: another session may write at the same time.
         self.committing.is_some() || self.healing.is_away() || self.tabs.is_unfenced
     }
 
-    /// Whether everything that the session holds is on the device; in incognito there is none to wait for. Errors: why
-    /// the last batch was not written.
+    /// True if everything that the session holds is on the device; incognito has nothing to wait for. Errors:
+    /// the reason why the last batch was not written.
     pub fn is_at_rest(&self) -> Result<bool> {
         match &self.storage_error {
-            // A dead handle that is being opened anew is no failure yet.
+            // A dead handle that is being opened again is no failure yet.
             Some(error) if !self.healing.is_hopeful() => Err(error.clone()),
             Some(_) => Ok(false),
             None if self.layout.is_none() => Ok(true),
@@ -71,7 +72,8 @@ impl Machine {
         }
     }
 
-    /// The mark beside the store as it is to be left, where it is behind: the last thing that a session writes.
+    /// The batch that brings the high-water mark up to date, if it is behind. A closing session writes it
+    /// last.
     pub fn last_mark(&mut self) -> Result<Option<Batch>> {
         let is_held = self.is_commit_held() || !self.memory.is_clean() || !self.writes.journal.is_clean();
         let Some(layout) = self.layout.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
@@ -80,7 +82,6 @@ impl Machine {
         Ok(layout.mark_alone(&self.memory, &mut *self.random)?.map(|(batch, _)| batch))
     }
 
-    /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.committing.is_some() || self.tabs.is_handing_in()
     }
@@ -107,7 +108,7 @@ impl Machine {
         }
     }
 
-    /// The device took what it was given.
+    /// The device has carried out a write.
     pub(super) fn device_served(&mut self) {
         self.commit_failures = 0;
         self.healing.served();
@@ -115,7 +116,7 @@ impl Machine {
         self.storage_error = None;
     }
 
-    /// The device took nothing: the status says so, and it is tried again after a delay.
+    /// The device refused a write: the status says so, and the next attempt follows after a delay.
     pub(super) fn device_refused(&mut self, error: Error) {
         let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
         self.commit_failures += 1;
@@ -126,7 +127,8 @@ impl Machine {
         self.storage_error = Some(error);
     }
 
-    /// Reads sparse pages, to write their documents anew together: records are what costs.
+    /// Reads sparse pages in order to write their documents together into new pages: storage costs by the
+    /// record.
     pub(super) fn advance_compaction(&mut self) {
         let Some(layout) = &self.layout else { return };
         let is_away = self.committing.is_some() || self.healing.is_away();

@@ -1,5 +1,5 @@
-//! Following: the memory and the operations are brought to the state that the leader has written, record by record, or
-//! read anew where the log has no way from here.
+//! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
+//! from here, it reloads the whole state.
 
 use super::event::Effect;
 use super::inbox::error_of_outcome;
@@ -15,13 +15,13 @@ use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::{LogRecord, Opened, Reader, Tail};
 use crate::store::RecordKey;
 
-/// Delay after the device could not be read, or held what was not whole.
+/// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
 
-/// How an operation that is over ended, and which ones it stood in the place of.
+/// How a finished operation ended, and the ids of the operations that it had replaced.
 type Ended = (Option<Outcome>, Vec<OpId>);
 
-/// The operation of a record, where it is not over.
+/// The pending operation in a journal record; `None` if the operation is over.
 pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
     let mut op = PendingOp::new(record.op?, Vec::new());
     op.actions = record.actions;
@@ -33,7 +33,7 @@ pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
 }
 
 impl Machine {
-    /// What reads the whole state anew; `None` in incognito.
+    /// The reader that loads the whole state again; `None` in incognito.
     pub fn reader(&self) -> Option<Reader> {
         Some(self.layout.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
     }
@@ -50,7 +50,7 @@ impl Machine {
         self.look_at_log();
     }
 
-    /// Asks for the newest records of the log, and those that may have come since.
+    /// Reads the newest log record that is known here, and those that may follow it.
     pub(super) fn look_at_log(&mut self) {
         let Some(layout) = &self.layout else { return };
         self.tabs.last_look += 1;
@@ -58,7 +58,7 @@ impl Machine {
             .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: layout.look_keys() }));
     }
 
-    /// The whole state is to be read anew; what is being read is of no interest any more.
+    /// Requests a reload of the whole state; the result of any earlier reload will be ignored.
     pub(super) fn want_anew(&mut self) {
         self.tabs.is_looking = false;
         self.tabs.last_reading += 1;
@@ -86,7 +86,8 @@ impl Machine {
                 let put = along().flat_map(|along| &along.puts);
                 let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
                 if !over.is_empty() && !self.tabs.provisional.is_empty() {
-                    // One of this session's own may have come and gone in between: the inbox tells.
+                    // One of this session's operations may have been added and removed within these records.
+                    // Only the inbox shows whether it was.
                     return self.want_anew();
                 }
                 let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
@@ -100,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// The journal's part of what a look has found.
+    /// The journal records that a poll of the log referred to have been read.
     pub(super) fn followed(
         &mut self,
         records: Vec<LogRecord>,
@@ -127,13 +128,13 @@ impl Machine {
             numbers.iter().zip(found).map(|(number, sealed)| layout.open_journal(*number, &sealed?).ok());
         match opened.collect::<Option<Vec<JournalRecord>>>() {
             Some(journal) => self.follow_on(records, journal),
-            // Written anew since.
+            // The leader has rewritten a record since.
             None => self.want_anew(),
         }
         Ok(())
     }
 
-    /// Goes on to the state after these records.
+    /// Advances to the state after these records.
     fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) {
         self.tabs.has_followed = true;
         let pinned = self.pin_of(&journal);
@@ -163,7 +164,7 @@ impl Machine {
         self.end_look(true);
     }
 
-    /// Keeps the documents of operations that are about to come.
+    /// Pins the documents of operations that are about to be restored, so that they stay in memory.
     fn pin_of(&mut self, journal: &[JournalRecord]) -> Vec<DocKey> {
         let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
         let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
@@ -179,7 +180,7 @@ impl Machine {
         }
     }
 
-    /// The journal's records that were written and deleted.
+    /// Replays the journal records that the leader has written and deleted.
     fn follow_journal(&mut self, journal: Vec<JournalRecord>, deletes: &[u64]) {
         for record in journal {
             self.writes.journal.index(&record);
@@ -234,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// Takes out the operations that another one stands in the place of, their documents staying pinned.
+    /// Removes the operations that another one replaces. Their documents stay pinned.
     fn replaced(&mut self, replaces: &[OpId], by: &OpId) -> Vec<PendingOp> {
         let replaced: Vec<PendingOp> = replaces.iter().filter_map(|id| self.take_out(id)).collect();
         let amended = replaced.iter().map(|op| Effect::Amended { id: op.state.id.clone(), by: by.clone() });
@@ -242,14 +243,14 @@ impl Machine {
         replaced
     }
 
-    /// Takes an operation out, its documents staying pinned.
+    /// Removes an operation. Its documents stay pinned.
     fn take_out(&mut self, id: &str) -> Option<PendingOp> {
         self.tabs.provisional.remove(id);
         let order = self.writes.by_id.get(id).copied()?;
         self.writes.remove(order)
     }
 
-    /// What is new of an operation, for the application.
+    /// Tells the application how an operation's state differs from the state that it knows.
     fn tell_news(&mut self, old: Option<&PendingOp>, op: &PendingOp) {
         let id = op.state.id.clone();
         let before = old.map(|old| &old.state);
@@ -265,14 +266,15 @@ impl Machine {
         }
     }
 
-    /// An operation rests, or did: the batch that wrote it was said to have failed, and yet was written.
+    /// Reports an operation as saved if it was not reported yet: its batch was said to have failed, and was
+    /// written nevertheless.
     fn tell_saved(&mut self, id: &OpId, old: Option<&PendingOp>) {
         if old.is_some_and(|old| !old.saved) {
             self.effects.push(Effect::Saved { id: id.clone() });
         }
     }
 
-    /// An operation is over: how, as far as it is told.
+    /// Tells the application how an operation ended, as far as this session knows.
     fn tell_outcome(&mut self, id: &OpId, old: Option<&PendingOp>, outcome: Option<Outcome>) {
         self.tabs.dealt.remove(id);
         self.tell_saved(id, old);
@@ -280,7 +282,7 @@ impl Machine {
         let result = match (outcome, &old.state.refused) {
             (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
             (Some(Outcome::Failed(code, detail)), _) => Err(error_of_outcome(&code, &detail)),
-            // Discarded.
+            // Discarded by the application.
             (None, Some(fault)) => Err(error_of(fault)),
             (None, None) => {
                 Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
@@ -297,7 +299,7 @@ impl Machine {
         self.error = Some(error);
     }
 
-    /// What the store holds is known as of the last look.
+    /// The poll has ended: this session now knows the state in the store.
     fn end_look(&mut self, is_new: bool) {
         self.tabs.is_looking = false;
         if self.tabs.next.is_some() && self.tabs.has_followed {
@@ -316,7 +318,7 @@ impl Machine {
         }
     }
 
-    /// The whole state as it was read.
+    /// The whole state was read.
     pub(super) fn read_anew(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
         if self.tabs.reading != Some(number) {
             return Ok(());
@@ -329,10 +331,11 @@ impl Machine {
                 return Ok(());
             }
         };
-        // Another one has begun a later generation meanwhile.
+        // Another session has begun a later generation meanwhile.
         self.tabs.next.take_if(|next| *next < opened.generation);
         if self.tabs.next.is_none() && opened.damage.any() {
-            // The leader mends it; there is nothing better here than what is shown.
+            // The leader repairs the damage. Until then, this session has nothing better than the state that
+            // it shows.
             self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);
             return Ok(());
         }
@@ -370,7 +373,8 @@ impl Machine {
         self.adopt_operations(journal, mark, &ended, &inbox);
     }
 
-    /// The operations as they rest, and those of this session that the leader has not taken in yet.
+    /// Takes over the operations in storage, and keeps those of this session that the leader has not taken in
+    /// yet.
     fn adopt_operations(
         &mut self,
         journal: crate::storage::JournalAtRest,
@@ -392,7 +396,7 @@ impl Machine {
         self.writes.stale.extend(self.writes.by_key.keys().cloned().collect::<Vec<_>>());
         self.tabs.dealt.retain(|id| self.writes.by_id.contains_key(id));
         let mut places: SortedMap<OpId, u64> = SortedMap::new();
-        // Whoever is about to lead carries out what was decided.
+        // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
         for id in dealt {
             let order = self.writes.by_id[&id];
@@ -447,7 +451,7 @@ impl Machine {
         }
     }
 
-    /// An operation of this session stays, after all others or in the place of the one that it amends.
+    /// Keeps an operation of this session: at the place of the one that it amends, or else after all others.
     fn keep_provisional(&mut self, mut op: PendingOp, place: Option<u64>) {
         op.state.order = place.unwrap_or_else(|| self.writes.next_order());
         op.record = None;

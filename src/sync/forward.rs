@@ -1,4 +1,5 @@
-//! What the application of a session that follows wants done: it is shown at once, and handed in to whoever leads.
+//! The follower's commands to the leader. Each command of the application takes effect here at once, and is
+//! written to the inbox as a request to the leader.
 
 use super::event::{Effect, Event, Mode};
 use super::machine::Machine;
@@ -9,7 +10,7 @@ use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
 use crate::store::{Batch, Durability, RecordKey};
 
 impl Machine {
-    /// The application's wishes, where another session leads.
+    /// Handles the application's commands while another session leads.
     pub(super) fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Subscribe(def) => {
@@ -36,7 +37,8 @@ impl Machine {
             Event::Amend { id, new, args } => {
                 self.amend(&id, new.clone(), args)?;
                 self.tabs.dealt.insert(id.clone());
-                // Never handed in, it is amended before.
+                // The request of `id` was never written to the inbox: the new operation takes over its
+                // `amends`.
                 let amends = match self.tabs.provisional.remove(&id) {
                     Some(Provisional { key: None, amends }) => amends,
                     _ => Some(id),
@@ -61,13 +63,13 @@ impl Machine {
         Ok(None)
     }
 
-    /// Tells what a sweep removes as far as this session knows, and asks for it.
+    /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
     pub(super) fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
         self.sweep_now(ticket, &retention, false);
         if apply { self.ask(Wanted::Sweep(retention)) } else { Ok(()) }
     }
 
-    /// A request is to be handed in. Gives the name of its record.
+    /// Enqueues a request for the inbox.
     pub(super) fn ask(&mut self, wanted: Wanted) -> Result<()> {
         let key = self.new_request(wanted)?;
         debug_assert!(self.tabs.queue.back().is_some_and(|(last, _)| *last == key));
@@ -82,7 +84,7 @@ impl Machine {
         Ok(key)
     }
 
-    /// What is due where another session leads: nothing but the inbox.
+    /// The work that is due in a follower: it writes to nothing but the inbox.
     pub(super) fn advance_following(&mut self, now: u64) -> Result<()> {
         if self.tabs.has_followed {
             self.memory.take_dirty();
@@ -116,13 +118,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether all that this session wants done is on the device.
+    /// True if every command of this session is on the device.
     pub(super) fn is_handed_in(&self) -> bool {
         let is_saved = |id: &OpId| self.writes.get(id).is_none_or(|op| op.saved);
         self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
     }
 
-    /// The batch that says something to every session; the leader's beat is of its generation.
+    /// The batch that writes a signal for all sessions. The leader's beat belongs to its generation.
     pub fn signal(&mut self, signal: Signal) -> Result<Batch> {
         let Some(layout) = &self.layout else {
             return Err(Error::new(Code::Internal, "nobody else is here"));
@@ -138,12 +140,12 @@ impl Machine {
         Ok(batch)
     }
 
-    /// The records of the leader's beat and of what was last said to all; `None` in incognito.
+    /// The keys of the leader's beat and of the last signal; `None` in incognito.
     pub fn signal_keys(&self) -> Option<[RecordKey; 2]> {
         self.layout.as_ref().map(|layout| [layout.beat_key(), layout.signal_key()])
     }
 
-    /// Opens what was said to all.
+    /// Opens the last signal to all sessions.
     pub fn open_signal(&self, key: RecordKey, sealed: &[u8]) -> Option<Signal> {
         match self.layout.as_ref()?.open_request(key, sealed).ok()?.wanted {
             Wanted::Signal(signal) => Some(signal),
@@ -151,12 +153,12 @@ impl Machine {
         }
     }
 
-    /// Opens the leader's beat: where it stands.
+    /// Opens the leader's beat, and returns the leader's phase.
     pub fn open_beat(&self, key: RecordKey, sealed: &[u8]) -> Option<Phase> {
         Phase::parse(&self.layout.as_ref()?.open_request(key, sealed).ok()?.phase?)
     }
 
-    /// The requests are on the device, or are not.
+    /// The batch of requests is on the device, or writing it failed.
     pub(super) fn handed_in(&mut self, result: Result<()>) {
         let requests = self.tabs.sending.take().unwrap_or_default();
         match result {

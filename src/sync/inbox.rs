@@ -1,5 +1,5 @@
-//! The leader's side of the inbox: each request is carried out once, and its record goes with the batch that holds what
-//! became of it.
+//! The leader's side of the inbox. The leader carries out each request once. It deletes the request's record
+//! in the same batch that stores the effect.
 
 use super::event::{Effect, Event};
 use super::machine::Machine;
@@ -10,21 +10,21 @@ use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
 use crate::model::{Value, order};
 use crate::store::RecordKey;
 
-/// The ticket of sweeps that nobody here awaits.
+/// The ticket of sweeps whose result this session does not await.
 const NOBODY: u64 = 0;
 
 impl Tabs {
-    /// Whether no request is to be taken out of the inbox.
+    /// True if no request is to be deleted from the inbox.
     pub fn is_clean(&self) -> bool {
         self.done.is_empty()
     }
 
-    /// The requests that are fulfilled, to be taken out with the next batch.
+    /// The fulfilled requests, to be deleted with the next batch.
     pub fn take_done(&mut self) -> Vec<RecordKey> {
         std::mem::take(&mut self.done)
     }
 
-    /// The batch was not written.
+    /// Restores the list: the batch was not written.
     pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
         self.done.extend(done);
     }
@@ -34,14 +34,15 @@ impl Tabs {
         ids.filter_map(|id| self.from_inbox.get(id)).copied().collect()
     }
 
-    /// An operation has a record of its own.
+    /// The operation has a journal record, and no longer needs its request.
     pub fn is_written(&mut self, id: &OpId) {
         self.from_inbox.remove(id);
     }
 }
 
 impl Machine {
-    /// `with_copies` where the store may not have all that was handed in: this session begins to lead, or the store is new.
+    /// `with_copies` if the store may lack requests that are in the backup database: this session begins to
+    /// lead, or the store was made from scratch.
     pub(super) fn read_inbox(&mut self, with_copies: bool) {
         if self.tabs.is_reading_inbox {
             let again = &mut self.tabs.reads_inbox_again;
@@ -59,10 +60,11 @@ impl Machine {
             return Ok(());
         }
         let Some(layout) = &self.layout else { return Ok(()) };
-        // Where the device failed, whoever says "look" next makes it be read again.
+        // If the device failed, the next "look" message causes another reading.
         let found = found?;
         if layout.generation().is_some_and(|own| own < found.generation) {
-            // It thawed, or had begun and came to lead late: with nothing to write, it would not have met the fence.
+            // This session was frozen, or began its generation and then led late. Without a batch to write,
+            // it would never have met the fence.
             return self.depose();
         }
         let mut requests: Vec<(RecordKey, Request)> = Vec::new();
@@ -72,7 +74,7 @@ impl Machine {
             }
             match layout.open_request(key, &sealed) {
                 Ok(request) => requests.push((key, request)),
-                // Whoever asked for it keeps showing it as not accepted.
+                // The session that made the request keeps showing it as not accepted.
                 Err(error) => {
                     self.error = Some(error);
                     self.tabs.done.push(key);
@@ -83,7 +85,8 @@ impl Machine {
         order::sort_by_key(&mut requests, |(key, request)| (request.stamp, *key));
         let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));
         for (key, wanted) in deferred.into_iter().chain(requests) {
-            // One that cannot be carried out, as of another version of the application, holds up no other.
+            // A request that cannot be carried out must not block the others. It may come from another
+            // version of the application.
             if let Err(error) = self.take_request(key, wanted) {
                 self.error = Some(error);
             }
@@ -94,7 +97,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Carries a request out, the one of that record or one of this session's own.
+    /// Carries out a request: the one in the record `key`, or one of this session if there is no key.
     pub(super) fn take_request(&mut self, key: Option<RecordKey>, wanted: Wanted) -> Result<()> {
         self.tabs.met.extend(key);
         match wanted {
@@ -107,7 +110,8 @@ impl Machine {
                             self.tabs.from_inbox.extend(key.map(|key| (new, key)));
                             return Ok(());
                         }
-                        // Its refusal was heard by a leader that could not write it down: it will be refused again.
+                        // An earlier leader received the refusal and could not write it. The server will
+                        // refuse the operation again.
                         Err(error) if error.code() == Code::BadOption => {
                             self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
                             return Ok(());
@@ -121,7 +125,7 @@ impl Machine {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
                 }
-                // Decided meanwhile, here or elsewhere: then there is nothing left of it.
+                // Already amended or discarded, here or in another session: nothing is left of it.
                 _ => {}
             },
             Wanted::Subscribe(def) => self.dispatch(Event::Subscribe(def))?,
@@ -159,7 +163,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether an operation was taken in before.
+    /// True if the leader has taken in this operation before.
     fn is_known(&self, id: &OpId) -> bool {
         self.writes.by_id.contains_key(id) || self.writes.journal.ids.contains_key(id.as_str())
     }
@@ -169,7 +173,7 @@ impl Machine {
         self.effects.push(Effect::Accepted { id, result: Err(error) });
     }
 
-    /// An operation ends without a result of its own: other sessions read how.
+    /// Stores the outcome of an operation that has no result from the server, for the other sessions to read.
     pub(super) fn tell_end(&mut self, id: &OpId, end: std::result::Result<u64, &Error>) {
         if self.layout.is_none() {
             return;
@@ -181,7 +185,7 @@ impl Machine {
         self.writes.leave_outcome(id.clone(), outcome);
     }
 
-    /// What the server returned is kept for the session that issued the operation.
+    /// Keeps the value that the server returned, for the session that issued the operation.
     pub(super) fn keep_value(&mut self, order: u64, value: Option<&Value>) {
         if let Some(op) = self.writes.ops.get_mut(&order) {
             op.state.value = value.cloned();
@@ -189,7 +193,7 @@ impl Machine {
     }
 }
 
-/// The error that an outcome tells.
+/// The error that an outcome describes.
 pub(super) fn error_of_outcome(code: &str, detail: &str) -> Error {
     Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
 }

@@ -1,4 +1,5 @@
-//! The journal as the machine keeps it: which records to write, and the sweeper.
+//! The journal of operations as the machine keeps it: which records must be written or deleted, and the
+//! sweeper that removes old actions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::model::{Name, Pk, SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalChanges};
 use crate::store::RecordKey;
 
-/// What is known of an action without reading its record.
+/// The facts about an action that are known without reading its record.
 #[derive(Clone, Debug)]
 pub(super) struct ActionIndex {
     rowid: i64,
@@ -26,62 +27,65 @@ pub(super) struct ActionIndex {
     accepted: bool,
 }
 
-/// A record at rest.
+/// A journal record on the device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordIndex {
-    /// Whether its operation is not over.
+    /// Whether its operation is still pending.
     pending: bool,
-    /// Whether it tells of an operation that the server has lost: it is never swept whole.
+    /// Whether it says that the server has lost the operation: a sweep never removes such a record entirely.
     lost: bool,
-    /// Its operation, and the number that the server accepted that one under.
+    /// Its operation, and the number under which the server accepted it.
     op: (Arc<str>, Option<u64>),
     pub actions: Vec<ActionIndex>,
 }
 
-/// The journal's records and what is due to them.
+/// The journal's records, and the changes to them that are due.
 #[derive(Default)]
 pub(super) struct Journal {
     pub records: SortedMap<u64, RecordIndex>,
     /// Operations whose record must be written, by order.
     dirty: SortedSet<u64>,
-    /// Records of operations that are over, to be written.
+    /// Records of operations that are over, to be written. The first part is the number of the record to be
+    /// replaced.
     pub ended: Vec<(Option<u64>, JournalRecord)>,
     /// Records to delete.
     pub dropped: SortedSet<u64>,
-    /// Sweeps are done one after the other, each on what the last one left at rest.
+    /// Waiting sweeps. Each runs on the journal that the previous one left on the device.
     sweeps: VecDeque<(u64, Retention, bool)>,
     pub is_sweeping: bool,
-    /// What was swept, to be told once it is gone from the device.
+    /// Sweeps by ticket, reported once their actions are gone from the device.
     pub swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
-    /// Of the records to be deleted, those of operations that were given up: what they held is not sent before (R12).
+    /// The records in `dropped` that belonged to discarded operations. Operations blocked by one are not sent
+    /// before its record is deleted (R12).
     pub given_up: Vec<super::dependencies::GivenUp>,
-    /// The operations that have a record, with the number of the newest: none is taken in twice.
+    /// The operations that have a record, with the number of the newest one: no operation is taken in twice.
     pub ids: SortedMap<Arc<str>, u64>,
-    /// The records themselves, where there is no device.
+    /// In incognito, the records themselves.
     pub in_memory: SortedMap<u64, JournalRecord>,
 }
 
-/// What a batch does to the journal, to be confirmed.
+/// The journal's part of the batch in flight.
 pub(super) struct JournalInFlight {
     pub changes: JournalChanges,
-    /// Operations written: their orders, their ids, and the numbers of their records.
+    /// The operations in it: their orders, their ids, and the numbers of their records.
     written: Vec<(u64, OpId, u64)>,
     pub ended: Vec<(Option<u64>, JournalRecord)>,
     swept: Vec<(u64, Swept)>,
-    /// Requests that were fulfilled otherwise than by a record.
+    /// Requests of the inbox that were fulfilled without a record.
     done: Vec<RecordKey>,
 }
 
-/// What a sweep removes.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// The numbers of the actions.
+    /// The numbers of the actions that it removes.
     pub rowids: Vec<i64>,
 }
 
 impl Journal {
-    /// Nothing is due from here: another session writes. Gives the sweeps that wait, and the tickets of those half done.
+    /// Drops everything that is due: another session writes from now on. Returns the waiting sweeps, and the
+    /// tickets of those that were not finished.
     pub fn let_go(&mut self) -> (VecDeque<(u64, Retention, bool)>, Vec<u64>) {
         self.dirty.clear();
         self.ended.clear();
@@ -93,27 +97,27 @@ impl Journal {
         (std::mem::take(&mut self.sweeps), swept.into_iter().map(|(ticket, _)| ticket).collect())
     }
 
-    /// The highest number of an action at rest.
+    /// The highest number of an action on the device.
     pub fn last_rowid(&self) -> i64 {
         self.records.values().flat_map(|record| &record.actions).map(|action| action.rowid).max().unwrap_or(0)
     }
 
-    /// Whether everything is at rest.
+    /// Whether nothing remains to be written or deleted.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty() && self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
     }
 
-    /// Whether the records of what is over, and what was swept, are as they are to stay.
+    /// The same, but for records of operations that are still pending.
     pub fn is_removed(&self) -> bool {
         self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
     }
 
-    /// An operation's record must be written anew.
+    /// Schedules an operation's record to be written again.
     pub fn rewrite(&mut self, order: u64) {
         self.dirty.insert(order);
     }
 
-    /// Nothing of an operation is due any more.
+    /// Cancels the writing of an operation's record.
     pub fn leave(&mut self, order: u64) {
         self.dirty.remove(&order);
     }
@@ -136,7 +140,7 @@ impl Journal {
 }
 
 impl Writes {
-    /// An operation is over: its actions stay.
+    /// An operation is over: only its actions remain.
     pub fn end(&mut self, op: PendingOp) {
         self.journal.dirty.remove(&op.state.order);
         let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.mark.name, op.state.replaces);
@@ -146,15 +150,15 @@ impl Writes {
         self.journal.ended.push((op.record, record));
     }
 
-    /// The server has lost an operation that it had accepted: this is remembered across openings.
+    /// The server has lost an operation that it had accepted. A record keeps this across openings.
     pub fn lose(&mut self, id: OpId) {
         let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.mark.name) };
         self.journal.ended.push((None, record));
         self.lost_by_server.push(id);
     }
 
-    /// Nothing of the journal is on the device any more: the operations that are not over are to be written anew. What
-    /// is over has lost its history.
+    /// The device has lost the whole journal: pending operations must be written again. The history of
+    /// operations that are over is lost.
     pub(super) fn unsettle(&mut self) {
         self.journal.records.clear();
         self.journal.dropped.clear();
@@ -173,14 +177,15 @@ impl Writes {
         }
     }
 
-    /// An operation has ended without being executed: a session that issued it reads how.
+    /// An operation ended without being executed. A record tells the session that issued it how.
     pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
         let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
         self.journal.ended.push((None, record));
     }
 
-    /// A record is gone from the device. Of an operation that has no other one, as little is remembered as after an
-    /// opening: or a session that is open for long would grow with all that it ever wrote.
+    /// A record is gone from the device. An operation without another record is forgotten, as it would be
+    /// after an opening. Otherwise a session that stays open for long would grow with everything that it ever
+    /// wrote.
     fn forget_record(&mut self, number: u64) {
         let Some(RecordIndex { op: (op_id, seq), .. }) = self.journal.records.remove(&number) else { return };
         if self.journal.ids.get(&op_id) == Some(&number) {
@@ -189,7 +194,7 @@ impl Writes {
         }
     }
 
-    /// Takes the journal in as it rests.
+    /// Takes in the journal from storage.
     pub(super) fn restore(&mut self, at_rest: JournalAtRest) {
         self.journal.strays = at_rest.strays;
         let lost = at_rest.records.iter().filter(|record| record.lost);
@@ -208,13 +213,13 @@ impl Writes {
                 self.insert(op);
             }
         }
-        // As far as what waits can have been numbered before.
+        // An earlier opening may have sent every waiting operation, under numbers up to this one.
         self.highest_sent = self.mark.last_seq + self.waiting.len() as u64;
     }
 }
 
 impl Machine {
-    /// The restored operations stand on their documents again, which `open` has pinned.
+    /// Connects the restored operations with their documents, which `open` has pinned.
     pub(super) fn restore_ops(&mut self) {
         let orders: Vec<u64> = self.writes.ops.keys().copied().collect();
         for order in orders {
@@ -224,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// A restored operation stands on its documents again.
+    /// Connects a restored operation with its documents.
     pub(super) fn stand_again(&self, op: &mut PendingOp) {
         op.keys = op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
         op.changes =
@@ -237,7 +242,7 @@ impl Machine {
         }
     }
 
-    /// What is due to the journal, as one part of the next batch.
+    /// Everything that is due to the journal, as one part of the next batch.
     pub(super) fn journal_changes(&mut self) -> Option<JournalInFlight> {
         let journal = &mut self.writes.journal;
         if journal.is_clean() && self.tabs.is_clean() {
@@ -279,7 +284,8 @@ impl Machine {
         Some(JournalInFlight { changes, written, ended, swept, done })
     }
 
-    /// The journal's part of a batch is on the device (or in memory, in incognito): operations are saved (R10).
+    /// The journal's part of a batch is on the device (in incognito, in memory): its operations are saved
+    /// (R10).
     pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
         let JournalInFlight { changes, written, swept, .. } = in_flight;
         self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
@@ -295,12 +301,13 @@ impl Machine {
         }
         for (order, id, number) in written {
             let Some(op) = self.writes.ops.get_mut(&order) else {
-                // It was over, or given up, while its record was on its way.
+                // The operation ended, or was discarded, while its record was being written.
                 self.writes.journal.dropped.insert(number);
                 continue;
             };
             self.tabs.is_written(&id);
-            // Of another id, it has taken that one's place, whose record stays until its own is written.
+            // If the id differs, another operation has taken the place of the one written. The old record
+            // stays until the new operation's own record is written.
             op.record = Some(number);
             if op.state.id != id {
                 continue;
@@ -313,14 +320,14 @@ impl Machine {
         self.effects.extend(told);
     }
 
-    /// Nothing of it was written: it is due again.
+    /// Nothing of the batch was written: all of it is due again.
     pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
         let JournalInFlight { changes, written, ended, swept, done } = in_flight;
         self.tabs.put_back_done(done);
         let journal = &mut self.writes.journal;
         journal.swept.extend(swept);
         journal.strays = changes.strays;
-        // Records replaced by those of operations are named again by whoever writes these again.
+        // When these operations are written again, that batch deletes the records that they replace.
         let mut again: SortedSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
         for (order, id, _) in &written {
             if let Some(op) = self.writes.ops.get(order) {
@@ -334,8 +341,8 @@ impl Machine {
         journal.ended.extend(ended);
     }
 
-    /// Sweeps the device's journal: tells what goes, and lets it go where `apply` is set. What the server has not
-    /// accepted stays, whatever its type.
+    /// Sweeps the device's journal: reports the actions that the rule removes, and removes them if `apply` is
+    /// set. Actions that the server has not accepted stay, regardless of their type.
     pub(super) fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
         match retention.check() {
             Ok(()) => self.writes.journal.sweeps.push_back((ticket, retention, apply)),
@@ -343,7 +350,8 @@ impl Machine {
         }
     }
 
-    /// The next sweeps, each once what the one before removed is gone from the device: no other event may come for long.
+    /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
+    /// that it can: the next event may be a long time away.
     pub(super) fn advance_sweep(&mut self) {
         let is_busy = self.committing.as_ref().is_some_and(|(_, journal)| journal.is_some());
         while !is_busy && !self.writes.journal.is_sweeping && self.writes.journal.is_removed() {
@@ -381,7 +389,7 @@ impl Machine {
         let mut partly = Vec::new();
         for (number, record) in &self.writes.journal.records {
             let gone = record.actions.iter().filter(|action| removed.contains(&action.rowid)).count();
-            // Those without actions only tell that their operations were accepted, or lost.
+            // A record without actions only says that its operation was accepted, or lost.
             if record.pending || (gone == 0 && (record.lost || !record.actions.is_empty())) {
                 continue;
             }

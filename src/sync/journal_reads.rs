@@ -1,4 +1,5 @@
-//! Reading the journal: the past states of a document, and the records that a sweep leaves in part.
+//! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
+//! remove some of a record's actions, and for the follower.
 
 use super::event::Effect;
 use super::journal::{RecordIndex, Swept};
@@ -9,7 +10,7 @@ use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::LogRecord;
 
-/// Journal records being read.
+/// Why journal records are being read.
 pub(super) enum JournalPurpose {
     History { ticket: u64, key: DocKey },
     Sweep { ticket: u64, swept: Swept },
@@ -17,12 +18,13 @@ pub(super) enum JournalPurpose {
 }
 
 impl Machine {
-    /// Past states of a document, the newest last: those not over from memory, the others from the device.
+    /// Past states of a document, the newest last. Those of pending operations come from memory, the others
+    /// from the device.
     pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
         self.read_journal(self.records_of(&key), JournalPurpose::History { ticket, key });
     }
 
-    /// The numbers of the records at rest that tell of a document.
+    /// The numbers of the records on the device that contain actions on a document.
     fn records_of(&self, key: &DocKey) -> Vec<u64> {
         let name = self.memory.class_name(key);
         let of_it = |record: &RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
@@ -74,7 +76,7 @@ impl Machine {
         if let JournalPurpose::History { ticket, key } = &purpose
             && self.records_of(key) != numbers
         {
-            // Written meanwhile, or rewritten under another number.
+            // Records were added, or rewritten under another number, in the meantime.
             self.history(*ticket, key.clone());
             return Ok(());
         }
@@ -85,7 +87,7 @@ impl Machine {
                 _ if self.writes.journal.records.contains_key(&number) => {
                     self.error = Some(Error::new(Code::LocalDataLost, "a journal record could not be read"));
                 }
-                // Rewritten meanwhile.
+                // Rewritten in the meantime.
                 _ => {}
             }
         }
@@ -100,11 +102,11 @@ impl Machine {
                 let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
                 let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
                 let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
-                // What is over, and not on the device yet, or on its way there.
+                // Operations that are over, and whose records are not yet on the device.
                 let in_flight = self.committing.iter().filter_map(|(_, journal)| journal.as_ref());
                 let over = in_flight.flat_map(|journal| &journal.ended).chain(&self.writes.journal.ended);
                 let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
-                // The later of two copies says more.
+                // If an action comes twice, the later copy has more information.
                 for (id, of_op) in at_rest.chain(pending).chain(over) {
                     for action in of_op.into_iter().filter(|a| a.class == class && a.pk == key.1) {
                         actions.insert(action.rowid, (id.clone(), action));

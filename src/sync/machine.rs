@@ -1,4 +1,5 @@
-//! The machine itself: its state, the dispatch of events, and what is due after each.
+//! The machine itself: its state, the dispatch of events, and the work that is due after each event. The
+//! driver calls `handle`.
 
 use super::application::{Application, NoApplication};
 use super::event::{Clock, Effect, Event, Mode, Refusal};
@@ -19,28 +20,28 @@ use crate::memory::Memory;
 use crate::model::{Def, SortedMap, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
 
-/// How the machine is set up, once.
+/// The configuration of a machine, which does not change.
 pub struct Config {
-    /// The mode it starts in.
+    /// The mode that it starts in.
     pub mode: Mode,
-    /// Whether changes can be told at once: false for an adapter without `listen`.
+    /// Whether the server can push changes: false for an adapter without `listen`.
     pub has_live: bool,
-    /// Whether a silent socket is given up: false for an adapter, which has no signs of life.
+    /// Whether a silent socket is closed: false for an adapter, which sends no signs of life.
     pub watches_silence: bool,
     /// Whether the application can be asked for a token.
     pub has_token: bool,
-    /// Milliseconds between two pulls of every def while changes are not told as they happen.
+    /// Milliseconds between two pulls of every def while changes are not pushed.
     pub poll_every_ms: u64,
 }
 
-/// The session without input or output.
+/// A session without input or output.
 pub struct Machine {
     pub(super) config: Config,
     pub(super) mode: Mode,
     pub(super) memory: Memory,
-    /// The device's layout; `None` in incognito.
+    /// The layout of the device's storage; `None` in incognito.
     pub(super) layout: Option<Layout>,
-    /// The store's name in incognito, where it lasts for one opening (R11).
+    /// The session's name in incognito, which lasts for one opening (R11).
     session: String,
     pub(super) random: Box<dyn Random>,
     pub(super) clock: Clock,
@@ -50,27 +51,27 @@ pub struct Machine {
     pub(super) writes: Writes,
     pub(super) tabs: Tabs,
     pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
-    /// Operations may be lost: how many records of the journal are gone.
+    /// How many records of the journal are gone; each may have held an operation.
     pub(super) records_lost: u64,
-    /// The store was behind its mark when it was opened.
+    /// Set if the store was behind its high-water mark when it was opened.
     pub(super) rolled_back: Option<RolledBack>,
     pub(super) healing: Healing,
     pub(super) commit_not_before_ms: u64,
     pub(super) commit_failures: u32,
-    /// When the mark beside the store, which is behind, is due.
+    /// When the high-water mark is due to be written, if it is behind.
     pub(super) mark_at_ms: Option<u64>,
     pub(super) compact_not_before_ms: u64,
     pub(super) storage: StorageState,
-    /// Why the last batch was not written: what the server says in between does not end it.
+    /// Why the last batch was not written. A reply of the server in the meantime does not clear it.
     pub(super) storage_error: Option<Error>,
-    /// The last `now` of the server, and when it came.
+    /// The last `now` of the server, and the monotonic time of its arrival.
     pub(super) server_now: Option<(u64, u64)>,
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
     pub(super) network: bool,
     pub(super) lost_collections: SortedSet<Def>,
     pub(super) error: Option<Error>,
-    /// Mistakes of the server that were told, by the section of the protocol.
+    /// Mistakes of the server that were reported already, by the section of the protocol.
     pub(super) mistakes: SortedSet<&'static str>,
     pub(super) faults: SortedMap<Def, Error>,
     pub(super) effects: Vec<Effect>,
@@ -79,7 +80,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine over an opened device, or over nothing in incognito. `session` is the name in incognito.
+    /// A machine over an opened device, or over none in incognito. `session` is the name in incognito.
     pub fn new(
         config: Config,
         memory: Memory,
@@ -134,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// The machine with the operations that rest on the device, and the application's own functions.
+    /// Adds the operations in storage, and the application's functions.
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
         let mark = self.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
@@ -143,7 +144,7 @@ impl Machine {
         self
     }
 
-    /// Takes an event, and gives what to do.
+    /// Handles an event, and returns the effects to carry out.
     pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
         self.clock = clock;
         if let Err(error) = self.dispatch(event) {
@@ -179,7 +180,7 @@ impl Machine {
                 self.await_no_more(&def);
                 self.show_again(&def);
                 if self.has_nothing_to_do() {
-                    // No request will ever tell that the server is back.
+                    // No request will follow that could show that the server is back.
                     self.pull.failing = false;
                     self.error.take_if(|error| error.code().is_retryable());
                 }
@@ -267,7 +268,7 @@ impl Machine {
             return fail(Code::BadOption, detail);
         }
         self.mode = mode;
-        // What was asked before the change of mode is dropped (R5).
+        // Replies to requests from before the change of mode are dropped (R5).
         self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
         self.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.pull.answered = false;
@@ -281,20 +282,20 @@ impl Machine {
         Ok(())
     }
 
-    /// Every def must be pulled.
+    /// Schedules a pull of every def.
     pub(super) fn need_all(&mut self) {
         self.pull.needed.extend(self.memory.collections().map(|(def, _)| def.clone()));
         self.pull.all_asked_ms = self.clock.mono_ms;
     }
 
-    /// When every def is pulled besides: seldom where the socket tells of all changes.
+    /// When every def is pulled regardless of other reasons: seldom if the socket reports all changes.
     fn all_at_ms(&self) -> u64 {
         let every_ms =
             if self.updates() == Updates::Pushed { PULL_EVERY_MS } else { self.config.poll_every_ms };
         self.pull.all_asked_ms + every_ms
     }
 
-    /// How the session hears of changes.
+    /// How the session learns of changes.
     pub(super) fn updates(&self) -> Updates {
         let told = self.live.registered.as_ref().and(self.live.said.as_ref());
         match told {
@@ -303,7 +304,7 @@ impl Machine {
         }
     }
 
-    /// There is a reason to hope: delays end, but for what the server asked.
+    /// There is a reason to try at once: delays end, except those that the server asked for.
     pub(super) fn try_at_once(&mut self) {
         self.try_device_soon();
         self.pull.backoff.reset();
@@ -318,7 +319,7 @@ impl Machine {
         }
     }
 
-    /// A request failed.
+    /// Handles a failed request.
     pub(super) fn refused(&mut self, refusal: Refusal) -> Result<()> {
         let now = self.clock.mono_ms;
         if let Some(ms) = refusal.retry_after_ms {
@@ -344,7 +345,7 @@ impl Machine {
         self.memory.collections().next().is_none() && self.writes.pending() == 0
     }
 
-    /// What is due after an event: nothing here depends on which event it was.
+    /// Does the work that is due after an event, whichever event it was.
     fn advance(&mut self) -> Result<()> {
         let now = self.clock.mono_ms;
         self.hide_expired();
@@ -408,7 +409,8 @@ impl Machine {
                 self.effects.push(Effect::OpenSocket(socket));
             }
             SocketState::Open => {
-                // What is too many for a message is pulled, as without a socket.
+                // A message names at most `SUBS_MAX` defs. The others are pulled, as they would be without a
+                // socket.
                 let subs: SortedSet<Def> =
                     order::set_of(self.memory.collections().map(|(def, _)| def.clone()));
                 let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
@@ -466,7 +468,7 @@ impl Machine {
         times.into_iter().filter(|time| *time > now).min()
     }
 
-    /// The store's random name (R11).
+    /// The session's random name (R11).
     pub fn session(&self) -> &str {
         self.layout.as_ref().map_or(&self.session, Layout::session)
     }
@@ -478,12 +480,11 @@ impl Machine {
         }
     }
 
-    /// The session memory.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// The layout of the device, but in incognito.
+    /// The layout of the device's storage; `None` in incognito.
     pub fn layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
     }

@@ -1,5 +1,6 @@
-//! An org that the server does not have, yet or any more: its first operation may make it. The session learns the epoch of
-//! now, sends what waits by itself, and asks for its subscriptions again later each time, or once something was accepted.
+//! An org that the server does not have, or not yet: its first operation may create it. The session asks for
+//! the current epoch, then sends the waiting operations in requests of their own. It asks for its
+//! subscriptions again at growing intervals, or once an operation was accepted.
 
 use super::event::Refusal;
 use super::machine::Machine;
@@ -7,17 +8,18 @@ use super::pull::InFlight;
 use crate::codec::OpResult;
 use crate::error::Result;
 
-/// What a session knows of such an org.
+/// A session's knowledge of a missing org.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissingOrg {
-    /// The server's epoch is known: it was asked for by itself.
+    /// The server's current epoch is known, from a request for nothing else.
     pub has_epoch: bool,
-    /// When the subscriptions are asked for again.
+    /// When the session asks for the subscriptions again.
     pub ask_at_ms: u64,
 }
 
 impl Machine {
-    /// The server has no such org. Before anything was written to it, that is no error: a new org is like this.
+    /// The server has no such org. That is an error only if a collection was loaded before: a new org begins
+    /// like this.
     pub(super) fn org_is_missing(&mut self, request: InFlight, refusal: Refusal) -> Result<()> {
         let now = self.clock.mono_ms;
         self.pull.retry_after_ms = refusal.retry_after_ms.map_or(self.pull.retry_after_ms, |ms| now + ms);
@@ -30,7 +32,8 @@ impl Machine {
             missing.has_epoch = false;
         }
         if request.asks_epoch || (request.subs == 0 && !request.ops.is_empty()) {
-            // The protocol has these answered: whoever does not is asked later each time.
+            // By the protocol, a server answers requests for the epoch alone and requests with operations
+            // alone. One that does not is asked at growing intervals.
             self.writes.not_before_ms = now + self.writes.backoff.next_ms(&mut *self.random)?;
         }
         self.pull.missing = Some(missing);
@@ -41,7 +44,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The server has answered: it has the org, or only told its epoch, or the results of what makes none.
+    /// The server has answered. It has the org, or it only gave its epoch or the results of operations that
+    /// created none.
     pub(super) fn org_answers(&mut self, request: &InFlight, results: &[OpResult]) {
         let Some(missing) = &mut self.pull.missing else { return };
         missing.has_epoch = true;

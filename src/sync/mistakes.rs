@@ -1,5 +1,5 @@
-//! Mistakes of a server that a session can see. Each is named once in an opening, as the status's error; the session goes
-//! on, since nothing of its own state depends on any of these.
+//! Mistakes of a server that a session can detect. Each is reported once in an opening, as the status's
+//! error. The session continues, since none of its own state depends on them. For authors of servers.
 
 use super::machine::Machine;
 use super::pull::InFlight;
@@ -7,21 +7,21 @@ use crate::codec::{Part, Row, SyncReply};
 use crate::error::{Code, Error};
 use crate::model::SortedSet;
 
-/// What was found: the section of docs/protocol.md that says otherwise, which also tells one mistake from another, then
-/// the place in the reply and what is wrong there.
+/// A detected mistake. First, the section of docs/protocol.md that the server contradicts, which also
+/// identifies the mistake. Then the position in the reply, and the fault there.
 pub(super) type Mistake = (&'static str, String);
 
-/// The times of a server that are less than this part of its epoch's are no milliseconds.
+/// If a server's time is less than this fraction of its epoch's, it is not in milliseconds.
 const NOT_MILLISECONDS: u64 = 100;
 
 impl Machine {
-    /// Looks through a reply before anything of it is applied.
+    /// Inspects a reply before any of it is applied.
     pub(super) fn mistakes_of(&self, request: &InFlight, reply: &SyncReply) -> Vec<Mistake> {
         let mut found: Vec<Mistake> = Vec::new();
         if reply.now < reply.epoch.ms() / NOT_MILLISECONDS {
             found.push(("Pull", "now: it is in milliseconds, as the epoch is".to_owned()));
         }
-        // Sent once only, so that it was executed under this number.
+        // The operation was sent once only, so it must have been executed under this number.
         let is_uncounted = |(place, result): &(usize, &crate::codec::OpResult)| {
             let sent = request.ops.iter().find(|(id, _)| *id == result.id);
             let is_certain = self.writes.get(&result.id).is_some_and(|op| !op.has_other_numbers);
@@ -63,7 +63,8 @@ impl Machine {
                 return Some(("Rows and departures", words));
             }
         }
-        // A server that makes keys wrongly does so for all: one tells, and costs nothing.
+        // A server that makes keys wrongly does so for all rows: the first living row is enough, and checking
+        // it costs nothing.
         let at = part.rows.iter().position(|row| !row.deleted)?;
         let words = self.mistake_of_key(part, &part.rows[at])?;
         Some(("Names", format!("parts[{place}].rows[{at}].{words}")))
@@ -72,7 +73,7 @@ impl Machine {
     fn mistake_of_key(&self, part: &Part, row: &Row) -> Option<&'static str> {
         let class = self.memory.schema().class(part.def.class().as_str()).ok()?;
         let names: Vec<_> = class.key().iter().collect();
-        // Data that cannot be read has an error of its own.
+        // Data that cannot be read is reported as another error.
         let data = row.data.as_ref()?.pick(&names).ok()?;
         let parts: Option<Vec<&str>> = names.iter().map(|name| data.get(name.as_str())?.as_str()).collect();
         match parts.map(|parts| class.pk_of(&parts)) {
@@ -82,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// Tells of those that were not told yet.
+    /// Reports the mistakes that were not reported before.
     pub(super) fn tell_mistakes(&mut self, found: Vec<Mistake>) {
         for (section, words) in found {
             if self.mistakes.insert(section) {
@@ -92,7 +93,7 @@ impl Machine {
     }
 }
 
-/// The error of what no server may answer.
+/// The error for a reply that contradicts the protocol.
 pub(super) fn bad_reply(section: &str, words: &str) -> Error {
     Error::new(Code::BadReply, format!("{words} (docs/protocol.md, {section})"))
 }

@@ -1,5 +1,6 @@
-//! The sync machine: events and a clock in, effects out (ARCHITECTURE.md). It decides everything and does nothing: the
-//! browser's driver and the simulator carry its effects out.
+//! The sync machine: the pure core of a session. It takes events and a clock, and returns effects
+//! (ARCHITECTURE.md). The machine makes every decision and does no I/O. The driver carries out its effects:
+//! the browser's in production, the simulator's in tests.
 
 mod application;
 mod backoff;

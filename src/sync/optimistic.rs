@@ -1,5 +1,5 @@
-//! What pending operations make of documents: their optimistic parts run again in order, on whatever the server has told
-//! meanwhile, and what they make is laid over it (docs/rules.md).
+//! The overlay of pending operations. Their optimistic parts run again in order, on the newest documents from
+//! the server, and their result is laid over these documents (docs/rules.md).
 
 use crate::model::{SortedMap, SortedSet};
 
@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
 use crate::memory::{Base, DocKey};
 
-/// Times that operations are gone through in a row, where optimistic parts prove to touch more documents.
+/// Passes in a row over the operations, as long as optimistic parts turn out to touch more documents.
 const OPTIMISTIC_ROUNDS: usize = 8;
 
 impl Machine {
-    /// What is due for operations after an event: their optimistic parts, their actions, and the overlay.
+    /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
     pub(super) fn advance_writes(&mut self) {
         let touched = self.memory.take_touched();
         self.writes.stale.extend(touched);
@@ -22,10 +22,11 @@ impl Machine {
         self.read_pins();
     }
 
-    /// Brings the overlay in step with the base and the operations. What is wrong with one of them concerns it alone:
-    /// nothing here ends early, and leaves the others behind.
+    /// Updates the overlay to the current base and operations. An error in one operation concerns that one
+    /// alone: the loop never ends early, which would leave the others outdated.
     pub(super) fn show_operations(&mut self) {
-        // Again where an optimistic part proved to touch more documents; one that never ends waits for the next event.
+        // A further pass follows if an optimistic part touched more documents. If the passes reach no end,
+        // the rest waits for the next event.
         for _ in 0..OPTIMISTIC_ROUNDS {
             if self.writes.stale.is_empty() && self.writes.fresh.is_empty() {
                 break;
@@ -34,15 +35,15 @@ impl Machine {
         }
     }
 
-    /// The subscriptions of a class have changed: what is shown may be in other defs.
+    /// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.
     pub(super) fn show_again(&mut self, def: &crate::model::Def) {
         let Some(position) = self.memory.schema().position(def.class()) else { return };
         let shown = self.writes.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
         self.writes.stale.extend(shown.cloned());
     }
 
-    /// Goes through the operations on stale documents in order, once, and lays what they make of them over; those just
-    /// issued go on from what the others made.
+    /// Makes one pass over the operations on stale documents, in order, and lays their result over the
+    /// documents. Operations just issued continue from the result of the others.
     fn go_through(&mut self) {
         let stale = self.with_neighbours();
         let fresh = std::mem::take(&mut self.writes.fresh);
@@ -78,7 +79,7 @@ impl Machine {
                 self.memory.unshow(&key);
             }
             let Known::State(mut state) = state else {
-                // Computed when its data has been read.
+                // Computed once its data has been read.
                 self.writes.tops.remove(&key);
                 continue;
             };
@@ -91,8 +92,9 @@ impl Machine {
         }
     }
 
-    /// All operations on a document together make it larger than it may be: it has grown under them. Those that do so are
-    /// refused, and not shown; of what may be at the server already, the server tells.
+    /// The operations on a document, taken together, exceed the maximum size: the document has grown under
+    /// them. Those that exceed it are refused and not shown. If the server may already have one of them, the
+    /// server decides.
     fn show_what_fits(&mut self, key: &DocKey) -> Option<State> {
         let Known::State(mut state) = self.base_state(key) else { return None };
         let orders: Vec<u64> = self.writes.by_key.get(key).into_iter().flatten().copied().collect();
@@ -114,8 +116,9 @@ impl Machine {
         state
     }
 
-    /// What an operation comes to is more than a document may be: no server would take it. One that may have been sent
-    /// waits for its answer, for it may be executed; what the application's own functions show is theirs.
+    /// An operation makes a document larger than the maximum: no server would take it. If it may have been
+    /// sent, it waits for the answer, since it may be executed. The results of the application's own
+    /// functions are the application's responsibility.
     fn refuse_unsent(&mut self, order: u64, error: Error) {
         let op = &self.writes.ops[&order];
         if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
@@ -125,7 +128,7 @@ impl Machine {
         self.refuse_here(order, error);
     }
 
-    /// The stale documents, with those that share an operation with them.
+    /// The stale documents, and all documents connected to them by operations on several documents.
     fn with_neighbours(&mut self) -> SortedSet<DocKey> {
         let mut stale = std::mem::take(&mut self.writes.stale);
         let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
@@ -146,7 +149,7 @@ impl Machine {
         op.is_shown_on(key, self.memory.document(key).map(|document| document.at), self.memory.epoch().1)
     }
 
-    /// A document as the server has told it.
+    /// A document as received from the server.
     fn base_state(&self, key: &DocKey) -> Known {
         match self.memory.base(key) {
             Base::Known(state) => Known::State(Some(state)),
@@ -155,14 +158,15 @@ impl Machine {
         }
     }
 
-    /// Runs the application's optimistic part on what the operations before it have made.
+    /// Runs the application's optimistic part on the result of the operations before it.
     fn run_optimistic_part(&mut self, order: u64, states: &mut SortedMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
         if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
             return;
         }
         let mut touched: Vec<DocKey> = Vec::new();
-        // Documents that no operation after it stands on: it goes on from what those before have made.
+        // Documents that the part reads in addition, and that no later operation touches. It reads the result
+        // of the earlier operations.
         let mut joined: Vec<(DocKey, Known)> = Vec::new();
         let mut is_complete = true;
         let mut read = |key: &DocKey| {
@@ -189,7 +193,7 @@ impl Machine {
         let issued = (op.state.name.as_str(), &op.state.args);
         let ran = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
         let is_blind = ran.is_blind;
-        // What the application throws concerns its own screen: the operation itself goes on.
+        // An exception in the application's function concerns the display alone: the operation is still sent.
         let changes = ran.changes.unwrap_or_else(|error| {
             self.error = Some(error);
             Vec::new()
@@ -206,7 +210,7 @@ impl Machine {
         }
     }
 
-    /// Makes of the documents what an operation does to them, where their base does not contain it already.
+    /// Applies an operation's changes to the documents whose base does not contain them already.
     fn apply_op(&self, order: u64, states: &mut SortedMap<DocKey, Known>, covered: &mut SortedSet<DocKey>) {
         let op = &self.writes.ops[&order];
         for change in op.changes.iter().flatten() {
@@ -222,7 +226,7 @@ impl Machine {
         }
     }
 
-    /// An operation stands on these documents too.
+    /// Adds these documents to those that an operation touches.
     fn touch(&mut self, order: u64, keys: Vec<DocKey>) {
         for key in keys {
             if self.stand_on(order, &key) {
@@ -231,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// An operation stands on this document. Gives whether that is new.
+    /// Adds a document to those that an operation touches. Returns whether it is new.
     fn stand_on(&mut self, order: u64, key: &DocKey) -> bool {
         let touched = (self.memory.class_name(key), key.1.clone());
         let Some(op) = self.writes.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
@@ -247,7 +251,7 @@ impl Machine {
         true
     }
 
-    /// What all operations on a document make of it, where that order comes after them all.
+    /// The result of all operations on a document, if `order` comes after them all.
     fn top(&self, key: &DocKey, order: u64) -> Option<Known> {
         if self.writes.stale.contains(key) {
             return None;
@@ -270,7 +274,8 @@ impl Machine {
         Known::State(state)
     }
 
-    /// Completes an operation once the documents it stands on are known: the version it expects, and its actions.
+    /// Completes an operation once the state of its documents is known: sets the version that it expects, and
+    /// its actions.
     fn prepare_op(&mut self, order: u64, states: &SortedMap<DocKey, Known>) {
         let op = &self.writes.ops[&order];
         if op.prepared {
@@ -285,7 +290,7 @@ impl Machine {
             let mut seen: SortedSet<&DocKey> = SortedSet::new();
             for (place, change) in changes.iter().enumerate().filter(|(_, change)| seen.insert(&change.key)) {
                 let before = match &states[&change.key] {
-                    // Without it a conflict is the application's to settle.
+                    // Without a base, the application must resolve a conflict.
                     Known::State(Some(before)) => Data::from_map(before).ok(),
                     Known::State(None) | Known::NotYet => None,
                 };
@@ -305,7 +310,7 @@ impl Machine {
         }
     }
 
-    /// What changes do to each document, told as actions. Errors: `too_large`.
+    /// The effect of changes on each document, as actions. Errors: `too_large`.
     fn actions_of(&mut self, changes: &[Change], states: &SortedMap<DocKey, Known>) -> Result<Vec<Action>> {
         let at = self.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
@@ -331,13 +336,15 @@ impl Machine {
         Ok(actions)
     }
 
-    /// A class that settles its conflicts lets its operations expect the version that they were made on, and keeps what
-    /// the document was then, earlier operations included. Of a batch, the first on each document expects it.
+    /// If its class has a policy for conflicts, an operation expects the version that it was made on. It also
+    /// keeps the document's state at that time, earlier operations included. In a batch, the first operation
+    /// on each document expects the version.
     fn expect_version(&mut self, order: u64, (place, change): (usize, &Change), before: Option<Data>) {
         let class = self.memory.class_name(&change.key);
         match change.if_version {
             Some(IfVersion::At(_)) => return,
-            // That operation may change nothing: by what the document was, a conflict with it is known to be none.
+            // The operation named here may change nothing. The kept state then shows that a conflict with it
+            // is not a real one.
             Some(IfVersion::Of(_)) => {
                 let op = self.writes.ops.get_mut(&order).expect("the operation is there");
                 return op.keep_base(class, &change.key.1, before);
@@ -345,7 +352,7 @@ impl Machine {
             None if self.writes.application.policy(&class) == Policy::Ask => return,
             None => {}
         }
-        // One that only read the document gives it no version.
+        // An operation that only read the document gives it no version.
         let writes = |op: &&PendingOp| self.is_shown_on(op, &change.key) && op.may_write(&change.key);
         let expected = match self.writes.on_before(&change.key, order).rfind(writes) {
             Some(op) => IfVersion::Of(op.state.id.clone()),
@@ -357,7 +364,7 @@ impl Machine {
     }
 }
 
-/// A state, unless its base is still to be read.
+/// A document's state, or `NotYet` if its base is still to be read.
 #[derive(Clone)]
 pub(super) enum Known {
     State(Option<State>),

@@ -1,4 +1,4 @@
-//! Sending operations and taking their results (R10 to R12).
+//! The outbox: sends operations and takes their results (R10 to R12).
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -38,7 +38,7 @@ impl Machine {
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
-            // A number that was on its way before may still be spent by a late copy of that request.
+            // A late copy of an earlier request may still execute another operation under this number.
             let is_in_doubt = op.sent_as.is_some() || seq <= self.writes.highest_sent;
             op.has_other_numbers |= op.sent_as.replace(seq) != Some(seq) && is_in_doubt;
             op.awaits = Some(awaits);
@@ -47,24 +47,27 @@ impl Machine {
             ops.push(Op { id, seq, name, args, at, after });
         }
         self.writes.highest_sent = self.writes.highest_sent.max(seq);
-        // What is left out has no number any more where others have it. Beyond, it may be executed under the one that it has.
+        // An operation that is not in this request loses its number if another operation in it has that
+        // number. A higher number stays: the server may execute the operation under it.
         for order in self.writes.waiting.iter().filter(|order| !sent.contains(order)) {
             self.writes.ops.get_mut(order).expect("listed").seq.take_if(|own| *own <= seq);
         }
         Outgoing { is_alone: self.writes.room.is_alone(), ops, bytes, defs }
     }
 
-    /// The operations of the next request: first those that the server may have executed already, in the order that they
-    /// were numbered in, then the others; none before it is saved (R10), nor what follows it (R12). Each with the latest
-    /// that it depends on: the server holds it where it refuses that one. Then their bytes.
+    /// The operations of the next request, each with the latest operation that it depends on, and the bytes
+    /// of their arguments. If the server refuses that one, it blocks the operation. First come those that the
+    /// server may have executed already, in the order of their numbers, then the others. No operation is sent
+    /// before it is saved (R10), nor are those after it (R12).
     fn orders_to_send(&self) -> (Vec<(u64, Option<OpId>)>, usize) {
         let waiting = || self.writes.waiting.iter().map(|order| (*order, &self.writes.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
             waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
         order::sort(&mut numbered);
         let unnumbered = waiting().filter(|(_, op)| op.seq.is_none()).map(|(order, _)| order);
-        // After a crash what was given up could be amended instead, what it held executed before it. A device that takes
-        // nothing holds up nobody.
+        // Operations blocked by a discarded one wait until the discard is on disk. After a crash, the
+        // application could amend it, and they would have been executed before it. If the device refuses all
+        // writes, they do not wait.
         let held = if self.storage_error.is_none() { self.writes.held_for_now() } else { self.writes.held() };
         let (mut orders, mut bytes) = (Vec::new(), 0);
         let mut chain: SortedMap<u64, u64> = SortedMap::new();
@@ -77,8 +80,8 @@ impl Machine {
                 continue;
             }
             let dependencies = self.dependencies(order);
-            // One that kept the number it was sent under may stand before what it depends on, since that was numbered anew:
-            // the server holds it, and its number is given back.
+            // An operation that kept its number may come before one that it depends on and that was numbered
+            // again. The server blocks it, and the session takes back its number.
             if !orders.is_empty() && !is_chain(&dependencies, &chain) {
                 break;
             }
@@ -95,8 +98,9 @@ impl Machine {
         (orders, bytes)
     }
 
-    /// The earlier operations that this one depends on and that the server has not accepted: of each document the latest,
-    /// and those that it names, as what it comes after or by the version that they give. In ascending order.
+    /// The earlier operations that this one depends on and that the server has not accepted, in ascending
+    /// order. These are the latest one on each document, those that it names in `after`, and those whose
+    /// versions it expects.
     fn dependencies(&self, order: u64) -> Vec<u64> {
         let op = &self.writes.ops[&order];
         let on = |key| self.writes.on_before(key, order).rfind(|other| other.is_waiting());
@@ -108,16 +112,16 @@ impl Machine {
         orders.into_iter().collect()
     }
 
-    /// Takes the results of a request; those that have none were not executed. The reply says how far the session has
-    /// come, and whether it is of a later epoch: then what was not executed is sent anew at once, with the next pull, whose
-    /// parts may show what becomes of it.
+    /// Takes the results of a request; operations without a result were not executed. `last_seq` is the
+    /// session's last executed operation by the reply. `is_later` means a later epoch: operations that were
+    /// not executed are then sent again at once, with the next pull, whose parts may show their effects.
     pub(super) fn take_results(
         &mut self,
         sent: &[(OpId, u64)],
         results: Vec<OpResult>,
         (last_seq, is_later): (u64, bool),
     ) -> Result<()> {
-        // As they were numbered when they were sent, whatever was met meanwhile.
+        // The operations have the numbers under which they were sent, regardless of changes in the meantime.
         for (id, seq) in sent {
             if let Some(op) = self.writes.get_mut(id) {
                 op.seq = Some(*seq);
@@ -135,7 +139,8 @@ impl Machine {
             executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = self.writes.mark.name != name;
             if let Some(op) = self.writes.ops.get_mut(&order).filter(|_| is_executed) {
-                // Executed under an earlier number, where that was forgotten; under a name that is left, any pull shows it.
+                // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
+                // After a renaming it is 0: any pull shows the effect.
                 op.seq = Some(if is_renamed { 0 } else { last_seq.min(*number) });
             }
             match (result.ok, result.fault) {
@@ -152,7 +157,7 @@ impl Machine {
         let is_same_name = self.writes.mark.name == name;
         if !sent.is_empty() {
             self.writes.room.was_enough();
-            // Whatever else a server says over and over, it is asked later each time.
+            // If a server repeats any other answer, the session asks at growing intervals.
             if has_ended || is_later || (is_same_name && last_seq > known_seq) {
                 self.writes.backoff.reset();
             } else {
@@ -161,7 +166,8 @@ impl Machine {
             }
         }
         if is_same_name {
-            // The server tells how far it has come; what it has not executed is numbered from there.
+            // The reply says how far the session has come; operations that were not executed are numbered
+            // from there.
             self.writes.mark.last_seq = last_seq;
             if is_complete {
                 self.release_passed(sent, &executed);
@@ -170,9 +176,9 @@ impl Machine {
         Ok(())
     }
 
-    /// The results say of every operation sent whether the reply's parts contain it. Where the server has come past the
-    /// number of one that they do not contain, that number was another's: the store or the server was put back. No copy of
-    /// the request can be executed under it any more.
+    /// The results show for each operation sent whether the reply's parts contain it. If `last_seq` has
+    /// passed the number of one that they do not contain, that number was another operation's: the store or
+    /// the server was restored. No copy of the request can be executed under it any more.
     fn release_passed(&mut self, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
         let last_seq = self.writes.mark.last_seq;
         let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
@@ -181,8 +187,8 @@ impl Machine {
         }
     }
 
-    /// The operations that may have been executed under other numbers, and of which a reply has not told: its parts may
-    /// contain their effects, or not. What is held behind a refused one was not executed.
+    /// The operations that may have been executed under other numbers, and that the reply has not decided:
+    /// its parts may contain their effects or not. Operations blocked behind a refused one were not executed.
     pub(super) fn in_doubt(&self, told: &SortedSet<OpId>) -> SortedSet<u64> {
         let waiting = self.writes.waiting.iter().map(|order| &self.writes.ops[order]);
         let mut in_doubt: Vec<&PendingOp> =
@@ -212,15 +218,16 @@ impl Machine {
         self.expect_given(&op, v);
     }
 
-    /// What expects the version that an operation gave expects that number from now on: a server that is restored may not
-    /// know the operation any more, and then this is a conflict like any other. Where it gave none, by a server that has
-    /// no version for what changes nothing, the document is as the operation itself expected it; and where it expected
-    /// nothing, a version that is refused brings the document, which tells whether anybody else wrote.
+    /// Operations that expect the version given by `given` expect the number `v` from now on. A restored
+    /// server may not know that operation any more, and then this is an ordinary conflict. A server that
+    /// gives no version to an operation that changes nothing answers 0. The document then still has the
+    /// version that `given` itself expected. If `given` expected none, version 0 is refused with the
+    /// document, which shows whether anybody else wrote.
     fn expect_given(&mut self, given: &PendingOp, v: u64) {
         let id = &given.state.id;
         let instead = |key: Option<&DocKey>| match (v, key) {
             (0, Some(key)) => Some(given.expected_of(key).cloned().unwrap_or(IfVersion::At(0))),
-            // Among parts of the application's own, nothing is known of what the document was.
+            // For a batch with operations of the application, the earlier state of the document is not known.
             (0, None) => Some(IfVersion::Of(id.clone())),
             _ => Some(IfVersion::At(v)),
         };
@@ -236,8 +243,8 @@ impl Machine {
         }
     }
 
-    /// Whether an operation expects the version given by one that this session does not know, or that comes after it: nothing
-    /// that is still to happen makes it known.
+    /// Whether an operation expects the version of one that this session does not know, or that comes after
+    /// it. No later event can make that version known.
     fn expects_unknown(&self, order: u64) -> bool {
         let is_over = |id: &str| self.writes.accepted.iter().any(|(_, accepted)| accepted == id);
         self.writes.ops[&order].named().any(|id| match self.writes.by_id.get(id) {
@@ -246,8 +253,8 @@ impl Machine {
         })
     }
 
-    /// Takes a fault, and gives whether the operation has come to an end by it. Where it is not the operation's result, its
-    /// number stays: the same request may still be on its way to the server once more.
+    /// Takes a fault, and returns whether it ends the operation. If the fault is not its result, the
+    /// operation keeps its number: the same request may still reach the server again.
     fn take_fault(&mut self, order: u64, fault: Fault) -> Result<bool> {
         let error = super::replies::error_of(&fault);
         let code = error.code();
@@ -256,10 +263,11 @@ impl Machine {
                 self.release_numbers(order);
                 return Ok(false);
             }
-            // Nothing makes it known: it is refused. It was not executed, so that its number is the next one's.
+            // No later event makes it known, so the operation is refused. It was not executed: its number
+            // goes to the next one.
             Code::OrderHeld => self.release_numbers(order),
-            // After a restart this session may have come further than it remembers: the reply tells how far. Twice, and
-            // another store has the same name.
+            // After a restart, this session may have come further than it remembers: the reply says how far.
+            // A second fault means that another store has the same name.
             Code::SessionReused if !std::mem::replace(&mut self.writes.is_renumbered, true) => {
                 self.release_numbers(order);
                 return Ok(false);
@@ -276,7 +284,7 @@ impl Machine {
         }
         let id = self.writes.ops[&order].state.id.clone();
         if code == Code::Forgotten {
-            // It was executed, so long ago that its result is no longer known.
+            // It was executed so long ago that the server no longer knows its result.
             self.accept(order, 0);
             self.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(true);
@@ -294,8 +302,8 @@ impl Machine {
         Ok(true)
     }
 
-    /// The server holds an operation behind one that it refused: neither it nor those numbered after it can be executed
-    /// under their numbers, which go to what takes the place of the refused one.
+    /// The server blocks an operation behind one that it refused. Neither it nor those numbered after it can
+    /// be executed under their numbers, which go to the operation that replaces the refused one.
     fn release_numbers(&mut self, order: u64) {
         let Some(held) = self.writes.ops[&order].seq else { return };
         for order in &self.writes.waiting {
@@ -304,10 +312,10 @@ impl Machine {
         }
     }
 
-    /// A message is as of the session's operation `seq`. The documents in `rows` contain the effects of operations up to
-    /// it, whose overlays are dropped there; where every def that shows an effect has been `told` whole, it is dropped
-    /// everywhere (R12). A push tells none whole, and nothing of operations whose numbers are in doubt: only a reply does,
-    /// with their results.
+    /// A message reflects the session's operations up to `seq`. The documents in `rows` contain their
+    /// effects, and the overlays on these are dropped. Once every def that shows an effect is whole in
+    /// `told`, its overlay is dropped on all documents (R12). A push shows no def whole, and decides nothing
+    /// about operations whose numbers are in doubt: only a reply does, with their results.
     pub(super) fn effects_seen(
         &mut self,
         seq: u64,
@@ -323,7 +331,8 @@ impl Machine {
             awaits.retain(|def| !told.and_then(|told| told.get(def)).is_some_and(|told| told.shows(op)));
             for key in op.keys.iter().filter(|key| rows.contains(*key)) {
                 if op.seen_on.insert(key.clone(), era) != Some(era) {
-                    // With the base that contains it, or it would be shown twice after a restart.
+                    // Stored in the same batch as the base that contains the effect; otherwise a restart
+                    // would show it twice.
                     op.state.seen_on.push((self.memory.class_name(key), key.1.clone(), era));
                     self.writes.journal.rewrite(*order);
                     self.writes.stale.insert(key.clone());
@@ -339,7 +348,7 @@ impl Machine {
         self.end_seen();
     }
 
-    /// Operations that the server has accepted, and that nothing is awaited for any more, are over.
+    /// Ends the operations that the server has accepted and whose effects are shown by every def.
     pub(super) fn end_seen(&mut self) {
         let is_over = |op: &PendingOp| {
             op.state.accepted.is_some() && op.awaits.as_ref().is_some_and(SortedSet::is_empty)
@@ -353,7 +362,7 @@ impl Machine {
         }
     }
 
-    /// A def is not subscribed to any more: no pull of it will show anything.
+    /// A subscription has ended: no pull of its def will show an effect.
     pub(super) fn await_no_more(&mut self, def: &Def) {
         for op in self.writes.ops.values_mut() {
             if let Some(awaits) = &mut op.awaits {
@@ -363,11 +372,12 @@ impl Machine {
         self.end_seen();
     }
 
-    /// The server knows this session's numbers otherwise, or not at all: another name, numbers from 1, the same ids.
+    /// The server knows other operations under this session's numbers, or does not know the session. It takes
+    /// another name, and numbers the same ids from 1.
     pub(super) fn rename_session(&mut self) -> Result<()> {
         let name = self.random.text()?;
         self.set_session(name);
-        // The socket tells how far the other name has come.
+        // The socket reports the progress of the old name.
         self.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.writes.mark.last_seq = 0;
         self.writes.mark.name += 1;
@@ -384,8 +394,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A later epoch knows operations up to `seq` only: those accepted beyond it are lost there (R8); what is pending is
-    /// sent again, numbered from there on.
+    /// A later epoch knows operations up to `seq` only. Those accepted beyond it are lost there (R8); pending
+    /// ones are sent again, numbered from there.
     pub(super) fn enter_epoch_with(&mut self, seq: u64) {
         let lost = self.writes.accepted.split_off(&(seq + 1, OpId::new()));
         for (_, id) in lost {
@@ -397,15 +407,16 @@ impl Machine {
             self.writes.lose(id);
         }
         self.writes.mark.last_seq = seq;
-        // What is on its way keeps its number until it is sent again: it may be executed under it there too.
+        // An operation in flight keeps its number until it is sent again: the server may execute it under
+        // that number in the new epoch too.
         for order in &self.writes.waiting {
             self.writes.stale.extend(self.writes.ops[order].keys.iter().cloned());
         }
     }
 }
 
-/// Whether each of the dependencies holds the next: a request names one for an operation. Where they are independent of
-/// each other, the operation waits for the next request.
+/// Whether the dependencies form a chain in which each blocks the next: a request names only one for an
+/// operation. If they are independent of each other, the operation waits for the next request.
 fn is_chain(dependencies: &[u64], chain: &SortedMap<u64, u64>) -> bool {
     let Some((last, others)) = dependencies.split_last() else { return true };
     let held: SortedSet<u64> =

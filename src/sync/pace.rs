@@ -1,5 +1,6 @@
-//! How often the server is asked, whatever it answers: ten requests at once, then one a second, until one of them has
-//! brought something. Delays after a failure come on top (`backoff`).
+//! Limits how often the session asks the server, regardless of the answers: ten requests at once, then one a
+//! second, until a request has brought something. Delays after a failure are added (`backoff`). The socket
+//! limits its openings in the same way.
 
 /// Requests that may follow each other at once.
 const BURST: u64 = 10;
@@ -7,24 +8,24 @@ const BURST: u64 = 10;
 /// Milliseconds for one more.
 const EVERY_MS: u64 = 1_000;
 
-/// What was asked without getting anything, as the time at which it is paid off.
+/// The requests that brought nothing, as the time at which they are paid off.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     paid_off_ms: u64,
 }
 
 impl Pace {
-    /// When the next one may go.
+    /// When the next request may be sent.
     pub fn free_at_ms(&self) -> u64 {
         self.paid_off_ms.saturating_sub((BURST - 1) * EVERY_MS)
     }
 
-    /// One goes.
+    /// Counts a request that is sent.
     pub fn take(&mut self, now_ms: u64) {
         self.paid_off_ms = self.paid_off_ms.max(now_ms) + EVERY_MS;
     }
 
-    /// Something was got, or the application asks for something else.
+    /// Starts over: a request brought something, or the application asks for something else.
     pub fn reset(&mut self) {
         self.paid_off_ms = 0;
     }

@@ -1,4 +1,5 @@
-//! Which defs must be pulled, and the request in flight: one at a time, numbered (R5).
+//! The state of pulling: which defs must be pulled, and the request in flight. There is one at a time, and it
+//! is numbered (R5).
 
 use super::backoff::Backoff;
 use super::missing::MissingOrg;
@@ -13,60 +14,60 @@ use crate::model::{Def, Pk, SortedMap, SortedSet, Version, order};
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub number: u64,
-    /// What was asked for each def, and whether from a cursor. A def that is unsubscribed, or loaded anew, is taken
-    /// out: its part of the reply is dropped.
+    /// The defs of the request, each with its `v` and whether it has a cursor. A def that is unsubscribed, or
+    /// loaded from scratch, is taken out: its part of the reply is dropped.
     pub asked: SortedMap<Def, Asked>,
     /// The operations sent, in order, with their numbers.
     pub ops: Vec<(OpId, u64)>,
     /// The bytes of their arguments.
     pub ops_bytes: usize,
-    /// How many subscriptions went with them.
+    /// How many subscriptions the request contained.
     pub subs: usize,
-    /// Only the epoch was asked for.
+    /// Whether it asked for the epoch only.
     pub asks_epoch: bool,
-    /// Every def that was asked for, of interest or not.
+    /// Every def of the request, even if it was taken out of `asked`.
     defs: SortedSet<Def>,
-    /// Single documents asked for because their data was found damaged (R14).
+    /// Single documents requested because their data was found damaged (R14).
     pub repairs: SortedSet<Def>,
-    /// Which token it carried.
+    /// The number of the token that it carried.
     pub token: u64,
-    /// Something of it is of no interest any more.
+    /// Whether a def was taken out of `asked`.
     is_less: bool,
 }
 
 impl InFlight {
-    /// Whether that def's part is still of interest.
+    /// Whether that def's part is still needed.
     pub fn asks(&self, def: &Def) -> bool {
         self.asked.contains_key(def) || self.repairs.contains(def)
     }
 
-    /// Whether that def was asked for.
+    /// Whether the request contained that def.
     pub fn has_asked(&self, def: &Def) -> bool {
         self.defs.contains(def)
     }
 
-    /// Whether a reply with these parts and results tells nothing, though all that was asked is still of interest: it
-    /// would be asked again at once, for ever.
+    /// Whether a reply with these parts and results answers nothing, although the whole request is still
+    /// needed: the session would repeat it at once, for ever.
     pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>, results: &[OpResult]) -> bool {
         let answers = |result: &OpResult| self.ops.iter().any(|(id, _)| *id == result.id);
         let has_asked = self.subs > 0 || !self.ops.is_empty();
         has_asked && !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
     }
 
-    /// Whether one of its operations has come to a result.
+    /// Whether one of its operations has a final result.
     pub fn has_result_in(&self, results: &[OpResult]) -> bool {
         results.iter().any(|result| result.is_final() && self.ops.iter().any(|(id, _)| *id == result.id))
     }
 
-    /// Where the server says that it has executed its operations, and gives no result: the number before theirs, since only
-    /// results tell of what was executed.
+    /// If the server counts its operations as executed and returns no result: the number before theirs, since
+    /// only results prove an execution.
     pub fn seq_without_results(&self, seq: u64, results: &[OpResult]) -> Option<u64> {
         let (_, first) = self.ops.first()?;
         let has_any = results.iter().any(|result| self.ops.iter().any(|(id, _)| *id == result.id));
         (seq >= *first && !has_any).then(|| first - 1)
     }
 
-    /// The operations of which results tell whether they were executed: where one was not, none after it was.
+    /// The operations whose execution the results decide. If one was not executed, neither was any after it.
     pub fn decided_by(&self, results: &[OpResult]) -> SortedSet<OpId> {
         let is_complete = results.iter().any(|result| !result.is_final());
         let sent = self.ops.iter().map(|(id, _)| id).filter(|_| is_complete);
@@ -78,13 +79,13 @@ impl InFlight {
         !self.ops.is_empty() && !results.iter().any(OpResult::is_final)
     }
 
-    /// What was told.
+    /// Takes out the defs that were answered.
     pub fn forget(&mut self, told: &SortedSet<Def>) {
         self.asked.retain(|def, _| !told.contains(def));
         self.repairs.retain(|def| !told.contains(def));
     }
 
-    /// What was asked in an earlier epoch is dropped, but for what asked for everything (R5, R8).
+    /// Drops the defs requested in an earlier epoch, unless they were requested whole (R5, R8).
     pub fn forget_earlier_epoch(&mut self) {
         let before = self.asked.len();
         self.asked.retain(|_, asked| asked.since == 0 && !asked.cursor);
@@ -94,15 +95,15 @@ impl InFlight {
 
 /// A page of a load that is not its last.
 pub(super) struct Page<'p> {
-    /// The cursor that was asked with, and the next one.
+    /// The cursor of the request, and the next one.
     pub asked: Option<&'p str>,
     pub next: &'p str,
     /// The first and the last change.
     pub ends: Option<[(Version, Pk); 2]>,
 }
 
-/// Replies in a row with a cursor and without any change that a session puts up with: a server may well leave out what it
-/// has looked through.
+/// How many replies in a row may have a cursor and no change: a server may leave out rows that it has
+/// examined.
 const EMPTY_PAGES_MAX: u32 = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +112,11 @@ pub(super) struct Asked {
     pub cursor: bool,
 }
 
-/// When a def is asked for again after its part was refused for a while.
+/// When a def is requested again, after the server refused its part temporarily.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     backoff: Backoff,
-    /// `None` once it is asked for.
+    /// `None` once it is requested.
     due_ms: Option<u64>,
 }
 
@@ -123,38 +124,39 @@ pub(super) struct Retry {
 pub(super) struct Pull {
     /// Defs that must be pulled.
     pub needed: SortedSet<Def>,
-    /// Defs that were hinted at while their load was under way: what was committed late may lie behind its cursor, so
-    /// that they are asked for once more when it has ended.
+    /// Defs that were hinted at during their load. A late commit may be behind the load's cursor, so they are
+    /// pulled once more after the load.
     hinted: SortedSet<Def>,
-    /// How far loads of several pages have come in this opening: the highest version told.
+    /// The highest version received by each load of several pages in this opening.
     reached: SortedMap<Def, Version>,
-    /// The last change that the last page of each told: the next page goes on after it.
+    /// The last change of the last page of each load: the next page continues after it.
     ends: SortedMap<Def, (Version, Pk)>,
-    /// Replies in a row that told nothing of any def, and had a cursor.
+    /// Replies in a row that had a cursor and no change of any def.
     empty_pages: u32,
-    /// Accepted operations that were stamped behind there: only the pull after the load shows their effects.
+    /// Accepted operations with a version behind `reached`: only the pull after the load shows their effects.
     behind: SortedMap<Def, SortedSet<OpId>>,
-    /// Damaged documents to ask for, as `Class@pk`.
+    /// Damaged documents to request, as `Class@pk`.
     pub repairs: SortedSet<Def>,
-    /// Defs whose part was refused for a while.
+    /// Defs whose part was refused temporarily.
     pub retries: SortedMap<Def, Retry>,
     pub in_flight: Option<InFlight>,
     last_number: u64,
     pub backoff: Backoff,
     pub pace: Pace,
-    /// Not before that time: the backoff's, or what the server asked.
+    /// No request before this time, by the backoff or by the request of the server.
     pub not_before_ms: u64,
-    /// Not before that time whatever happens: what the server asked.
+    /// No request before this time in any case: the server asked for it.
     pub retry_after_ms: u64,
-    /// When every def was last to be pulled.
+    /// When a pull of every def was last scheduled.
     pub all_asked_ms: u64,
-    /// The server has no such org, until it answers something else.
+    /// Set when the server has no such org, until it gives another answer.
     pub missing: Option<MissingOrg>,
-    /// A request succeeded since the session was opened or the mode changed.
+    /// Whether a request succeeded since the session was opened or the mode changed.
     pub answered: bool,
-    /// The last request failed.
+    /// Whether the last request failed.
     pub failing: bool,
-    /// Most defs in a request: halved where the server found one without operations too large.
+    /// The maximum number of defs in a request. It is halved if the server found a request without operations
+    /// too large.
     pub subs_max: usize,
 }
 
@@ -163,7 +165,7 @@ impl Pull {
         Pull { subs_max, ..Pull::default() }
     }
 
-    /// Numbers a request and puts it in flight.
+    /// Numbers a request and records it as in flight.
     pub fn launch(
         &mut self,
         subs: &[Sub],
@@ -200,12 +202,12 @@ impl Pull {
         self.not_before_ms.max(self.pace.free_at_ms())
     }
 
-    /// Takes the request in flight, if it is that one.
+    /// Takes the request in flight, if it has that number.
     pub fn land(&mut self, number: u64) -> Option<InFlight> {
         self.in_flight.take_if(|request| request.number == number)
     }
 
-    /// A def is of no interest any more, or anew: what is in flight for it is dropped.
+    /// A def is unsubscribed, or must be loaded from scratch: the request in flight for it is ignored.
     pub fn drop_def(&mut self, def: &Def) {
         self.needed.remove(def);
         self.hinted.remove(def);
@@ -218,14 +220,14 @@ impl Pull {
         }
     }
 
-    /// A later epoch was met on the socket: the same for the request in flight.
+    /// The socket brought a later epoch: the request in flight drops its earlier defs too.
     pub fn forget_earlier_epoch(&mut self) {
         if let Some(request) = &mut self.in_flight {
             request.forget_earlier_epoch();
         }
     }
 
-    /// The server has something of a def, whose load may be under way.
+    /// The server has a change of a def, whose load may be in progress.
     pub fn hint(&mut self, def: Def, is_loading: bool) {
         if is_loading {
             self.hinted.insert(def.clone());
@@ -233,14 +235,14 @@ impl Pull {
         self.needed.insert(def);
     }
 
-    /// An operation was executed at that version while the load of a def was under way.
+    /// An operation was executed at that version during the load of a def.
     pub fn is_executed(&mut self, def: &Def, id: &OpId, v: Version) {
         if self.reached.get(def).is_none_or(|reached| v <= *reached) {
             self.behind.entry(def.clone()).or_default().insert(id.clone());
         }
     }
 
-    /// A page of a load came that is not its last; the versions in it go up to `highest`.
+    /// A page of a load arrived that is not its last; its versions go up to `highest`.
     pub fn is_unfinished(&mut self, def: &Def, is_first: bool, highest: Option<Version>) {
         if is_first {
             self.reached.insert(def.clone(), 0);
@@ -251,11 +253,12 @@ impl Pull {
         self.needed.insert(def.clone());
     }
 
-    /// Whether a page with a cursor goes on from the one before it: nothing else ends a load. `is_alone` where the whole
-    /// reply tells no change: then this page, and only then, had room for one.
+    /// Whether a page with a cursor continues from the one before it: otherwise a load might never end.
+    /// `is_alone` means that the whole reply contains no change: only then did this page certainly have room
+    /// for one.
     pub fn goes_on(&mut self, def: &Def, page: Page<'_>, is_alone: bool) -> bool {
         if page.asked.is_none() {
-            // A load begins: an earlier one may have come further.
+            // A new load begins, and an earlier one may have come further.
             self.ends.remove(def);
         }
         let Some([(first, _), (v, pk)]) = page.ends else {
@@ -268,7 +271,8 @@ impl Pull {
         first >= before.0 && (v, pk) != before
     }
 
-    /// A def was told whole, by one page or by the last of several. Gives the operations that it has not told of.
+    /// A def was received whole, by one page or by the last of several. Returns the operations whose effects
+    /// it has not shown.
     pub fn is_whole(&mut self, def: &Def) -> SortedSet<OpId> {
         self.reached.remove(def);
         self.ends.remove(def);
@@ -279,7 +283,7 @@ impl Pull {
         behind
     }
 
-    /// Gives the request in flight up; what it asked for is needed again.
+    /// Abandons the request in flight; its defs are needed again.
     pub fn give_up(&mut self) -> Option<u64> {
         let request = self.in_flight.take()?;
         let number = request.number;
@@ -287,14 +291,13 @@ impl Pull {
         Some(number)
     }
 
-    /// What a request asked for, and was not told, is needed again.
+    /// The unanswered defs of a request are needed again.
     pub fn ask_again(&mut self, request: InFlight) {
         self.needed.extend(request.asked.into_keys());
         self.repairs.extend(request.repairs);
     }
 
-    /// A part was refused for a while: its def is asked for again after a delay of its own, so that it holds no other
-    /// up.
+    /// A part was refused temporarily. Its def has a delay of its own, so that it delays no other def.
     pub fn retry(&mut self, def: &Def, now_ms: u64, random: &mut dyn Random) -> Result<()> {
         let retry = self.retries.entry(def.clone()).or_default();
         retry.due_ms = Some(now_ms + retry.backoff.next_ms(random)?);
@@ -315,7 +318,7 @@ impl Pull {
         self.retries.values().filter_map(|retry| retry.due_ms).min()
     }
 
-    /// There is a reason to hope: every def is asked for again at once.
+    /// There is a reason to try at once: every refused def is requested again.
     pub fn end_retries(&mut self, now_ms: u64) {
         for retry in self.retries.values_mut() {
             retry.backoff.reset();
