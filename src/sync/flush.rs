@@ -82,6 +82,7 @@ impl Machine {
         Ok(layout.mark_alone(&self.memory, &mut *self.random)?.map(|(batch, _)| batch))
     }
 
+    /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.committing.is_some() || self.tabs.is_handing_in()
     }

@@ -480,6 +480,7 @@ impl Machine {
         }
     }
 
+    /// The session memory.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }

@@ -1,4 +1,5 @@
-//! Reading documents' data: from memory, or from pages on the device; queries; and what is found damaged (R14).
+//! Asynchronous reads of documents' data, from memory or from pages on the device; queries; and the recovery
+//! of damaged documents (R14). For the application, for pending operations and for compaction.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,30 +16,30 @@ use crate::memory::{Content, DocKey, PageRef};
 use crate::model::{Def, Name, SortedMap, SortedSet, order};
 use crate::storage::{FoundPage, Layout, PageRow};
 
-/// Pages read in one go by a query, so that it holds little at a time.
+/// The pages that a query reads at a time, which bounds its memory.
 const QUERY_PAGES: usize = 32;
 
-/// Opened pages that are kept for the next read.
+/// Opened pages that are cached for the next read.
 const CACHED_PAGES: usize = 16;
 
 type Page = Rc<Vec<PageRow>>;
 
-/// Pages at hand, by number; `None` for one that cannot be opened.
+/// Opened pages by number; `None` for one that cannot be opened.
 type Held = SortedMap<u64, Option<Page>>;
 
-/// What a reading of pages is for.
+/// Why pages are being read.
 pub(super) enum Purpose {
-    /// To answer a read.
+    /// To answer an [`Event::Read`](super::event::Event::Read).
     Answer { ticket: u64, ids: Vec<u32>, held: Held },
-    /// To go on with a query.
+    /// To continue a query.
     Query { ticket: u64, predicates: Vec<Predicate>, layout: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
-    /// To have at hand what operations stand on.
+    /// To have the data of documents with pending operations in memory.
     Pins { ids: Vec<u32> },
-    /// To write their documents anew.
+    /// To rewrite the documents of sparse pages.
     Compact,
 }
 
-/// Pages asked from the device.
+/// Pages requested from the device.
 pub(super) struct Reading {
     pub pages: Vec<u64>,
     pub purpose: Purpose,
@@ -50,14 +51,14 @@ pub(super) struct Reads {
     journals: SortedMap<u64, (Vec<u64>, JournalPurpose)>,
     last_ticket: u64,
     cache: VecDeque<(u64, Page)>,
-    /// Documents whose data was found damaged and is not fetched again yet.
+    /// Documents whose data was found damaged and has not been received again yet.
     pub lost: SortedSet<DocKey>,
-    /// Pages that cannot be opened: there is nothing in them to write anew.
+    /// Pages that cannot be opened: they contain nothing that compaction could rewrite.
     pub unreadable: SortedSet<u64>,
 }
 
 impl Reads {
-    /// Names a reading: odd numbers, the driver's own are even.
+    /// Registers a reading, and returns its ticket: an odd number, as the driver's own are even.
     pub fn start(&mut self, reading: Reading) -> u64 {
         self.last_ticket += 1;
         let ticket = self.last_ticket * 2 + 1;
@@ -80,7 +81,7 @@ impl Reads {
         self.readings.values().any(|reading| matches!(reading.purpose, Purpose::Compact))
     }
 
-    /// The effect that asks once more for what a ticket was to bring.
+    /// The effect that repeats the reading of a ticket.
     pub fn again(&self, ticket: u64, layout: Option<&Layout>) -> Option<Effect> {
         let layout = layout?;
         if let Some(reading) = self.readings.get(&ticket) {
@@ -92,7 +93,7 @@ impl Reads {
         Some(Effect::ReadJournal { ticket, keys })
     }
 
-    /// No page is on the device any more: these documents have lost their data.
+    /// The device has lost all pages: these documents have lost their data.
     pub fn forget_pages(&mut self, lost: Vec<DocKey>) {
         self.cache.clear();
         self.unreadable.clear();
@@ -111,13 +112,13 @@ impl Reads {
     }
 }
 
-/// A reading that met a page which is not there any more: another session has written since.
+/// A follower's reading that met a missing page: the leader has written since.
 pub(super) struct Stalled {
     purpose: Purpose,
     pages: Held,
 }
 
-/// Where a document's data is.
+/// The location of a document's data.
 enum Found {
     Here(Data),
     OnPage(PageRef),
@@ -130,7 +131,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Answers with what is here and on these pages; where a document is on another page, reads that first.
+    /// Answers from memory and from these pages. If documents are on other pages, reads those first.
     fn answer(&mut self, ticket: u64, ids: Vec<u32>, mut held: Held) {
         let mut rows = Vec::with_capacity(ids.len());
         let mut wanted: SortedSet<u64> = SortedSet::new();
@@ -153,7 +154,8 @@ impl Machine {
         if wanted.is_empty() {
             self.effects.push(Effect::Answer { ticket, rows: Ok(rows) });
         } else {
-            // What others read meanwhile pushes pages out of the cache: those that the answer needs are held for it.
+            // Other reads may push pages out of the cache meanwhile: those that the answer needs are kept for
+            // it.
             held.retain(|_, page| page.is_some());
             for page in ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page) {
                 if !held.contains_key(&page)
@@ -181,14 +183,14 @@ impl Machine {
             .collect();
         let shown = self.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
         ids.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
-        // Documents of one page side by side.
+        // The documents of one page come one after the other.
         order::sort_by_key(&mut ids, |(place, id)| (place.map(|p| (p.page, p.slot)), *id));
         let layout = ids.into_iter().map(|(_, id)| id).collect();
         self.go_on(ticket, predicates, layout, Vec::new());
         Ok(())
     }
 
-    /// Takes the next documents of a query, as many as a few pages hold.
+    /// Continues a query with its next documents, as many as a few pages contain.
     fn go_on(
         &mut self,
         ticket: u64,
@@ -242,7 +244,7 @@ impl Machine {
         let found = match pages {
             Ok(found) => found,
             Err(error) => {
-                // The device failed, which says nothing of the records.
+                // The device failed, which says nothing about the records.
                 match reading.purpose {
                     Purpose::Answer { ticket, .. } => {
                         self.effects.push(Effect::Answer { ticket, rows: Err(error) });
@@ -284,8 +286,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A look has ended, and has brought something new or not: readings that waited for it are begun again, or go on
-    /// with what there is.
+    /// The follower's poll of the log has ended. If it brought something new, the readings that waited for it
+    /// begin again; otherwise they continue with the pages found.
     pub(super) fn let_stalled_go(&mut self, is_new: bool) {
         for Stalled { purpose, pages } in std::mem::take(&mut self.tabs.stalled) {
             let pages = if is_new { SortedMap::new() } else { pages };
@@ -303,7 +305,7 @@ impl Machine {
                 for id in batch {
                     match self.locate(id, opened) {
                         Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
-                        // Moved to another page meanwhile: taken up again.
+                        // Moved to another page in the meantime: it is read again.
                         Ok(Found::OnPage(_)) => layout.push_back(id),
                         Ok(_) => {}
                         Err(error) => self.error = Some(error),
@@ -316,7 +318,7 @@ impl Machine {
                 for id in ids {
                     match self.locate(id, opened) {
                         Ok(Found::Here(data)) => found.push((id, data)),
-                        // Moved meanwhile: read again.
+                        // Moved in the meantime: it is read again.
                         Ok(_) => {}
                         Err(error) => self.error = Some(error),
                     }
@@ -327,8 +329,8 @@ impl Machine {
         }
     }
 
-    /// The data of a version, if it is still held: here, on one of these pages, or on a page still to be read. A page
-    /// that is not what was written there loses its document.
+    /// The location of a version's data, if the version is still current: in memory, on one of these pages,
+    /// or on a page to be read. A document is marked as lost if its page does not contain it as written.
     fn locate(&mut self, id: u32, pages: &Held) -> Result<Found> {
         if let Some((_, shown)) = self.memory.shown_by_id(id) {
             return Ok(shown.data.clone().map_or(Found::Nowhere, Found::Here));
@@ -353,7 +355,7 @@ impl Machine {
             return Ok(Found::Here(row.data.clone()));
         }
         if self.tabs.is_following {
-            // Whoever leads finds it damaged, and mends it.
+            // The leader detects the damage and repairs it.
             return Ok(Found::Nowhere);
         }
         self.memory.lose(&key);
@@ -382,7 +384,7 @@ impl Machine {
         }
     }
 
-    /// Brings a document's data back into memory from a page that was opened lately, if there is one.
+    /// Brings a document's data back into memory, if its page is in the cache.
     pub(super) fn reload_cached(&mut self, id: u32) {
         if let Ok(Found::Here(data)) = self.locate(id, &SortedMap::new())
             && let Some((key, document)) = self.memory.by_id(id)
@@ -392,7 +394,7 @@ impl Machine {
         }
     }
 
-    /// Asks for damaged documents one by one, or, where a collection has lost many, for the whole of it (R14).
+    /// Requests damaged documents one by one, or the whole of a collection that has lost many (R14).
     pub(super) fn ask_for_lost(&mut self) {
         let mut by_def: SortedMap<Def, usize> = SortedMap::new();
         for key in &self.reads.lost {
@@ -418,7 +420,7 @@ impl Machine {
         }
     }
 
-    /// Asks for the whole of a collection again, what it holds staying visible (R14).
+    /// Requests the whole of a collection again; its members stay visible (R14).
     pub(super) fn reload_collection(&mut self, def: Def) {
         self.pull.drop_def(&def);
         self.memory.restart(&def);
@@ -426,7 +428,7 @@ impl Machine {
         self.lost_collections.insert(def);
     }
 
-    /// Documents that have come back, or have left, are lost no more.
+    /// Documents that were received again, or have left, are lost no more.
     pub(super) fn forget_found(&mut self) {
         let memory = &self.memory;
         self.reads

@@ -1,5 +1,6 @@
-//! Healing the device: a handle that died is dropped and opened anew, once at once and then at growing delays, while the
-//! session goes on in memory; and a store that was wiped under the session gets back what the session holds.
+//! Recovery of the device. The session drops a dead handle and opens the store again, first at once and then
+//! at growing delays, and continues in memory meanwhile. If the store was wiped in the meantime, the session
+//! writes everything that it holds into it.
 
 use super::event::Effect;
 use super::flush::COMMIT_RETRY_MS;
@@ -11,42 +12,42 @@ use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
 
-/// How little time may lie between two attempts, however hopeful the signs are.
+/// The minimum time between two attempts, however good the reasons.
 const ATTEMPT_EVERY_MS: u64 = 1_000;
 
-/// How the handle stands.
+/// The state of the handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Handle {
     #[default]
     Good,
     /// Dead, or suspected to be: not used again.
     Dead,
-    /// Being opened anew.
+    /// The store is being opened again.
     Opening,
 }
 
-/// The device's handle and what waits for it.
+/// The device's handle, and the readings that wait for it.
 #[derive(Default)]
 pub(super) struct Healing {
     handle: Handle,
-    /// It was opened anew since it last served: the next time waits.
+    /// Whether the store was opened again since the handle last worked: the next attempt waits.
     tried: bool,
     failures: u32,
     not_before_ms: u64,
     last_attempt_ms: u64,
     /// Readings that wait for the handle.
     held: Vec<Effect>,
-    /// Those that have waited once: a second failure is told.
+    /// Readings that have waited once already: a second failure is reported.
     retried: SortedSet<u64>,
 }
 
 impl Healing {
-    /// Whether nothing must be asked of the device now.
+    /// Whether the device must not be used now.
     pub fn is_away(&self) -> bool {
         self.handle != Handle::Good
     }
 
-    /// Whether the first attempt is under way.
+    /// Whether the first attempt has not failed yet.
     pub fn is_hopeful(&self) -> bool {
         self.handle != Handle::Good && self.failures == 0
     }
@@ -56,13 +57,13 @@ impl Healing {
         (self.handle == Handle::Dead).then_some(self.not_before_ms)
     }
 
-    /// The device did what it was asked.
+    /// The device has carried out a write.
     pub fn served(&mut self) {
         self.tried = false;
         self.failures = 0;
     }
 
-    /// A reading was answered.
+    /// The device has answered a reading.
     pub fn answered(&mut self, ticket: u64) {
         self.retried.remove(&ticket);
         self.tried = false;
@@ -77,7 +78,8 @@ impl Healing {
 }
 
 impl Machine {
-    /// The device failed in a way that concerns its handle: the first time it is opened anew at once.
+    /// Handles an error of the device. If it concerns the handle, the store is opened again, the first time
+    /// at once.
     pub(super) fn device_failed(&mut self, error: &Error) {
         if Failure::of(error) != Failure::Handle || self.healing.is_away() {
             return;
@@ -90,7 +92,8 @@ impl Machine {
         }
     }
 
-    /// A reading failed: where the handle is dead, it waits for the next one, once. Gives whether it does.
+    /// Handles a failed reading. If the handle is dead, the reading waits for the next handle, once. Returns
+    /// whether it waits.
     pub(super) fn holds_back(&mut self, ticket: u64, error: &Error) -> bool {
         if Failure::of(error) != Failure::Handle || !self.healing.retried.insert(ticket) {
             self.healing.retried.remove(&ticket);
@@ -106,14 +109,14 @@ impl Machine {
         true
     }
 
-    /// There is a sign that trying again may work.
+    /// There is a reason to try again soon.
     pub(super) fn try_device_soon(&mut self) {
         let soon = self.clock.mono_ms.max(self.healing.last_attempt_ms + ATTEMPT_EVERY_MS);
         self.healing.not_before_ms = self.healing.not_before_ms.min(soon);
         self.commit_not_before_ms = self.commit_not_before_ms.min(soon);
     }
 
-    /// Opens the device anew where that is due. The batch in flight is told first: no handle has two users.
+    /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
     pub(super) fn advance_healing(&mut self, now: u64) {
         let Some(layout) = self.layout.as_ref().filter(|_| !self.is_committing()) else { return };
         if self.healing.due().is_some_and(|due| due <= now) {
@@ -125,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// Readings that were asked for meanwhile wait too.
+    /// Readings requested while there is no handle wait too.
     pub(super) fn hold_readings(&mut self) {
         if !self.healing.is_away() {
             return;
@@ -137,7 +140,7 @@ impl Machine {
         self.healing.held.extend::<Vec<_>>(readings);
     }
 
-    /// The store was opened anew, or could not be.
+    /// The store was opened again, or opening it failed.
     pub(super) fn reopened(&mut self, result: Result<Reopened>) -> Result<()> {
         if self.healing.handle != Handle::Opening {
             return Ok(());
@@ -147,9 +150,9 @@ impl Machine {
         let verdict = match (&mut self.layout, result) {
             (Some(layout), Ok(found)) => match (layout.judge(&found), found.header) {
                 (Verdict::Foreign, _) => Err(foreign()),
-                // Whoever leads has written since, and mends what is damaged.
+                // The leader has written since, and it repairs any damage.
                 _ if self.tabs.is_following => Ok(Verdict::Same),
-                // K may have been wrapped anew by what nobody answered.
+                // K may have been wrapped again by a write that was never confirmed.
                 (Verdict::Same, Some(header)) => {
                     layout.set_header(header);
                     Ok(Verdict::Same)
@@ -162,7 +165,7 @@ impl Machine {
         match verdict {
             Ok(verdict) => {
                 self.healing.handle = Handle::Good;
-                // What could not be written is, now.
+                // The device can take the changes that are due now.
                 self.commit_not_before_ms = self.clock.mono_ms;
                 if verdict == Verdict::Anew {
                     self.begin_anew();
@@ -177,7 +180,7 @@ impl Machine {
                 let is_final = Failure::of(&error) == Failure::TooNew;
                 self.healing.wait(self.clock.mono_ms);
                 if is_final {
-                    // A newer version of the code owns the store from now on: it is left alone.
+                    // A newer version of the code owns the store from now on: this session leaves it alone.
                     self.healing.not_before_ms = u64::MAX;
                 }
                 self.storage = StorageState::Memory;
@@ -187,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// Nobody waits for ever: what the device cannot give is told so.
+    /// Fails the waiting readings with this error, so that nothing waits for ever.
     fn fail_readings(&mut self, error: &Error) -> Result<()> {
         for effect in std::mem::take(&mut self.healing.held) {
             match effect {
@@ -199,10 +202,10 @@ impl Machine {
         Ok(())
     }
 
-    /// The store is empty, or has lost records: the session writes what it holds into it, whole, and asks for the
-    /// documents whose data was only there.
+    /// The store is empty, or has lost records. The session writes everything that it holds into it, and
+    /// requests the documents whose data was only there.
     fn begin_anew(&mut self) {
-        // Pages that were opened lately are in memory still.
+        // The data in cached pages is still in memory.
         let at_rest = self.memory.documents().filter(|(_, d)| matches!(d.content, Content::AtRest));
         let ids: Vec<u32> = at_rest.map(|(_, document)| document.id).collect();
         for id in ids {
@@ -215,7 +218,7 @@ impl Machine {
         self.reads.forget_pages(lost);
         self.writes.unsettle();
         self.ask_for_lost();
-        // What others had handed in went too.
+        // The inbox is lost too. The backup database may have its requests.
         if self.generation().is_some() {
             self.read_inbox(true);
         }

@@ -1,5 +1,5 @@
-//! What becomes of an operation that the server refused: settled by its class's policy, or parked until the application
-//! amends or discards it (R12).
+//! Operations that the server refused. Their class's policy resolves a conflict; otherwise they are parked
+//! until the application amends or discards them (R12).
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -13,23 +13,23 @@ use crate::limits::VALUE_DEPTH_MAX;
 use crate::memory::DocKey;
 use crate::model::Value;
 
-/// What became of an operation in conflict.
+/// How a conflict was resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// It is over.
+    /// The operation is over.
     Ended,
-    /// Another one has taken its place.
+    /// Another operation has taken its place.
     Amended,
 }
 
-/// The same, with the operations that stood on it where none has taken its place.
+/// The same, plus the operations that expected its version, if no other has taken its place.
 struct SettledOne {
     settled: Settled,
     standing: Vec<u64>,
 }
 
 impl Machine {
-    /// The server refused it for good: it waits for the application, its overlay dropped.
+    /// The server refused an operation for good. It waits for the application, and its overlay is dropped.
     pub(super) fn park(&mut self, order: u64, fault: Fault) {
         let op = self.writes.ops.get_mut(&order).expect("the operation is there");
         op.state.refused = Some(fault);
@@ -40,14 +40,14 @@ impl Machine {
         self.writes.journal.rewrite(order);
     }
 
-    /// Settles a conflict by the class's policy: an amended operation takes the place of this one, or none does. Where none
-    /// does, what stood on it is in conflict with the same document, and is settled at once. Gives `None` where the
-    /// application must decide.
+    /// Resolves a conflict by the class's policy: an amended operation takes the place of this one, or none
+    /// does. If none does, the operations that expected its version conflict with the same document, and are
+    /// resolved at once. Returns `None` if the application must decide.
     pub(super) fn settle_conflict(&mut self, order: u64, fault: &Fault) -> Option<Settled> {
         let settled = self.settle_or_leave(order, fault)?;
         let mut next = settled.standing;
         while let Some(order) = next.pop() {
-            // What cannot be settled now hears of the conflict from the server.
+            // One that cannot be resolved here will receive the conflict from the server.
             next.extend(
                 self.settle_or_leave(order, fault).map(|settled| settled.standing).unwrap_or_default(),
             );
@@ -55,7 +55,7 @@ impl Machine {
         Some(settled.settled)
     }
 
-    /// What the application's own function throws leaves the decision to whoever reads `refused`.
+    /// If the application's own function throws, the conflict is left to the application, as `refused`.
     fn settle_or_leave(&mut self, order: u64, fault: &Fault) -> Option<SettledOne> {
         self.settle_one(order, fault).unwrap_or_else(|error| {
             self.error = Some(error);
@@ -67,7 +67,8 @@ impl Machine {
         let op = &self.writes.ops[&order];
         let Some(row) = &fault.doc else { return Ok(None) };
         let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
-        // It was issued for the very version that the document has: nothing settles that, and it would be sent for ever.
+        // It was issued for exactly the version that the document has. No policy can resolve that, and it
+        // would be sent for ever.
         if op.issued_for.contains(&(key.clone(), row.v)) {
             return Ok(None);
         }
@@ -81,7 +82,7 @@ impl Machine {
         if base.is_some() && base == theirs {
             return self.send_for_version(order, &key, row.v).map(Some);
         }
-        // What the application said itself is its to decide.
+        // If the application set the precondition itself, it decides.
         if policy == Policy::Ask || op.insists_on(&key) {
             return Ok(None);
         }
@@ -89,7 +90,8 @@ impl Machine {
         let mine = changes().fold(base.clone(), |state, change| change.kind.apply(state));
         let is_deletion = changes().next_back().is_some_and(|last| last.kind == ChangeKind::Delete);
         if mine.is_none() && !is_deletion && policy != Policy::Server {
-            // Patched unseen: what it was meant to come to is not known here, and is not that it be deleted.
+            // A patch of a document that is not known here: its intended result is unknown, and it is not a
+            // deletion.
             return Ok(None);
         }
         let settled = if policy == Policy::Custom {
@@ -124,7 +126,8 @@ impl Machine {
                 Some(("doc.delete", Value::from([class_arg, ("key", key), if_version])))
             }
         };
-        // Where no server would take what the policy comes to, or it is another document, the application decides.
+        // If no server would accept the policy's result, or if it is another document, the application
+        // decides.
         let is_possible = |(name, args): &(&str, Value)| {
             let changes = changes_of(self.memory.schema(), name, args);
             args.is_within(VALUE_DEPTH_MAX)
@@ -142,8 +145,9 @@ impl Machine {
         self.issue_in_place(order, (&key, row.v), (name, args), theirs_data).map(Some)
     }
 
-    /// The document is as this operation was made on it: nobody else wrote. The operation before it changed nothing, and
-    /// the server gave that one no version that holds here (docs/protocol.md has them give one). So no policy is asked.
+    /// The document is as it was when this operation was made: nobody else wrote. The operation before it
+    /// changed nothing, and the server gave that one no version that holds here, though docs/protocol.md
+    /// requires one. So no policy is consulted.
     fn send_for_version(&mut self, order: u64, key: &DocKey, v: u64) -> Result<SettledOne> {
         let mut op = self.writes.ops[&order].clone();
         let base = op.base_of(&self.memory.class_name(key), &key.1).cloned();
@@ -151,8 +155,8 @@ impl Machine {
         self.issue_in_place(order, (key, v), (op.state.name, op.state.args), base)
     }
 
-    /// Issues another operation in the place of one: the same but for what it does to a document, which was `base` and is of
-    /// that version.
+    /// Issues another operation in the place of one. They differ only in their effect on the document `key`,
+    /// whose state was `base` and whose version is `v`.
     fn issue_in_place(
         &mut self,
         order: u64,
@@ -184,7 +188,8 @@ impl Machine {
         Ok(SettledOne { settled: Settled::Amended, standing: Vec::new() })
     }
 
-    /// The operations that wait and expect of that document the version which that operation would have given it.
+    /// The waiting operations that expect, for this document, the version that the operation `id` would have
+    /// given.
     fn standing_on(&self, id: &str, key: &DocKey) -> Vec<u64> {
         let stands = |order: &u64| {
             let op = self.writes.ops.get(order).filter(|op| op.is_waiting());
@@ -193,9 +198,9 @@ impl Machine {
         self.writes.naming(id).filter(stands).collect()
     }
 
-    /// What waited for an operation waits for the one in its place. Where there is none, what expected the version that it
-    /// would have given expects the one that it expected itself; where the application had said so and there is none
-    /// either, it is the application's to decide.
+    /// Retargets the operations that waited for `old` to the one in its place. If there is none, those that
+    /// expected its version expect the one that `old` itself expected. If there is none of that either, and
+    /// the application had set the precondition, the application decides.
     fn follow(&mut self, old: &str, new: Option<&OpId>, given_up: Option<&PendingOp>) {
         let mut unmet = Vec::new();
         for order in self.writes.take_naming(old) {
@@ -229,7 +234,8 @@ impl Machine {
         }
     }
 
-    /// What the application expects can no longer be: the server would answer `order_held` for ever.
+    /// The version that the application expects can no longer exist: the server would answer `order_held` for
+    /// ever.
     fn refuse_unmet(&mut self, order: u64) {
         if self.writes.ops.get(&order).is_some_and(PendingOp::is_waiting) {
             let why = "the operation whose version it expects was given up";
@@ -237,21 +243,22 @@ impl Machine {
         }
     }
 
-    /// It is refused by this session, for what the server would say as well.
+    /// This session refuses an operation for a reason that the server would have too.
     pub(super) fn refuse_here(&mut self, order: u64, error: Error) {
         let id = self.writes.ops[&order].state.id.clone();
         self.park(order, Fault::from(&error));
         self.effects.push(Effect::Refused { id, error });
     }
 
-    /// Takes an operation out, for another one to stand in its place. Its documents stay pinned until then: their data is
-    /// at hand. So does its record: what was saved is at rest until the other one is.
+    /// Removes an operation so that another can take its place. Until then its documents stay pinned, so that
+    /// their data is in memory. Its record stays as well: a saved operation is in storage until the other one
+    /// is.
     pub(super) fn replace(&mut self, order: u64) -> Option<PendingOp> {
         self.writes.journal.leave(order);
         self.writes.remove(order)
     }
 
-    /// An operation has taken the place of that one: the batch that writes it deletes the other's record.
+    /// An operation has taken the place of `replaced`: the batch that writes it deletes the old record.
     fn take_place(&mut self, id: &OpId, replaced: Option<PendingOp>) {
         let Some(replaced) = replaced else { return };
         if let Some(op) = self.writes.get_mut(id) {
@@ -268,7 +275,7 @@ impl Machine {
         }
     }
 
-    /// Takes an operation out for good; it never happened.
+    /// Discards an operation, as if it had never been issued.
     pub(super) fn give_up(&mut self, order: u64) {
         if let Some(op) = self.replace(order) {
             self.writes.journal.forget(&op);
@@ -277,15 +284,16 @@ impl Machine {
         }
     }
 
-    /// Issues a refused operation again, with other arguments or the same: a new operation, in the place of the old one
-    /// and before what it held. Errors: `not_found`, and those of [`Machine::check_write`].
+    /// Issues a refused operation again, with the same arguments or others: a new operation, in the place of
+    /// the old one and before those that it blocked. Errors: `not_found`, and those of
+    /// [`Machine::check_write`].
     pub(super) fn amend(&mut self, id: &str, new: OpId, args: Option<Value>) -> Result<()> {
         let op = self.refused_op(id)?;
         let (order, name, after) = (op.state.order, op.state.name.clone(), op.state.after.clone());
         let args = args.unwrap_or_else(|| op.state.args.clone());
         let touches = op.keys.clone();
         let old = op.state.id.clone();
-        // Refused before the refused one is touched.
+        // Invalid arguments are rejected before the refused operation is changed.
         changes_of(self.memory.schema(), &name, &args)?;
         let replaced = self.replace(order);
         let write = Write { id: new.clone(), name, args, touches, after };
@@ -298,8 +306,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Where an operation expects the version that the one before it expected, by the session's doing, it was made on the
-    /// same document: its conflicts are settled as the other's would have been.
+    /// If the session itself gave both operations the same expected version, the new one was made on the same
+    /// document state. Its conflicts are resolved as the old one's would have been.
     fn go_on_expecting(&mut self, order: u64, replaced: &PendingOp) {
         let Some(op) = self.writes.ops.get_mut(&order) else { return };
         let is_same = |change: &Change| replaced.expected_of(&change.key) == change.if_version.as_ref();
@@ -320,7 +328,7 @@ impl Machine {
         }
     }
 
-    /// Forgets a refused operation; what it held goes on.
+    /// Discards a refused operation; those that it blocked continue.
     pub(super) fn discard(&mut self, id: &str) -> Result<()> {
         let order = self.refused_op(id)?.state.order;
         self.give_up(order);

@@ -1,4 +1,4 @@
-//! What the server says: replies to pulls, socket frames, and their faults.
+//! Handles messages from the server: replies to pulls, socket frames, and their faults.
 
 use super::event::Refusal;
 use super::machine::Machine;
@@ -14,25 +14,25 @@ use crate::model::{Def, Epoch, SortedMap, SortedSet, Version, order};
 /// The close code of a refused token (docs/protocol.md).
 const CLOSE_TOKEN: u16 = 4401;
 
-/// A part, read as far as applying it needs.
+/// A part, decoded as far as applying it needs.
 enum ReadPart {
     Prepared(PreparedPart),
-    /// By the server.
+    /// Refused by the server.
     Refused(Def, Fault),
-    /// A document in it cannot be read.
+    /// A document in it cannot be decoded.
     Unreadable(Def, Error),
 }
 
-/// What a def that was told whole has shown of operations.
+/// Which effects of operations are shown by a def that was received whole.
 pub(super) enum Told {
     /// All that were executed.
     All,
-    /// By the last page of a load: those that are accepted, but for these.
+    /// After a load of several pages: those of accepted operations, except these.
     But(SortedSet<OpId>),
 }
 
 impl Told {
-    /// Whether the effect of an operation is in it.
+    /// Whether it shows the effect of an operation.
     pub fn shows(&self, op: &PendingOp) -> bool {
         match self {
             Told::All => true,
@@ -49,7 +49,7 @@ impl ReadPart {
         }
     }
 
-    /// Whether it tells no change.
+    /// Whether it contains no change.
     fn is_empty(&self) -> bool {
         match self {
             ReadPart::Prepared(part) => part.ends().is_none(),
@@ -57,7 +57,7 @@ impl ReadPart {
         }
     }
 
-    /// Whether it takes a load of several pages on.
+    /// Whether it advances a load of several pages.
     fn is_page(&self) -> bool {
         matches!(self, ReadPart::Prepared(part) if part.next().is_some() && part.ends().is_some())
     }
@@ -70,7 +70,7 @@ impl Machine {
         reply: std::result::Result<SyncReply, Refusal>,
     ) -> Result<()> {
         let Some(mut request) = self.pull.land(number) else { return Ok(()) };
-        // Read whole before anything is applied: nothing is half applied.
+        // Everything is decoded before anything is applied: no reply is applied in part.
         let prepared = reply.and_then(|mut reply| {
             reply.check()?;
             let mistakes = self.mistakes_of(&request, &reply);
@@ -105,8 +105,8 @@ impl Machine {
         let is_missed = request.is_missed_by(parts.iter().map(ReadPart::def), &reply.results);
         let is_later = change == EpochChange::Later;
         if is_later && (is_missed || request.is_not_executed(&reply.results)) {
-            // It was sent in an earlier one. All of it is sent anew at once; where one epoch follows another, later each
-            // time.
+            // The request was sent in an earlier epoch. All of it is sent again at once; if one epoch follows
+            // another, at growing intervals.
             let is_another = self.pull.backoff.failures() > 0;
             let delay = self.pull.backoff.next_ms(&mut *self.random)?;
             self.pull.not_before_ms = self.clock.mono_ms + if is_another { delay } else { 0 };
@@ -143,7 +143,7 @@ impl Machine {
                 let shown = self.rows_of(&part);
                 let is_undecided =
                     |key: &DocKey| self.writes.on(key).any(|op| in_doubt.contains(&op.state.order));
-                // Asked for again: a later reply has the results.
+                // Requested again: a later reply will have the results.
                 if shown.iter().any(is_undecided) {
                     continue;
                 }
@@ -161,13 +161,13 @@ impl Machine {
         if is_progress || (!is_alone && self.memory.has_changes()) {
             self.pull.pace.reset();
         }
-        // The reply was full before these: they are asked for again.
+        // The reply had no room for the other defs: they are requested again.
         request.forget(&told);
         self.pull.ask_again(request);
         self.effects_seen(reply.seq, Some(&whole), &rows);
         if is_later {
             self.enter_epoch_with(reply.seq);
-            // That nothing was executed is the epoch's doing.
+            // Nothing was executed because of the epoch, which is no error.
             self.error = None;
         }
         self.memory.remove_expired(reply.now);
@@ -175,7 +175,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Reads the parts as far as applying them needs, so that none is half applied.
+    /// Decodes the parts as far as applying them needs, so that none is applied in part.
     fn prepare_parts(&self, parts: Vec<Part>) -> Vec<ReadPart> {
         let read = |mut part: Part| {
             let def = part.def.clone();
@@ -190,7 +190,8 @@ impl Machine {
         parts.into_iter().map(read).collect()
     }
 
-    /// What is wrong with a page that does not take its load on: asked for again at once, it would never end.
+    /// Returns an error if a page does not advance its load: requested again at once, the load would never
+    /// end.
     fn endless(
         &mut self,
         place: usize,
@@ -211,7 +212,7 @@ impl Machine {
         Some(bad_reply("Pages", &words))
     }
 
-    /// A load does not go on: it begins again, later each time.
+    /// A load does not advance: it begins again, at growing intervals.
     fn page_refused(&mut self, def: &Def, error: Error) -> Result<()> {
         self.memory.restart(def);
         self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
@@ -220,7 +221,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Operations executed while a load is under way, by a clock that is behind: the load has passed their place.
+    /// Notes operations that were executed during a load under a version that the load has passed: a clock
+    /// was behind.
     fn note_behind(&mut self, request: &InFlight) {
         for op in request.ops.iter().filter_map(|(id, _)| self.writes.get(id)) {
             let Some(v) = op.state.accepted else { continue };
@@ -231,7 +233,8 @@ impl Machine {
         }
     }
 
-    /// Applies one part of a reply to a pull. Gives what it has told of operations where nothing more is to come for now.
+    /// Applies one part of a reply to a pull. Returns which effects it shows, if the def needs no further
+    /// page for now.
     fn apply_part(
         &mut self,
         part: ReadPart,
@@ -252,7 +255,8 @@ impl Machine {
                 self.part_refused(def, &fault, had_cursor)?;
                 return Ok((!fault.kind.is_retryable()).then_some(Told::All));
             }
-            // One document that cannot be read keeps no other def from its changes. Asked again with all others.
+            // A document that cannot be decoded must not delay other defs. This def is requested again with
+            // all the others.
             ReadPart::Unreadable(_, error) => {
                 if self.memory.collection(def).is_some() {
                     self.faults.insert(def.clone(), error);
@@ -287,13 +291,13 @@ impl Machine {
         }
     }
 
-    /// Whether a pushed part tells of documents that operations stand on which may be executed under other numbers: only a
-    /// reply, with their results, tells whether it contains their effects.
+    /// Whether a pushed part touches operations that may be executed under other numbers. Only a reply shows,
+    /// with their results, whether it contains their effects.
     fn is_untold(&self, rows: &[DocKey]) -> bool {
         rows.iter().any(|key| self.writes.on(key).any(|op| op.has_other_numbers))
     }
 
-    /// The documents that a part tells and that operations stand on: of a long load, none.
+    /// The documents in a part that pending operations touch.
     fn rows_of(&self, part: &ReadPart) -> Vec<DocKey> {
         let ReadPart::Prepared(part) = part else { return Vec::new() };
         if self.writes.ops.is_empty() {
@@ -303,7 +307,7 @@ impl Machine {
         keys.filter(|key| self.writes.by_key.contains_key(key)).collect()
     }
 
-    /// Takes the epoch and the time of a reply.
+    /// Takes the epoch and the time of a message.
     fn enter(&mut self, epoch: &Epoch, now: u64) -> EpochChange {
         let change = self.memory.enter_epoch(epoch);
         if change != EpochChange::Earlier {
@@ -320,7 +324,7 @@ impl Machine {
         if fault.kind.is_retryable() {
             self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
         } else if had_cursor {
-            // The cursor is of no use any more: the load starts anew.
+            // The cursor is of no use any more: the load starts from scratch.
             self.memory.restart(def);
             self.pull.needed.insert(def.clone());
         }
@@ -330,7 +334,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A damaged document cannot be had by itself: later, or by a collection that holds it (R14).
+    /// The server refused a single damaged document: it is requested later, or with a collection that holds
+    /// it (R14).
     fn repair_refused(&mut self, def: &Def, fault: &Fault) -> Result<()> {
         if fault.kind.is_retryable() {
             return self.pull.retry(def, self.clock.mono_ms, &mut *self.random);
@@ -357,7 +362,7 @@ impl Machine {
                 self.live.error = None;
                 let registered: SortedSet<Def> = order::set_of(live);
                 let before = self.live.registered.take().unwrap_or_default();
-                // A load under way goes on: its next page is a pull after the registration.
+                // A load in progress continues: its next page is a pull after the registration.
                 let new = registered
                     .iter()
                     .filter(|def| !before.contains(*def))
@@ -415,7 +420,7 @@ impl Machine {
                 ReadPart::Refused(..) => {}
             }
         }
-        // A push tells of some documents; only a pull tells all that a def has to show.
+        // A push contains some documents only; a pull alone shows a def completely.
         self.effects_seen(pushed.seq, None, &rows);
         if change == EpochChange::Later {
             self.enter_epoch_with(pushed.seq);
@@ -436,8 +441,8 @@ impl Machine {
             self.token_refused();
         }
         self.live.error = close_error(code, reason);
-        // The server is there or it is not: a pull tells, and what was hinted on the way down is not missed. A server that
-        // never had a socket open is asked by its own interval.
+        // The server may be down: a pull finds out, and brings the changes whose hints were lost with the
+        // socket. A server that never had a socket open is asked at its own interval.
         if self.live.has_opened {
             self.need_all();
         }
@@ -445,8 +450,8 @@ impl Machine {
     }
 }
 
-/// Why a server closed a socket, where it says so. A token has its own way, and an org in which nothing was written yet is no
-/// error.
+/// Why a server closed a socket, if it gives a reason. A refused token is handled elsewhere, and a missing
+/// org is no error: nothing may have been written to it yet.
 fn close_error(code: u16, reason: &str) -> Option<Error> {
     let found = match code {
         1008 => Code::parse(reason).unwrap_or(Code::ServerRefused),
@@ -462,8 +467,8 @@ fn close_error(code: u16, reason: &str) -> Option<Error> {
     (found != Code::UnknownOrg).then(|| Error::new(found, detail.trim_end()))
 }
 
-/// The error of a fault. A code that this version does not know is the server's own where it is for the application (A, N,
-/// S); elsewhere the session acts by its kind.
+/// The error for a fault. A code that this version does not know is the server's own code if the application
+/// handles it (kinds A, N, S). For other kinds, the session acts by the kind.
 pub fn error_of(fault: &Fault) -> Error {
     let detail: String = fault.message.chars().take(500).collect();
     match (Code::parse(&fault.code), fault.kind) {

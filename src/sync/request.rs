@@ -1,4 +1,4 @@
-//! The next request: which operations and which defs go in it. One is in flight at a time.
+//! Builds the next request: the operations and the defs that it contains. At most one is in flight.
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -7,21 +7,22 @@ use crate::codec::{Sub, SyncRequest};
 use crate::model::{Def, SortedSet, order};
 
 impl Machine {
-    /// Sends what is due, unless a request is in flight, or it is too early.
+    /// Sends the request that is due, unless one is in flight or it is too early.
     pub(super) fn advance_pull(&mut self, now: u64) {
-        // A reply waits for the device once one batch is on its way and another is due: memory stays bounded.
+        // No request is sent while one batch is in flight and another is due: this bounds the memory.
         let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
         if self.pull.in_flight.is_some() || now < self.pull.free_at_ms() || device_is_behind {
             return;
         }
         let epoch = self.memory.epoch().0.cloned();
-        // An operation is sent for the epoch that the session knows, and is executed in no other (R11): where none is known,
-        // it is asked for first, and nothing else: what an operation did comes with its result.
-        // An org that the server does not have may be made by an operation: these go alone, after the epoch of now.
+        // An operation is sent for the epoch that the session knows, and executed in no other (R11). If the
+        // session knows none, it asks for the epoch only: subscriptions could show an operation's effect
+        // before the session has its result. An operation may create an org that the server does not have.
+        // Then a first request asks for the current epoch, and operations are sent without subscriptions.
         let missing = self.pull.missing;
         let is_unknown = epoch.is_none() || missing.is_some_and(|missing| !missing.has_epoch);
         let asks_epoch = is_unknown && self.has_ops_to_send(now);
-        // Operations first, then the updates of what they touch, in the same round trip.
+        // Operations come first, then the changes of the defs that they touch, in the same round trip.
         let Outgoing { ops, bytes, defs: touched, is_alone } =
             if asks_epoch { Outgoing::alone() } else { self.ops_to_send(now) };
         self.pull.needed.extend(touched);
@@ -32,7 +33,7 @@ impl Machine {
         }
         let era = self.memory.epoch().1;
         let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
-        // Long loads come last, so that they hold nothing else up.
+        // Long loads come last, so that they delay nothing else.
         order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
         let subs_max = if is_alone || waits { 0 } else { self.pull.subs_max };
         let repairs: SortedSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());

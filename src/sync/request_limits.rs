@@ -1,7 +1,9 @@
-//! How much of the operations one request takes: less where it was found too large or nested too deep, down to one
-//! operation by itself, which then is refused. A server, or a proxy before it, may have bounds of its own.
+//! Limits the operations of one request. If a request was too large or nested too deep, the next one takes
+//! less, down to a single operation, which is then refused. A server, or a proxy before it, may have limits
+//! of its own.
 //!
-//! That one is parked only once the server cannot execute it any more: a copy of it may have passed, or be on its way.
+//! That operation is parked only once the server cannot execute it any more: a copy of it may have passed, or
+//! may be on its way.
 
 use super::event::Effect;
 use super::machine::Machine;
@@ -21,18 +23,19 @@ pub(super) struct Outgoing {
     pub bytes: usize,
     /// The defs whose pull must show their effect.
     pub defs: SortedSet<Def>,
-    /// Nothing else goes with them.
+    /// Whether the request contains nothing else.
     pub is_alone: bool,
 }
 
 impl Outgoing {
-    /// None, and nothing else in their request.
+    /// No operation, and nothing else in the request: it asks for the epoch.
     pub fn alone() -> Self {
         Outgoing { is_alone: true, ..Outgoing::default() }
     }
 }
 
-/// What one request may take. It grows again when there is a reason to hope, and once what was too large is parked.
+/// The limits of one request. They are reset when there is a reason to try at once, and when the operation
+/// that was too large is found.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes_max: usize,
@@ -46,12 +49,12 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Whether operations of so many bytes go in one request.
+    /// Whether operations of so many bytes fit in one request.
     pub fn holds(&self, bytes: usize) -> bool {
         !self.is_alone && bytes <= self.bytes_max
     }
 
-    /// Whether the next operation goes without subscriptions.
+    /// Whether the next operation is sent without subscriptions.
     pub fn is_alone(&self) -> bool {
         self.is_alone
     }
@@ -63,9 +66,9 @@ impl Room {
 }
 
 impl Machine {
-    /// A request was refused whole, before anything of it was executed. Where that is for its size or its depth, the next
-    /// one takes less: of the operations, where it had some, and of the subscriptions otherwise. Each time less is left,
-    /// so that the one operation to blame is found.
+    /// A request was refused whole, before any of it was executed. If its size or its depth was the reason,
+    /// the next one takes less: fewer operations, if it had some, and fewer subscriptions otherwise. Each
+    /// attempt takes less, until the one operation at fault is found.
     pub(super) fn found_too_large(&mut self, request: &InFlight, error: &Error) {
         if !matches!(error.code(), Code::TooLarge | Code::TooDeep) {
             return;
@@ -74,7 +77,7 @@ impl Machine {
             [] => self.pull.subs_max = (self.pull.subs_max.min(request.subs) / 2).max(1),
             [(id, _)] if request.subs == 0 => {
                 let Some(op) = self.writes.get_mut(id).filter(|op| op.is_waiting()) else { return };
-                // Where even what does nothing is too large, all that is left is to try later.
+                // If even the operation that does nothing is too large, the session can only try later.
                 op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_known: false });
                 self.writes.room = Room::default();
             }
@@ -83,12 +86,13 @@ impl Machine {
         }
     }
 
-    /// The server knows the id of an operation that cannot be sent, and has not executed it. Gives whether it is parked.
+    /// The server knows the id of an operation that cannot be sent, and has not executed it. Returns whether
+    /// the operation is parked.
     pub(super) fn take_unsendable(&mut self, order: u64) -> bool {
         let op = self.writes.ops.get_mut(&order).expect("the operation is there");
         let Some(unsendable) = &mut op.unsendable else { return false };
         if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_known {
-            // It may be known by its own name.
+            // The server may know it under its own name.
             unsendable.is_known = true;
             return false;
         }

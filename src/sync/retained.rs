@@ -1,18 +1,18 @@
-//! Reading the documents that pending operations stand on, where their data is on the device.
+//! Reads the base of documents with pending operations into memory, if it is only on the device.
 
 use super::event::Effect;
 use super::machine::Machine;
 use super::reads::{Purpose, Reading};
 use crate::model::SortedSet;
 
-/// Delay after the device could not read what operations stand on.
+/// Delay after the device failed to read them.
 const PIN_RETRY_MS: u64 = 1_000;
 
-/// The reading of documents that operations stand on.
+/// The reading that is in progress, if any.
 #[derive(Default)]
 pub(super) struct PinReading {
     is_under_way: bool,
-    /// Not before that time: the device failed.
+    /// No reading before this time, since the device failed.
     not_before_ms: u64,
 }
 
@@ -32,7 +32,7 @@ impl Machine {
         self.effects.push(Effect::ReadPages { ticket, keys });
     }
 
-    /// The data of documents that operations stand on has been read, or could not be.
+    /// The data of documents with pending operations was read.
     pub(super) fn pins_read(&mut self, found: Vec<(u32, crate::codec::Data)>) {
         self.writes.pins.is_under_way = false;
         for (id, data) in found {
@@ -48,7 +48,7 @@ impl Machine {
         self.writes.pins.not_before_ms = self.clock.mono_ms + PIN_RETRY_MS;
     }
 
-    /// When what operations stand on is to be read again, where the device failed.
+    /// When to read again after the device failed.
     pub(super) fn pins_due(&self) -> Option<u64> {
         (!self.writes.pins.is_under_way).then_some(self.writes.pins.not_before_ms)
     }

@@ -1,4 +1,5 @@
-//! The socket: opened again with delays, given up after a silence, its registrations followed.
+//! The state of the socket. The machine opens it again after delays, closes it after a silence, and keeps its
+//! registrations in step with the subscriptions.
 
 use super::backoff::Backoff;
 use super::pace::Pace;
@@ -16,33 +17,33 @@ pub(super) enum SocketState {
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub state: SocketState,
-    /// Numbers the socket, so that events of an earlier one are told apart.
+    /// The socket's number, which distinguishes its events from those of an earlier one.
     pub socket: u64,
     pub backoff: Backoff,
-    /// Not before that time.
+    /// No opening before this time.
     pub not_before_ms: u64,
-    /// A server may confirm and close at once, over and over.
+    /// Limits the openings: a server may confirm and close at once, over and over.
     pub pace: Pace,
     pub last_heard_ms: u64,
-    /// Whether one was open since the session began: this server has a socket.
+    /// Whether a socket has opened since the session began: this server has one.
     pub has_opened: bool,
-    /// Defs last said to the server; `None` where nothing was said on this socket.
+    /// Defs last sent to the server; `None` if none were sent on this socket.
     pub said: Option<SortedSet<Def>>,
-    /// Which token was said last.
+    /// The number of the token last sent.
     pub said_token: u64,
-    /// Why the server closed the last one, until another is registered.
+    /// Why the server closed the last socket, until another is registered.
     pub error: Option<Error>,
     /// Defs that the server has confirmed.
     pub registered: Option<SortedSet<Def>>,
 }
 
 impl Live {
-    /// When the next one may be opened.
+    /// When the next socket may be opened.
     pub fn free_at_ms(&self) -> u64 {
         self.not_before_ms.max(self.pace.free_at_ms())
     }
 
-    /// A new socket is being opened. Gives its number.
+    /// Counts a new socket that is being opened, and returns its number.
     pub fn open(&mut self, now_ms: u64) -> u64 {
         self.pace.take(now_ms);
         self.socket += 1;
@@ -53,7 +54,7 @@ impl Live {
         self.socket
     }
 
-    /// The socket is gone. Gives its number where it was not closed yet.
+    /// The socket is gone. Returns its number if it was not closed yet.
     pub fn close(&mut self) -> Option<u64> {
         let was = std::mem::take(&mut self.state);
         self.said = None;
@@ -61,7 +62,7 @@ impl Live {
         (was != SocketState::Closed).then_some(self.socket)
     }
 
-    /// Whether an event of that socket still counts.
+    /// Whether events of that socket still count.
     pub fn is_current(&self, socket: u64) -> bool {
         self.socket == socket && self.state != SocketState::Closed
     }

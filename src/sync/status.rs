@@ -1,4 +1,4 @@
-//! The status that the application shows.
+//! The status of the session, which the application shows.
 
 use super::event::Mode;
 use super::machine::Machine;
@@ -6,27 +6,27 @@ use crate::error::{Code, Error};
 use crate::model::{Def, SortedMap};
 use crate::storage::RolledBack;
 
-/// Where the session stands.
+/// The phase of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Just opened: the server has not answered yet.
     Opening,
-    /// A first load is under way.
+    /// A first load is in progress.
     Loading,
-    /// In step; [`Updates`] says how changes are heard of.
+    /// Up to date; [`Updates`] says how the session learns of changes.
     Live,
-    /// The server cannot be reached; tried again by itself.
+    /// The server cannot be reached; the session tries again.
     Offline,
     /// Waiting for a token.
     Paused,
-    /// On the device alone.
+    /// Working on the device alone.
     Avion,
     /// Closed.
     Closed,
 }
 
 impl Phase {
-    /// The phase of that name.
+    /// The phase of that name; none for `closed`.
     pub fn parse(name: &str) -> Option<Self> {
         let all = [Phase::Opening, Phase::Loading, Phase::Live, Phase::Offline, Phase::Paused, Phase::Avion];
         all.into_iter().find(|phase| phase.as_str() == name)
@@ -46,10 +46,10 @@ impl Phase {
     }
 }
 
-/// How a session hears of changes.
+/// How a session learns of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updates {
-    /// A socket, or the adapter's `listen`, tells of each.
+    /// A socket, or the adapter's `listen`, reports each change.
     Pushed,
     /// By pulls alone, at intervals: there is no socket, it is closed, or it does not take all subscriptions.
     Polled,
@@ -65,19 +65,19 @@ impl Updates {
     }
 }
 
-/// How the device's storage fares.
+/// The state of the device's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum StorageState {
-    /// What is in memory is at rest, or on its way.
+    /// Everything in memory is in storage, or is being written.
     #[default]
     Ok,
     /// Writing failed: the latest changes are in memory only.
     Memory,
     /// No room is left: the latest changes are in memory only.
     Full,
-    /// Records were found damaged, and are not fetched again yet.
+    /// Records were found damaged, and were not received again yet.
     Lost,
-    /// Nothing is written, by the mode.
+    /// Nothing is written, because of the mode.
     None,
 }
 
@@ -94,23 +94,23 @@ impl StorageState {
     }
 }
 
-/// How far the first loads under way have come, all together.
+/// The progress of all first loads together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Rows received.
     pub received: u64,
-    /// Rows in all, where the server said it for each load.
+    /// Rows in all, if the server gave the number for each load.
     pub total: Option<u64>,
 }
 
-/// What was found damaged and is not fetched again yet (R14).
+/// Damaged data that was not received again yet (R14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damaged {
     /// Documents.
     pub documents: u64,
     /// Collections.
     pub collections: u64,
-    /// Operations that may be lost: the store was behind its mark when it was opened.
+    /// Operations that may be lost: the store was behind its high-water mark when it was opened.
     pub operations: u64,
 }
 
@@ -119,23 +119,23 @@ pub struct Damaged {
 pub struct Status {
     /// The mode.
     pub mode: Mode,
-    /// Where the session stands.
+    /// The phase.
     pub phase: Phase,
-    /// How it hears of changes; `None` where it contacts no server itself.
+    /// How the session learns of changes; `None` if it contacts no server itself.
     pub updates: Option<Updates>,
-    /// Whether this session talks to the server; another one of the store does where it does not.
+    /// Whether this session talks to the server; otherwise another session of the store does.
     pub leads: bool,
     /// Operations not yet accepted.
     pub pending: u64,
-    /// The first loads under way.
+    /// The first loads in progress.
     pub progress: Option<Progress>,
     /// The device's storage.
     pub storage: StorageState,
-    /// What was found damaged.
+    /// Damaged data.
     pub damaged: Damaged,
     /// The last error that concerns no call.
     pub error: Option<Error>,
-    /// Defs that the server refused, and why.
+    /// Defs that the server refused, and the reasons.
     pub faults: SortedMap<Def, Error>,
 }
 
@@ -160,7 +160,8 @@ impl Machine {
             other => other,
         };
         let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
-        // Where no operation is lost, it is of interest until the server has told everything anew.
+        // If no operation is lost, a restored store is reported only until the server has sent everything
+        // again.
         let is_made_good = self.pull.answered && self.lost_collections.is_empty();
         let rolled_back = self.rolled_back.filter(|rolled_back| rolled_back.lost > 0 || !is_made_good);
         let rolled_back = rolled_back.map(|RolledBack { records, pending, lost }| {
@@ -218,7 +219,7 @@ impl Machine {
         if is_loading {
             return Phase::Loading;
         }
-        // Until the first socket is there, or has failed, it is not known how changes will be heard of.
+        // How changes will be reported is not known before the first socket is registered or has failed.
         let is_socket_due =
             self.config.has_live && self.live.registered.is_none() && self.live.backoff.failures() == 0;
         if is_socket_due && !nothing_to_do { Phase::Opening } else { Phase::Live }

@@ -1,5 +1,6 @@
-//! Several sessions over one store: one leads, and it alone talks to the server and writes the state; the others follow
-//! (ARCHITECTURE.md). Here are the roles, and the ways from one to the other.
+//! Several sessions over one store, as in several tabs (ARCHITECTURE.md). One is the leader: it alone talks
+//! to the server and writes the state. The others are followers. This file has the roles, and the transitions
+//! between them.
 
 use std::collections::VecDeque;
 
@@ -13,46 +14,47 @@ use crate::model::{Def, SortedMap, SortedSet};
 use crate::storage::Opened;
 use crate::store::RecordKey;
 
-/// Orders from here on are of operations that the leader has not taken in yet.
+/// Orders from here on belong to operations that the leader has not taken in yet.
 pub(super) const ORDER_FLOOR: u64 = 1 << 52;
 
-/// What happens between the sessions of a store.
+/// An event about the other sessions of the store.
 #[derive(Debug)]
 pub enum TabEvent {
-    /// Another session has written: there is something to look at.
+    /// Another session has written: the log or the inbox must be read.
     Look,
     /// The records of [`TabEffect::Look`] were read.
     Looked {
-        /// The number that it gave.
+        /// The number from that effect.
         number: u64,
-        /// What was found.
+        /// The records.
         found: Result<Vec<Option<Vec<u8>>>>,
     },
-    /// The whole state was read anew.
+    /// The whole state was read again.
     Read {
-        /// The number that [`TabEffect::Read`] gave.
+        /// The number from [`TabEffect::Read`].
         number: u64,
-        /// What was found.
+        /// The state.
         opened: Result<Box<Opened>>,
     },
     /// The inbox was read.
     Inbox(Result<Inbox>),
     /// This session has begun that generation: it leads from now on.
     Lead(u64),
-    /// This session is the one to lead, and the device takes no new generation: it leads in memory until there is one.
+    /// This session is to lead, but the device takes no new generation. It leads in memory until the device
+    /// does.
     LeadUnfenced {
         /// The latest generation that has begun.
         seen: u64,
-        /// Why there is no other.
+        /// Why no later one could begin.
         error: Error,
     },
     /// Another session has begun a later generation, or is about to.
     Depose,
-    /// The leader has told where it stands.
+    /// The leader's phase, from its beat.
     Heard(Phase),
 }
 
-/// The inbox as it was found.
+/// The contents of the inbox.
 #[derive(Debug)]
 pub struct Inbox {
     /// The latest generation that had begun, read before the requests.
@@ -61,21 +63,21 @@ pub struct Inbox {
     pub requests: Vec<(RecordKey, Vec<u8>)>,
 }
 
-/// What is wanted for the sake of the other sessions.
+/// An effect on the other sessions of the store.
 #[derive(Debug)]
 pub enum TabEffect {
     /// Read these state records.
     Look {
         /// Names the answer.
         number: u64,
-        /// Which.
+        /// The keys of the records.
         keys: Vec<RecordKey>,
     },
-    /// Read the whole state anew, with what [`Machine::reader`] gives.
+    /// Read the whole state again, with the reader from [`Machine::reader`].
     Read(u64),
     /// Read the latest generation, and then the inbox.
     ReadInbox {
-        /// And what only the copy beside the store has.
+        /// Read the requests that only the backup database has, too.
         with_copies: bool,
     },
     /// This session leads.
@@ -84,24 +86,25 @@ pub enum TabEffect {
     Deposed,
 }
 
-/// An operation that the leader has not taken in yet.
+/// An operation of this session that the leader has not taken in yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Provisional {
-    /// The name of its request, once it is handed in, or on its way.
+    /// The key of its request in the inbox, once the request is written or being written.
     pub key: Option<RecordKey>,
-    /// The refused operation that it stands in the place of.
+    /// The refused operation that it replaces.
     pub amends: Option<OpId>,
 }
 
-/// What a session knows of the others.
+/// A session's knowledge of the other sessions.
 #[allow(clippy::struct_excessive_bools)] // each is a thing under way, independent of the others
 pub(super) struct Tabs {
     pub is_following: bool,
-    /// A generation was begun, and leading awaits the state of that moment.
+    /// The generation that this session has begun. It leads once it has read the state of that time.
     pub next: Option<u64>,
-    /// It leads, or is about to, in a generation that it has not begun: others may write still, so that it writes nothing.
+    /// Whether it leads, or is about to, in a generation that it has not begun. Others may still write, so it
+    /// writes nothing.
     pub is_unfenced: bool,
-    /// Leads no more as soon as the batch in flight is settled.
+    /// It will stop leading once the batch in flight has ended.
     is_deposed: bool,
     /// Whether anything was read since the opening.
     pub has_followed: bool,
@@ -110,26 +113,27 @@ pub(super) struct Tabs {
     pub looks_again: bool,
     pub reading: Option<u64>,
     pub last_reading: u64,
-    /// When to look again, where the device failed.
+    /// When to poll the log again after the device failed.
     pub look_at_ms: Option<u64>,
     pub phase: Phase,
-    /// To be handed in, and on its way.
+    /// Requests to be written to the inbox, and those being written.
     pub queue: VecDeque<(RecordKey, Request)>,
     pub sending: Option<Vec<(RecordKey, Request)>>,
     pub last_stamp: u64,
     pub provisional: SortedMap<OpId, Provisional>,
-    /// Refused operations that were amended or discarded here.
+    /// Refused operations that were amended or discarded here, until the leader has done so.
     pub dealt: SortedSet<OpId>,
     /// Subscriptions begun and ended here that the leader has not written yet.
     pub wanted: SortedSet<Def>,
     pub unwanted: SortedSet<Def>,
-    /// Readings of documents that await a look.
+    /// Readings of documents that wait for a poll of the log.
     pub stalled: Vec<Stalled>,
-    /// The leader's: requests that became operations, those that were met, and those that are fulfilled otherwise.
+    /// For the leader. Requests that became operations, by operation; all requests seen; and those fulfilled
+    /// otherwise.
     pub from_inbox: SortedMap<OpId, RecordKey>,
     pub met: SortedSet<RecordKey>,
     pub done: Vec<RecordKey>,
-    /// Those that must wait.
+    /// Requests that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
     pub is_reading_inbox: bool,
     pub reads_inbox_again: Option<bool>,
@@ -169,19 +173,19 @@ impl Default for Tabs {
 }
 
 impl Tabs {
-    /// Whether a batch of requests is on its way.
+    /// Whether a batch of requests is being written.
     pub fn is_handing_in(&self) -> bool {
         self.sending.is_some()
     }
 
-    /// When to look again, where the device failed.
+    /// When to poll the log again after the device failed.
     pub fn next_look_ms(&self) -> Option<u64> {
         self.look_at_ms
     }
 }
 
 impl Machine {
-    /// The machine as one that follows, until it is told to lead.
+    /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
         self.tabs.is_following = true;
         self.writes.order_floor = ORDER_FLOOR;
@@ -189,28 +193,29 @@ impl Machine {
         self
     }
 
-    /// The generation that this session leads in.
+    /// The generation in which this session leads.
     pub fn generation(&self) -> Option<u64> {
         self.layout.as_ref()?.generation()
     }
 
-    /// Whether another session leads, or none does.
+    /// Whether this session follows: another one leads, or none does.
     pub fn is_following(&self) -> bool {
         self.tabs.is_following
     }
 
-    /// Whether it has begun a generation, and leads as soon as it has read the state.
+    /// Whether it has begun a generation, and will lead once it has read the state.
     pub fn is_about_to_lead(&self) -> bool {
         self.tabs.next.is_some()
     }
 
-    /// The machine as one that leads in that generation, from the first event on: the state was read in it.
+    /// The machine as the leader in that generation from the first event on: its state was read in that
+    /// generation.
     pub fn leading(mut self, generation: u64) -> Self {
         self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self
     }
 
-    /// Takes what concerns the roles; gives back what is to be done whoever leads.
+    /// Handles the events that depend on the role, and returns the others.
     pub(super) fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Tab(event) => self.tab(event)?,
@@ -248,7 +253,7 @@ impl Machine {
                 self.begin_to_lead();
             }
             TabEvent::Lead(generation) if self.tabs.is_unfenced => self.look_whether_fenced(generation),
-            // Another one has led in between, and what it wrote is not known here.
+            // Another session has led in between, and its changes are not known here.
             TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
                 self.tabs.next = Some(generation);
                 self.depose()?;
@@ -262,7 +267,7 @@ impl Machine {
         Ok(())
     }
 
-    /// This session leads no more: at once, or as soon as the batch in flight is settled.
+    /// This session stops leading: at once, or when the batch in flight has ended.
     pub(super) fn depose(&mut self) -> Result<()> {
         if self.tabs.is_following {
             self.tabs.next = None;
@@ -275,8 +280,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A generation has begun: nobody else writes the state any more, which is read as it stands now. What is on its way
-    /// to the inbox arrives first.
+    /// This session's generation has begun: no other session writes the state any more, so it can be read. A
+    /// batch of requests in flight ends first.
     pub(super) fn begin_to_lead(&mut self) {
         if self.tabs.next.is_none() || self.tabs.is_handing_in() {
             return;
@@ -284,13 +289,13 @@ impl Machine {
         if self.tabs.has_followed || self.tabs.reading.is_some() {
             self.want_anew();
         } else {
-            // Just opened: mostly nothing has been written since.
+            // Just opened: usually nothing has been written since.
             self.tabs.is_looking = false;
             self.look();
         }
     }
 
-    /// What is here is what the last leader left: this session leads.
+    /// The state here is the last leader's final one: this session leads.
     pub(super) fn promote(&mut self) -> Result<()> {
         let Some(generation) = self.tabs.next.take() else { return Ok(()) };
         self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
@@ -309,7 +314,7 @@ impl Machine {
             own.push((*order, key, wanted_of(op, amends)));
         }
         let mut requests: Vec<(Option<RecordKey>, Wanted)> = Vec::new();
-        // Those that became operations are among them already.
+        // Writes and amendments are among the operations already.
         let is_other = |wanted: &Wanted| !matches!(wanted, Wanted::Write(_) | Wanted::Amend { .. });
         let queue = std::mem::take(&mut self.tabs.queue).into_iter().map(|(_, request)| request.wanted);
         let others: Vec<Wanted> = queue.filter(is_other).collect();
@@ -346,8 +351,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Another session leads: what is not written is dropped where it comes again from the server, and handed in where it
-    /// comes from here.
+    /// Another session leads. Unwritten changes are dropped if the server will send them again, and become
+    /// requests to the leader if they are this session's own.
     pub(super) fn demote(&mut self) -> Result<()> {
         self.tabs.is_deposed = false;
         self.tabs.is_unfenced = false;
@@ -376,7 +381,7 @@ impl Machine {
         let from_inbox = std::mem::take(&mut self.tabs.from_inbox);
         for op in self.writes.ops.values_mut().filter(|op| !op.saved) {
             let key = from_inbox.get(&op.state.id).copied();
-            // What it asks for is on the device.
+            // Its request is on the device.
             op.saved = key.is_some();
             let amends = op.state.replaces.last().cloned();
             self.tabs.dealt.extend(amends.clone());
@@ -402,7 +407,7 @@ impl Machine {
     }
 }
 
-/// The request that an operation of this session makes.
+/// The request for an operation of this session.
 pub(super) fn wanted_of(op: &crate::journal::PendingOp, amends: Option<OpId>) -> Wanted {
     let state = &op.state;
     match amends {

@@ -1,5 +1,6 @@
-//! The bearer token: asked of the application, refused by the server, given anew. Tokens are numbered, because what
-//! went out under an earlier one may be refused after the next was given: that refuses nothing.
+//! The bearer token: requested from the application, and replaced when the server refuses it. Tokens are
+//! numbered. A request with an earlier token may be refused after the application supplied the next one, and
+//! that refusal says nothing about the new token.
 
 use super::event::{Effect, Mode};
 use super::machine::Machine;
@@ -8,26 +9,26 @@ use crate::error::{Code, Error};
 #[derive(Debug, Default)]
 pub(super) struct Token {
     value: Option<String>,
-    /// How many were given.
+    /// How many tokens were supplied.
     number: u64,
-    /// The application was asked, and has given none since.
+    /// The application was asked for a token, and has supplied none since.
     pub is_awaited: bool,
 }
 
 impl Token {
-    /// What to send.
+    /// The token to send.
     pub fn value(&self) -> Option<String> {
         self.value.clone()
     }
 
-    /// Names the token that is sent now.
+    /// The number of the token that is sent now.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
 impl Machine {
-    /// Asks the application for a token, where it has any and the network is wanted.
+    /// Asks the application for a token if it can supply one and the session contacts the server.
     pub(super) fn ask_token(&mut self) {
         if self.config.has_token
             && !self.tabs.is_following
@@ -39,19 +40,19 @@ impl Machine {
         }
     }
 
-    /// Asks once more where none was given: there is a reason to hope.
+    /// Asks once more if none was supplied: there is a reason to try at once.
     pub(super) fn ask_token_again(&mut self) {
         if self.token.is_awaited && self.config.has_token && self.mode != Mode::Avion {
             self.effects.push(Effect::AskToken { refused: true });
         }
     }
 
-    /// The application gave a token, or has none. A new one is tried at once; where several in a row were refused,
-    /// whoever gives them may have no good one: delays grow as after any failure, or the server would be asked
-    /// without end.
+    /// The application supplied a token, or has none. A new one is tried at once. If several in a row were
+    /// refused, the application may have no good one. Then delays grow as after any failure; otherwise
+    /// requests would never pause.
     pub(super) fn token_given(&mut self, value: Option<String>) {
         if value.is_none() && !self.token.is_awaited {
-            // The answer to an earlier question; a later one was answered better.
+            // The answer to an earlier question; a later one was answered with a token.
             return;
         }
         self.token.is_awaited = value.is_none();
@@ -68,12 +69,12 @@ impl Machine {
         }
     }
 
-    /// Whether a token is not the one in use any more: its refusal tells nothing.
+    /// Whether another token has replaced that one: its refusal says nothing.
     pub(super) fn is_replaced(&self, number: u64) -> bool {
         number != self.token.number
     }
 
-    /// The token in use was refused.
+    /// The server refused the current token.
     pub(super) fn token_refused(&mut self) {
         self.token.value = None;
         if !self.token.is_awaited {

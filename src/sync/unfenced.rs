@@ -1,5 +1,6 @@
-//! Leading where the device takes no generation, as a full one does not: in memory, writing nothing, for another session may
-//! write at the same time. Once a generation has begun, all of it is written, unless somebody has written meanwhile.
+//! A leader without a generation: the device takes none, for example because it is full. It leads in memory
+//! and writes nothing, since another session may write at the same time. Once its generation has begun, it
+//! writes everything, unless another session has written meanwhile.
 
 use super::machine::Machine;
 use crate::error::{Error, Result};
@@ -10,7 +11,8 @@ impl Machine {
         self.tabs.is_unfenced
     }
 
-    /// A full device, say: whoever opens there would wait for a leader for ever, without a word.
+    /// Without this, a session that opens on a full device would wait for a leader for ever, without any
+    /// message.
     pub(super) fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
         if !self.tabs.is_following && !self.tabs.is_unfenced {
             return Ok(());
@@ -32,14 +34,15 @@ impl Machine {
         self.tabs.is_unfenced && !self.tabs.is_following
     }
 
-    /// The generation has begun after all: nobody else writes from now on, and it is looked at whether somebody did so far.
+    /// The generation has begun after all: no other session writes from now on. Checks whether one has
+    /// written so far.
     pub(super) fn look_whether_fenced(&mut self, generation: u64) {
         self.tabs.next = Some(generation);
         self.look_at_log();
     }
 
-    /// Where nobody has written meanwhile, what was done in memory is written now; else what rests counts, and the rest comes
-    /// again.
+    /// If no other session has written meanwhile, writes the changes made in memory. Otherwise the state in
+    /// storage counts, and the changes are requested or received again.
     pub(super) fn fenced(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
         let Some(generation) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
             return Ok(());

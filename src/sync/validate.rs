@@ -1,7 +1,8 @@
-//! What is refused at the call: operations that no server would take, by name and before anything is written.
+//! Validates operations at the call: those that no server would take are rejected by name, before anything is
+//! written.
 //!
-//! Only what is certain is refused here. A document that is still to be read, or that this session does not hold, may
-//! allow what it seems not to.
+//! Only certain errors are rejected here. A document that is not read yet, or that this session does not
+//! hold, may allow an operation that seems impossible.
 
 use super::machine::Machine;
 use crate::codec::{Data, Format, encode};
@@ -11,16 +12,16 @@ use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::memory::{Base, DocKey};
 use crate::model::{SortedMap, Value};
 
-/// What is known of a document where an operation would stand.
+/// The knowledge about a document at an operation's position.
 enum Known {
-    /// Nothing: only the server holds it, or it is still to be read.
+    /// None: only the server has the document, or it is not read yet.
     Nothing,
     Deleted,
     Holds(State),
 }
 
 impl Known {
-    /// What is known after a change, whether or not it can be.
+    /// The knowledge after a change, whether or not the change is possible.
     fn after(self, kind: &ChangeKind) -> Self {
         match (kind, self) {
             (ChangeKind::Put(state), _) => Known::Holds(state.clone()),
@@ -32,19 +33,19 @@ impl Known {
 }
 
 impl Machine {
-    /// Whether an operation could be issued: named errors before anything is written.
+    /// Checks whether an operation can be issued: named errors before anything is written.
     pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
         self.check_at(name, args, u64::MAX)
     }
 
-    /// Whether a refused operation could be issued again in its place, with other arguments or the same. Errors:
-    /// `not_found`, and those of [`Machine::check_write`].
+    /// Checks whether a refused operation can be issued again in its place, with the same arguments or
+    /// others. Errors: `not_found`, and those of [`Machine::check_write`].
     pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
         let op = self.refused_op(id)?;
         self.check_at(&op.state.name, args.unwrap_or(&op.state.args), op.state.order)
     }
 
-    /// Whether an operation could stand at that place in the order.
+    /// Checks whether an operation is possible at that position in the order.
     fn check_at(&self, name: &str, args: &Value, order: u64) -> Result<()> {
         if name.is_empty() || name.len() > NAME_CHARS_MAX {
             return fail(Code::BadOption, "an operation's name has 1 to 64 characters");
@@ -58,11 +59,12 @@ impl Machine {
             let most = OPERATION_BYTES_MAX;
             return fail(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most"));
         }
-        // What the application's own operations do to the documents of a batch is known when they are run.
+        // The effect of the application's own operations on the documents of a batch is known only when they
+        // run.
         if is_built_in(name, args) { self.check_outcome(&changes, order) } else { Ok(()) }
     }
 
-    /// Goes through the changes in order, each on what those before it have made.
+    /// Goes through the changes in order, each on the result of those before it.
     fn check_outcome(&self, changes: &[Change], order: u64) -> Result<()> {
         let mut states: SortedMap<&DocKey, Known> = SortedMap::new();
         for change in changes {
@@ -82,7 +84,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What is known of a document before that place in the order.
+    /// The knowledge about a document before that position in the order.
     fn known_before(&self, key: &DocKey, order: u64) -> Known {
         if order == u64::MAX
             && !self.writes.stale.contains(key)

@@ -1,4 +1,4 @@
-//! Pending operations in memory: issuing them, what they make of documents, and who depends on whom (R12).
+//! Pending operations in memory: issuing them, indexes over them, and which ones depend on which (R12).
 
 use super::application::Application;
 use super::backoff::Backoff;
@@ -11,16 +11,16 @@ use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, Value, order};
 use crate::storage::{JournalAtRest, JournalMark};
 
-/// What an application issues.
+/// An operation to be issued.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Its id, a UUID v7 that the driver has made.
+    /// Its id, a UUID v7 made by the driver.
     pub id: OpId,
     /// Its name.
     pub name: String,
     /// Its arguments.
     pub args: Value,
-    /// The documents that it touches, where it has no optimistic part.
+    /// The documents that it touches, if it has no optimistic part.
     pub touches: Vec<DocKey>,
     /// Operations that it waits for.
     pub after: Vec<OpId>,
@@ -31,44 +31,45 @@ pub(super) struct Writes {
     /// By their order.
     pub ops: SortedMap<u64, PendingOp>,
     pub by_id: SortedMap<OpId, u64>,
-    /// Those that may name an operation, by the version that they expect or as one that they wait for: either may have
-    /// changed since.
+    /// The orders of operations that may name an operation, as one whose version they expect or that they
+    /// wait for. Both may have changed since.
     naming: SortedMap<OpId, SortedSet<u64>>,
     pub by_key: SortedMap<DocKey, SortedSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
     pub waiting: SortedSet<u64>,
     pub parked: SortedSet<u64>,
     pub last_order: u64,
-    /// What a session that follows issues comes after everything, until the one that leads gives it its place.
+    /// A follower's new operations come after all others, until the leader gives them their place.
     pub order_floor: u64,
     pub last_rowid: i64,
     pub mark: JournalMark,
     pub journal: super::journal::Journal,
     pub application: Box<dyn Application>,
-    /// Documents whose operations must be gone through anew.
+    /// Documents whose operations must be applied again.
     pub stale: SortedSet<DocKey>,
-    /// Operations just issued, after every other on their documents.
+    /// Operations just issued, which come after every other on their documents.
     pub fresh: SortedSet<u64>,
-    /// What all operations together make of each document.
+    /// The result of all operations on each document.
     pub tops: SortedMap<DocKey, Option<State>>,
     pub pins: PinReading,
-    /// The delays of operations that failed for a while, and the time before which none is sent again.
+    /// The delays after temporary failures of operations, and the time before which none is sent again.
     pub backoff: Backoff,
     pub not_before_ms: u64,
-    /// How much of them one request takes.
+    /// The limits of one request.
     pub room: Room,
-    /// The server had other operations under this session's numbers once: they were taken from what it told.
+    /// Whether the server had other operations under this session's numbers once: the session then took its
+    /// numbers from the reply.
     pub is_renumbered: bool,
-    /// The highest number that an operation was sent under, of those of the session's present name.
+    /// The highest number under which an operation was sent in the session's present name.
     pub highest_sent: u64,
-    /// Operations accepted under the session's present name, by their places in its order.
+    /// Operations accepted in the session's present name, by their numbers.
     pub accepted: SortedSet<(u64, OpId)>,
     /// Ids of accepted operations that a later epoch of the server does not hold (R8).
     pub lost_by_server: Vec<OpId>,
 }
 
 impl Writes {
-    /// The operations as they rest.
+    /// The operations in storage.
     pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
         let mut writes = Writes {
             ops: SortedMap::new(),
@@ -107,7 +108,7 @@ impl Writes {
         self.ops.get_mut(self.by_id.get(id)?)
     }
 
-    /// Takes an operation in at its order.
+    /// Adds an operation at its order.
     pub fn insert(&mut self, op: PendingOp) {
         let order = op.state.order;
         let is_last = order > self.last_order;
@@ -127,7 +128,7 @@ impl Writes {
         self.sort(order);
     }
 
-    /// An operation expects the document of one of its changes to be of that version.
+    /// An operation expects the document of one of its changes to have that version.
     pub fn expect(&mut self, order: u64, place: usize, expected: IfVersion) {
         if let Some(id) = expected.of() {
             self.names(order, id);
@@ -137,22 +138,22 @@ impl Writes {
         }
     }
 
-    /// An operation names another one.
+    /// Notes that an operation names another one.
     pub fn names(&mut self, order: u64, id: &OpId) {
         self.naming.entry(id.clone()).or_default().insert(order);
     }
 
-    /// Those that may name an operation.
+    /// The operations that may name this one.
     pub fn naming(&self, id: &str) -> impl Iterator<Item = u64> {
         self.naming.get(id).into_iter().flatten().copied()
     }
 
-    /// The same, for whoever makes them name another one, or none.
+    /// The same, for a caller that retargets them all: the entry is removed.
     pub fn take_naming(&mut self, id: &str) -> SortedSet<u64> {
         self.naming.remove(id).unwrap_or_default()
     }
 
-    /// An operation's state has changed: whom it waits for has.
+    /// Updates `waiting` and `parked` after an operation's state has changed.
     pub fn sort(&mut self, order: u64) {
         let op = self.ops.get(&order);
         for (set, is_in) in [
@@ -167,11 +168,10 @@ impl Writes {
         }
     }
 
-    /// Takes an operation out.
     pub fn remove(&mut self, order: u64) -> Option<PendingOp> {
         let op = self.ops.remove(&order)?;
         self.by_id.remove(&op.state.id);
-        // Where there are no others, nobody expects anything.
+        // Without other operations, none names another one.
         if self.ops.is_empty() {
             self.naming.clear();
         }
@@ -194,18 +194,18 @@ impl Writes {
         (self.last_order + 1).max(self.order_floor)
     }
 
-    /// The operations that stand on a document, in order.
+    /// The operations that touch a document, in order.
     pub fn on(&self, key: &DocKey) -> impl DoubleEndedIterator<Item = &PendingOp> {
         self.by_key.get(key).into_iter().flatten().filter_map(|order| self.ops.get(order))
     }
 
-    /// Those before that place in the order.
+    /// Those before that position in the order.
     pub fn on_before(&self, key: &DocKey, order: u64) -> impl DoubleEndedIterator<Item = &PendingOp> {
         let orders = self.by_key.get(key).into_iter().flat_map(move |orders| orders.range(..order));
         orders.filter_map(|order| self.ops.get(order))
     }
 
-    /// There is a reason to hope: delays end, but for what the server asked.
+    /// There is a reason to try at once: delays end, except those that the server asked for.
     pub fn try_at_once(&mut self, not_before_ms: u64) {
         self.backoff.reset();
         self.not_before_ms = not_before_ms;
@@ -228,7 +228,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Takes an operation in at that place in the order.
+    /// Adds a new operation at that position in the order.
     pub(super) fn issue(&mut self, write: Write, order: u64) -> Result<()> {
         let changes = changes_of(self.memory.schema(), &write.name, &write.args)?;
         let mut keys = write.touches;
@@ -268,13 +268,14 @@ impl Machine {
         key_of(self.memory.schema(), class, parts)
     }
 
-    /// Operations that are not over, in order, each with whether it is held behind a refused one.
+    /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
         let held = self.writes.held();
         self.writes.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
     }
 
-    /// Whether it would know, should the server be restored, that it has lost this operation (R8). For tests.
+    /// Whether the session would notice the loss of this operation if the server were restored (R8). For
+    /// tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn remembers(&self, id: &str) -> bool {
         self.writes.by_id.contains_key(id) || self.writes.accepted.iter().any(|(_, known)| known == id)
