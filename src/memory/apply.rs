@@ -1,4 +1,4 @@
-//! Applying a part: the rules R1, R3, R5 and R6 on one def's changes.
+//! Applies a part to the memory: the rules R1, R3, R5 and R6 on the changes of one def.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,35 +10,35 @@ use crate::codec::{Part, Row};
 use crate::error::Result;
 use crate::model::{Def, Name, Pk, Value, Version};
 
-/// How a part came.
+/// The message that a part came in.
 #[derive(Clone, Copy, Debug)]
 pub struct PartContext {
     /// The era of its epoch.
     pub era: u32,
     /// The reply's `now` - DELTA.
     pub settled: Version,
-    /// The `v` that was asked, for the reply to a pull; `None` for a pushed part.
+    /// The `v` of the request, for a reply to a pull; `None` for a pushed part.
     pub asked: Option<Version>,
 }
 
-/// What became of a part.
+/// The result of applying a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartOutcome {
     /// The def is up to date with the reply.
     Whole,
-    /// The def is unfinished: ask on with the cursor.
+    /// The load is unfinished: the next request has the cursor.
     Unfinished,
     /// The def is not subscribed to any more.
     Unknown,
 }
 
-/// A row whose data was read far enough to link it, so that applying it cannot fail half way.
+/// A row with the properties decoded that linking it needs, so that applying it cannot fail half way.
 pub(crate) struct PreparedRow {
     row: Row,
     properties: Option<BTreeMap<String, Value>>,
 }
 
-/// A part that can be applied.
+/// A part that can be applied without failing.
 pub(crate) struct PreparedPart {
     def: Def,
     rows: Vec<PreparedRow>,
@@ -53,13 +53,13 @@ impl PreparedPart {
         &self.def
     }
 
-    /// The highest version that it tells.
+    /// The highest version in the part.
     pub(crate) fn highest(&self) -> Option<Version> {
         let rows = self.rows.iter().map(|prepared| prepared.row.v);
         rows.chain(self.left.iter().map(|(_, v)| *v)).max()
     }
 
-    /// The first and the last change that it tells, as they ascend by version; `None` where it tells none.
+    /// The first and the last change in the part, by version; `None` if it has no change.
     pub(crate) fn ends(&self) -> Option<[(Version, Pk); 2]> {
         let of_row = |prepared: Option<&'_ PreparedRow>| prepared.map(|p| (p.row.v, p.row.pk.clone()));
         let of_left = |left: Option<&'_ (Pk, Version)>| left.map(|(pk, v)| (*v, pk.clone()));
@@ -68,19 +68,20 @@ impl PreparedPart {
         Some([first, last])
     }
 
-    /// The cursor to ask on with.
+    /// The cursor for the next page.
     pub(crate) fn next(&self) -> Option<&str> {
         self.next.as_deref()
     }
 
-    /// The documents that it tells as they are now, or as deleted.
+    /// The documents that it contains, as they are now or as deletions.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
         self.rows.iter().map(|prepared| &prepared.row.pk)
     }
 }
 
 impl Memory {
-    /// Reads what applying the part needs of each row. Errors: `bad_value`, `too_deep`; nothing has changed then.
+    /// Decodes the properties of each row that applying the part needs. Errors: `bad_value`, `too_deep`;
+    /// nothing has changed then.
     pub(crate) fn prepare(&self, part: Part) -> Result<PreparedPart> {
         let names: Vec<&Name> = match self.schema.class(part.def.class().as_str()) {
             Ok(class) => class.collections().iter().flat_map(crate::model::schema::Collection::key).collect(),
@@ -141,7 +142,8 @@ impl Memory {
         PartOutcome::Whole
     }
 
-    /// The end of a pull: members that it does not account for leave, and the collection reaches its `v` (R4, R6).
+    /// Ends a pull: members that it does not account for leave, and the collection reaches its new `v` (R4,
+    /// R6).
     fn finish(
         &mut self,
         def: &Def,
@@ -153,7 +155,7 @@ impl Memory {
         let era = context.era;
         if present.is_some() || asked == 0 {
             let present: Option<HashSet<Pk>> = present.map(|pks| pks.into_iter().collect());
-            // `present` is of the last page's snapshot; without it, rows are told since the first page.
+            // `present` is as of the last page's snapshot; without it, the load is as of its first page.
             let keep_from = Stamp::new(era, if present.is_some() { context.settled } else { settle });
             for pk in self.collections[def].set.unaccounted(present.as_ref(), keep_from) {
                 self.drop_link(def, &pk);
@@ -193,7 +195,8 @@ impl Memory {
             self.set_document(key, at, row.max_life, Content::Resident(data));
         }
         if links {
-            // During a whole load only the reply to a pull confirms: what was pushed before may be gone by now.
+            // During a whole load, only the reply to a pull confirms a link: a pushed row may be outdated by
+            // now.
             let confirmed = context.asked.is_some() || self.collections[def].set.v().v != 0;
             self.link(def, key, at, confirmed);
         }
@@ -212,8 +215,8 @@ impl Memory {
         }
     }
 
-    /// R3 for the other subscribed collections: what newly applied data says of them holds at its version, where
-    /// their own reply has not said otherwise.
+    /// R3 for the other subscribed collections of the class. Newly applied data links and unlinks the
+    /// document there at its version, unless their own reply has said otherwise.
     fn derive_links(&mut self, except: &Def, key: &DocKey, at: Stamp, properties: &BTreeMap<String, Value>) {
         let class = self.class(key.0).clone();
         let mut member_of = vec![Def::class_of(class.name()), Def::document(class.name(), &key.1)];
@@ -244,7 +247,7 @@ impl Memory {
         let set = &collection.set;
         let since = set.member(&key.1).map(|member| member.at).max(set.mark(&key.1));
         if at >= set.v() && since.is_none_or(|since| at > since) {
-            // During a whole load only the server's word confirms.
+            // During a whole load, only the server's reply for that def confirms a link.
             let confirmed = set.v().v != 0;
             self.link(def, key, at, confirmed);
         }
@@ -257,8 +260,8 @@ impl Memory {
         }
     }
 
-    /// The answer to a question for one damaged document (R14): its data only, whatever holds it. Gives false where
-    /// the reply was full before it came to the document.
+    /// Applies the answer to a request for one damaged document (R14): only its data, regardless of the defs
+    /// that hold it. Returns false if the reply had no room for the document.
     pub(crate) fn apply_repair(&mut self, part: PreparedPart, era: u32) -> bool {
         let crate::model::DefKind::Document(pk) = part.def.kind() else { return true };
         let Some(key) = self.doc_key(part.def.class(), pk) else { return true };
@@ -283,7 +286,7 @@ impl Memory {
                 _ => self.apply_deletion(&part.def, &key, at),
             }
         }
-        // The server has no such document any more: nothing can bring its data back.
+        // The server has no such document any more: its data cannot be restored.
         let is_lost = self.documents.get(&key).is_some_and(|d| matches!(d.content, Content::Lost));
         if !answered && is_lost {
             for def in self.holders(&key).iter() {

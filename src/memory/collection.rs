@@ -1,4 +1,4 @@
-//! A collection in memory.
+//! A collection in memory: the members of one def, and the load in progress.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,36 +7,37 @@ use super::set::VersionedSet;
 use super::stamp::Stamp;
 use crate::model::{Pk, Version};
 
-/// A load that takes several replies (docs/protocol.md): stored in one transaction with the rows it brought.
+/// A load that takes several replies (docs/protocol.md). It is stored in one transaction with the rows
+/// received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
-    /// Where the last reply stopped.
+    /// The cursor where the last reply stopped.
     pub cursor: String,
-    /// The `v` that was asked.
+    /// The `v` of the first request.
     pub since: Version,
-    /// The first page's `now` - DELTA: the collection's `v` at the end.
+    /// The first page's `now` - DELTA: the collection's `v` after the load.
     pub settle: Version,
     /// Rows received so far.
     pub received: u64,
-    /// Rows in all, where the server said it.
+    /// Rows in all, if the server gave the number.
     pub total: Option<u64>,
 }
 
-/// The members of a def, and how far they are known.
+/// The members of a def, and the version up to which they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
-    /// The members, and the marks of those that left.
+    /// The members, and the removal tombstones of those that left.
     pub set: VersionedSet<Pk, Stamp>,
     /// Whether a whole load has ended once, in any epoch.
     pub ready: bool,
-    /// The load under way.
+    /// The load in progress.
     pub load: Option<Load>,
-    /// The lists of defs that it gave its documents, and took from them.
+    /// The lists of defs that result from adding this def to documents' lists, or removing it.
     pub(super) sharing: Sharing,
 }
 
 impl Collection {
-    /// The `v` to ask changes since: 0 where it was never loaded, or not in this era.
+    /// The `v` for the next request: 0 if the collection was never loaded, or not in this era.
     pub fn v(&self, era: u32) -> Version {
         if self.set.v().era == era { self.set.v().v } else { 0 }
     }

@@ -1,14 +1,15 @@
-//! The defs that hold a document.
+//! The list of defs that hold a document. Documents share these lists.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::model::Def;
 
-/// So many lists are remembered that a def was added to, and as many that it was removed from.
+/// The number of recent results kept for adding a def, and again for removing it.
 const STEPS_MAX: usize = 8;
 
-/// The defs that hold a document, ascending. Most documents of a session are held by the same few, so lists are shared.
+/// The defs that hold a document, ascending. Most documents of a session are held by the same few defs, so
+/// they share lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defs(Option<Arc<[Def]>>);
 
@@ -44,7 +45,8 @@ impl Deref for Defs {
     }
 }
 
-/// Adds one def, always the same, to documents' lists, and removes it: documents that take the same steps share their lists.
+/// Adds one def, always the same, to documents' lists, and removes it. Documents with the same sequence of
+/// changes share their lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sharing {
     added: Steps,
@@ -52,18 +54,18 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Adds the def to a document's list. Gives whether it was not there.
+    /// Adds the def to a document's list. Returns whether it was missing.
     pub fn add(&mut self, defs: &mut Defs, def: &Def) -> bool {
         self.added.step(defs, |defs| defs.with(def))
     }
 
-    /// Removes the def from a document's list. Gives whether it was there.
+    /// Removes the def from a document's list. Returns whether it was there.
     pub fn remove(&mut self, defs: &mut Defs, def: &Def) -> bool {
         self.removed.step(defs, |defs| defs.without(def))
     }
 }
 
-/// What was made of which list, the latest ones.
+/// The most recent changes, each as a list before and after.
 #[derive(Clone, Debug, Default)]
 struct Steps(Vec<(Defs, Defs)>);
 
@@ -96,7 +98,7 @@ mod tests {
         text.parse().expect("a def")
     }
 
-    /// Whatever order they come in, and however many other lists there are.
+    /// In any order of the changes, and with any number of other lists.
     #[test]
     fn defs_stay_in_order_and_are_there_once() {
         for seed in seeds() {
@@ -126,7 +128,7 @@ mod tests {
         let (a, b) = (def("A"), def("B"));
         let (mut of_a, mut of_b) = (Sharing::default(), Sharing::default());
         let mut documents = vec![Defs::default(); 3];
-        // As replies tell them: each document's defs, one document after the other.
+        // As in replies: each document's defs, one document after the other.
         for defs in &mut documents {
             assert!(of_b.add(defs, &b) && of_a.add(defs, &a));
         }

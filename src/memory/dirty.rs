@@ -1,28 +1,28 @@
-//! What changed in memory since it last went to rest, by name only: a batch is built from the memory as it is when
-//! the batch is built, so a state at rest is always one in which R1 to R3 hold (R7).
+//! The changes in memory that are not yet in storage, by name only. A batch is built from the memory as it is
+//! at that time, so the stored state always satisfies R1 to R3 (R7).
 
 use super::document::{DocKey, PageRef};
 use crate::model::{Def, Pk, QuickSet};
 
-/// Names of what must be written.
+/// The names of changed things that must be written.
 #[derive(Clone, Debug, Default)]
 pub struct Dirty {
     /// Documents that were added, changed or removed.
     pub documents: QuickSet<DocKey>,
-    /// Links and marks that changed, or of defs that are gone.
+    /// Links and removal tombstones that changed, or whose def is gone.
     pub links: QuickSet<(Def, Pk)>,
     /// Collections whose own fields changed, or that were added or removed.
     pub collections: QuickSet<Def>,
-    /// A collection was added or removed: what is subscribed only this device knows.
+    /// Whether a collection was added or removed: subscriptions are known to this device only.
     pub subscriptions: bool,
-    /// The epoch, or another field of the whole.
+    /// Whether the epoch, or another field of the head, changed.
     pub head: bool,
-    /// Places at rest of documents that are gone. Freeing one twice is harmless.
+    /// Slots in pages whose documents are gone. Freeing one twice is harmless.
     pub freed: Vec<PageRef>,
 }
 
 impl Dirty {
-    /// Whether everything is at rest.
+    /// Whether everything is in storage.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
             && self.links.is_empty()
@@ -31,7 +31,7 @@ impl Dirty {
             && self.freed.is_empty()
     }
 
-    /// Adds what a batch that failed did not write.
+    /// Adds the changes of a batch that failed.
     pub fn merge(&mut self, other: Dirty) {
         self.documents.extend(other.documents);
         self.links.extend(other.links);

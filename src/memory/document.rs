@@ -1,54 +1,54 @@
-//! A document in memory.
+//! A document in memory, and the reference to its data in storage.
 
 use super::defs::Defs;
 use super::stamp::Stamp;
 use crate::codec::Data;
 use crate::model::Pk;
 
-/// Which document: the position of its class in the schema, and its pk.
+/// Identifies a document: the position of its class in the schema, and its pk.
 pub type DocKey = (u16, Pk);
 
-/// Where a document's data rests.
+/// The slot of a document's data in storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRef {
     /// The page's number.
     pub page: u64,
     /// The row in the page.
     pub slot: u32,
-    /// How many bytes of data it has.
+    /// The size of its data in bytes.
     pub bytes: u32,
 }
 
-/// A document's data, or where it is.
+/// A document's data, or the reason why it is not in memory.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// In memory; not at rest, or not yet.
+    /// In memory, and not in storage, or not yet.
     Resident(Data),
-    /// On the device only, where `rest` says.
+    /// In storage only, in the document's `slot`.
     AtRest,
-    /// Found damaged: asked for again (R14).
+    /// Found damaged: requested again (R14).
     Lost,
 }
 
-/// A document: its version, where its data is, and the defs that hold it.
+/// A document: its version, its data, and the defs that hold it.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Names this version of this document for as long as the session is open; never used again.
+    /// Identifies this version of this document as long as the session is open; never used again.
     pub id: u32,
-    /// The version of the data held.
+    /// The version of the data.
     pub at: Stamp,
-    /// Minutes since 1970 of the end of its logical life.
+    /// Minutes since 1970 at which the document expires.
     pub max_life: Option<u64>,
     /// The data.
     pub content: Content,
-    /// Where the last version that was written rests; an older one than `at` until the next batch is.
+    /// The slot of the last version written. That version is older than `at` until the next batch is written.
     pub slot: Option<PageRef>,
-    /// The defs that hold it, ascending; the version of each link stands in the collection (R2).
+    /// The defs that hold it, ascending; the collection has the version of each link (R2).
     pub defs: Defs,
 }
 
 impl Document {
-    /// Whether its logical life has ended by that time, in milliseconds since 1970.
+    /// Whether it has expired by that time, in milliseconds since 1970.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.max_life.is_some_and(|minutes| minutes.saturating_mul(60_000) <= now_ms)
     }

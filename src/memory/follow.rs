@@ -1,7 +1,7 @@
-//! Following: the memory of a session that does not lead is brought to the state that another one has written.
+//! The follower's memory: replays the state that the leader has written.
 //!
-//! What stays the same keeps its id, so that documents stay the same objects for the application; what changes is noted
-//! as any change is. Links come after the documents that they are of, departures of documents take effect at the end.
+//! An unchanged document keeps its id, so that it stays the same object for the application. Changes are
+//! noted like any others. Links are replayed after their documents, and removed documents leave at the end.
 
 use std::collections::HashSet;
 
@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// The state is told: what has left leaves. Nothing of it is to be written from here.
+    /// Ends the replay: removed documents leave. A follower writes none of these changes.
     pub(crate) fn end_following(&mut self) {
         for key in std::mem::take(&mut self.leaving) {
             for def in self.holders(&key).iter() {
@@ -91,7 +91,7 @@ impl Memory {
         self.take_dirty();
     }
 
-    /// A subscription that is kept, and not at rest: it is to be written by whoever leads from now on.
+    /// Keeps a subscription that is not in storage: the next leader writes it.
     pub(crate) fn keep_collection(&mut self, def: &Def) {
         if self.collections.contains_key(def) {
             self.dirty.collections.insert(def.clone());
@@ -99,7 +99,8 @@ impl Memory {
         }
     }
 
-    /// Becomes what was read anew; subscriptions in `kept` stay where it has none of them, those in `dropped` do not come.
+    /// Replaces the memory by a state that was read from storage. Subscriptions in `kept` stay even if that
+    /// state lacks them, and those in `dropped` are left out.
     pub(crate) fn adopt(&mut self, read: Memory, kept: &SortedSet<Def>, dropped: &SortedSet<Def>) {
         self.follow_epoch(read.epoch.clone(), read.era);
         let gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
@@ -132,7 +133,7 @@ impl Memory {
                 self.follow_link(def, &pk, collection.set.member(&pk), collection.set.mark(&pk));
             }
         }
-        // Nothing of theirs is at rest: they are loaded from the beginning.
+        // Nothing of theirs is in storage: they are loaded from scratch.
         for def in kept.iter().filter(|def| !read.collections.contains_key(*def)) {
             self.unsubscribe(def);
             let _ = self.subscribe(def);

@@ -1,5 +1,6 @@
-//! The session memory (docs/rules.md): documents by (class, pk), collections by def, and the rules R1 to R6 and R8 that
-//! keep them in step. No clock, no network, no disk.
+//! The session memory (docs/rules.md): documents by (class, pk), collections by def, and the rules R1 to R6
+//! and R8 that keep them consistent. It uses no clock, no network and no disk. The sync machine applies
+//! replies to it and reads from it; the storage layout restores it and writes it.
 
 mod apply;
 mod collection;

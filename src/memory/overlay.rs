@@ -1,7 +1,7 @@
-//! The overlay: what pending operations make of documents, over what the server has told.
+//! The overlay: the effects of pending operations, laid over the documents received from the server.
 //!
-//! Reads, collections and queries show it. The base under it is kept apart and stays subject to R1 to R3 alone, so
-//! that dropping the overlay and applying a reply are one step.
+//! Reads, collections and queries show it. The base under it is kept apart, and only R1 to R3 change it. So
+//! dropping the overlay and applying a reply are one step.
 
 use std::collections::BTreeMap;
 
@@ -12,72 +12,72 @@ use crate::codec::Data;
 use crate::error::Result;
 use crate::model::{Def, DefKind, Name, SortedSet, Value, order};
 
-/// A document as pending operations leave it.
+/// A document with the effects of pending operations.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Names this state of this document, as a document's id does; 0 where it is deleted.
+    /// Identifies this state of this document, as a document's id does; 0 if it is deleted.
     pub id: u32,
-    /// The version under it; 0 where there is none.
+    /// The version of the base; 0 if there is none.
     pub v: u64,
-    /// The data; `None` where it is deleted.
+    /// The data; `None` if it is deleted.
     pub data: Option<Data>,
-    /// Minutes since 1970 of the end of its logical life.
+    /// Minutes since 1970 at which it expires.
     pub max_life: Option<u64>,
-    /// The subscribed defs that hold it so.
+    /// The subscribed defs that hold it in this state.
     pub defs: Vec<Def>,
 }
 
 impl Shown {
-    /// Whether it is there for the application at that time.
+    /// Whether the application sees it at that time.
     pub fn is_visible(&self, now_ms: u64) -> bool {
         let is_expired = self.max_life.is_some_and(|minutes| minutes.saturating_mul(60_000) <= now_ms);
         self.data.is_some() && !is_expired
     }
 }
 
-/// What is under the overlay for one document.
+/// The base of one document, under the overlay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Base {
-    /// There is none here.
+    /// This session has no such document.
     Absent,
-    /// The server told that it is deleted.
+    /// The server reported it as deleted.
     Deleted,
     /// Its data.
     Known(BTreeMap<String, Value>),
-    /// Its data is on the device, still to be read.
+    /// Its data is in storage, still to be read.
     AtRest,
     /// Its data was found damaged.
     Lost,
 }
 
-/// What operations keep of a document that they stand on.
+/// Keeps a document in memory while pending operations touch it.
 #[derive(Clone, Debug, Default)]
 pub struct Pin {
     count: u32,
-    /// The data of that version, where it is at rest besides.
+    /// The base data of that version, if the document's own is in storage only.
     pub(super) data: Option<(Stamp, Data)>,
 }
 
 impl Memory {
-    /// Keeps a document's data in memory, and the document itself whatever holds it, while operations stand on it.
+    /// Keeps a document in memory, with its data, while operations touch it, even if no def holds it.
     pub(crate) fn pin(&mut self, key: &DocKey) {
         self.pins.entry(key.clone()).or_default().count += 1;
         self.unread.insert(key.clone());
     }
 
-    /// What is under an overlay has changed.
+    /// Notes that the base of a pinned document has changed.
     pub(super) fn touch_pin(&mut self, key: &DocKey) {
         if self.is_pinned(key) {
             self.touched.insert(key.clone());
         }
     }
 
-    /// Documents that operations stand on and whose base or links changed, since the last call.
+    /// The pinned documents whose base or links changed since the last call.
     pub(crate) fn take_touched(&mut self) -> SortedSet<DocKey> {
         std::mem::take(&mut self.touched)
     }
 
-    /// One operation less stands on it.
+    /// One operation less touches the document.
     pub(crate) fn unpin(&mut self, key: &DocKey) {
         let Some(pin) = self.pins.get_mut(key) else { return };
         pin.count -= 1;
@@ -94,7 +94,7 @@ impl Memory {
         self.pins.contains_key(key)
     }
 
-    /// Documents that operations stand on and whose data is still to be read: their ids.
+    /// The ids of pinned documents whose data is still to be read.
     pub(crate) fn pins_at_rest(&mut self) -> Vec<u32> {
         let mut unread = std::mem::take(&mut self.unread);
         unread.retain(|key| {
@@ -105,7 +105,7 @@ impl Memory {
         self.unread.iter().filter_map(|key| Some(self.documents.get(key)?.id)).collect()
     }
 
-    /// Keeps a pinned document's data, as it rests.
+    /// Keeps a pinned document's data, which is in storage too.
     pub(crate) fn hold(&mut self, id: u32, data: Data) {
         let Some((key, document)) = self.by_id(id) else { return };
         let (key, at) = (key.clone(), document.at);
@@ -114,7 +114,7 @@ impl Memory {
         }
     }
 
-    /// The data under the overlay, if it is in memory.
+    /// The base data, if it is in memory.
     pub(crate) fn base_data(&self, key: &DocKey) -> Option<&Data> {
         let document = self.documents.get(key)?;
         match &document.content {
@@ -127,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// What is under the overlay.
+    /// The base of a document.
     pub(crate) fn base(&self, key: &DocKey) -> Base {
         let Some(document) = self.documents.get(key) else {
             return if self.tombstones.holds(key) { Base::Deleted } else { Base::Absent };
@@ -139,18 +139,18 @@ impl Memory {
         }
     }
 
-    /// A document as the application sees it: its id, and its data where pending operations made it.
+    /// A document as the application sees it: its id, and its data as pending operations leave it.
     pub(crate) fn shown(&self, key: &DocKey) -> Option<&Shown> {
         self.shown.get(key)
     }
 
-    /// Every document that pending operations stand on.
+    /// Every document with an overlay.
     pub(crate) fn all_shown(&self) -> impl Iterator<Item = (&DocKey, &Shown)> {
         self.shown.iter()
     }
 
-    /// Lays what pending operations make of a document over it; `None` deletes it. What is shown already stays the
-    /// same object for the application.
+    /// Lays the state made by pending operations over a document; `None` deletes it. An unchanged state stays
+    /// the same object for the application.
     pub(crate) fn show(&mut self, key: &DocKey, state: Option<&BTreeMap<String, Value>>) -> Result<()> {
         let data = state.map(Data::from_map).transpose()?;
         let defs = state.map(|state| self.defs_shown(key, state)).unwrap_or_default();
@@ -168,7 +168,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes the overlay off a document.
+    /// Removes the overlay of a document.
     pub(crate) fn unshow(&mut self, key: &DocKey) {
         let Some(shown) = self.shown.remove(key) else { return };
         if shown.id != 0 {
@@ -180,8 +180,8 @@ impl Memory {
         self.changed.extend(holders.iter().cloned());
     }
 
-    /// The subscribed defs that hold a document with that data: where a collection's key is as in the base, the
-    /// server's word stands; elsewhere the data decides.
+    /// The subscribed defs that hold a document with that data. For a collection whose key properties are as
+    /// in the base, the server's links count; for others, the data decides.
     fn defs_shown(&self, key: &DocKey, state: &BTreeMap<String, Value>) -> Vec<Def> {
         let class = self.class(key.0);
         let mut defs = vec![Def::class_of(class.name()), Def::document(class.name(), &key.1)];
@@ -207,8 +207,9 @@ impl Memory {
         defs
     }
 
-    /// The defs, subscribed to, in which an effect on a document is to be seen: those that hold it, in the base or as
-    /// shown; of a document that is not held, any of its class, since only the server knows where it is.
+    /// The subscribed defs in which an effect on a document must become visible: those that hold it, in the
+    /// base or with the overlay. For a document that no def holds, this is any def of its class, since only
+    /// the server knows which ones do.
     pub(crate) fn defs_of(&self, key: &DocKey) -> SortedSet<Def> {
         let held = self.holders(key);
         let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();
@@ -223,7 +224,7 @@ impl Memory {
         order::set_of(subscribed.filter(|def| is_own(def)).cloned())
     }
 
-    /// The name of a class by its position.
+    /// The class name of a document's key.
     pub(crate) fn class_name(&self, key: &DocKey) -> Name {
         self.class(key.0).name().clone()
     }

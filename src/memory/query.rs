@@ -33,7 +33,8 @@ pub struct Predicate {
 }
 
 impl Predicate {
-    /// `index operator value`. Errors: `unknown_index`, `bad_option` where the index cannot answer.
+    /// The condition `index operator value`. Errors: `unknown_index`; `bad_option` if the index cannot answer
+    /// it.
     pub fn new(class: &Class, index: &str, operator: &str, value: Value) -> Result<Self> {
         let index = class.index(index)?;
         let operator = match operator {
@@ -67,7 +68,7 @@ impl Predicate {
         Ok(Predicate { property: index.property().clone(), operator, value })
     }
 
-    /// Reads `[[index, operator, value], ...]`.
+    /// Parses `[[index, operator, value], ...]`.
     pub fn list(class: &Class, json: &str) -> Result<Vec<Self>> {
         let triples: Vec<(String, String, Value)> =
             serde_json::from_str(json).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;

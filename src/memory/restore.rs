@@ -1,4 +1,4 @@
-//! Building the memory from what rests on the device.
+//! Restores the memory from storage when a session opens.
 
 use super::collection::Collection;
 use super::defs::Defs;
@@ -8,18 +8,18 @@ use super::stamp::Stamp;
 use super::state::Memory;
 use crate::model::{Def, Epoch, Pk, order};
 
-/// What rests of a document beside its data.
+/// The stored facts about a document, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentAtRest {
     /// The version.
     pub at: Stamp,
-    /// Minutes since 1970 of the end of its logical life.
+    /// Minutes since 1970 at which the document expires.
     pub max_life: Option<u64>,
-    /// Where its data rests.
+    /// The slot of its data.
     pub place: PageRef,
 }
 
-/// What a restored memory lacks: counted, so that it can be reported and fetched again (R14).
+/// Counts missing data of a restored memory, so that it can be reported and fetched again (R14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// Links to documents that are not there.
@@ -32,7 +32,7 @@ impl Memory {
         self.era = era;
     }
 
-    /// The fields of the whole must be written anew.
+    /// Notes that the head record must be written again.
     pub(crate) fn touch_head(&mut self) {
         self.dirty.head = true;
     }
@@ -52,12 +52,12 @@ impl Memory {
         self.collections.remove(def);
     }
 
-    /// Makes room for as many documents.
+    /// Reserves memory for that many documents.
     pub(crate) fn expect_documents(&mut self, count: usize) {
         self.documents.expect(count);
     }
 
-    /// Makes room for as many members of a def, where it has none yet.
+    /// Reserves memory for that many members of a def that has none yet.
     pub(crate) fn expect_members(&mut self, def: &Def, count: usize) {
         if let Some(collection) = self.collections.get_mut(def).filter(|c| c.set.is_empty()) {
             collection.set.expect(count);
@@ -76,7 +76,8 @@ impl Memory {
         }
     }
 
-    /// Names the document at once: in the order in which the records tell, the same at each opening.
+    /// Restores a document and gives it an id. Ids follow the order of the records, so they are the same at
+    /// each opening.
     pub(crate) fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
         let Some(DocumentAtRest { at, max_life, place: slot }) = document else {
             self.documents.remove(&key);
@@ -85,7 +86,7 @@ impl Memory {
         let (content, slot, defs) = (Content::AtRest, Some(slot), Defs::default());
         let document = Document { id: 0, at, max_life, content, slot, defs };
         let (place, _) = self.documents.put(key, document, false);
-        // Each place is taken once, and nothing else takes an id before all is restored.
+        // Each index is used once, and nothing else takes an id before the restoration ends.
         let id = place as u32 + 1;
         if let Some(document) = self.documents.at_mut(place) {
             document.id = id;
@@ -94,7 +95,7 @@ impl Memory {
         self.next_id = self.placed_ids + 1;
     }
 
-    /// Ends the restoration: the other side of the links (R2), and what does not hold together is let go.
+    /// Ends the restoration: fills in the other side of the links (R2), and removes inconsistent entries.
     ///
     /// A link without its document sends its collection back to `v` 0 (R14); a document without links leaves.
     pub(crate) fn restore_links(&mut self) -> Missing {
@@ -123,7 +124,7 @@ impl Memory {
             }
             self.restart(&def);
         }
-        // Those that pending operations stand on stay (R2).
+        // Pinned documents stay: pending operations touch them (R2).
         let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.is_pinned(key);
         let unheld: Vec<DocKey> =
             self.documents.iter().filter(|(key, d)| is_unheld(key, d)).map(|(key, _)| key.clone()).collect();
@@ -137,7 +138,7 @@ impl Memory {
         missing
     }
 
-    /// Every collection goes back to `v` 0, what is readable staying visible (R14).
+    /// Sends every collection back to `v` 0; readable documents stay visible (R14).
     pub(crate) fn restart_all(&mut self) {
         let defs: Vec<Def> = self.collections.keys().cloned().collect();
         for def in defs {
@@ -147,7 +148,7 @@ impl Memory {
 }
 
 impl Collection {
-    /// Whether a whole load is under way or due.
+    /// Whether a whole load is in progress or due.
     pub fn is_loading(&self, era: u32) -> bool {
         self.load.is_some() || self.v(era) == 0
     }

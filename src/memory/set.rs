@@ -1,10 +1,11 @@
 //! A versioned set with a horizon (R6): the members of a collection.
 //!
-//! A copy remembers which keys are in, since when, and which ones left lately (*marks*): this is what the session runs.
-//! The rest is the rule's reference model, which only its properties run (`tests/rules/versioned_set.rs`): a copy can be
-//! brought up to date by an [`Upgrade`], and can make one for a copy that lags further behind. Departures older than
-//! the horizon are forgotten; a copy that asks from before it is told every member besides, changed or not, and drops
-//! the others.
+//! A copy of the set remembers which keys are in it, since which version, and which ones left lately
+//! (*marks*, the removal tombstones). The session uses this part. The rest is the rule's reference model,
+//! which only property tests run (`tests/rules/versioned_set.rs`). There, a copy can be updated by an
+//! [`Upgrade`], and can make one for a copy that is further behind. Departures before the horizon are
+//! forgotten. A copy that asks from before the horizon also receives the list of all members, and drops the
+//! others.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -12,27 +13,28 @@ use std::hash::Hash;
 use super::shelf::Shelf;
 use crate::model::QuickMap;
 
-/// A member: since when, and whether the running whole load has confirmed it.
+/// A member: the version of its link, and whether the whole load in progress has confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member<S> {
     /// The version of the link.
     pub at: S,
-    /// False from the start of a whole load until a row confirms it: what is not confirmed at its end is dropped.
+    /// False from the start of a whole load until a row confirms the link. Links not confirmed at its end are
+    /// dropped.
     pub confirmed: bool,
 }
 
-/// What brings a lagging copy up to date.
+/// The changes that bring a copy up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade<K, S> {
-    /// Members that changed, and when.
+    /// Members that changed, with their versions.
     pub rows: Vec<(K, S)>,
-    /// Keys that left, and when.
+    /// Keys that left, with their versions.
     pub left: Vec<(K, S)>,
-    /// Every member, where the lagging copy may have missed departures.
+    /// Every member, if the copy may have missed departures.
     pub present: Option<Vec<K>>,
     /// The version that the copy reaches.
     pub v: S,
-    /// Departures before this are not told.
+    /// Departures before this version are not listed.
     pub horizon: S,
 }
 
@@ -62,7 +64,7 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.v
     }
 
-    /// Departures before this are forgotten.
+    /// Departures before this version are forgotten.
     pub fn horizon(&self) -> S {
         self.horizon
     }
@@ -72,12 +74,12 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.members.get(key).copied()
     }
 
-    /// When that key left, as far as remembered.
+    /// The version at which that key left, if it is remembered.
     pub fn mark(&self, key: &K) -> Option<S> {
         self.marks.get(key).copied()
     }
 
-    /// The keys that are in.
+    /// The keys of all members.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.members.keys()
     }
@@ -87,23 +89,23 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.members.iter()
     }
 
-    /// The departures remembered.
+    /// The removal tombstones.
     pub fn marks(&self) -> impl Iterator<Item = (&K, &S)> {
         self.marks.iter()
     }
 
-    /// How many are in.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether none is in.
+    /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// A row of version `at`: the key is in since then (R3), unless it left later (R5). Gives whether anything
-    /// changed.
+    /// Applies a row of version `at`: the key is a member since then (R3), unless it left later (R5). Returns
+    /// whether anything changed.
     pub fn link(&mut self, key: &K, at: S, confirmed: bool) -> bool {
         if self.marks.get(key).is_some_and(|mark| *mark > at) {
             return false;
@@ -119,8 +121,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         *member != before
     }
 
-    /// A departure at `at`: the key is out where that is not before its link (R3), and a mark keeps older rows from
-    /// bringing it back (R5). Gives whether anything changed.
+    /// Applies a departure at `at`: the key leaves unless its link is newer (R3). A removal tombstone keeps
+    /// older rows from linking it again (R5). Returns whether anything changed.
     pub fn unlink(&mut self, key: &K, at: S) -> bool {
         if self.members.get(key).is_some_and(|member| member.at > at) {
             return false;
@@ -133,12 +135,12 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         removed || marked
     }
 
-    /// Takes a key out without a mark: its document left for a reason of its own.
+    /// Removes a key without a tombstone: its document left for another reason.
     pub fn forget(&mut self, key: &K) -> bool {
         self.members.remove(key).is_some()
     }
 
-    /// Starts a whole load: every member must be confirmed anew, and nothing is known before it.
+    /// Starts a whole load: every member must be confirmed again, and earlier changes are unknown.
     pub fn restart(&mut self, v: S) {
         self.v = v;
         self.horizon = v;
@@ -148,24 +150,24 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         }
     }
 
-    /// Puts the version back as it was at rest.
+    /// Restores the stored version.
     pub fn restore_v(&mut self, v: S) {
         self.v = v;
         self.horizon = v;
     }
 
-    /// Makes room for as many members more.
+    /// Reserves memory for that many more members.
     pub fn expect(&mut self, count: usize) {
         self.members.expect(count);
     }
 
-    /// Puts a member or a mark back as it was at rest.
+    /// Restores a stored member or tombstone.
     pub fn restore(&mut self, key: K, member: Option<Member<S>>, mark: Option<S>) {
         match mark {
             Some(mark) => {
                 self.marks.insert(key.clone(), mark);
             }
-            // Mostly there is none to look for.
+            // Usually there are none, and the search is saved.
             None if self.marks.is_empty() => {}
             None => {
                 self.marks.remove(&key);
@@ -181,8 +183,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         }
     }
 
-    /// The members that a finished load does not account for: those not in `present`, or, for a whole load told
-    /// without it, those not confirmed; except links at or above `keep_from`, which are newer than the load.
+    /// The members that a finished load does not account for: those not in `present`, or those not confirmed
+    /// if the load had no `present`. Links at or above `keep_from` are newer than the load and stay.
     pub fn unaccounted(&self, present: Option<&HashSet<K>>, keep_from: S) -> Vec<K> {
         let gone = |(key, member): (&K, &Member<S>)| {
             let listed = present.map_or(member.confirmed, |present| present.contains(key));
@@ -191,7 +193,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         self.members.iter().filter_map(gone).collect()
     }
 
-    /// Reaches version `v` (never backwards), and forgets the marks below it. Gives the keys of those.
+    /// Advances to version `v` (never backwards), and forgets the removal tombstones below it. Returns their
+    /// keys.
     pub fn settle(&mut self, v: S) -> Vec<K> {
         self.v = self.v.max(v);
         self.horizon = self.horizon.max(self.v);
@@ -204,14 +207,14 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         old
     }
 
-    /// Forgets departures before `horizon`: what a reference does with its old tombstones.
+    /// Forgets departures before `horizon`, as a reference does with its old tombstones.
     pub fn forget_before(&mut self, horizon: S) {
         self.horizon = self.horizon.max(horizon);
         let horizon = self.horizon;
         self.marks.retain(|_, mark| *mark >= horizon);
     }
 
-    /// What brings a copy of version `since` up to this one.
+    /// The changes that bring a copy of version `since` up to this one.
     pub fn upgrade_since(&self, since: S) -> Upgrade<K, S> {
         let mut rows: Vec<(K, S)> =
             self.members.iter().filter(|(_, m)| m.at >= since).map(|(k, m)| (k.clone(), m.at)).collect();
@@ -231,9 +234,9 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         Upgrade { rows, left, present, v: self.v, horizon: self.horizon }
     }
 
-    /// Applies an upgrade whole, keeping departures known since the later of both horizons, so that this copy can
-    /// serve as the reference of another. One that was made before what this copy knows tells nothing: it changes
-    /// nothing, since the marks that would hold its rows back may be forgotten.
+    /// Applies an upgrade whole. It keeps departures since the later of both horizons, so that this copy can
+    /// serve as the reference of another. An upgrade that is older than this copy changes nothing, since the
+    /// tombstones that would block its rows may be forgotten.
     pub fn apply(&mut self, upgrade: &Upgrade<K, S>) {
         if upgrade.v < self.v {
             return;
@@ -251,8 +254,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
             }
         }
         self.v = self.v.max(upgrade.v);
-        // Departures are known without a gap only since the later horizon, or, where `present` told the state
-        // without telling when each key left, since the reference's own.
+        // Departures are known without a gap only since the later horizon. If `present` gave the state
+        // without the versions of departures, they are known since the reference's own horizon.
         self.forget_before(upgrade.horizon);
     }
 }

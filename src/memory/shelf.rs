@@ -1,8 +1,8 @@
-//! A map whose entries have places.
+//! A map whose entries have fixed indexes, for documents and members.
 //!
-//! What is restored comes one after the other, and an opening pays for whatever it does with each entry. Here each entry is
-//! pushed behind the one before and stays there, so that a place names it without a search; what finds a key's place is a
-//! table of numbers beside. Places that become free are taken by later entries.
+//! An opening restores entries one after the other, and the time for each entry counts. So each entry is
+//! pushed behind the one before and stays there: its index finds it without a search. A separate table of
+//! numbers maps a key to its index. Later entries reuse the indexes of removed ones.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -11,13 +11,13 @@ use hashbrown::HashTable;
 
 use crate::model::QuickHasher;
 
-/// The map. Entries are in the order of their places.
+/// The map. Entries are in the order of their indexes.
 #[derive(Clone)]
 pub struct Shelf<K, V> {
     entries: Vec<Option<(K, V)>>,
-    /// Places by the hashes of their keys.
+    /// Indexes by the hashes of their keys.
     places: HashTable<u32>,
-    /// Places whose entries were taken out.
+    /// Indexes whose entries were removed.
     free: Vec<u32>,
     hasher: QuickHasher,
 }
@@ -30,25 +30,25 @@ impl<K, V> Default for Shelf<K, V> {
 }
 
 impl<K: Eq + Hash, V> Shelf<K, V> {
-    /// Makes room for as many entries more.
+    /// Reserves memory for that many more entries.
     pub fn expect(&mut self, count: usize) {
-        // An eighth more, or the first one to come afterwards would have all of them moved.
+        // An eighth more; otherwise the first entry added later would move all of them.
         self.entries.reserve(count + count / 8);
         self.places.reserve(count + count / 8, |place| hash_of(&self.entries, &self.hasher, *place));
     }
 
-    /// The place of a key, whose hash that is.
+    /// The index of a key with that hash.
     fn find(&self, hash: u64, key: &K) -> Option<usize> {
         self.places.find(hash, |place| is_at(&self.entries, *place, key)).map(|place| *place as usize)
     }
 
     fn place_of(&self, key: &K) -> Option<usize> {
-        // For an empty map nothing is hashed.
+        // An empty map needs no hash.
         if self.places.is_empty() { None } else { self.find(self.hasher.hash_one(key), key) }
     }
 
-    /// Puts an entry in, and gives its place and the value that it replaces. A new one takes a place that is free only
-    /// where `may_reuse` says so, and the next one otherwise.
+    /// Inserts an entry, and returns its index and the value that it replaces. A new entry reuses a free
+    /// index only if `may_reuse` is true, and otherwise takes the next one.
     pub fn put(&mut self, key: K, value: V, may_reuse: bool) -> (usize, Option<V>) {
         let hash = self.hasher.hash_one(&key);
         if let Some(place) = self.find(hash, &key) {
@@ -67,12 +67,12 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
         (place as usize, None)
     }
 
-    /// Puts an entry in; gives the value that it replaces.
+    /// Inserts an entry, and returns the value that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.put(key, value, true).1
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         if self.places.is_empty() {
             return None;
@@ -84,12 +84,12 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
         self.entries[place as usize].take().map(|(_, value)| value)
     }
 
-    /// The entry at a place.
+    /// The entry at an index.
     pub fn at(&self, place: usize) -> Option<(&K, &V)> {
         self.entries.get(place)?.as_ref().map(|(key, value)| (key, value))
     }
 
-    /// The value at a place, to be changed.
+    /// The value at an index, mutable.
     pub fn at_mut(&mut self, place: usize) -> Option<&mut V> {
         self.entries.get_mut(place)?.as_mut().map(|(_, value)| value)
     }
@@ -99,14 +99,14 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
         self.at(self.place_of(key)?).map(|(_, value)| value)
     }
 
-    /// The same, to be changed.
+    /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let place = self.place_of(key)?;
         self.at_mut(place)
     }
 
-    /// The same, for one who asks for keys in the order of their places: `next` is the place after the one found last,
-    /// where no search is needed.
+    /// The same, for a caller that asks for keys in the order of their indexes. `next` is the index after the
+    /// last one found, which is tried first and needs no search.
     pub fn next_mut(&mut self, key: &K, next: &mut usize) -> Option<&mut V> {
         let is_next = self.at(*next).is_some_and(|(found, _)| found == key);
         let place = if is_next { *next } else { self.place_of(key)? };
@@ -129,28 +129,28 @@ impl<K: Eq + Hash, V> Shelf<K, V> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// Every value, to be changed.
+    /// Every value, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().flatten().map(|(_, value)| value)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 }
 
-/// Whether the entry at a place is that key's.
+/// Whether the entry at an index has that key.
 fn is_at<K: Eq, V>(entries: &[Option<(K, V)>], place: u32, key: &K) -> bool {
     entries[place as usize].as_ref().is_some_and(|(found, _)| found == key)
 }
 
-/// The hash of the entry at a place, as the table asks for when it grows: of those that it lists, none is free.
+/// The hash of the entry at an index, for the table when it grows. The table lists no free index.
 fn hash_of<K: Hash, V>(entries: &[Option<(K, V)>], hasher: &QuickHasher, place: u32) -> u64 {
     entries[place as usize].as_ref().map_or(0, |(key, _)| hasher.hash_one(key))
 }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::memory::tests::{Seeded, below, seeds};
 
-    /// Whatever is done to it, it is a map; and what is restored keeps its place for as long as it is there.
+    /// It is a map under any sequence of calls, and a restored entry keeps its index as long as it exists.
     #[test]
     fn it_is_a_map_whose_entries_keep_their_places() {
         for seed in seeds() {

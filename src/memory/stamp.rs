@@ -1,23 +1,24 @@
-//! Versions across the lives of a server's database.
+//! Versions that can be compared across several epochs of a server's database.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Version;
 
-/// A version in an era: eras number the server's epochs as this store met them, and compare first.
+/// A version in an era. Eras number the server's epochs in the order in which this store met them, and they
+/// compare first.
 ///
-/// So a newer epoch replaces an older one's documents and links at any `v` (R8) by the same comparisons that keep a
-/// lower version from replacing a higher one (R1): every rule is written once, on stamps.
+/// A newer epoch replaces an older one's documents and links at any `v` (R8). The same comparisons keep a
+/// lower version from replacing a higher one (R1). So every rule is written once, on stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Which of the epochs that this store has met, in order.
+    /// The number of the epoch, in the order in which this store met them.
     pub era: u32,
     /// The version within it.
     pub v: Version,
 }
 
 impl Stamp {
-    /// That version in that era.
+    /// The stamp of that version in that era.
     pub fn new(era: u32, v: Version) -> Self {
         Stamp { era, v }
     }

@@ -1,4 +1,4 @@
-//! The two maps and the two-way link between them (R2).
+//! The memory itself: its maps of documents and collections, and the two-way link between them (R2).
 
 use super::collection::Collection;
 use super::defs::Defs;
@@ -14,13 +14,13 @@ use crate::model::{Def, Epoch, Pk, QuickMap, SortedMap, SortedSet};
 
 /// Documents and collections of one org and account.
 ///
-/// Every change goes through [`Memory::link`], [`Memory::unlink`] and [`Memory::drop_link`], which keep
-/// `pk in collection.pks <=> def in document.defs` and remove a document that no def holds.
+/// Every change goes through [`Memory::link`], [`Memory::unlink`] and [`Memory::drop_link`], which keep `pk
+/// in collection.pks <=> def in document.defs` and remove a document that no def holds.
 pub struct Memory {
     pub(super) schema: Schema,
     pub(super) documents: Shelf<DocKey, Document>,
     pub(super) collections: SortedMap<Def, Collection>,
-    /// Ids up to this one were given while restoring: each is its document's place, plus one.
+    /// Ids up to this one were given by the restoration: each is its document's index plus one.
     pub(super) placed_ids: u32,
     /// The keys of all other ids.
     pub(super) by_id: QuickMap<u32, DocKey>,
@@ -31,17 +31,17 @@ pub struct Memory {
     pub(super) dirty: Dirty,
     pub(super) changed: SortedSet<Def>,
     pub(super) gone: Vec<u32>,
-    /// Documents that the server told deleted.
+    /// Documents that the server reported as deleted.
     pub(super) tombstones: Tombstones,
-    /// Documents that pending operations stand on.
+    /// Documents that pending operations touch.
     pub(super) pins: SortedMap<DocKey, Pin>,
-    /// Those whose data is still to be read, perhaps.
+    /// Pinned documents whose data may have to be read.
     pub(super) unread: SortedSet<DocKey>,
-    /// Those whose base or links changed since the last [`Memory::take_touched`].
+    /// Pinned documents whose base or links changed since the last [`Memory::take_touched`].
     pub(super) touched: SortedSet<DocKey>,
-    /// Documents that leave once all is told of a state that another session has written.
+    /// Documents that leave at the end of a replay of another session's state.
     pub(super) leaving: SortedSet<DocKey>,
-    /// What pending operations make of them.
+    /// The overlays of documents.
     pub(super) shown: SortedMap<DocKey, Shown>,
 }
 
@@ -85,7 +85,7 @@ impl Memory {
         self.documents.get(key)
     }
 
-    /// The defs that hold a document; none where it is not held.
+    /// The defs that hold a document; none if it is not held.
     pub fn holders(&self, key: &DocKey) -> Defs {
         self.documents.get(key).map(|document| document.defs.clone()).unwrap_or_default()
     }
@@ -95,7 +95,7 @@ impl Memory {
         self.documents.iter()
     }
 
-    /// The document that an id names, if that version is still the one held.
+    /// The document with that id, if that version is still the current one.
     pub fn by_id(&self, id: u32) -> Option<(&DocKey, &Document)> {
         let found = if id <= self.placed_ids {
             self.documents.at((id as usize).checked_sub(1)?)
@@ -106,7 +106,7 @@ impl Memory {
         found.filter(|(_, document)| document.id == id)
     }
 
-    /// The document that an id names as pending operations leave it, if it does.
+    /// The document whose overlay has that id, if there is one.
     pub fn shown_by_id(&self, id: u32) -> Option<(&DocKey, &Shown)> {
         let key = self.by_id.get(&id)?;
         Some((key, self.shown.get(key).filter(|shown| shown.id == id)?))
@@ -127,12 +127,12 @@ impl Memory {
         &self.schema.classes()[usize::from(position)]
     }
 
-    /// The key of a document in the maps.
+    /// The key of a document.
     pub fn doc_key(&self, class: &crate::model::Name, pk: &Pk) -> Option<DocKey> {
         Some((self.schema.position(class)? as u16, pk.clone()))
     }
 
-    /// Subscribes: the collection exists from now on, empty until it is loaded. Gives whether it is new.
+    /// Subscribes: the collection exists from now on, empty until it is loaded. Returns whether it is new.
     pub fn subscribe(&mut self, def: &Def) -> Result<bool> {
         self.schema.check_def(def)?;
         if self.collections.contains_key(def) {
@@ -147,11 +147,13 @@ impl Memory {
         Ok(true)
     }
 
-    /// Ends a subscription: what no other def holds leaves the memory (R2). Gives whether there was one.
+    /// Ends a subscription: documents that no other def holds leave the memory (R2). Returns whether there
+    /// was one.
     pub fn unsubscribe(&mut self, def: &Def) -> bool {
         let Some(collection) = self.collections.get(def) else { return false };
         let keys: Vec<Pk> = collection.set.keys().cloned().collect();
-        // Subscribed again before the next batch, nothing of this subscription may be left at rest.
+        // If the def is subscribed again before the next batch, nothing of this subscription may remain in
+        // storage.
         let marks: Vec<Pk> = collection.set.marks().map(|(pk, _)| pk.clone()).collect();
         self.dirty.links.extend(marks.into_iter().map(|pk| (def.clone(), pk)));
         for pk in keys {
@@ -164,7 +166,8 @@ impl Memory {
         true
     }
 
-    /// Starts the whole load of a def anew, what it holds staying visible until the load has ended (R8, R14).
+    /// Starts the whole load of a def from scratch; its members stay visible until the load has ended (R8,
+    /// R14).
     pub fn restart(&mut self, def: &Def) {
         let era = self.era;
         if let Some(collection) = self.collections.get_mut(def) {
@@ -180,8 +183,8 @@ impl Memory {
         }
     }
 
-    /// Enters a later epoch: every collection is loaded anew (R8). Gives false, and changes nothing, where the epoch
-    /// is an earlier one, whose reply must be dropped.
+    /// Enters the epoch of a message. In a later one every collection is loaded again (R8). An earlier one
+    /// changes nothing, and its message must be dropped.
     pub fn enter_epoch(&mut self, epoch: &Epoch) -> EpochChange {
         match &self.epoch {
             Some(current) if epoch < current => return EpochChange::Earlier,
@@ -203,8 +206,8 @@ impl Memory {
         EpochChange::Later
     }
 
-    /// Documents whose life has ended by the server's time leave every def, without a mark: a higher `v` with a later
-    /// `maxLife` brings them back (docs/rules.md).
+    /// Documents that have expired by the server's time leave every def, without a removal tombstone: a
+    /// higher `v` with a later `maxLife` brings them back (docs/rules.md).
     pub fn remove_expired(&mut self, now_ms: u64) {
         while let Some((minutes, key)) = self.lives.first().cloned() {
             if minutes.saturating_mul(60_000) > now_ms {
@@ -217,14 +220,14 @@ impl Memory {
         }
     }
 
-    /// The first end of life after `now_ms`, in milliseconds, and the defs that hide a document by then.
+    /// The first expiry of a document after `now_ms`, in milliseconds.
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
         let from = (now_ms / 60_000 + 1, (0, Pk::parse("-").ok()?));
         self.lives.range(from..).next().map(|(minutes, _)| minutes.saturating_mul(60_000))
     }
 
-    /// Marks as changed the defs of documents whose life ends between two times: they are hidden now, or, where the
-    /// clock that is believed went back, shown again.
+    /// Notes as changed the defs of documents that expire between two times. They are hidden now, or shown
+    /// again if the clock went back.
     pub fn touch_expired(&mut self, from_ms: u64, to_ms: u64) {
         let (earlier, later) = (from_ms.min(to_ms), from_ms.max(to_ms));
         let Ok(lowest) = Pk::parse("-") else { return };
@@ -238,7 +241,7 @@ impl Memory {
         }
     }
 
-    /// A document found damaged at rest: its data is asked for again (R14).
+    /// Notes that a document's stored data is damaged: it is requested again (R14).
     pub fn lose(&mut self, key: &DocKey) {
         self.touch_pin(key);
         if let Some(document) = self.documents.get_mut(key) {
@@ -247,43 +250,43 @@ impl Memory {
         }
     }
 
-    /// Places at rest of documents that are gone, which the next batch frees.
+    /// The slots of documents that are gone, which the next batch frees.
     pub(crate) fn freed(&self) -> &[PageRef] {
         &self.dirty.freed
     }
 
-    /// What changed since it last went to rest; the caller answers for writing it.
+    /// The changes that are not in storage; the caller is responsible for writing them.
     pub fn take_dirty(&mut self) -> Dirty {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Gives back what could not be written.
+    /// Gives back changes that could not be written.
     pub fn put_back_dirty(&mut self, dirty: Dirty) {
         self.dirty.merge(dirty);
     }
 
-    /// The fields of the whole changed.
+    /// Notes that a field of the head changed.
     pub(crate) fn mark_head(&mut self) {
         self.dirty.head = true;
     }
 
-    /// Whether everything is at rest.
+    /// Whether everything is in storage.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty()
     }
 
-    /// Whether [`Memory::take_changes`] would give anything.
+    /// Whether [`Memory::take_changes`] would return anything.
     pub fn has_changes(&self) -> bool {
         !self.changed.is_empty() || !self.gone.is_empty()
     }
 
-    /// The defs that changed and the ids of no use any more, since the last call.
+    /// The defs that changed and the ids that are not used any more, since the last call.
     pub fn take_changes(&mut self) -> (Vec<Def>, Vec<u32>) {
         (std::mem::take(&mut self.changed).into_iter().collect(), std::mem::take(&mut self.gone))
     }
 
-    /// A version of a document was written: its data rests there. A document that has left meanwhile frees the place
-    /// at the next batch.
+    /// A version of a document was written into that slot. If the document has left meanwhile, the next batch
+    /// frees the slot.
     pub(crate) fn settle_at_rest(&mut self, key: &DocKey, at: Stamp, place: PageRef) {
         match self.documents.get_mut(key) {
             Some(document) => {
@@ -299,18 +302,18 @@ impl Memory {
         }
     }
 
-    /// Brings a document's data back into memory, to be written anew: its page is being given up.
+    /// Brings a document's data back into memory, to be written again: its page is to be removed.
     pub(crate) fn reload(&mut self, key: &DocKey, at: Stamp, data: crate::codec::Data) {
         let held = self.documents.get_mut(key);
         if let Some(document) = held.filter(|d| d.at == at && matches!(d.content, Content::AtRest)) {
             document.content = Content::Resident(data);
             self.dirty.documents.insert(key.clone());
-            // What stands on it waited for just that.
+            // Operations on it may have waited for this data.
             self.touch_pin(key);
         }
     }
 
-    /// A new name for a state of a document.
+    /// A new id for a state of a document.
     pub(super) fn take_id(&mut self, key: &DocKey) -> u32 {
         let id = self.next_id;
         self.next_id = self.next_id.checked_add(1).expect("four billion versions in one session");
@@ -318,7 +321,7 @@ impl Memory {
         id
     }
 
-    /// Replaces a document's data, or brings the document in (R1 is the caller's).
+    /// Replaces a document's data, or adds the document. The caller checks R1.
     pub(super) fn set_document(&mut self, key: &DocKey, at: Stamp, max_life: Option<u64>, content: Content) {
         let id = self.take_id(key);
         self.touch_pin(key);
@@ -362,7 +365,7 @@ impl Memory {
         }
     }
 
-    /// A departure from a def at that version (R3, R5).
+    /// Applies a departure from a def at that version (R3, R5).
     pub(super) fn unlink(&mut self, def: &Def, pk: &Pk, at: Stamp) {
         let Some(collection) = self.collections.get_mut(def) else { return };
         if collection.set.unlink(pk, at) {
@@ -373,7 +376,7 @@ impl Memory {
         }
     }
 
-    /// Takes a document out of a def without a mark.
+    /// Removes a document from a def without a removal tombstone.
     pub(super) fn drop_link(&mut self, def: &Def, pk: &Pk) {
         if self.collections.get_mut(def).is_some_and(|collection| collection.set.forget(pk)) {
             self.dirty.links.insert((def.clone(), pk.clone()));
@@ -381,7 +384,7 @@ impl Memory {
         }
     }
 
-    /// The other side of R2: the document no longer names the def, and leaves where it names none.
+    /// Updates the other side of R2: the document no longer names the def, and leaves if it names none.
     fn release(&mut self, def: &Def, pk: &Pk) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
         let (Some(collection), Some(document)) =
@@ -414,7 +417,7 @@ impl Memory {
         }
     }
 
-    /// Panics where R2 is broken. For tests.
+    /// Panics if R2 is violated. For tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn check_links(&self) {
         for (def, collection) in &self.collections {
@@ -443,13 +446,13 @@ impl Memory {
     }
 }
 
-/// How a reply's epoch stands to the session's.
+/// How a message's epoch compares to the session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochChange {
-    /// The same, or the first one met.
+    /// The same epoch, or the first one met.
     Same,
-    /// A later one: everything is loaded anew.
+    /// A later one: everything is loaded again.
     Later,
-    /// An earlier one: the reply is dropped.
+    /// An earlier one: the message is dropped.
     Earlier,
 }

@@ -1,4 +1,4 @@
-//! R1, R3 and R5 on one class and its sections, told in any order, against a naive memory.
+//! R1, R3 and R5 on one class and its sections, with changes in any order, against a naive model.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn memory() -> Memory {
     memory
 }
 
-/// What the server wrote: a document is in one section at each version, or is deleted.
+/// The server's writes: at each version a document is in one section, or is deleted.
 type History = BTreeMap<(usize, u64), Option<usize>>;
 
 fn row(doc: usize, v: u64, state: Option<usize>) -> Row {
@@ -51,7 +51,7 @@ fn row(doc: usize, v: u64, state: Option<usize>) -> Row {
     Row { pk: pk(doc), v, deleted: state.is_none(), max_life: None, data }
 }
 
-/// What the server says to a def of one write: a row, a departure, or nothing.
+/// The server's message to a def about one write: a row, a departure, or nothing.
 fn told(def: &Def, doc: usize, v: u64, history: &History) -> Option<Part> {
     let state = history[&(doc, v)];
     let before = history.range((doc, 0)..(doc, v)).next_back().and_then(|(_, state)| *state);
@@ -71,14 +71,15 @@ fn apply(memory: &mut Memory, part: Part, asked: Option<u64>, settled: u64) {
     memory.check_links();
 }
 
-/// Who is in a def, and at which version of the data.
+/// The members of a def, with the versions of their data.
 fn shown(memory: &Memory, def: &Def) -> BTreeMap<Pk, u64> {
     let set = &memory.collection(def).unwrap().set;
     let at = |pk: &Pk| memory.document(&(0, pk.clone())).unwrap().at.v;
     set.keys().map(|pk| (pk.clone(), at(pk))).collect()
 }
 
-/// The seeds of the histories: 300, or as many as `ESCALE_CASES` says, or the one of `ESCALE_SEED` (docs/testing.md).
+/// The seeds of the histories: 300, or as many as `ESCALE_CASES` says, or the one of `ESCALE_SEED`
+/// (docs/testing.md).
 pub(super) fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     match number("ESCALE_SEED") {
@@ -87,7 +88,7 @@ pub(super) fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// Numbers from a seed: this layer knows no other source.
+/// Numbers from a seed: this layer has no other source of randomness.
 pub(super) struct Seeded(u64);
 
 impl Seeded {
@@ -112,7 +113,7 @@ fn history(random: &mut Seeded) -> History {
     (1..=count as u64).map(&mut write).collect()
 }
 
-/// Each write told to each def, twice, in any order.
+/// Each write sent to each def twice, in any order.
 fn story(random: &mut Seeded, history: &History) -> Vec<(usize, (usize, u64))> {
     let once = history.keys().flat_map(|write| (0..=SECTIONS.len()).map(|def| (def, *write)));
     let mut story: Vec<_> = once.clone().chain(once).collect();
@@ -126,7 +127,7 @@ fn def(number: usize) -> Def {
     if number == SECTIONS.len() { class() } else { section(number) }
 }
 
-/// Whatever comes, in whatever order, the data of a document that is held only ever goes to a higher version.
+/// For any sequence of messages, the data of a held document only ever advances to a higher version.
 #[test]
 fn r1_version_guard() {
     for seed in seeds() {
@@ -146,13 +147,14 @@ fn r1_version_guard() {
                     "ESCALE_SEED={seed}: {pk} went back to {v}"
                 );
             }
-            // What no def holds is forgotten (R2): it may come back lower, until the def's own pull.
+            // A document that no def holds is forgotten (R2): it may return at a lower version, until the
+            // def's own pull.
             seen = held;
         }
     }
 }
 
-/// R3 and R5: once everything was told, in any order and twice, each def holds what the last writes put there.
+/// R3 and R5: after every write was sent twice in any order, each def holds the result of the last writes.
 #[test]
 fn r5_no_resurrection_in_any_order() {
     for seed in seeds() {
@@ -180,7 +182,7 @@ fn r5_no_resurrection_in_any_order() {
     }
 }
 
-/// R4: a reply applied again changes nothing, whatever it says.
+/// R4: a reply applied again changes nothing, regardless of its content.
 #[test]
 fn r4_the_same_reply_twice_changes_nothing() {
     for seed in seeds() {
@@ -216,7 +218,8 @@ fn r4_the_same_reply_twice_changes_nothing() {
     }
 }
 
-/// The ids of restored documents are their places: one whose place another document has taken names nothing.
+/// The ids of restored documents are their indexes: an id whose index another document has taken names
+/// nothing.
 #[test]
 fn an_id_names_its_document_or_nothing() {
     for seed in seeds() {
@@ -251,7 +254,8 @@ fn an_id_names_its_document_or_nothing() {
     }
 }
 
-/// R1 lets equal versions change nothing, but for data that was found damaged: the server tells it again as it was (R14).
+/// By R1, equal versions change nothing, except for data found damaged: the server sends the same version
+/// again (R14).
 #[test]
 fn r14_data_found_damaged_is_replaced_by_its_own_version_and_by_no_older_one() {
     let mut memory = memory();

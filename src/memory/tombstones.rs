@@ -1,4 +1,4 @@
-//! Documents that the server told deleted, for as long as the session is open: what no patch can be made on.
+//! Documents that the server reported as deleted while the session is open: no patch of them is possible.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use super::document::DocKey;
 use super::stamp::Stamp;
 use crate::limits::TOMBSTONES_MAX;
 
-/// The deletions told, each with its version. Not at rest: a session that opens again leaves the judgement to the
-/// server until it is told anew.
+/// The reported deletions, each with its version. They are not stored: a session that opens again leaves the
+/// decision to the server until it receives them again.
 #[derive(Debug, Default)]
 pub(super) struct Tombstones(HashMap<DocKey, Stamp>);
 
@@ -15,26 +15,26 @@ impl Tombstones {
     /// The document was deleted at that version.
     pub fn bury(&mut self, key: &DocKey, at: Stamp) {
         if self.0.len() >= TOMBSTONES_MAX && !self.0.contains_key(key) {
-            // Forgetting costs a refusal at the call, nothing else: the server refuses what was not refused here.
+            // Forgetting only costs the rejection at the call: the server refuses such an operation anyway.
             self.0.clear();
         }
         let buried = self.0.entry(key.clone()).or_insert(at);
         *buried = (*buried).max(at);
     }
 
-    /// The document is there at that version.
+    /// The document exists at that version.
     pub fn raise(&mut self, key: &DocKey, at: Stamp) {
         if self.0.get(key).is_some_and(|buried| *buried <= at) {
             self.0.remove(key);
         }
     }
 
-    /// Another epoch: what was deleted before it may be there again.
+    /// In another epoch, the deleted documents may exist again.
     pub fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// Whether the last that was told of the document is that it is deleted.
+    /// Whether the server's last report of the document was its deletion.
     pub fn holds(&self, key: &DocKey) -> bool {
         self.0.contains_key(key)
     }

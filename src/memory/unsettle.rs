@@ -1,4 +1,4 @@
-//! A device that was wiped under the open session: nothing in memory is at rest any more.
+//! Handles a device that was wiped while the session is open: nothing in memory is in storage any more.
 
 use super::dirty::Dirty;
 use super::document::{Content, DocKey};
@@ -6,8 +6,8 @@ use super::state::Memory;
 use crate::model::order;
 
 impl Memory {
-    /// Nothing rests on the device any more: what is in memory is to be written whole. Gives the documents whose data
-    /// was only there: they stay, without it, until it is asked for again (R14).
+    /// Marks the whole memory as unwritten. Returns the documents whose data was in storage only: they stay
+    /// without it, until it is requested again (R14).
     pub(crate) fn unsettle(&mut self) -> Vec<DocKey> {
         self.dirty = Dirty { head: true, ..Dirty::default() };
         let mut keys: Vec<DocKey> = self.documents.keys().cloned().collect();
