@@ -1,4 +1,4 @@
-//! Versions and epochs.
+//! Versions of documents, and epochs of a server's database.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use smol_str::SmolStr;
@@ -6,16 +6,16 @@ use smol_str::SmolStr;
 use crate::error::{Code, Result, fail};
 use crate::limits::{TEXT_CHARS_MAX, VERSION_MAX};
 
-/// Milliseconds since 1970 UTC of the operation that wrote a document, below 2^53 (clock `time`).
-/// Zero stands for "never loaded".
+/// Milliseconds since 1970 UTC, below 2^53, of the operation that wrote a document (clock `time`). Zero means
+/// "never loaded".
 pub type Version = u64;
 
-/// Refuses a version that JavaScript could not hold exactly.
+/// Rejects a version that JavaScript could not represent exactly.
 fn check_version(v: u64) -> Result<Version> {
     if v <= VERSION_MAX { Ok(v) } else { fail(Code::Malformed, "a version must be below 2^53") }
 }
 
-/// The life of a server's database, `[ms of its making, random]`: the later wins (R8).
+/// The epoch of a server's database, `[ms of its creation, random]`: the later one wins (R8).
 ///
 /// The default epoch is older than any that a server can make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The epoch made at `ms` with that random text.
+    /// The epoch created at `ms`, with that random text.
     pub fn new(ms: u64, random: &str) -> Result<Self> {
         if random.len() > TEXT_CHARS_MAX {
             return fail(Code::Malformed, "an epoch's random text is too long");
@@ -33,7 +33,7 @@ impl Epoch {
         Ok(Epoch { ms: check_version(ms)?, random: SmolStr::new(random) })
     }
 
-    /// Milliseconds since 1970 UTC of its making.
+    /// Milliseconds since 1970 UTC of its creation.
     pub fn ms(&self) -> u64 {
         self.ms
     }

@@ -1,4 +1,4 @@
-//! Defs: the names of what can be subscribed to (docs/rules.md).
+//! Defs: the names of everything that an application can subscribe to (docs/rules.md).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::pk::join_key;
 use super::{Name, Pk};
 use crate::error::{Code, Error, Result, fail};
 
-/// What can be subscribed to: `Article`, `Article@<pk>` or `Article/auteurs@<shaS of the value>`.
+/// The name of a possible subscription: `Article`, `Article@<pk>` or `Article/auteurs@<shaS of the value>`.
 ///
 /// ```
 /// use escale::model::{Def, Name};
@@ -26,29 +26,29 @@ pub struct Def {
     kind: DefKind,
 }
 
-/// Which part of a class a [`Def`] names.
+/// The part of a class that a [`Def`] names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DefKind {
     /// The whole class.
     Class,
     /// One document.
     Document(Pk),
-    /// The documents whose collection key holds the value of that hash.
+    /// The documents whose collection key has the value of that hash.
     Collection(Name, SmolStr),
 }
 
 impl Def {
-    /// The whole class.
+    /// The def of the whole class.
     pub fn class_of(class: &Name) -> Self {
         Def { class: class.clone(), kind: DefKind::Class }
     }
 
-    /// One document.
+    /// The def of one document.
     pub fn document(class: &Name, pk: &Pk) -> Self {
         Def { class: class.clone(), kind: DefKind::Document(pk.clone()) }
     }
 
-    /// The documents of a collection whose key properties hold these values.
+    /// The def of the documents of a collection whose key properties have these values.
     pub fn collection(class: &Name, collection: &Name, values: &[&str]) -> Result<Self> {
         Ok(Def::collection_hashed(class, collection, &sha_s(&join_key(values)?)))
     }
@@ -58,12 +58,12 @@ impl Def {
         Def { class: class.clone(), kind: DefKind::Collection(collection.clone(), SmolStr::new(hash)) }
     }
 
-    /// The class that the def is about.
+    /// The class of the def.
     pub fn class(&self) -> &Name {
         &self.class
     }
 
-    /// Which part of the class.
+    /// The part of the class.
     pub fn kind(&self) -> &DefKind {
         &self.kind
     }

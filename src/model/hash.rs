@@ -1,4 +1,4 @@
-//! The two hashes of docs/rules.md: names of things that must not be read in a database.
+//! The two hashes of docs/rules.md. They name things whose real names a database must not show.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};

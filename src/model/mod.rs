@@ -1,4 +1,5 @@
-//! The vocabulary: identity, values, the schema and defs. Plain data, no state, no input or output.
+//! The vocabulary of the core: identity, values, the schema and defs. Also the sorted maps and the short hash
+//! that all modules use. Plain data, without state, input or output.
 
 mod clock;
 mod def;

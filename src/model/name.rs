@@ -14,7 +14,7 @@ use crate::limits::NAME_CHARS_MAX;
 pub struct Name(SmolStr);
 
 impl Name {
-    /// The name, if it is one.
+    /// Validates a name.
     pub fn new(text: &str) -> Result<Self> {
         let mut bytes = text.bytes();
         let starts = bytes.next().is_some_and(|b| b.is_ascii_alphabetic());

@@ -1,12 +1,13 @@
-//! Putting lists in order by one routine. The standard one is made anew for each type that it sorts, twenty times over
-//! one tenth of the wasm; here it is there once, and each type adds how two of its kind compare.
+//! Sorting by one shared routine. The standard one is compiled again for each type that it sorts: twenty
+//! times over, it was one tenth of the wasm. This one is compiled once, and each type adds only its
+//! comparison.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::SortedSet;
 
-/// Puts a list in ascending order; what is equal stays as it was.
+/// Sorts a list in ascending order; equal items keep their order.
 pub fn sort<T: Ord>(items: &mut Vec<T>) {
     sort_by(items, T::cmp);
 }
@@ -16,7 +17,7 @@ pub fn sort_by_key<T, K: Ord>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
     sort_by(items, |a, b| key(a).cmp(&key(b)));
 }
 
-/// The same, as told by `compare`.
+/// The same, by a comparison.
 pub fn sort_by<T>(items: &mut Vec<T>, compare: impl Fn(&T, &T) -> Ordering) {
     let is_after = |a: u32, b: u32| compare(&items[a as usize], &items[b as usize]) == Ordering::Greater;
     let Some(order) = order_of(items.len() as u32, &is_after) else { return };
@@ -29,14 +30,15 @@ pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> SortedSet<T> {
     items.into_iter().collect()
 }
 
-/// A document's map, entry by entry: built at once it would be sorted first, by the standard routine.
+/// Builds a document's map entry by entry. Built at once, the standard routine would sort it first.
 pub fn map_of<K: Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
     let mut map = BTreeMap::new();
     map.extend(items);
     map
 }
 
-/// Which item stands at each place, merged from ever longer stretches; `None` where each stands where it belongs.
+/// The sorted order, as the item of each position, by merging ever longer runs; `None` if the list is sorted
+/// already.
 fn order_of(len: u32, is_after: &dyn Fn(u32, u32) -> bool) -> Option<Vec<u32>> {
     if (1..len).all(|place| !is_after(place - 1, place)) {
         return None;

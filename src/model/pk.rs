@@ -1,4 +1,4 @@
-//! Primary keys.
+//! Primary keys of documents.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use super::hash::sha_s;
 use crate::error::{Code, Result, fail};
 use crate::limits::TEXT_CHARS_MAX;
 
-/// The primary key of a document within its class and org: `shaS(p1 + "/" + p2 ..)`, or, for the classes `Org`
-/// and `Hdr`, the org's code and `"1"` (docs/rules.md). Cheap to clone.
+/// The primary key of a document within its class and org: `shaS(p1 + "/" + p2 ..)`. For the classes `Org`
+/// and `Hdr` it is the org's code and `"1"` (docs/rules.md). Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Pk(SmolStr);
 
 impl Pk {
-    /// The pk of the document whose key properties hold these values, in the schema's order.
+    /// The pk of the document whose key properties have these values, in the schema's order.
     ///
-    /// Every part but the last refuses `/`: two keys never make one pk.
+    /// Every part but the last rejects `/`, so that two keys never make one pk.
     pub fn from_key(parts: &[&str]) -> Result<Self> {
         Ok(Pk(SmolStr::new(sha_s(&join_key(parts)?))))
     }
 
-    /// A pk received from elsewhere: checked for its length and its characters only.
+    /// A pk received from elsewhere: only its length and its characters are checked.
     pub fn parse(text: &str) -> Result<Self> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
         if text.is_empty() || text.len() > TEXT_CHARS_MAX || !text.chars().all(plain) {
@@ -33,9 +33,9 @@ impl Pk {
         Ok(Pk(SmolStr::new(text)))
     }
 
-    /// The pk whose text that hash is, as [`Pk::from_key`] makes it.
+    /// The pk with the text of that hash, as [`Pk::from_key`] makes it.
     pub fn from_hash(hash: &[u8; 16]) -> Self {
-        // An opening does so for each document: no text of its own on the way.
+        // An opening does this for each document: it allocates no intermediate text.
         let mut text = [0; 22];
         match URL_SAFE_NO_PAD.encode_slice(hash, &mut text).map(|len| std::str::from_utf8(&text[..len])) {
             Ok(Ok(text)) => Pk(SmolStr::new(text)),
@@ -43,9 +43,9 @@ impl Pk {
         }
     }
 
-    /// The hash that the pk is the text of; `None` where it is another text.
+    /// The hash that the pk represents; `None` if it is another text.
     pub fn to_hash(&self) -> Option<[u8; 16]> {
-        // As much room as the decoder asks for.
+        // The decoder requires this much room.
         let mut bytes = [0; 18];
         if self.0.len() != 22 || URL_SAFE_NO_PAD.decode_slice(self.as_str(), &mut bytes) != Ok(16) {
             return None;
@@ -59,7 +59,7 @@ impl Pk {
     }
 }
 
-/// The parts of a key as one text, `/` between them; refuses a `/` in any part but the last.
+/// Joins the parts of a key by `/`; rejects a `/` in any part but the last.
 pub(crate) fn join_key(parts: &[&str]) -> Result<String> {
     let Some((_, heads)) = parts.split_last() else {
         return fail(Code::BadKey, "a key has at least one property");

@@ -1,6 +1,6 @@
-//! Maps and sets with a short hash. The standard one withstands whoever chooses the keys at the price of a few hundred
-//! instructions for each, which a session pays several times for each document when it opens; keys are mostly hashes
-//! already, and a server that means harm has shorter ways.
+//! Maps and sets with a short hash. The standard hash resists an attacker who chooses the keys. It costs a
+//! few hundred instructions for each key, which a session pays several times for each document when it opens.
+//! Here keys are mostly hashes already, and a malicious server has simpler ways to do harm.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,9 @@
-//! Maps and sets in ascending order of their keys: what the standard B-trees do, in a seventh of their code for each type.
+//! Maps and sets in ascending order of their keys. They do the work of the standard B-trees with a seventh of
+//! the code for each type.
 //!
-//! Entries stand in lists of at most 128, one list after the other. A search halves the lists, then the entries of one list; an
-//! insertion or a removal moves the entries of one list. Keys are all different. No list is empty.
+//! Entries are in lists of at most 128, one list after the other. A search is binary, first over the lists,
+//! then in one list. An insertion or a removal moves the entries of one list. All keys differ. No list is
+//! empty.
 
 mod map;
 mod set;

@@ -1,8 +1,8 @@
-//! What a document's `data` can hold.
+//! The values that a document's `data` can contain.
 
 use std::collections::BTreeMap;
 
-/// A finite number as JavaScript knows it: an integer where it is one exactly, a double otherwise.
+/// A finite number as in JavaScript: an integer if it is exactly one, a double otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Number {
     /// An integer between -(2^53 - 1) and 2^53 - 1.
@@ -14,7 +14,7 @@ pub enum Number {
 impl Number {
     const EXACT: i64 = (1 << 53) - 1;
 
-    /// The number, if it is finite. Integers beyond 2^53 become doubles, as they do in JavaScript, and a double
+    /// The number, if it is finite. Integers beyond 2^53 become doubles, as they do in JavaScript. A double
     /// that is an integer becomes one, so that equal numbers are equal however they were written.
     #[allow(clippy::float_cmp)] // exactness is the question
     pub fn new(f: f64) -> Option<Self> {
@@ -66,7 +66,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether arrays and maps nest at most that deep in it, itself included.
+    /// Whether its arrays and maps nest at most that deep, itself included.
     pub fn is_within(&self, depth: usize) -> bool {
         let mut items: Box<dyn Iterator<Item = &Value>> = match self {
             Value::Array(items) => Box::new(items.iter()),
@@ -92,7 +92,7 @@ impl Value {
         }
     }
 
-    /// The map, if it is one.
+    /// The map, if it is one, mutable.
     pub fn as_map_mut(&mut self) -> Option<&mut BTreeMap<String, Value>> {
         match self {
             Value::Map(map) => Some(map),

@@ -1,4 +1,4 @@
-//! A class: its key, its collections and its indexes.
+//! A class of the schema: its key, its collections and its indexes.
 
 use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk};
@@ -12,11 +12,12 @@ pub struct Class {
     pub(super) release: u64,
     pub(super) collections: Vec<Collection>,
     pub(super) indexes: Vec<Index>,
-    /// Declared types of properties, for TypeScript only; kept so that the schema reads back whole.
+    /// Declared types of properties, for TypeScript only; kept so that
+    /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
     pub(super) properties: Vec<(Name, String)>,
 }
 
-/// What a class's documents can be subscribed by: all those whose key holds a value.
+/// A way to subscribe to a class's documents: all those whose key has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
     pub(super) name: Name,
@@ -35,7 +36,7 @@ pub struct Index {
     pub(super) unique: bool,
 }
 
-/// What an index can answer.
+/// The kind of conditions that an index can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexType {
     /// Equality, on the `shaS` of a string.
@@ -78,12 +79,12 @@ impl Class {
         &self.name
     }
 
-    /// The key properties, in order. Each holds a string.
+    /// The key properties, in order. Each is a string.
     pub fn key(&self) -> &[Name] {
         &self.key
     }
 
-    /// Whether its documents can be subscribed to; a class that cannot is deleted physically.
+    /// Whether its documents can be subscribed to. Documents of other classes are deleted physically.
     pub fn is_sync(&self) -> bool {
         self.sync
     }
@@ -118,7 +119,7 @@ impl Class {
             .ok_or_else(|| Error::new(Code::UnknownIndex, format!("class {} has no such index", self.name)))
     }
 
-    /// The pk of the document with these key properties, in order; honours the exceptions `Org` and `Hdr`.
+    /// The pk of the document with these key properties, in order; knows the exceptions `Org` and `Hdr`.
     pub fn pk_of(&self, parts: &[&str]) -> Result<Pk> {
         if parts.len() != self.key.len() {
             let key: Vec<&str> = self.key.iter().map(Name::as_str).collect();
@@ -150,7 +151,7 @@ impl Collection {
         self.list
     }
 
-    /// Whether a document can leave it alive.
+    /// Whether a document can leave the collection without being deleted.
     pub fn is_mutable(&self) -> bool {
         self.mutable
     }
@@ -162,12 +163,12 @@ impl Index {
         &self.name
     }
 
-    /// The property that it is on.
+    /// The indexed property.
     pub fn property(&self) -> &Name {
         &self.property
     }
 
-    /// What it can answer.
+    /// Its type.
     pub fn kind(&self) -> IndexType {
         self.kind
     }
@@ -177,7 +178,7 @@ impl Index {
         self.global
     }
 
-    /// Whether no two documents may hold the same value.
+    /// Whether no two documents may have the same value.
     pub fn is_unique(&self) -> bool {
         self.unique
     }

@@ -1,4 +1,4 @@
-//! The columns of a row: what a database can see of a document beside its sealed `data`.
+//! The columns of a row: the part of a document that a database can see, apart from its sealed `data`.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::VERSION_MAX;
 use crate::model::{Name, Number, Pk, Value, join_key, order, sha_s};
 
-/// What a document shows to its database: its pk, and one column for each collection and each index.
+/// The visible part of a document: its pk, and one column for each collection and each index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// The primary key.
     pub pk: Pk,
-    /// For each collection, the hashes of the values that the document is a member under.
+    /// For each collection, the hashes of the values under which the document is a member.
     pub collections: BTreeMap<Name, Vec<SmolStr>>,
     /// For each index whose property the document has, its value.
     pub indexes: BTreeMap<Name, ColumnValue>,
-    /// Minutes since 1970 of the end of its logical life, if it has one.
+    /// Minutes since 1970 at which it expires, if it does.
     pub max_life: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub enum ColumnValue {
 }
 
 impl Class {
-    /// The columns of a document with this data; refuses key properties that are missing or of another type.
+    /// The columns of a document with this data; rejects key properties that are missing or of another type.
     pub fn columns(&self, data: &BTreeMap<String, Value>) -> Result<Columns> {
         let mut parts = Vec::with_capacity(self.key.len());
         for name in &self.key {
@@ -75,8 +75,8 @@ impl Class {
 }
 
 impl Collection {
-    /// The hashes that a document with this data is a member under; `None` where a key property is absent, so
-    /// that nothing can be said (R3).
+    /// The hashes under which a document with this data is a member; `None` if a key property is absent, so
+    /// that the data decides nothing (R3).
     pub fn memberships(&self, data: &BTreeMap<String, Value>) -> Result<Option<Vec<SmolStr>>> {
         let wrong = |name: &Name, what: &str| {
             Err(Error::new(

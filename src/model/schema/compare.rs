@@ -1,11 +1,11 @@
-//! Whether a schema can stand on what was written under an older one.
+//! Checks whether a schema is compatible with the older one under which a store was written.
 
 use super::Schema;
 use crate::error::{Code, Result, fail};
 
 pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
     for was in older.classes() {
-        // A class that is gone takes its documents with it, at the next opening.
+        // The documents of a removed class are removed at the next opening.
         let Ok(class) = newer.class(was.name().as_str()) else { continue };
         if class.key() != was.key() {
             return fail(Code::SchemaMismatch, format!("class {} has another key in the store", was.name()));

@@ -1,13 +1,13 @@
-//! Matches: how an application names what it subscribes to.
+//! Matches: how an application describes a subscription, before it becomes a def.
 
 use crate::error::{Code, Error, Result, fail};
 use crate::model::schema::{Class, Collection, Schema};
 use crate::model::{Def, Name, Value};
 
 impl Schema {
-    /// The def of a match: `{}` the class, `{"key": [..]}` one document, and otherwise the collection that is made of
-    /// these properties, in any order. Of two collections of the same properties, which hold the same documents, it
-    /// is the first by name.
+    /// The def of a match: `{}` is the class, `{"key": [..]}` one document. Otherwise it is the collection
+    /// whose key consists of these properties, in any order. Of two collections with the same properties,
+    /// which hold the same documents, the first by name is taken.
     ///
     /// ```
     /// use escale::model::schema::Schema;
@@ -30,7 +30,7 @@ impl Schema {
             return Ok(Def::document(class.name(), &class.pk_of(&parts)?));
         }
         let collection = class.made_of(map.keys().map(String::as_str))?;
-        // Each property is in the map: that is how the collection was found.
+        // The collection was found by these properties, so each is in the map.
         let values = collection.key().iter().map(|property| {
             let value = map.get(property.as_str()).and_then(Value::as_str);
             value.ok_or_else(|| Error::new(Code::BadOption, format!("match: {property} must be a string")))
@@ -40,7 +40,7 @@ impl Schema {
 }
 
 impl Class {
-    /// The collection that is made of these properties, and of no other ones.
+    /// The collection whose key consists of exactly these properties.
     fn made_of<'a>(&self, properties: impl Iterator<Item = &'a str> + Clone) -> Result<&Collection> {
         let is_it = |collection: &&Collection| {
             let key = collection.key();
@@ -60,7 +60,7 @@ impl Class {
     }
 }
 
-/// `place {country, city}`
+/// Formats a collection as `place {country, city}`.
 fn as_match(collection: &Collection) -> String {
     let properties: Vec<&str> = collection.key().iter().map(Name::as_str).collect();
     format!("{} {{{}}}", collection.name(), properties.join(", "))
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(one, collection("byCountry", &["France"]));
         let list = def_of("City", r#"{"rivers":"Saone"}"#).expect("a match");
         assert_eq!(list, collection("rivers", &["Saone"]));
-        // A property called `key` holds a string, the key of a document is a list.
+        // A property called `key` is a string, while the key of a document is a list.
         assert_eq!(def_of("City", r#"{"key":"x"}"#).expect("a match"), collection("name", &["x"]));
     }
 

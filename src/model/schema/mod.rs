@@ -1,5 +1,5 @@
-//! The schema: one JSON object, the same for the application, the server's schema file and these types
-//! (docs/rules.md).
+//! The schema of an application: one JSON object, the same for the application, the server's schema file and
+//! these types (docs/rules.md).
 //!
 //! ```
 //! use escale::model::schema::Schema;
@@ -27,14 +27,14 @@ pub use parse::PROPERTY_TYPES;
 use crate::error::{Code, Error, Result, fail};
 use crate::model::{Def, DefKind, Name};
 
-/// The classes of an application. Immutable once read.
+/// The classes of an application. Immutable once parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
     classes: Vec<Class>,
 }
 
 impl Schema {
-    /// Reads a schema from its JSON text; the error names the place that is wrong.
+    /// Parses a schema from its JSON text; the error names the position of the mistake.
     pub fn from_json(text: &str) -> Result<Self> {
         parse::schema(text)
     }
@@ -54,7 +54,8 @@ impl Schema {
         })
     }
 
-    /// Refuses a def that this schema gives no meaning: unknown class or collection, or a class without sync.
+    /// Rejects a def that has no meaning in this schema: unknown class or collection, or a class without
+    /// sync.
     pub fn check_def(&self, def: &Def) -> Result<&Class> {
         let unknown = || Error::new(Code::UnknownDef, "the schema has no such class");
         let class = self.class(def.class().as_str()).map_err(|_| unknown())?;
@@ -67,13 +68,13 @@ impl Schema {
         Ok(class)
     }
 
-    /// Refuses this schema where it contradicts `older`, the one under which the store was written: a class that
-    /// changed its key or lost a release, or a collection that changed what it is made of.
+    /// Rejects this schema if it contradicts `older`, the one under which the store was written. A class must
+    /// not change its key or lower its release, and a collection must keep its properties.
     pub fn check_follows(&self, older: &Schema) -> Result<()> {
         compare::check_follows(self, older)
     }
 
-    /// The schema as JSON, as [`Schema::from_json`] reads it.
+    /// The schema as JSON, as [`Schema::from_json`] parses it.
     pub fn to_json(&self) -> String {
         parse::to_json(self)
     }
@@ -82,7 +83,7 @@ impl Schema {
         Schema { classes }
     }
 
-    /// The position of a class, stable for the life of this schema.
+    /// The position of a class, which never changes in this schema.
     pub(crate) fn position(&self, name: &Name) -> Option<usize> {
         self.classes.iter().position(|class| class.name() == name)
     }

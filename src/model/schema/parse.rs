@@ -1,4 +1,4 @@
-//! The JSON form of the schema, and the checks that a schema must pass.
+//! The JSON form of the schema, and the validation of a schema.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn is_one(n: &u64) -> bool {
     *n == 1
 }
 
-/// What `properties` may say of a property, for TypeScript.
+/// The types that `properties` may declare for a property, for TypeScript.
 pub const PROPERTY_TYPES: [&str; 8] =
     ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any"];
 

@@ -1,4 +1,4 @@
-//! The map.
+//! The sorted map, as a list of lists of entries.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -6,10 +6,11 @@ use std::fmt;
 use std::iter::Flatten;
 use std::ops::{Bound, Index, RangeBounds};
 
-/// Entries of one list. Twice as many would move twice as much for each insertion, half as many make more lists.
+/// The maximum length of a list. Twice as long would move twice as much for each insertion, half as long
+/// would make more lists.
 const LIST_MAX: usize = 128;
 
-/// Where an entry stands: its list, and its place in it. The end is the number of lists, and 0.
+/// The position of an entry: its list, and its index in that list. The end is the number of lists, and 0.
 type At = (usize, usize);
 
 /// A map in ascending order of its keys.
@@ -30,12 +31,12 @@ impl<K, V> SortedMap<K, V> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Removes all.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
@@ -45,7 +46,7 @@ impl<K, V> SortedMap<K, V> {
         Iter { lists: &self.lists, front: (0, 0), back: (self.lists.len(), 0) }
     }
 
-    /// The entries, ascending, their values to be changed.
+    /// The entries, ascending, with mutable values.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&K, &mut V)> {
         self.lists.iter_mut().flatten().map(|(key, value)| (&*key, value))
     }
@@ -55,12 +56,12 @@ impl<K, V> SortedMap<K, V> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values, by their keys.
+    /// The values, in the order of their keys.
     pub fn values(&self) -> Of<'_, K, V, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The values, by their keys, to be changed.
+    /// The values, in the order of their keys, mutable.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
         self.lists.iter_mut().flatten().map(|(_, value)| value)
     }
@@ -70,7 +71,7 @@ impl<K, V> SortedMap<K, V> {
         self.into_iter().map(|(key, _)| key)
     }
 
-    /// The values, by their keys.
+    /// The values, in the order of their keys.
     pub fn into_values(self) -> impl DoubleEndedIterator<Item = V> {
         self.into_iter().map(|(_, value)| value)
     }
@@ -85,18 +86,18 @@ impl<K, V> SortedMap<K, V> {
         self.iter().next_back()
     }
 
-    /// Takes out the entry of the lowest key.
+    /// Removes the entry of the lowest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         (self.len > 0).then(|| self.take((0, 0)))
     }
 
-    /// Takes out the entry of the highest key.
+    /// Removes the entry of the highest key.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
         let list = self.lists.len().checked_sub(1)?;
         Some(self.take((list, self.lists[list].len() - 1)))
     }
 
-    /// Keeps the entries for which `keep` gives true.
+    /// Keeps the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         for list in &mut self.lists {
             list.retain_mut(|(key, value)| keep(key, value));
@@ -117,7 +118,8 @@ impl<K, V> SortedMap<K, V> {
     fn put(&mut self, (mut list, mut place): At, entry: (K, V)) -> At {
         self.len += 1;
         if list == self.lists.len() {
-            // After all others: into the last list while it has room, so that keys that come in order fill their lists.
+            // After all others: it goes into the last list while there is room, so that ascending keys fill
+            // their lists.
             if list == 0 || self.lists[list - 1].len() == LIST_MAX {
                 self.lists.push(Vec::new());
             } else {
@@ -138,7 +140,8 @@ impl<K, V> SortedMap<K, V> {
     }
 }
 
-/// The first number below `len` for which `is_below` is false: the search is there once, not once for each type.
+/// The first number below `len` for which `is_below` is false. It is no generic function, so the search is
+/// compiled only once.
 fn first_not(len: usize, is_below: &dyn Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -153,7 +156,7 @@ fn first_not(len: usize, is_below: &dyn Fn(usize) -> bool) -> usize {
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
-    /// Where the first key stands that is not below.
+    /// The position of the first key that is not below `key`.
     fn at<Q: Ord + ?Sized>(&self, key: &Q) -> At
     where
         K: Borrow<Q>,
@@ -174,7 +177,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         if is_it { Ok(at) } else { Err(at) }
     }
 
-    /// Puts a value in, and gives the one that it replaces.
+    /// Inserts a value, and returns the one that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(&key) {
             Ok((list, place)) => Some(std::mem::replace(&mut self.lists[list][place].1, value)),
@@ -185,7 +188,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         }
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -203,7 +206,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         Some(&self.lists[list][place].1)
     }
 
-    /// The value of a key, to be changed.
+    /// The value of a key, mutable.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -212,7 +215,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         Some(&mut self.lists[list][place].1)
     }
 
-    /// Whether the key is there.
+    /// Whether the map has the key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -220,7 +223,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.find(key).is_ok()
     }
 
-    /// The key's entry, there or not.
+    /// The key's entry, present or not.
     pub fn entry(&mut self, key: K) -> Entry<'_, K, V> {
         Entry { map: self, key }
     }
@@ -248,7 +251,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         if place + 1 < self.lists[list].len() { (list, place + 1) } else { (list + 1, 0) }
     }
 
-    /// Takes out the entries from that key on.
+    /// Removes the entries from that key on, and returns them.
     pub fn split_off<Q: Ord + ?Sized>(&mut self, key: &Q) -> Self
     where
         K: Borrow<Q>,
@@ -273,7 +276,7 @@ pub struct Entry<'m, K, V> {
 }
 
 impl<'m, K: Ord, V> Entry<'m, K, V> {
-    /// Its value; where there is none, that of `make` is put in.
+    /// Its value; inserts that of `make` if there is none.
     pub fn or_insert_with(self, make: impl FnOnce() -> V) -> &'m mut V {
         let (list, place) = match self.map.find(&self.key) {
             Ok(at) => at,
@@ -282,12 +285,12 @@ impl<'m, K: Ord, V> Entry<'m, K, V> {
         &mut self.map.lists[list][place].1
     }
 
-    /// Its value; where there is none, that one is put in.
+    /// Its value; inserts this one if there is none.
     pub fn or_insert(self, value: V) -> &'m mut V {
         self.or_insert_with(|| value)
     }
 
-    /// Its value; where there is none, the type's first value is put in.
+    /// Its value; inserts the type's default if there is none.
     pub fn or_default(self) -> &'m mut V
     where
         V: Default,

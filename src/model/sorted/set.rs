@@ -1,4 +1,4 @@
-//! The set: a map without values.
+//! The sorted set: a map without values.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -21,12 +21,12 @@ impl<T> SortedSet<T> {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Removes all.
+    /// Removes all items.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -36,39 +36,39 @@ impl<T> SortedSet<T> {
         Iter(self.0.iter())
     }
 
-    /// The lowest.
+    /// The lowest item.
     pub fn first(&self) -> Option<&T> {
         self.iter().next()
     }
 
-    /// The highest.
+    /// The highest item.
     pub fn last(&self) -> Option<&T> {
         self.iter().next_back()
     }
 
-    /// Takes out the lowest.
+    /// Removes the lowest item.
     pub fn pop_first(&mut self) -> Option<T> {
         self.0.pop_first().map(|(item, ())| item)
     }
 
-    /// Takes out the highest.
+    /// Removes the highest item.
     pub fn pop_last(&mut self) -> Option<T> {
         self.0.pop_last().map(|(item, ())| item)
     }
 
-    /// Keeps the items for which `keep` gives true.
+    /// Keeps the items for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.0.retain(|item, ()| keep(item));
     }
 }
 
 impl<T: Ord> SortedSet<T> {
-    /// Puts an item in, and gives whether it is new.
+    /// Inserts an item, and returns whether it is new.
     pub fn insert(&mut self, item: T) -> bool {
         self.0.insert(item, ()).is_none()
     }
 
-    /// Takes an item out, and gives whether it was there.
+    /// Removes an item, and returns whether it was there.
     pub fn remove<Q: Ord + ?Sized>(&mut self, item: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -76,7 +76,7 @@ impl<T: Ord> SortedSet<T> {
         self.0.remove(item).is_some()
     }
 
-    /// Whether the item is there.
+    /// Whether the set has the item.
     pub fn contains<Q: Ord + ?Sized>(&self, item: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -84,7 +84,7 @@ impl<T: Ord> SortedSet<T> {
         self.0.contains_key(item)
     }
 
-    /// The items of that range, ascending.
+    /// The items in that range, ascending.
     pub fn range<Q: Ord + ?Sized>(&self, range: impl RangeBounds<Q>) -> Iter<'_, T>
     where
         T: Borrow<Q>,
@@ -92,7 +92,7 @@ impl<T: Ord> SortedSet<T> {
         Iter(self.0.range(range))
     }
 
-    /// Takes out the items from that one on.
+    /// Removes the items from this one on, and returns them.
     pub fn split_off<Q: Ord + ?Sized>(&mut self, item: &Q) -> Self
     where
         T: Borrow<Q>,
@@ -139,7 +139,7 @@ impl<'s, T> IntoIterator for &'s SortedSet<T> {
     }
 }
 
-/// Items taken out of a [`SortedSet`], ascending.
+/// Items of a [`SortedSet`], owned, ascending.
 pub struct IntoIter<T>(<SortedMap<T, ()> as IntoIterator>::IntoIter);
 
 impl<T> Iterator for IntoIter<T> {

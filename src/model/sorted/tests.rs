@@ -1,4 +1,4 @@
-//! Against the standard B-tree, call by call.
+//! Compares the sorted map with the standard B-tree, call by call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -43,7 +43,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// The B-tree panics where a range ends before it begins; ours is empty then.
+/// The B-tree panics if a range ends before it begins; the sorted map returns no entry then.
 fn is_range(from: Bound<u16>, to: Bound<u16>) -> bool {
     match (from, to) {
         (Bound::Excluded(a), Bound::Excluded(b)) => a < b,
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// Keys that come in order, as most do here, fill their lists.
+/// Ascending keys, the most frequent case here, fill their lists.
 #[test]
 fn what_comes_in_order_is_put_at_the_end_of_full_lists() {
     let map: SortedMap<u32, ()> = (0..12_800).map(|key| (key, ())).collect();
