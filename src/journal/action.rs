@@ -1,20 +1,20 @@
-//! Actions: what happened to one document, in the order of their numbers.
+//! Actions: the events of each document, in the order of their numbers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Data;
 use crate::model::{Name, Pk};
 
-/// What an action tells.
+/// The type of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionType {
-    /// The document began.
+    /// The document was created.
     #[serde(rename = "create")]
     Create,
-    /// Something of it changed.
+    /// The document was changed.
     #[serde(rename = "update")]
     Update,
-    /// Its whole state after that.
+    /// The document's whole state after that.
     #[serde(rename = "persist")]
     Persist,
 }
@@ -46,17 +46,17 @@ pub struct Action {
     pub class: Name,
     /// The document's pk.
     pub pk: Pk,
-    /// What it tells.
+    /// Its type.
     pub kind: ActionType,
     /// Milliseconds since 1970 by the device's clock.
     pub at: u64,
     /// The version that the server gave, once it has accepted.
     pub commit: Option<u64>,
-    /// For `persist`, the whole state; absent where it is deleted.
+    /// For `persist`, the whole state; absent if the document is deleted.
     pub data: Option<Data>,
 }
 
-/// ISO 8601 text in UTC, with milliseconds: what compares as text like the time itself.
+/// ISO 8601 text in UTC, with milliseconds: as text it compares like the time itself.
 pub fn iso8601(ms: u64) -> String {
     let (days, in_day) = ((ms / 86_400_000) as i64, ms % 86_400_000);
     // Days to a date of the Gregorian calendar, in eras of 400 years that begin on 1 March.

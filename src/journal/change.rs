@@ -1,4 +1,5 @@
-//! What an operation does to documents, as far as the session can tell: the optimistic part of the built-in ones.
+//! The effects of operations on documents, as far as the session can compute them: the optimistic part of
+//! built-in operations.
 
 use std::collections::BTreeMap;
 
@@ -9,51 +10,51 @@ use crate::memory::DocKey;
 use crate::model::schema::{Class, Schema};
 use crate::model::{Name, Pk, Value};
 
-/// What is done to one document.
+/// A change to one document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Which.
+    /// Which document.
     pub key: DocKey,
-    /// What.
+    /// The change.
     pub kind: ChangeKind,
-    /// Under which condition.
+    /// Its condition.
     pub if_version: Option<IfVersion>,
 }
 
 impl Change {
-    /// Whether it expects the version that an operation gives.
+    /// Whether it expects the version given by that operation.
     pub fn expects(&self, id: &str) -> bool {
         self.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id)
     }
 }
 
-/// What is done to a document.
+/// The kind of a change to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {
-    /// It becomes this, key properties included.
+    /// The document becomes this, key properties included.
     Put(BTreeMap<String, Value>),
-    /// These properties are set, those are taken away.
+    /// Sets some properties and removes others.
     Patch {
-        /// To set.
+        /// Properties to set.
         set: BTreeMap<String, Value>,
-        /// To take away.
+        /// Properties to remove.
         unset: Vec<String>,
     },
-    /// It is deleted.
+    /// The document is deleted.
     Delete,
 }
 
 /// The version that a document must have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IfVersion {
-    /// That one; 0 where there must be none.
+    /// This version; 0 if there must be no document.
     At(u64),
-    /// The one that this earlier operation of the session gave it.
+    /// The version given by this earlier operation of the session.
     Of(String),
 }
 
 impl IfVersion {
-    /// The operation that it names, if it names one.
+    /// The operation that it names, if any.
     pub fn of(&self) -> Option<&String> {
         match self {
             IfVersion::At(_) => None,
@@ -63,8 +64,8 @@ impl IfVersion {
 }
 
 impl ChangeKind {
-    /// The state after it; `None` where the document is not, or no more. A patch of nothing stays nothing: the server
-    /// refuses it.
+    /// The state after the change; `None` if there is no document. A patch of no document changes nothing:
+    /// the server refuses it.
     pub fn apply(&self, state: Option<BTreeMap<String, Value>>) -> Option<BTreeMap<String, Value>> {
         match self {
             ChangeKind::Put(map) => Some(map.clone()),
@@ -78,8 +79,8 @@ impl ChangeKind {
     }
 }
 
-/// What a built-in operation does; `None` for an operation of the application's own. Refuses arguments that no
-/// server would take: `unknown_class`, `bad_key`, `bad_value`, `key_mismatch`, `too_large`.
+/// The changes of a built-in operation; `None` for an operation of the application's own. Rejects arguments
+/// that no server would take: `unknown_class`, `bad_key`, `bad_value`, `key_mismatch`, `too_large`.
 pub fn changes_of(schema: &Schema, name: &str, args: &Value) -> Result<Option<Vec<Change>>> {
     let change = match name {
         "doc.put" => put(schema, args)?,
@@ -94,7 +95,8 @@ pub fn changes_of(schema: &Schema, name: &str, args: &Value) -> Result<Option<Ve
     Ok(Some(vec![change]))
 }
 
-/// Whether only built-in operations are in it: what it does is known without running anything of the application's.
+/// Whether it consists of built-in operations only, so that its effect is known without calling the
+/// application.
 pub fn is_built_in(name: &str, args: &Value) -> bool {
     match name {
         "doc.put" | "doc.patch" | "doc.delete" => true,
@@ -103,7 +105,7 @@ pub fn is_built_in(name: &str, args: &Value) -> bool {
     }
 }
 
-/// The operations within a batch, each with its arguments.
+/// The operations in a batch, each with its arguments.
 pub fn batched(args: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let ops = args.as_map().and_then(|args| args.get("ops")).and_then(Value::as_array);
     ops.into_iter().flatten().filter_map(|op| {
@@ -202,7 +204,7 @@ fn batch(schema: &Schema, args: &Value) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Names that begin with `_` are technical and never come from the application.
+/// Names that begin with `_` are reserved and never come from the application.
 fn check_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
     for name in names {
         Name::new(name).map_err(|_| {

@@ -1,5 +1,5 @@
-//! Operations and the actions that they cause: what an application wrote, until the server has
-//! answered, and the history of each document.
+//! Operations and their actions: the application's writes until the server has answered, and the history of
+//! each document. Plain types and functions; the sync machine (`src/sync`) decides with them.
 
 mod action;
 mod change;

@@ -1,4 +1,4 @@
-//! A pending operation, as the session keeps it.
+//! A pending operation, as the session keeps it in memory and in storage.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::model::{Def, Name, Pk, SortedMap, SortedSet, Value};
 /// The id of an operation: a UUID v7.
 pub type OpId = String;
 
-/// What is kept at rest of an operation until it is over.
+/// The stored part of an operation until it is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpState {
-    /// Where it stands among the others: they execute in ascending order (R12).
+    /// Its position among the others: they execute in ascending order (R12).
     pub order: u64,
     /// Its id.
     pub id: OpId,
@@ -30,30 +30,31 @@ pub struct OpState {
     pub at: u64,
     /// The documents that it touches.
     pub touches: Vec<(Name, Pk)>,
-    /// Operations that it waits for, by the application's word.
+    /// Operations that it waits for, as the application asked.
     pub after: Vec<OpId>,
-    /// What its document was when it was issued, for conflicts.
+    /// Its document's state when it was issued, for conflicts.
     pub base: Option<Data>,
     /// The same for each document of a batch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<(Name, Pk, Data)>,
-    /// Places of the changes whose version the application itself expects: no policy settles those.
+    /// Positions of the changes whose expected version the application set itself: no policy resolves those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub insists: Vec<u32>,
-    /// The version that the server gave, once it has accepted; the effect may not be seen yet.
+    /// The version that the server gave when it accepted; the effect may not have been received yet.
     pub accepted: Option<u64>,
-    /// Its place in the session's order on the server, kept while the effect is not seen.
+    /// Its number in the session, kept until its effect has been received.
     pub seq: Option<u64>,
     /// Why the server refused it for good.
     pub refused: Option<Fault>,
-    /// In which era what the server has told contains its effect everywhere: its overlay is dropped, for good.
+    /// The era in which the data from the server contains its effect everywhere: the overlay is dropped, for
+    /// good.
     pub seen: Option<u32>,
-    /// Documents whose base contains its effect already, while others' do not, and in which era.
+    /// Documents whose base contains its effect already, each with its era, while others' bases do not.
     pub seen_on: Vec<(Name, Pk, u32)>,
-    /// What the server returned.
+    /// The value that the server returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The operations that it was issued in the place of, the first one first.
+    /// The operations that it replaces, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<OpId>,
 }
@@ -61,46 +62,49 @@ pub struct OpState {
 /// Why an operation cannot be sent as it is.
 #[derive(Clone, Debug)]
 pub struct Unsendable {
-    /// What the server, or a proxy, said of it.
+    /// The fault from the server or a proxy.
     pub fault: Fault,
-    /// Its id is known to the server, as that of whatever came first.
+    /// Whether the server knows its id, from the first operation that came under it.
     pub is_known: bool,
 }
 
 /// An operation in memory.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // facts that have nothing to do with each other
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct PendingOp {
-    /// What is kept at rest.
+    /// The stored part.
     pub state: OpState,
     /// The keys of the documents that it touches.
     pub keys: Vec<DocKey>,
-    /// What it does to documents; `None` until its optimistic part could run.
+    /// Its changes to documents; `None` until its optimistic part could run.
     pub changes: Option<Vec<Change>>,
     /// Whether it is on the device (in incognito, in memory): it may be sent (R10).
     pub saved: bool,
     /// The number of its journal record, once it has one.
     pub record: Option<u64>,
-    /// Its place in the session's order while it is under way.
+    /// Its number in the session while it is being sent.
     pub seq: Option<u64>,
-    /// The defs whose next pull must show its effect before its overlay is dropped; `None` before it was sent.
+    /// The defs whose next pull must show its effect before its overlay is dropped; `None` before it was
+    /// sent.
     pub awaits: Option<SortedSet<Def>>,
     /// `state.seen_on` by the keys of this schema.
     pub seen_on: SortedMap<DocKey, u32>,
     /// The actions that it causes, until it is over.
     pub actions: Vec<Action>,
-    /// Whether its documents' states before it were known, so that its actions are complete.
+    /// Whether its documents' earlier states were known, so that its actions are complete.
     pub prepared: bool,
-    /// Without an optimistic part, what it does to the documents that it touches is not known here.
+    /// Whether it has no optimistic part, so that its effect on the documents that it touches is not known
+    /// here.
     pub is_blind: bool,
-    /// The number that it was last sent under.
+    /// The number under which it was last sent.
     pub sent_as: Option<u64>,
-    /// Found too large for the way to the server: only what became of it is asked.
+    /// Set if it is too large to be sent: the session asks only for its result.
     pub unsendable: Option<Unsendable>,
-    /// The versions that its documents have, by the conflicts in which it took the place of another one.
+    /// The versions of documents for which it was issued, in conflicts where it replaced another operation.
     pub issued_for: Vec<(DocKey, u64)>,
-    /// Whether it may be executed under another number than its present one, or another under its number: sent before the
-    /// session was opened, numbered anew since it was sent, or given a number that another was sent under before.
+    /// Whether it may be executed under another number, or another operation under its number. It may have
+    /// been sent before the session was opened, or renumbered since, or its number may have been sent for
+    /// another one.
     pub has_other_numbers: bool,
 }
 
@@ -110,13 +114,13 @@ impl PendingOp {
         self.state.accepted.is_none() && self.state.refused.is_none()
     }
 
-    /// Whether the server may have it: sent now, or perhaps before the session was opened.
+    /// Whether the server may have it: sent in this opening, or perhaps before.
     pub fn may_be_sent(&self) -> bool {
         self.sent_as.is_some() || self.has_other_numbers
     }
 
-    /// Whether its effect is laid over that document, whose base is of that version; of the present era where there is
-    /// none.
+    /// Whether its effect is laid over that document, whose base has the stamp `base`. Without a document,
+    /// the stamp is 0 of the present era.
     pub fn is_shown_on(&self, key: &DocKey, base: Option<Stamp>, era: u32) -> bool {
         let base = base.unwrap_or(Stamp::new(era, 0));
         let contained = self.state.accepted.is_some_and(|v| v > 0 && base.v >= v) && base.era == era;
@@ -124,10 +128,10 @@ impl PendingOp {
         self.state.refused.is_none() && !contained && !is_seen
     }
 
-    /// What is sent of it: its name and arguments. Of one that cannot be sent, an operation under its id that does nothing:
-    /// where the server has executed it, that brings its result; where not, the id is spent, and a copy of it that is
-    /// still on its way comes too late. One of the application's own might do something without arguments: there another
-    /// name spends the id first.
+    /// Name and arguments to send. An operation that cannot be sent is replaced by one under the same id that
+    /// does nothing. If the server has executed it, the reply has the stored result. If not, the id is now
+    /// used, and a delayed copy can no longer be executed. One of the application's own might do something
+    /// without arguments: there, another name uses the id first.
     pub fn sent(&self) -> (String, Value) {
         match &self.unsendable {
             None => (self.state.name.clone(), self.state.args.clone()),
@@ -138,8 +142,8 @@ impl PendingOp {
         }
     }
 
-    /// What it does to each document, one change for each operation in it: nothing of the application's own, which expects
-    /// no version.
+    /// Its changes, one for each operation in it. None if it contains an operation of the application's own,
+    /// which expects no version.
     fn plain(&self) -> &[Change] {
         let is_plain = is_built_in(&self.state.name, &self.state.args);
         self.changes.as_deref().filter(|_| is_plain).unwrap_or_default()
@@ -155,51 +159,53 @@ impl PendingOp {
         self.expected().find(|(own, _)| *own == key).map(|(_, expected)| expected)
     }
 
-    /// Whether the application itself said which version it expects of a document.
+    /// Whether the application itself set the version expected of a document.
     pub fn insists_on(&self, key: &DocKey) -> bool {
         let place_of = |change: &Change| change.key == *key;
         self.state.insists.iter().any(|place| self.plain().get(*place as usize).is_some_and(place_of))
     }
 
-    /// Notes the versions that the application itself expects, of those that the operation was issued with.
+    /// Notes which of the expected versions the application set itself.
     pub fn insist(&mut self, is_own: impl Fn(&Change) -> bool) {
         let changes = (0..).zip(self.plain());
         let own = changes.filter(|(_, change)| change.if_version.is_some() && is_own(change));
         self.state.insists = own.map(|(place, _)| place).collect();
     }
 
-    /// Whether it may write that document, and not only read it.
+    /// Whether it may write that document, and does not only read it.
     pub fn may_write(&self, key: &DocKey) -> bool {
         let Some(changes) = &self.changes else { return true };
         self.is_blind || changes.iter().any(|change| change.key == *key)
     }
 
-    /// The operations that give the versions that it expects.
+    /// The operations whose versions it expects.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let plain = self.expected().filter_map(|(_, expected)| expected.of()).map(String::as_str);
         plain.chain(self.mixed().map(|(_, id)| id))
     }
 
-    /// Every operation that it waits for by its word: those that it comes after, and those whose versions it expects.
+    /// Every operation that it waits for explicitly: those in `after`, and those whose versions it expects.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
         self.state.after.iter().map(String::as_str).chain(self.named())
     }
 
-    /// Whether it expects the version that another operation gives.
+    /// Whether it expects the version given by that operation.
     pub fn expects(&self, id: &str) -> bool {
         self.named().any(|of| of == id)
     }
 
-    /// Whether the application itself expects a version that an operation would have given, and no other one can stand
-    /// `instead`: without it the operation would do what it was not to do.
+    /// Whether the application itself set the precondition on another operation's version, and no other
+    /// version can replace it (`instead`). Without the precondition, the operation would have an effect that
+    /// the application wanted to prevent.
     pub fn insists_on_version_of(&self, id: &str, instead: impl Fn(&DocKey) -> bool) -> bool {
         let mut own = (0..).zip(self.plain()).filter(|(place, _)| self.state.insists.contains(place));
         own.any(|(_, change)| change.expects(id) && !instead(&change.key))
             || self.mixed().any(|(_, of)| of == id)
     }
 
-    /// The operations whose versions the parts of a batch expect that holds operations of the application's own as well,
-    /// with the parts' places: only its arguments tell, and the application alone can have said so.
+    /// For a batch that also has operations of the application's own: the operations whose versions its parts
+    /// expect, with the parts' positions. Only its arguments have these, and only the application can have
+    /// set them.
     fn mixed(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_mixed = self.state.name == "batch" && !is_built_in(&self.state.name, &self.state.args);
         let parts = is_mixed.then(|| batched(&self.state.args).enumerate()).into_iter().flatten();
@@ -208,14 +214,14 @@ impl PendingOp {
         })
     }
 
-    /// The document of that pk whose version it expects, where there is one only.
+    /// The document of that pk whose version it expects, if there is exactly one.
     pub fn expected_at(&self, pk: &Pk) -> Option<&DocKey> {
         let mut keys = self.expected().map(|(key, _)| key).filter(|key| key.1 == *pk);
         let first = keys.next()?;
         keys.all(|key| key == first).then_some(first)
     }
 
-    /// Expects the document of one of its changes to be of that version, or of any.
+    /// Sets the version, or none, that it expects of the document of one of its changes.
     pub fn expect(&mut self, place: usize, expected: Option<IfVersion>) {
         if self.plain().len() <= place {
             return;
@@ -226,7 +232,7 @@ impl PendingOp {
         }
     }
 
-    /// Expects a document to be of that version, wherever a change expects one of it.
+    /// Sets the version in every change that expects one of that document.
     pub fn expect_of(&mut self, key: &DocKey, v: u64) {
         let places = self.plain().iter().enumerate();
         let places = places.filter(|(_, change)| change.key == *key && change.if_version.is_some());
@@ -235,7 +241,7 @@ impl PendingOp {
         }
     }
 
-    /// Says in the arguments which version is expected; `place` is that of a batch's part.
+    /// Writes the expected version into the arguments; `place` is the position of a batch's part.
     fn write_expected(&mut self, place: usize, expected: Option<&IfVersion>) {
         let args = if self.state.name == "batch" {
             let ops = self.state.args.as_map_mut().and_then(|args| args.get_mut("ops"));
@@ -257,8 +263,8 @@ impl PendingOp {
         };
     }
 
-    /// Expects another version in the place of that which an operation gives, or none; told for each document, and for
-    /// the parts of a batch with operations of the application's own in it (`None`).
+    /// Replaces the expected version of an operation by another, or by none. `by` gives it for each document,
+    /// or for `None` in a batch that has operations of the application's own.
     pub fn expect_instead(&mut self, id: &str, by: impl Fn(Option<&DocKey>) -> Option<IfVersion>) {
         let places = self.plain().iter().enumerate().filter(|(_, change)| change.expects(id));
         let instead: Vec<_> = places.map(|(place, change)| (place, by(Some(&change.key)))).collect();
@@ -271,8 +277,8 @@ impl PendingOp {
         }
     }
 
-    /// Its name and arguments once a conflict on a document is settled by that operation, or by none; `None` where nothing
-    /// is left of it. The other operations of a batch stay as they are.
+    /// Its name and arguments after a conflict on a document is resolved by the operation `settled`, or by
+    /// none; `None` if nothing remains. The other operations of a batch stay as they are.
     pub fn with_settled(&self, key: &DocKey, settled: Option<(&str, Value)>) -> Option<(String, Value)> {
         if self.state.name != "batch" {
             return settled.map(|(name, args)| (name.to_owned(), args));
@@ -288,13 +294,13 @@ impl PendingOp {
         (!left.is_empty()).then(|| ("batch".to_owned(), Value::from([("ops", Value::Array(left))])))
     }
 
-    /// What a document was when it was issued, for conflicts.
+    /// A document's state when it was issued, for conflicts.
     pub fn base_of(&self, class: &Name, pk: &Pk) -> Option<&Data> {
         let of_batch = self.state.bases.iter().find(|(own, of, _)| own == class && of == pk);
         of_batch.map(|(_, _, data)| data).or(self.state.base.as_ref())
     }
 
-    /// Keeps what a document was, unless it is known already.
+    /// Keeps a document's state, unless one is known already.
     pub fn keep_base(&mut self, class: Name, pk: &Pk, base: Option<Data>) {
         let Some(base) = base.filter(|_| self.base_of(&class, pk).is_none()) else { return };
         if self.state.name == "batch" {
@@ -304,7 +310,7 @@ impl PendingOp {
         }
     }
 
-    /// An operation in memory, from what is kept at rest of it.
+    /// An operation in memory, from its stored part.
     pub fn new(state: OpState, keys: Vec<DocKey>) -> Self {
         PendingOp {
             state,
@@ -326,7 +332,7 @@ impl PendingOp {
     }
 }
 
-/// A UUID v7 of that time: they sort by the time of their making.
+/// A UUID v7 of that time: such ids sort by their creation time.
 pub fn make_id(now_ms: u64, random: &mut dyn Random) -> Result<OpId> {
     let mut bytes = [0; 16];
     random.fill(&mut bytes)?;

@@ -1,21 +1,21 @@
-//! The sweeper's planner: which actions a retention rule removes. Pure, so that a dry run tells exactly
-//! what the real run does, on the device and on a server's journal alike.
+//! The sweeper's planner: computes the actions that a retention rule removes. It is pure, so that a dry run
+//! reports exactly the actions that the real run removes, on the device and on a server's journal alike.
 //!
-//! Where the seed's queries would remove something that was not accepted yet, the journal's keeper wins: see
+//! If the seed's queries would remove an action that was not accepted yet, the journal's own rule wins: see
 //! [`Protect`].
 
 use super::action::ActionType;
 use crate::error::{Code, Result, fail};
 use crate::model::{SortedMap, SortedSet, order};
 
-/// What the planner needs of an action.
+/// The facts about an action that the planner needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionMeta {
     /// Its number: later actions have higher ones.
     pub rowid: i64,
-    /// The actor: the document that it is about.
+    /// The actor: the document of the action.
     pub goblin: String,
-    /// Its type; another than the three counts as one that is not `persist`.
+    /// Its type; any other than the three counts as one that is not `persist`.
     pub kind: Option<ActionType>,
     /// Whether the server has accepted it (`commitId` is not null).
     pub accepted: bool,
@@ -26,12 +26,12 @@ pub struct ActionMeta {
 /// A retention rule.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Retention {
-    /// Keep the newest `n` persists of each actor, and all that lies between and after them.
+    /// Keeps the newest `n` persists of each actor, and every action between and after them.
     Count(u32),
-    /// Of each actor's persists older than the moment, keep the newest and what follows it; the rest goes. An actor
-    /// with fewer than two of them keeps everything.
+    /// Of each actor's persists before the date, keeps the newest one and everything after it; the rest is
+    /// removed. An actor with fewer than two of them keeps everything.
     Before(String),
-    /// By count, then by date on what is left.
+    /// By count, then by date on the remaining actions.
     Days {
         /// For the count.
         max: u32,
@@ -40,19 +40,19 @@ pub enum Retention {
     },
 }
 
-/// What is never removed, whatever the rule.
+/// The actions that are never removed, regardless of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protect {
-    /// On the device: every action that the server has not accepted, whatever its type.
+    /// On the device: every action that the server has not accepted, regardless of its type.
     Unaccepted,
     /// On a server's journal with synchronisation: every persist that is not accepted.
     UnacceptedPersists,
-    /// On a journal without synchronisation: nothing; every persist counts as accepted.
+    /// On a journal without synchronisation: none; every persist counts as accepted.
     Nothing,
 }
 
 impl Retention {
-    /// Refuses a count outside 1 to 100 and a date that is none, before anything is looked at.
+    /// Rejects a count outside 1 to 100 and an invalid date, before any row is read.
     pub fn check(&self) -> Result<()> {
         let (count, before) = match self {
             Retention::Count(count) => (Some(*count), None),
@@ -85,14 +85,14 @@ pub fn plan(rows: &[ActionMeta], retention: &Retention, protect: Protect) -> Res
     Ok(removed.into_iter().collect())
 }
 
-/// What a rule makes of one actor, told row by row from the newest to the oldest: of a journal of any length no more
-/// than two counts are held. It goes over a cut, the first row that goes; from there on all goes that is not protected.
-/// So a sweep that removes from the oldest on can end anywhere: the cut is where it was.
+/// Applies a rule to one actor, row by row from the newest to the oldest. So a journal of any length needs no
+/// more than two counters. The first row that is removed is the cut: every unprotected row from there on is
+/// removed too. A sweep that deletes from the oldest row on can stop anywhere, since the cut stays the same.
 #[derive(Clone, Debug)]
 pub struct ActorSweep<'r> {
-    /// How many of the newest persists that count stay.
+    /// How many of the newest persists that count are kept.
     count: Option<u32>,
-    /// Persists that count and are older than this go, but for the newest of them.
+    /// Persists that count and are before this date are removed, except the newest of them.
     before: Option<&'r str>,
     protect: Protect,
     seen: u32,
@@ -101,19 +101,20 @@ pub struct ActorSweep<'r> {
 }
 
 impl<'r> ActorSweep<'r> {
-    /// An actor of which nothing was told yet. The rule must have passed [`Retention::check`].
+    /// An actor without any rows yet. The rule must have passed [`Retention::check`].
     pub fn new(retention: &'r Retention, protect: Protect) -> Self {
         let (count, before) = match retention {
             Retention::Count(count) => (Some(*count), None),
             Retention::Before(before) => (None, Some(before.as_str())),
             Retention::Days { max, before } => (Some(*max), Some(before.as_str())),
         };
-        // Without its `Z` a bound that leaves seconds or fractions out compares as the beginning of what it names.
+        // Without its `Z`, a bound without seconds or fractions compares as the beginning of its day, minute
+        // or second.
         let before = before.map(|before| before.strip_suffix('Z').unwrap_or(before));
         ActorSweep { count, before, protect, seen: 0, older: 0, is_cut: false }
     }
 
-    /// Whether the actor's next older row goes.
+    /// Whether the actor's next older row is removed.
     pub fn goes(&mut self, row: &ActionMeta) -> bool {
         if self.is_cut {
             return !is_protected(row, self.protect);
@@ -123,7 +124,8 @@ impl<'r> ActorSweep<'r> {
         }
         self.seen += 1;
         self.older += u32::from(self.before.is_some_and(|before| row.timestamp.as_str() < before));
-        // The second older one goes with what stands before it; the last one of the count stays.
+        // The second persist before the date is removed with everything before it; the last one of the count
+        // is kept.
         let is_second_older = self.older == 2;
         self.is_cut = is_second_older || self.count == Some(self.seen);
         is_second_older
@@ -143,8 +145,8 @@ fn is_protected(row: &ActionMeta, protect: Protect) -> bool {
     }
 }
 
-/// `YYYY-MM-DD`, a day that there is, perhaps with `THH:MM`, `:SS`, `.sss` and `Z`: what compares rightly as text, but for the `Z`.
-/// A second 60 is none: no time of a journal has one.
+/// Accepts `YYYY-MM-DD`, if that day exists, optionally with `THH:MM`, `:SS`, `.sss` and `Z`. Such texts
+/// compare like their times, apart from the `Z`. A second 60 is rejected: no time in a journal has one.
 fn is_iso8601(text: &str) -> bool {
     let number = |from: usize, to: usize| -> Option<u32> {
         text.get(from..to).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
@@ -182,7 +184,7 @@ fn is_iso8601(text: &str) -> bool {
     rest.is_empty() || rest == "Z"
 }
 
-/// The days of a month; none where there is no such month.
+/// The number of days in a month; 0 if there is no such month.
 fn days_of(year: u32, month: u32) -> u32 {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
@@ -282,7 +284,8 @@ mod tests {
         }
     }
 
-    /// All days of 400 years, after which the calendar repeats: the days taken are those that times are written with.
+    /// All days of 400 years, after which the calendar repeats: exactly the days that occur in written times
+    /// are accepted.
     #[test]
     fn a_date_is_a_day_that_there_is() {
         let is_date = |text: &str| Retention::Before(text.to_owned()).check().is_ok();

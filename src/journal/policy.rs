@@ -1,20 +1,20 @@
-//! Conflicts: what becomes of an operation whose document is of another version than it expected.
+//! Conflict policies: how to resolve an operation whose document has another version than expected.
 
 use std::collections::BTreeMap;
 
 use crate::model::Value;
 
-/// How a class settles its conflicts.
+/// How a class resolves its conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
     /// The operation is parked in `refused`: the application decides.
     #[default]
     Ask,
-    /// The server's document stays; the operation is given up.
+    /// The server's document stays; the operation is discarded.
     Server,
-    /// The operation's outcome replaces the server's document.
+    /// The operation's result replaces the server's document.
     Client,
-    /// Property by property: what the operation changed is its own, the rest is the server's.
+    /// Property by property: those that the operation changed are the operation's, the others the server's.
     Merge,
     /// A function of the application decides from base, mine and theirs.
     Custom,
@@ -37,18 +37,19 @@ impl Policy {
 /// A document's properties.
 pub type State = BTreeMap<String, Value>;
 
-/// What a policy makes of a conflict.
+/// The resolution of a conflict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settlement {
-    /// The document shall be this.
+    /// The document becomes this.
     Put(State),
-    /// The document shall be deleted.
+    /// The document is deleted.
     Delete,
-    /// The server's stays.
+    /// The server's document stays.
     Theirs,
 }
 
-/// Settles a conflict by one of the policies that need nobody; absent documents are deleted ones.
+/// Resolves a conflict by a policy that needs no function of the application. An absent document is a deleted
+/// one.
 pub fn settle(
     policy: Policy,
     base: Option<&State>,

@@ -1,4 +1,4 @@
-//! Journal records at rest: an operation with the actions that it caused.
+//! Journal records in storage: an operation with the actions that it caused.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::codec::{pack_named, unpack};
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
 
-/// One record. It is written anew, under another number, when the operation's state changes.
+/// One record. When the operation's state changes, it is written again, under another number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JournalRecord {
     /// Its own number.
@@ -17,19 +17,19 @@ pub struct JournalRecord {
     pub op_id: String,
     /// The operation, until it is over.
     pub op: Option<OpState>,
-    /// Its place in the session's order on the server, once it has accepted.
+    /// The operation's number in the session, once the server has accepted it.
     pub seq: Option<u64>,
-    /// Under which of the session's names: how many it had before.
+    /// Which of the session's names the number belongs to, as the count of earlier names.
     pub name: u64,
     /// The actions, until they are swept.
     pub actions: Vec<Action>,
-    /// The server accepted it, and a later epoch does not hold it (R8).
+    /// Whether the server accepted the operation, and a later epoch does not have it (R8).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
     /// How it ended, for the session that issued it; older records have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Once it is over: the operations that it was issued in the place of.
+    /// Once it is over: the operations that it replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<String>,
 }
@@ -41,15 +41,15 @@ pub enum Outcome {
     Accepted {
         /// The version that it gave.
         v: u64,
-        /// What it returned.
+        /// The value that it returned.
         value: Option<Value>,
     },
-    /// It was given up: the code and what was found.
+    /// It was discarded: the code and the detail of the error.
     Failed(String, String),
 }
 
 impl JournalRecord {
-    /// A record of an operation, without a number yet, that tells nothing.
+    /// A record of an operation, without a number and without further facts yet.
     pub fn of(op_id: String, name: u64) -> Self {
         JournalRecord {
             number: 0,
@@ -69,7 +69,7 @@ impl JournalRecord {
         pack_named(self)
     }
 
-    /// Reads a record; `record_damaged` where the bytes are none.
+    /// Decodes a record; `record_damaged` if the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         unpack(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a journal record"))
     }

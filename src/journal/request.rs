@@ -1,4 +1,4 @@
-//! What one session of a store asks of the one that leads (docs/format.md): a record of the inbox.
+//! The requests of followers to the leader of a store (docs/format.md): each is a record of the inbox.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,50 +8,50 @@ use crate::codec::{Data, pack_named, unpack};
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Name, Pk, Value};
 
-/// A request. Each is safe to carry out twice.
+/// A request. Carrying it out twice has no further effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Its place among all requests: those of one session ascend.
+    /// Its position among all requests: those of one session ascend.
     pub stamp: u64,
-    /// What is wanted.
+    /// The command.
     pub wanted: Wanted,
-    /// Of a beat: where the leader stands. The last field, absent elsewhere.
+    /// In a beat: the leader's phase. The last field, absent in others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
 
-/// What is wanted.
+/// A command to the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Wanted {
-    /// An operation is to be issued.
+    /// Issue an operation.
     Write(WantedWrite),
-    /// A refused operation is to be issued again, under a new id.
+    /// Issue a refused operation again, under a new id.
     Amend {
-        /// The refused one.
+        /// The refused operation.
         id: OpId,
-        /// The new one.
+        /// The id of the new one.
         new: OpId,
-        /// Its arguments, where they change.
+        /// Its arguments, if they change.
         args: Option<Value>,
     },
-    /// A refused operation is to be forgotten.
+    /// Discard a refused operation.
     Discard(OpId),
-    /// A subscription.
+    /// Begin a subscription.
     Subscribe(Def),
-    /// Its end.
+    /// End a subscription.
     Unsubscribe(Def),
-    /// The journal is to be swept.
+    /// Sweep the journal.
     Sweep(Retention),
-    /// To every session of the store, in a record of its own that the next one replaces.
+    /// A signal to every session of the store, in its own record that the next signal replaces.
     Signal(Signal),
 }
 
-/// What concerns every session of a store.
+/// A signal to every session of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Signal {
-    /// The one that leads is there.
+    /// The leader is alive.
     Beat,
-    /// Forget the key and what is in memory.
+    /// Forget the key and the memory.
     Lock,
     /// The store is being deleted.
     Wipe,
@@ -68,7 +68,7 @@ pub struct WantedWrite {
     pub id: OpId,
     /// Its name.
     pub name: String,
-    /// Its arguments, with the version that it expects where its class settles conflicts.
+    /// Its arguments, with the version that it expects if its class resolves conflicts.
     pub args: Value,
     /// Milliseconds since 1970 by the device's clock when it was issued.
     pub at: u64,
@@ -76,11 +76,11 @@ pub struct WantedWrite {
     pub touches: Vec<(Name, Pk)>,
     /// Operations that it waits for.
     pub after: Vec<OpId>,
-    /// What its document was when it was issued, for conflicts.
+    /// Its document's state when it was issued, for conflicts.
     pub base: Option<Data>,
-    /// The same of each document of a batch.
+    /// The same for each document of a batch.
     pub bases: Vec<(Name, Pk, Data)>,
-    /// Places of the changes whose version the application itself expects.
+    /// Positions of the changes whose expected version the application set itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub insists: Vec<u32>,
 }
@@ -91,7 +91,7 @@ impl Request {
         pack_named(self)
     }
 
-    /// Reads a request; `record_damaged` where the bytes are none.
+    /// Decodes a request; `record_damaged` if the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         unpack(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a request"))
     }

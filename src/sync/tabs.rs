@@ -96,7 +96,7 @@ pub(super) struct Provisional {
 }
 
 /// A session's knowledge of the other sessions.
-#[allow(clippy::struct_excessive_bools)] // each is a thing under way, independent of the others
+#[allow(clippy::struct_excessive_bools)] // each is an activity that is independent of the others
 pub(super) struct Tabs {
     pub is_following: bool,
     /// The generation that this session has begun. It leads once it has read the state of that time.
