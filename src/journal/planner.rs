@@ -1,5 +1,5 @@
-//! The sweeper's planner: computes the actions that a retention rule removes. It is pure, so that a dry run
-//! reports exactly the actions that the real run removes, on the device and on a server's journal alike.
+//! The sweeper's planner: computes the actions that a retention rule removes. It is pure: a dry run reports
+//! exactly the actions that the real run removes, on the device and on a server's journal alike.
 //!
 //! If the seed's queries would remove an action that was not accepted yet, the journal's own rule wins: see
 //! [`Protect`].
