@@ -1,4 +1,9 @@
 //! A pending operation, as the session keeps it in memory and in storage.
+//!
+//! An operation is issued, then `prepared` once its documents' states are known, then `saved` in storage,
+//! then sent under a number (`seq`). The server accepts it (`state.accepted`), or refuses it for good
+//! (`state.refused`). A refused operation is parked until the application amends or discards it. An accepted
+//! one is over once every def in `awaits` has shown its effect.
 
 use std::collections::BTreeMap;
 

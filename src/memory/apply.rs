@@ -170,6 +170,7 @@ impl Memory {
         }
     }
 
+    /// Applies a row of a part: R1 decides about its data, R3 and R5 about its links.
     fn apply_row(
         &mut self,
         def: &Def,
@@ -205,6 +206,7 @@ impl Memory {
         }
     }
 
+    /// Applies a row that is a deletion: the document leaves this def, and others by R3.
     fn apply_deletion(&mut self, def: &Def, key: &DocKey, at: Stamp) {
         if self.documents.get(key).is_none_or(|held| held.at <= at) {
             self.tombstones.bury(key, at);

@@ -19,6 +19,7 @@ impl Memory {
         self.era = era;
     }
 
+    /// Replays the state of a collection; `None` if its subscription has ended.
     pub(crate) fn follow_collection(&mut self, def: &Def, state: Option<(Stamp, bool, Option<Load>)>) {
         let Some((v, ready, load)) = state else {
             self.unsubscribe(def);
@@ -38,6 +39,7 @@ impl Memory {
         }
     }
 
+    /// Replays the state of a document; `None` if it was removed.
     pub(crate) fn follow_document(&mut self, key: DocKey, state: Option<DocumentAtRest>) {
         let Some(DocumentAtRest { at, max_life, place }) = state else {
             self.leaving.insert(key);
@@ -59,6 +61,7 @@ impl Memory {
         }
     }
 
+    /// Replays the link and the removal tombstone of a document in a def.
     pub(crate) fn follow_link(
         &mut self,
         def: &Def,

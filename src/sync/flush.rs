@@ -19,6 +19,7 @@ const MARK_DELAY_MS: u64 = 1_000;
 pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
 
 impl Machine {
+    /// Builds and writes the next batch if one is due.
     pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
         if self.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
@@ -87,6 +88,7 @@ impl Machine {
         self.committing.is_some() || self.tabs.is_handing_in()
     }
 
+    /// The batch in flight was written, or writing it failed.
     pub(super) fn committed(&mut self, result: Result<()>) {
         let (Some((receipt, journal)), Some(layout)) = (self.committing.take(), &mut self.layout) else {
             return;

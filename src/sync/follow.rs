@@ -38,6 +38,7 @@ impl Machine {
         Some(self.layout.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
     }
 
+    /// Polls the log, or notes that it must be polled again.
     pub(super) fn look(&mut self) {
         if self.layout.is_none() {
             return;
@@ -66,6 +67,7 @@ impl Machine {
         self.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
     }
 
+    /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub(super) fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
         if !self.tabs.is_looking || !self.tabs.is_following || number != self.tabs.last_look {
             return;
@@ -291,6 +293,7 @@ impl Machine {
         self.effects.push(Effect::Accepted { id: id.clone(), result });
     }
 
+    /// The device failed during a poll or a reload: the session tries again later.
     fn look_failed(&mut self, error: Error) {
         self.tabs.is_looking = false;
         self.tabs.reading = None;
@@ -347,6 +350,7 @@ impl Machine {
         Ok(())
     }
 
+    /// Takes over a state that was reloaded.
     fn adopt(&mut self, opened: Opened) {
         let Opened { memory, layout, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;

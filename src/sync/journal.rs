@@ -107,7 +107,7 @@ impl Journal {
         self.dirty.is_empty() && self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
     }
 
-    /// The same, but for records of operations that are still pending.
+    /// The same, except that records of pending operations may remain to be written.
     pub fn is_removed(&self) -> bool {
         self.ended.is_empty() && self.dropped.is_empty() && self.strays.is_empty()
     }
@@ -122,6 +122,7 @@ impl Journal {
         self.dirty.remove(&order);
     }
 
+    /// Notes the facts about a record that is in storage.
     pub fn index(&mut self, record: &JournalRecord) {
         let op_id: Arc<str> = record.op_id.as_str().into();
         self.ids.insert(op_id.clone(), record.number);
@@ -360,6 +361,8 @@ impl Machine {
         }
     }
 
+    /// Plans a sweep and reports its result; if `apply` is set, begins the removal and reports when it is
+    /// done.
     pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
         let records = self.writes.journal.records.values();
         let rows: Vec<ActionMeta> = records

@@ -50,6 +50,7 @@ pub struct Machine {
     pub(super) reads: Reads,
     pub(super) writes: Writes,
     pub(super) tabs: Tabs,
+    /// The batch in flight.
     pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
     /// How many records of the journal are gone; each may have held an operation.
     pub(super) records_lost: u64,
@@ -66,13 +67,16 @@ pub struct Machine {
     pub(super) storage_error: Option<Error>,
     /// The last `now` of the server, and the monotonic time of its arrival.
     pub(super) server_now: Option<(u64, u64)>,
+    /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
     pub(super) network: bool,
+    /// Collections with damaged data that were not loaded again yet.
     pub(super) lost_collections: SortedSet<Def>,
     pub(super) error: Option<Error>,
     /// Mistakes of the server that were reported already, by the section of the protocol.
     pub(super) mistakes: SortedSet<&'static str>,
+    /// Defs that the server refused, and the reasons.
     pub(super) faults: SortedMap<Def, Error>,
     pub(super) effects: Vec<Effect>,
     last_wake: Option<u64>,
@@ -157,6 +161,7 @@ impl Machine {
         std::mem::take(&mut self.effects)
     }
 
+    /// Handles one event, without the work that is due after it.
     pub(super) fn dispatch(&mut self, event: Event) -> Result<()> {
         let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
         match event {

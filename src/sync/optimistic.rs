@@ -1,5 +1,8 @@
 //! The overlay of pending operations. Their optimistic parts run again in order, on the newest documents from
 //! the server, and their result is laid over these documents (docs/rules.md).
+//!
+//! `Writes` keeps the work that is due. `stale` has the documents whose operations must run again, `fresh`
+//! the operations just issued, and `tops` the result of all operations on each document.
 
 use crate::model::{SortedMap, SortedSet};
 

@@ -143,7 +143,7 @@ pub(super) struct Pull {
     last_number: u64,
     pub backoff: Backoff,
     pub pace: Pace,
-    /// No request before this time, by the backoff or by the request of the server.
+    /// No request before this time, because of the backoff or because the server asked for it.
     pub not_before_ms: u64,
     /// No request before this time in any case: the server asked for it.
     pub retry_after_ms: u64,

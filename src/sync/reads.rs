@@ -168,6 +168,8 @@ impl Machine {
         }
     }
 
+    /// Answers [`Event::Query`](super::event::Event::Query): first lists the documents, then reads them page
+    /// by page.
     pub(super) fn query(&mut self, ticket: u64, class: &Name, predicates: Vec<Predicate>) -> Result<()> {
         let Some(position) = self.memory.schema().position(class) else {
             let error = self.memory.schema().class(class.as_str()).err();
@@ -234,6 +236,7 @@ impl Machine {
         self.effects.push(Effect::ReadPages { ticket, keys });
     }
 
+    /// Pages were read, or reading them failed: continues the reading that asked for them.
     pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) -> Result<()> {
         match &pages {
             Err(error) if self.holds_back(ticket, error) => return Ok(()),
@@ -295,6 +298,7 @@ impl Machine {
         }
     }
 
+    /// Continues a reading with its pages.
     fn go_on_reading(&mut self, purpose: Purpose, opened: &Held) {
         match purpose {
             Purpose::Answer { ticket, ids, mut held } => {
@@ -363,6 +367,8 @@ impl Machine {
         Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
     }
 
+    /// Brings the documents of sparse pages back into memory, so that the next batch writes them into new
+    /// pages.
     fn compact(&mut self, pages: &Held) {
         let ids: Vec<u32> = self
             .memory

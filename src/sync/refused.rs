@@ -63,6 +63,7 @@ impl Machine {
         })
     }
 
+    /// Resolves the conflict of one operation. Returns `None` if the application must decide.
     fn settle_one(&mut self, order: u64, fault: &Fault) -> Result<Option<SettledOne>> {
         let op = &self.writes.ops[&order];
         let Some(row) = &fault.doc else { return Ok(None) };

@@ -64,6 +64,7 @@ impl ReadPart {
 }
 
 impl Machine {
+    /// Handles the reply to the request in flight, or its failure.
     pub(super) fn replied(
         &mut self,
         number: u64,
@@ -392,6 +393,7 @@ impl Machine {
         }
     }
 
+    /// Applies parts that the server pushed over the socket.
     fn pushed(&mut self, pushed: ServerParts) -> Result<()> {
         pushed.check()?;
         let parts = self.prepare_parts(pushed.parts);

@@ -17,6 +17,7 @@ pub(super) struct PinReading {
 }
 
 impl Machine {
+    /// Begins to read the bases that are needed and not in memory.
     pub(super) fn read_pins(&mut self) {
         if self.writes.pins.is_under_way || self.clock.mono_ms < self.writes.pins.not_before_ms {
             return;

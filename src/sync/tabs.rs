@@ -1,6 +1,10 @@
 //! Several sessions over one store, as in several tabs (ARCHITECTURE.md). One is the leader: it alone talks
 //! to the server and writes the state. The others are followers. This file has the roles, and the transitions
 //! between them.
+//!
+//! In the code, a *look* polls the newest records of the leader's log, and a *reading* loads the whole state
+//! again. To *hand in* is to write requests to the inbox (`forward.rs`), from where the leader takes them
+//! (`inbox.rs`). An operation is *provisional* in a follower until the leader has taken it in.
 
 use std::collections::VecDeque;
 
@@ -108,13 +112,17 @@ pub(super) struct Tabs {
     is_deposed: bool,
     /// Whether anything was read since the opening.
     pub has_followed: bool,
+    /// Whether a poll of the log is in progress; `last_look` is its number.
     pub is_looking: bool,
     pub last_look: u64,
+    /// Whether to poll again when it ends.
     pub looks_again: bool,
+    /// The number of the reload of the whole state that is in progress.
     pub reading: Option<u64>,
     pub last_reading: u64,
     /// When to poll the log again after the device failed.
     pub look_at_ms: Option<u64>,
+    /// The phase that the leader reported.
     pub phase: Phase,
     /// Requests to be written to the inbox, and those being written.
     pub queue: VecDeque<(RecordKey, Request)>,
@@ -135,6 +143,7 @@ pub(super) struct Tabs {
     pub done: Vec<RecordKey>,
     /// Requests that must wait.
     pub deferred: Vec<(Option<RecordKey>, Wanted)>,
+    /// Whether the inbox is being read; if it must be read again, whether with the backup database.
     pub is_reading_inbox: bool,
     pub reads_inbox_again: Option<bool>,
 }
@@ -233,6 +242,7 @@ impl Machine {
         Ok(None)
     }
 
+    /// Handles an event about the other sessions.
     fn tab(&mut self, event: TabEvent) -> Result<()> {
         if self.layout.is_none() {
             return Ok(());

@@ -48,8 +48,8 @@ impl Machine {
     }
 
     /// The application supplied a token, or has none. A new one is tried at once. If several in a row were
-    /// refused, the application may have no good one. Then delays grow as after any failure; otherwise
-    /// requests would never pause.
+    /// refused, the application may have no good one. Then delays grow as after any failure; otherwise the
+    /// session would ask the server without end.
     pub(super) fn token_given(&mut self, value: Option<String>) {
         if value.is_none() && !self.token.is_awaited {
             // The answer to an earlier question; a later one was answered with a token.

@@ -219,6 +219,7 @@ impl Writes {
 }
 
 impl Machine {
+    /// Issues an operation of the application, after all others.
     pub(super) fn write(&mut self, write: Write) -> Result<()> {
         let order = self.writes.next_order();
         self.issue(write, order)?;
