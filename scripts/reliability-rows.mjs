@@ -1,16 +1,16 @@
-// What docs/reliability.md tells: each promise with the tests that press on it, the command of its full run, and the `proof:`
-// lines that the run ends with. A row without such a line is proved by every `make test`, in the part that it names.
+// The rows of docs/reliability.md: each promise with its tests, the command of its full run, and the `proof:` lines that end
+// the run. A row without such a line is proved by every `make test`, in the part that its command names.
 
-/** `{ promise, tests, command, proofs }`; a proof that ends with `*` stands for all that begin so. */
+/** `{ promise, tests, command, proofs }`; a proof that ends with `*` matches all names that begin with the part before it. */
 export const ROWS = [
   {
-    promise: "Whatever is lost, repeated, late or reordered, whoever crashes, whatever is put back: R1 to R12 hold, and all end equal",
+    promise: "R1 to R12 hold, and all sessions end equal to the server, if messages are lost, repeated, late or reordered, processes crash, and copies are restored",
     tests: ["sim"],
     command: "make sim SEEDS=1000000",
     proofs: ["sim"],
   },
   {
-    promise: "What was told to be saved outlives a kill of the browser, and is done once",
+    promise: "A write that was reported as saved survives a kill of the browser, and is executed once",
     tests: ["tests/e2e/kill.test.mjs"],
     command: "make kill KILLS=300",
     proofs: ["kill"],
@@ -22,43 +22,43 @@ export const ROWS = [
     proofs: ["kill-firefox"],
   },
   {
-    promise: "On a device of any size a session goes on; a full one is told, nothing saved is lost, and with room all is on it",
+    promise: "A session works on a device of any size. It reports a full device, loses no saved write, and stores everything once there is room",
     tests: ["tests/e2e/quota.test.mjs"],
     command: "make quotas QUOTAS=30",
     proofs: ["quota"],
   },
   {
-    promise: "A bit flipped in any file of the browser's storage shows nothing wrong, and every session equals the server in the end",
+    promise: "If a bit flips in any file of the browser's storage, sessions show no wrong document, and equal the server in the end",
     tests: ["tests/e2e/flips.test.mjs"],
     command: "make flips FLIPS=200",
     proofs: ["flips"],
   },
   {
-    promise: "A server written from docs/protocol.md alone serves real sessions: in random histories all end equal to it",
+    promise: "A server written from docs/protocol.md alone serves real sessions: in random histories all of them end equal to it",
     tests: ["tests/e2e/second-server.test.mjs"],
     command: "make histories",
     proofs: ["histories"],
   },
   {
-    promise: "Each single bit of a sealed record that is flipped is noticed (R14)",
+    promise: "Each flipped bit of a sealed record is detected (R14)",
     tests: ["tests/rules/sealed.rs"],
     command: "ESCALE_CASES=1000 cargo test --test rules r14_each_bit -- --nocapture",
     proofs: ["bits"],
   },
   {
-    promise: "A sealed record opens in its own place alone: no other number, table, store, account or org (R14)",
+    promise: "A sealed record opens only under its own number, table, store, account and org (R14)",
     tests: ["tests/rules/sealed.rs"],
     command: "cargo test --test rules r14_what_rests -- --nocapture",
     proofs: ["swaps"],
   },
   {
-    promise: "A device that fails at any call, in any way, loses nothing that was saved, and heals",
+    promise: "If a device fails at any call, in any way, no saved operation is lost, and the session recovers",
     tests: ["tests/faults"],
     command: "cargo test --test faults -- --nocapture",
     proofs: ["faults"],
   },
   {
-    promise: "Each operation is executed once, whatever becomes of requests and answers",
+    promise: "Each operation is executed once, even if requests and answers are lost, repeated or late",
     tests: ["tests/operations/once.rs"],
     command: "cargo test --test operations r11_exactly_once -- --nocapture",
     proofs: ["once"],
@@ -70,13 +70,13 @@ export const ROWS = [
     proofs: ["fuzz-*"],
   },
   {
-    promise: "A session in a browser works on after each altered reply, in one instance of the wasm",
+    promise: "A session in a browser keeps working after each altered reply, in one instance of the wasm",
     tests: ["tests/e2e/hostile.test.mjs"],
     command: "make hostile REPLIES=10000",
     proofs: ["hostile"],
   },
   {
-    promise: "The wasm's memory stays flat, and every handle is returned",
+    promise: "The wasm's memory stays flat, and the wasm returns every handle",
     tests: ["tests/e2e/soak.test.mjs"],
     command: "make soak ROUNDS=300",
     proofs: ["soak"],
@@ -88,13 +88,13 @@ export const ROWS = [
     proofs: ["tabs-once", "tabs-refused", "tabs-dropped"],
   },
   {
-    promise: "A leading tab that is killed, frozen or closed: another goes on within 10 s, nothing saved is lost or done twice",
+    promise: "If the leading tab is killed, frozen or closed, another leads within 10 s, and no saved write is lost or executed twice",
     tests: ["tests/e2e/failovers.test.mjs"],
     command: "make failovers FAILOVERS=150",
     proofs: ["failovers"],
   },
   {
-    promise: "A server killed at random loses nothing acknowledged, and does nothing twice",
+    promise: "A server killed at random loses no acknowledged operation, and executes none twice",
     tests: ["server/tests/server/kills.rs"],
     command: "make kill-server KILLS=100",
     proofs: ["server-kills"],
@@ -106,84 +106,84 @@ export const ROWS = [
     proofs: ["server-orgs", "server-orgs-network"],
   },
   {
-    promise: "Floods, slow and growing messages: the server's memory is bounded, honest callers are answered within 5 s",
+    promise: "Under floods, slow and growing messages the server's memory stays bounded, and it answers honest callers within 5 s",
     tests: ["server/tests/server/fire_floods.rs"],
     command: "cargo test -p escale-server fire_floods",
     proofs: ["server-floods"],
   },
   {
-    promise: "A token that ends silences its open sockets within 5 s",
+    promise: "The open sockets of a token go silent within 5 s of its end",
     tests: ["server/tests/server/fire_tokens.rs"],
     command: "cargo test -p escale-server fire_tokens",
     proofs: ["server-tokens"],
   },
   {
-    promise: "A record altered, cut, swapped, deleted or put back is noticed, and what it held fetched again (R14)",
+    promise: "A session detects a record that was altered, cut, swapped, deleted or restored, and fetches its data again (R14)",
     tests: ["tests/rules/damage.rs", "tests/e2e/damage.test.mjs", "src/crypto/seal.rs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A store that was put back, or lost its newest records or all of them, is told, with how many operations were pending; what a pull alone wrote in the last second is merely pulled again",
+    promise: "A session reports a store that was restored from a copy, or lost its newest or all records, and how many operations were pending. Data that a pull alone wrote in the last second is pulled again, without a report",
     tests: ["tests/faults/mark.rs", "tests/e2e/heal.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A transaction that aborts settles its write as not done, a full device included, and what waits is written once there is room",
+    promise: "If a transaction aborts, on a full device too, its write counts as not done, and pending writes are stored once there is room",
     tests: ["src/web/idb/tests.rs", "tests/e2e/storage.test.mjs"],
     command: 'make test PARTS="browsers e2e"',
   },
   {
-    promise: "A connection that the browser closed is opened anew, at growing delays, and the session goes on meanwhile",
+    promise: "If the browser closes the database connection, the session opens it again, at growing delays, and keeps working meanwhile",
     tests: ["tests/faults/healing.rs", "tests/e2e/heal.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A wrong passphrase, a damaged header and no store are told apart, and none of them writes anything",
+    promise: "A wrong passphrase, a damaged header and a missing store have different errors, and none of them writes anything",
     tests: ["tests/rules/store.rs", "src/crypto/header.rs", "tests/e2e/refusals.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A store of a later version is left as it is, and one of the first format opens with all that is in it",
+    promise: "A store of a later version remains unchanged, and a store of the first format opens with all its data",
     tests: ["tests/rules/format.rs", "tests/rules/store.rs"],
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "Nothing readable rests on the device, and nothing at all after an incognito session (R13, R15)",
+    promise: "The device holds nothing readable, and nothing at all after an incognito session (R13, R15)",
     tests: ["tests/rules/secrecy.rs", "tests/e2e/plaintext.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "The wasm dies in the middle of a call, at 24 places in turn: another instance takes over, nothing saved is lost or done twice",
+    promise: "If the wasm dies in the middle of a call, at 24 points in turn, another instance takes over, and no saved write is lost or executed twice",
     tests: ["tests/e2e/panic.test.mjs", "tests/js/panic.test.mjs"],
     command: 'make test PARTS="js e2e"',
   },
   {
-    promise: "Refused operations hold back only what depends on them, and one that never ends is refused in the end (R12)",
+    promise: "A refused operation blocks only its dependents, and an operation that never completes is refused in the end (R12)",
     tests: ["tests/operations/conflicts.rs", "tests/operations/naming.rs", "server/tests/server/r12_lasting.rs"],
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "What is shown is the server's state with the pending operations on top, whatever order answers come in (R12)",
+    promise: "A session shows the server's state with the pending operations on top, in any order of the answers (R12)",
     tests: ["tests/rules/writes.rs"],
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "Ten thousand operations written offline outlive the page and are drained, each done once",
+    promise: "Ten thousand operations written offline outlive the page and are drained, each executed once",
     tests: ["tests/e2e/drain.test.mjs", "tests/operations/drain.rs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A sweep removes what the queries that define it remove, and on the device nothing that the server has not accepted",
+    promise: "A sweep removes the same rows as the queries that define it, and on the device no operation that the server has not accepted",
     tests: ["server/tests/server/sweep.rs", "tests/operations/sweeps.rs"],
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "A session that slept past the server's memory, a server put back from a copy, clocks that disagree: all end equal (R4, R6, R8)",
+    promise: "All sessions end equal to the server if one slept longer than the server remembers, if the server was restored from a copy, and if clocks disagree (R4, R6, R8)",
     tests: ["server/tests/server/r4_clocks.rs", "server/tests/server/r6_horizon.rs", "server/tests/server/r8_cluster.rs"],
     command: 'make test PARTS="rust"',
   },
   {
-    promise: "Whatever stands where the server should be, its pages included, has a name, and passes",
+    promise: "Any wrong answer at the server's address, a web page included, is a named error, and the session recovers",
     tests: ["tests/e2e/faults.test.mjs"],
     command: 'make test PARTS="e2e"',
   },
