@@ -147,13 +147,13 @@ fn rest(criterion: &mut Criterion) {
     let all: Vec<PageRow> = rows().into_iter().map(row).collect();
     for (count, what) in [(1, "a row"), (PAGE_ROWS as usize, "a page of 64 rows")] {
         let rows = &all[..count];
-        let plain = encode_page(rows, 2).expect("a page");
+        let plain = encode_page(rows).expect("a page");
         let place = keys.record_key(Table::Pages, 1);
         let sealed = keys.seal(Table::Pages, place, &plain, &mut random).expect("sealed").into_bytes();
         let mut group = criterion.benchmark_group(what);
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function("pack and compress", |bencher| {
-            bencher.iter(|| encode_page(black_box(rows), 2).expect("a page"));
+            bencher.iter(|| encode_page(black_box(rows)).expect("a page"));
         });
         group.bench_function("seal", |bencher| {
             bencher.iter(|| keys.seal(Table::Pages, place, black_box(&plain), &mut random).expect("sealed"));

@@ -143,7 +143,7 @@ export const ROWS = [
     command: 'make test PARTS="rust e2e"',
   },
   {
-    promise: "A store of a later version remains unchanged, and a store of the first format opens with all its data",
+    promise: "A store of a later version remains unchanged, and a checked-in store opens with all its data",
     tests: ["tests/rules/format.rs", "tests/rules/store.rs"],
     command: 'make test PARTS="rust"',
   },

@@ -1,5 +1,5 @@
 /** The version of every database: that of the stores, and of what stands beside them. */
-const VERSION = 2;
+const VERSION = 1;
 
 type Key = number | Uint8Array;
 interface Entry {

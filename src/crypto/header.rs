@@ -14,8 +14,8 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
 
 const MAGIC: &[u8; 4] = b"ESCL";
-/// The format of new stores. One of an earlier format goes on in it.
-const FORMAT: u16 = 2;
+/// The format of stores: it covers the header and every record.
+const FORMAT: u16 = 1;
 const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
@@ -52,7 +52,6 @@ struct Body {
 /// The header, read and checked.
 #[derive(Clone)]
 pub struct Header {
-    format: u16,
     store_id: [u8; 16],
     wraps: Vec<Wrap>,
 }
@@ -69,7 +68,7 @@ impl Header {
         random.fill(&mut store_id)?;
         let key = AccountKey::make(random)?;
         let wrap = wrap(by, rounds, x, &key, &store_id, random)?;
-        Ok((Header { format: FORMAT, store_id, wraps: vec![wrap] }, key))
+        Ok((Header { store_id, wraps: vec![wrap] }, key))
     }
 
     /// Reads a header. Errors: `store_too_new` for a later format, `store_damaged`.
@@ -97,29 +96,18 @@ impl Header {
                 return fail(Code::StoreDamaged, "the header asks for a number of rounds out of bounds");
             }
         }
-        Ok(Header { format, store_id, wraps: body.wraps })
+        Ok(Header { store_id, wraps: body.wraps })
     }
 
-    /// The bytes to write, of the format that was read: the records of the store are still of that one.
+    /// The bytes to write.
     pub fn to_bytes(&self) -> Vec<u8> {
         let body = Body { store: self.store_id.to_vec(), wraps: self.wraps.clone() };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&self.format.to_be_bytes());
+        bytes.extend_from_slice(&FORMAT.to_be_bytes());
         bytes.extend(pack_named(&body).expect("bytes and numbers always serialise"));
         let sum = Sha256::digest(&bytes);
         bytes.extend_from_slice(&sum);
         bytes
-    }
-
-    /// The same of a header's bytes that were checked before; of new stores where there are none yet.
-    pub fn format_of(bytes: &[u8]) -> u16 {
-        let told = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk());
-        told.map_or(FORMAT, |told| u16::from_be_bytes(*told))
-    }
-
-    /// The format that the store's records are written in: `rest` reads and writes them by it.
-    pub fn format(&self) -> u16 {
-        self.format
     }
 
     /// The random id of the store.
@@ -301,27 +289,14 @@ mod tests {
         assert_eq!(code(Header::from_bytes(&of_format(0))), Code::StoreDamaged);
     }
 
-    /// Otherwise a later version, changing the passphrase of an older store, would give its records out for its own.
-    #[test]
-    fn a_store_keeps_its_format_under_another_passphrase() {
-        let (mut header, key) = made();
-        let format_of = |bytes: &[u8]| u16::from_be_bytes([bytes[4], bytes[5]]);
-        let first = Header::from_bytes(&of_format(1)).unwrap();
-        assert_eq!(first.format(), 1);
-        header.format = 7;
-        for (header, format) in [(first, 1), (header, 7)] {
-            let next =
-                header.rewrap(&key, WrapKind::Passphrase, &x(5), ROUNDS, &mut SeededRandom::new(3)).unwrap();
-            assert_eq!(next.format(), format);
-            assert_eq!(format_of(&next.to_bytes()), format);
-        }
-    }
-
     /// A header of that format, whole.
     fn of_format(format: u16) -> Vec<u8> {
-        let mut header = made().0;
-        header.format = format;
-        header.to_bytes()
+        let mut bytes = made().0.to_bytes();
+        bytes.truncate(bytes.len() - SUM_BYTES);
+        bytes[MAGIC.len()..MAGIC.len() + 2].copy_from_slice(&format.to_be_bytes());
+        let sum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&sum);
+        bytes
     }
 
     /// A browser gives wasm 1 MiB of stack; what opens a store is called from deep down already.

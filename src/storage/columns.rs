@@ -10,9 +10,6 @@ use crate::codec::{pack, unpack};
 use crate::error::Result;
 use crate::model::{Def, Name, Pk};
 
-/// A byte that msgpack has no use for: what begins a record of format 1 is an array.
-pub const MARKER: u8 = 0xc1;
-
 /// Of a document's row: it is there, and did not leave.
 const HELD: u8 = 1;
 /// Its pk is a hash, 16 bytes; text otherwise.
@@ -43,11 +40,9 @@ type Version = (u32, u64);
 
 /// The plain bytes of a record.
 pub fn encode(record: &StateRecord) -> Result<Vec<u8>> {
-    let Delta { head, collections, documents, links } = &record.delta;
-    let few = Delta { head: head.clone(), collections: collections.clone(), ..Delta::default() };
-    let lead = StateRecord { delta: few, along: record.along.clone(), ..*record };
-    let mut out = Writer(vec![MARKER]);
-    out.block(&pack(&lead)?);
+    let Delta { documents, links, .. } = &record.delta;
+    let mut out = Writer(Vec::new());
+    out.block(&pack(record)?);
     out.number(documents.len() as u64);
     for (class, states) in documents {
         out.block(class.as_str().as_bytes());
@@ -72,11 +67,8 @@ pub fn encode(record: &StateRecord) -> Result<Vec<u8>> {
 
 /// Reads what [`encode`] wrote.
 pub fn decode(bytes: &[u8]) -> Option<StateRecord> {
-    let mut input = Input(bytes.strip_prefix(&[MARKER])?);
+    let mut input = Input(bytes);
     let mut record: StateRecord = unpack(input.block()?)?;
-    if !record.delta.documents.is_empty() || !record.delta.links.is_empty() {
-        return None;
-    }
     let mut documents = Vec::new();
     for _ in 0..input.number()? {
         let class = Name::new(std::str::from_utf8(input.block()?).ok()?).ok()?;

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::columns;
 use super::journal::JournalMark;
-use crate::codec::{pack, unpack};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Load, Member, PageRef, Stamp};
 use crate::model::{Def, Epoch, Name, Pk};
@@ -47,8 +46,10 @@ pub struct Delta {
     /// Collections, or `None` where a subscription ended.
     pub collections: Vec<(Def, Option<CollectionState>)>,
     /// Documents by class, or `None` where one left.
+    #[serde(skip)]
     pub documents: Vec<ClassStates>,
     /// Links and marks by def.
+    #[serde(skip)]
     pub links: Vec<(Def, Vec<LinkState>)>,
 }
 
@@ -80,7 +81,7 @@ pub struct CollectionState {
 }
 
 /// A document's version and place: era, v, end of life, page, slot, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DocumentState(
     pub(super) u32,
     pub(super) u64,
@@ -104,7 +105,7 @@ impl From<DocumentState> for DocumentAtRest {
 }
 
 /// A link (its version, and whether it is confirmed) and a mark: both absent where nothing is remembered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkState(pub Pk, pub(super) Option<(u32, u64, bool)>, pub(super) Option<(u32, u64)>);
 
 impl LinkState {
@@ -143,15 +144,13 @@ impl StateRecord {
         self.delta.collections.iter().map(|(def, state)| (def, state.is_some()))
     }
 
-    /// The plain bytes, in a store of that format.
-    pub fn encode(&self, format: u16) -> Result<Vec<u8>> {
-        if format == 1 { pack(self) } else { columns::encode(self) }
+    /// The plain bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        columns::encode(self)
     }
 
-    /// Reads a record of any format; `record_damaged` where the bytes are none.
+    /// Reads a record. Errors: `record_damaged` if the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let is_in_columns = bytes.first() == Some(&columns::MARKER);
-        let record = if is_in_columns { columns::decode(bytes) } else { unpack(bytes) };
-        record.ok_or_else(|| Error::new(Code::RecordDamaged, "not a state record"))
+        columns::decode(bytes).ok_or_else(|| Error::new(Code::RecordDamaged, "not a state record"))
     }
 }

@@ -15,10 +15,8 @@ pub const PAGE_ROWS_BYTES: usize = 64 << 10;
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 const PLAIN: u8 = 0;
-/// Of format 1.
-const LZ4: u8 = 1;
-/// What is near is told in two bytes, where LZ4 takes three: documents of one class say the same in the same words.
-const SNAPPY: u8 = 2;
+/// Snappy refers to nearby bytes in two bytes, and documents of one class repeat the same words.
+const SNAPPY: u8 = 1;
 
 /// A row of a page: enough to be told apart from any other, whatever the state records say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,19 +47,13 @@ impl FoundPage {
     }
 }
 
-/// The plain bytes of a page, in a store of that format.
-pub fn encode_page(rows: &[PageRow], format: u16) -> Result<Vec<u8>> {
+/// The plain bytes of a page.
+pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
     let body = pack(&rows)?;
     let mut bytes = Vec::with_capacity(body.len() / 2);
-    if format == 1 {
-        bytes.push(LZ4);
-        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&lz4_flex::block::compress(&body));
-    } else {
-        bytes.push(SNAPPY);
-        let packed = snap::raw::Encoder::new().compress_vec(&body);
-        bytes.extend_from_slice(&packed.map_err(|e| Error::new(Code::TooLarge, e.to_string()))?);
-    }
+    bytes.push(SNAPPY);
+    let packed = snap::raw::Encoder::new().compress_vec(&body);
+    bytes.extend_from_slice(&packed.map_err(|e| Error::new(Code::TooLarge, e.to_string()))?);
     if bytes.len() > body.len() {
         bytes.clear();
         bytes.push(PLAIN);
@@ -70,24 +62,18 @@ pub fn encode_page(rows: &[PageRow], format: u16) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a page of any format; `record_damaged` where the bytes are none.
+/// Reads a page. Errors: `record_damaged` if the bytes are not one.
 pub fn decode_page(bytes: &[u8]) -> Result<Vec<PageRow>> {
     let damaged = || Error::new(Code::RecordDamaged, "not a page");
-    // A size out of proportion is a lie, refused before it is allocated: LZ4 expands 255 times at most, Snappy 22 times.
-    let check = |size: usize, packed: &[u8], times: usize| {
-        let is_possible = size <= PAGE_BYTES_MAX && size <= packed.len().saturating_mul(times);
-        if is_possible { Ok(size) } else { Err(damaged()) }
-    };
     let (kind, rest) = bytes.split_first().ok_or_else(damaged)?;
     let unpacked = match *kind {
         PLAIN => None,
-        LZ4 => {
-            let (size, packed) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
-            let size = check(u32::from_le_bytes(*size) as usize, packed, 256)?;
-            Some(lz4_flex::block::decompress(packed, size).map_err(|_| damaged())?)
-        }
         SNAPPY => {
-            check(snap::raw::decompress_len(rest).map_err(|_| damaged())?, rest, 24)?;
+            // Snappy expands 22 times at most: a greater size is a lie, and is refused before it is allocated.
+            let size = snap::raw::decompress_len(rest).map_err(|_| damaged())?;
+            if size > PAGE_BYTES_MAX || size > rest.len().saturating_mul(24) {
+                return Err(damaged());
+            }
             Some(snap::raw::Decoder::new().decompress_vec(rest).map_err(|_| damaged())?)
         }
         _ => return Err(damaged()),
@@ -113,26 +99,17 @@ mod tests {
     #[test]
     fn a_page_reads_back_and_is_smaller_than_its_rows() {
         let rows: Vec<PageRow> = (0..60).map(|n| row(n, 1000)).collect();
-        for (format, kind) in [(1, LZ4), (2, SNAPPY)] {
-            let bytes = encode_page(&rows, format).unwrap();
-            assert!(bytes.len() < 10_000, "{} bytes", bytes.len());
-            assert_eq!(bytes[0], kind);
-            assert_eq!(decode_page(&bytes).unwrap(), rows);
-            let empty = encode_page(&[], format).unwrap();
-            assert_eq!(
-                (empty[0], decode_page(&empty).unwrap().len()),
-                (PLAIN, 0),
-                "no shorter when compressed"
-            );
-        }
+        let bytes = encode_page(&rows).unwrap();
+        assert!(bytes.len() < 10_000, "{} bytes", bytes.len());
+        assert_eq!(bytes[0], SNAPPY);
+        assert_eq!(decode_page(&bytes).unwrap(), rows);
+        let empty = encode_page(&[]).unwrap();
+        assert_eq!((empty[0], decode_page(&empty).unwrap().len()), (PLAIN, 0), "no shorter when compressed");
     }
 
     #[test]
     fn a_size_out_of_proportion_is_refused() {
-        let lz4 = [&[LZ4][..], &u32::MAX.to_le_bytes(), &[0; 8]].concat();
-        let snappy = [SNAPPY, 0xff, 0xff, 0x7f, 0, 0];
-        for bytes in [&lz4[..], &snappy] {
-            assert_eq!(decode_page(bytes).unwrap_err().code(), Code::RecordDamaged);
-        }
+        let bytes = [SNAPPY, 0xff, 0xff, 0x7f, 0, 0];
+        assert_eq!(decode_page(&bytes).unwrap_err().code(), Code::RecordDamaged);
     }
 }

@@ -6,7 +6,7 @@ use super::journal::{JournalChanges, JournalMark};
 use super::mark::HighWater;
 use super::page::{FoundPage, PAGE_ROWS_BYTES, PageRow, decode_page, encode_page};
 use super::pages::Pages;
-use crate::crypto::{Header, Random, SealId, StoreKeys};
+use crate::crypto::{Random, SealId, StoreKeys};
 use crate::error::Result;
 use crate::memory::{Content, Dirty, DocKey, Memory, PageRef, Stamp};
 use crate::model::{SortedSet, order};
@@ -320,7 +320,7 @@ impl Layout {
     ) -> Result<()> {
         let key = self.keys.record_key(Table::Pages, pages.next);
         pages.next += 1;
-        let plain = encode_page(rows, Header::format_of(&self.header))?;
+        let plain = encode_page(rows)?;
         let sealed = self.keys.seal(Table::Pages, key, &plain, random)?;
         batch.puts.push((Table::Pages, key, sealed.into_bytes()));
         Ok(())
@@ -343,7 +343,7 @@ impl Layout {
             let (next_page, along) = (pages.next, along.clone().filter(|_| !is_checkpoint));
             let record = StateRecord { number, base, chunks, next_page, journal, delta, along };
             let key = self.keys.record_key(Table::State, number);
-            let plain = record.encode(Header::format_of(&self.header))?;
+            let plain = record.encode()?;
             let sealed = self.keys.seal(Table::State, key, &plain, random)?.into_bytes();
             written += sealed.len();
             newest = SealId::of(&sealed);

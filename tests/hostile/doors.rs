@@ -76,23 +76,16 @@ pub fn row(bytes: &[u8]) -> bool {
 /// The plain bytes of a page.
 pub fn page(bytes: &[u8]) -> bool {
     let Ok(rows) = decode_page(bytes) else { return false };
-    for format in [1, 2] {
-        let again = encode_page(&rows, format).and_then(|bytes| decode_page(&bytes));
-        assert_eq!(again.expect("it reads back"), rows);
-    }
+    let again = encode_page(&rows).and_then(|bytes| decode_page(&bytes));
+    assert_eq!(again.expect("it reads back"), rows);
     true
 }
 
 /// What a page says that it unpacks into, as far as it is believed.
 fn unpacked(bytes: &[u8]) -> usize {
     match bytes.split_first_chunk::<5>() {
-        Some(([1, size @ ..], packed)) => {
-            let size = u32::from_le_bytes(*size) as usize;
-            let is_believed = size <= PAGE_BYTES_MAX && size <= packed.len().saturating_mul(256);
-            bytes.len() + if is_believed { size } else { 0 }
-        }
         // Snappy tells the length seven bits a byte, the lowest first.
-        Some(([2, size @ ..], _)) => {
+        Some(([1, size @ ..], _)) => {
             let told = size.iter().scan(true, |goes_on, byte| {
                 std::mem::replace(goes_on, byte & 0x80 != 0).then_some(usize::from(byte & 0x7f))
             });
@@ -131,8 +124,7 @@ pub fn journal(bytes: &[u8]) -> bool {
 
 /// The plain bytes of a state record.
 pub fn state(bytes: &[u8]) -> bool {
-    reads_back(StateRecord::decode(bytes), |record| record.encode(1), StateRecord::decode)
-        && reads_back(StateRecord::decode(bytes), |record| record.encode(2), StateRecord::decode)
+    reads_back(StateRecord::decode(bytes), StateRecord::encode, StateRecord::decode)
 }
 
 /// The plain bytes of a mark.

@@ -59,10 +59,10 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
             .iter()
             .map(|map| Data::from_map(map).expect("small").as_bytes().to_vec())
             .collect(),
-        "page" => [1, 2].into_iter().flat_map(pages).collect(),
+        "page" => pages(),
         "header" => headers(),
         "journal" => records().iter().map(|record| record.encode().expect("a record")).collect(),
-        "state" => [1, 2].into_iter().flat_map(written_states).collect(),
+        "state" => states().iter().map(|state| state.encode().expect("a record")).collect(),
         "mark" => marks().iter().map(|mark| rmp_serde::to_vec(mark).expect("numbers")).collect(),
         "inbox" => wanted().into_iter().enumerate().map(request).collect(),
         "sealed" => [&b""[..], b"a page", &[7; 300]].into_iter().map(seal).collect(),
@@ -166,23 +166,27 @@ fn records() -> Vec<JournalRecord> {
     ]
 }
 
-fn pages(format: u16) -> Vec<Vec<u8>> {
-    [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count), format).expect("a page")).collect()
-}
-
-fn written_states(format: u16) -> Vec<Vec<u8>> {
-    states().iter().map(|state| state.encode(format).expect("a record")).collect()
+fn pages() -> Vec<Vec<u8>> {
+    [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count)).expect("a page")).collect()
 }
 
 /// State records of a session at work: what it writes at first, then a batch's changes.
 fn states() -> Vec<StateRecord> {
+    // Documents `a`, on a page, and `b`, which left; then the link of `a`, and the mark of `b`.
+    let documents = b"\x01\x03Doc\x02\x01\x01a\x00\x0e\x06\x00\x63\x00\x01b";
+    let links = b"\x01\x03Doc\x02\x3b\x43\x00\x01";
     let texts = [
-        r#"[3,0,2,5,[1,1,2,1,0],[["session",[1,"r"],0,"{}"],[["Doc",[[0,7],true,null]]],[],[]]]"#,
-        r#"[4,0,2,6,[0,0,2,1,0],[null,[["Doc@a",null]],[["Doc",[["a",[0,7,null,3,0,99]],["b",null]]]],[["Doc",[["a",[0,7,true],null],["b",null,[0,6]]]]]],{"puts":[1],"deletes":[0]}]"#,
+        (r#"[3,0,2,5,[1,1,2,1,0],[["session",[1,"r"],0,"{}"],[["Doc",[[0,7],true,null]]]]]"#, vec![0, 0]),
+        (
+            r#"[4,0,2,6,[0,0,2,1,0],[null,[["Doc@a",null]]],{"puts":[1],"deletes":[0]}]"#,
+            [&documents[..], links].concat(),
+        ),
     ];
-    let read = |text: &str| {
+    let read = |(text, rows): (&str, Vec<u8>)| {
         let tree: serde_json::Value = serde_json::from_str(text).expect("JSON");
-        StateRecord::decode(&rmp_serde::to_vec(&tree).expect("msgpack")).expect("a state record")
+        let first = rmp_serde::to_vec(&tree).expect("msgpack");
+        let bytes = [&[first.len() as u8][..], &first, &rows].concat();
+        StateRecord::decode(&bytes).expect("a state record")
     };
     let mut states: Vec<StateRecord> = texts.into_iter().map(read).collect();
     let mut far = states[0].clone();

@@ -1,5 +1,5 @@
-//! The bytes at rest of each format, written once and checked in: what an older version of the product wrote must open
-//! for ever, and the format cannot change in silence (docs/format.md).
+//! The bytes of a store, written once and checked in: a later version of the product must open them, and the format
+//! cannot change in silence (docs/format.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,11 +22,11 @@ const SCHEMA: &str =
     r#"{"Package":{"key":["name"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const SECTION: &str = "Package/section@xh_YvT52_nfgO4EKRC2C8g";
 
-/// The format of new stores.
-const NEWEST: u16 = 2;
+/// The format of stores.
+const FORMAT: u16 = 1;
 
-fn folder(format: u16) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format-{format}"))
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format-{FORMAT}"))
 }
 
 /// Files by name: `header.bin`, and a file for each record, named by its table and its key in hexadecimal.
@@ -47,8 +47,8 @@ fn record_of(name: &str) -> Option<(Table, RecordKey)> {
     Some((table, RecordKey(key)))
 }
 
-fn checked_in(format: u16) -> Files {
-    let entries = std::fs::read_dir(folder(format)).expect("a folder of tests/fixtures");
+fn checked_in() -> Files {
+    let entries = std::fs::read_dir(folder()).expect("a folder of tests/fixtures");
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.expect("a file");
         (entry.file_name().into_string().expect("a name"), std::fs::read(entry.path()).expect("bytes"))
@@ -168,11 +168,11 @@ fn write() -> Files {
 }
 
 /// What is checked in, opened as a device.
-fn device(format: u16) -> MemoryDevice {
+fn device() -> MemoryDevice {
     let device = MemoryDevice::new();
     let name = store_name(ORG, ACCOUNT);
     drop(block_on(escale::store::Device::open(&device, &name, true)).expect("made"));
-    let files = checked_in(format);
+    let files = checked_in();
     device.tamper_header(&name, |header| *header = files.get("header.bin").cloned());
     device.tamper(&name, |records| {
         records.extend(files.iter().filter_map(|(name, bytes)| Some((record_of(name)?, bytes.clone()))));
@@ -180,17 +180,17 @@ fn device(format: u16) -> MemoryDevice {
     device
 }
 
-/// `ESCALE_WRITE_FIXTURES=1` writes them: for a new format only, in a folder of its own.
+/// `ESCALE_WRITE_FIXTURES=1` writes the fixtures: only for a new format, in its own folder.
 #[test]
-fn format_2_is_written_as_it_was() {
+fn the_format_is_written_as_it_was() {
     let files = write();
     if std::env::var_os("ESCALE_WRITE_FIXTURES").is_some() {
-        std::fs::create_dir_all(folder(NEWEST)).expect("a folder");
+        std::fs::create_dir_all(folder()).expect("a folder");
         for (name, bytes) in &files {
-            std::fs::write(folder(NEWEST).join(name), bytes).expect("written");
+            std::fs::write(folder().join(name), bytes).expect("written");
         }
     }
-    let found = checked_in(NEWEST);
+    let found = checked_in();
     assert_eq!(
         found.keys().collect::<Vec<_>>(),
         files.keys().collect::<Vec<_>>(),
@@ -217,17 +217,8 @@ fn keys(files: &Files) -> StoreKeys {
 }
 
 #[test]
-fn format_1_opens_with_everything_in_it() {
-    opens_with_everything_in_it(1);
-}
-
-#[test]
-fn format_2_opens_with_everything_in_it() {
-    opens_with_everything_in_it(2);
-}
-
-fn opens_with_everything_in_it(format: u16) {
-    let device = device(format);
+fn a_checked_in_store_opens_with_everything_in_it() {
+    let device = device();
     let derive = async |rounds| {
         assert_eq!(rounds, 600_000);
         Ok(DerivedKey::from_bytes(X))
@@ -283,66 +274,12 @@ fn opens_with_everything_in_it(format: u16) {
     assert!(record.actions.iter().all(|action| action.pk == doom));
 }
 
-/// A session on a store of format 1 writes what an older version of the product can read.
+/// The parts of the format, one by one, as docs/format.md tells them.
 #[test]
-fn a_store_of_format_1_goes_on_in_it() {
-    let device = device(1);
-    let derive = async |_| Ok(DerivedKey::from_bytes(X));
-    let random = &mut SeededRandom::new(9);
-    let opened = block_on(open_account(&device, &options(false), schema(), derive, random)).expect("opened");
-    let config = Config {
-        mode: Mode::Avion,
-        has_live: false,
-        watches_silence: true,
-        has_token: false,
-        poll_every_ms: escale::limits::PULL_EVERY_MS,
-    };
-    let source = Box::new(SeededRandom::new(2));
-    let mut machine =
-        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
-            .with_writes(opened.journal, Box::new(NoApplication));
-    let mut events = vec![Event::Subscribe("Package@1".parse().expect("a def")), Event::Started];
-    let (mut now, mut batches) = (1_000, 0);
-    while let Some(event) = events.pop() {
-        now += 1;
-        for effect in machine.handle(event, Clock { wall_ms: now, mono_ms: now }) {
-            if let Effect::Commit(batch) = effect {
-                assert!(batch.header.is_none_or(|header| header == checked_in(1)["header.bin"]));
-                batches += 1;
-                events.push(Event::Committed(block_on(
-                    opened.store.commit(escale::store::Batch { header: None, ..batch }),
-                )));
-            }
-        }
-    }
-    assert!(batches > 0, "nothing was written");
-    let keys = keys(&checked_in(1));
-    device.tamper(&store_name(ORG, ACCOUNT), |records| {
-        let mut newest = 0;
-        for ((table, key), sealed) in records.iter().filter(|((table, _), _)| *table == Table::State) {
-            let plain = keys.open(*table, *key, sealed).expect("sealed for its place");
-            assert_eq!(plain[0] & 0xf0, 0x90, "an array of msgpack");
-            newest = newest.max(StateRecord::decode(&plain).expect("a state record").number);
-        }
-        assert!(newest >= checked_in(1).keys().filter(|name| name.starts_with("s-")).count() as u64);
-    });
-}
-
-/// The parts of the formats, one by one, as docs/format.md tells them.
-#[test]
-fn format_1_part_by_part() {
-    part_by_part(1);
-}
-
-#[test]
-fn format_2_part_by_part() {
-    part_by_part(2);
-}
-
-fn part_by_part(format: u16) {
-    let files = checked_in(format);
+fn the_format_part_by_part() {
+    let files = checked_in();
     let bytes = &files["header.bin"];
-    assert_eq!(bytes[..6], [b"ESCL\0".as_slice(), &[format as u8]].concat());
+    assert_eq!(bytes[..6], [b"ESCL".as_slice(), &FORMAT.to_be_bytes()].concat());
     assert_eq!(kdf_salt(ORG, ACCOUNT).len(), 32);
     assert_eq!(store_name(ORG, ACCOUNT), "escale1-5lCdjSWTdOCIu5M6rTTLeA");
     let keys = keys(&files);
@@ -353,14 +290,13 @@ fn part_by_part(format: u16) {
         assert_eq!(sealed.len(), plain.len() + 28, "nonce and tag");
         match table {
             Table::State => {
-                assert_eq!(plain[0] == 0xc1, format == 2, "what begins a record in columns");
                 let record = StateRecord::decode(&plain).expect("a state record");
                 assert_eq!(keys.record_key(table, record.number), key);
                 assert_eq!((record.base, record.chunks), (0, 2));
                 numbers.insert(record.number);
             }
             Table::Pages => {
-                assert_eq!(u16::from(plain[0]), format, "compressed in the format's way");
+                assert_eq!(plain[0], 1, "compressed");
                 assert!(!decode_page(&plain).expect("a page").is_empty());
             }
             Table::Journal => {

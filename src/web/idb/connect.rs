@@ -3,7 +3,7 @@
 //! rexie makes those of stores. It cannot do the rest, which is done with web-sys: it opens at a version of its own, where we want
 //! the database as it is (to look without making, and to leave a newer one untouched); it keeps its connection to
 //! itself, where we need durability, the reason of an abort, `close` and `versionchange`; and it waits for ever where a
-//! deletion or an upgrade is blocked.
+//! deletion is blocked.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,13 +25,10 @@ use crate::web::timers::Timer;
 
 /// The version of the database: which object stores there are. What is in the records has its own version, in the
 /// header.
-pub(super) const DATABASE_VERSION: u32 = 2;
+pub(super) const DATABASE_VERSION: u32 = 1;
 
-/// The tables of version 1, which had no inbox: it is brought up in place.
-const FIRST_TABLES: [&str; 4] = ["s", "p", "j", HEADER_TABLE];
-
-/// How long a tab that has the database open may take to let go of it, where it is to be upgraded or deleted. One that
-/// runs does so at once.
+/// How long a tab that has the database open may take to let go of it, where it is to be deleted. One that runs does so
+/// at once.
 const BLOCKED_MS: u64 = 3_000;
 
 /// How long the browser may take to list its databases: Chromium never answers who asks while it drops those of the origin.
@@ -54,8 +51,7 @@ pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbD
     }
 }
 
-/// Opens a database at that version with these object stores: made where it is not there, brought up where it is older.
-/// Another version of the code may have it open: it lets go when it is asked to. Errors: `store_in_use` where it does not.
+/// Opens a database at that version; makes it with these object stores where it is not there.
 pub(super) async fn make(
     factory: &IdbFactory,
     name: &str,
@@ -69,8 +65,7 @@ pub(super) async fn make(
         move || {
             let result = request.result().ok().and_then(|result| result.dyn_into::<IdbDatabase>().ok());
             let Some(database) = result else { return };
-            let there = database.object_store_names();
-            for table in tables.iter().filter(|table| !there.contains(table)) {
+            for table in &tables {
                 if database.create_object_store(table).is_err() {
                     let _ = request.transaction().map(|transaction| transaction.abort());
                 }
@@ -78,34 +73,23 @@ pub(super) async fn make(
         }
     });
     request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    wait_unless_blocked(&request, what).await.map(JsCast::unchecked_into)
+    let result = wait(&request).await;
+    request.set_onupgradeneeded(None);
+    result.map(JsCast::unchecked_into).map_err(|event| failure::of_event(what, &event))
 }
 
 async fn connect_once(databases: &Databases, name: &str, create: bool) -> Result<Option<IdbDatabase>> {
     let factory = databases.of_stores()?;
     let listed = is_listed(&factory, name).await;
-    if listed != Some(false) {
-        if let Some(database) = open_as_it_is(&factory, name, listed.is_none()).await? {
-            if database.version() >= f64::from(DATABASE_VERSION) {
-                return checked(database).map(Some);
-            }
-            let tables = database.object_store_names();
-            database.close();
-            if !FIRST_TABLES.into_iter().all(|table| tables.contains(table)) {
-                return fail(Code::StoreDamaged, "the database lacks its tables");
-            }
-            let tables = Table::SHARED.map(Table::name);
-            make(&factory, name, DATABASE_VERSION, &tables).await?.close();
-        } else if create {
-            make_store(name).await?;
-        } else {
-            return Ok(None);
-        }
-    } else if create {
-        make_store(name).await?;
-    } else {
+    if listed != Some(false)
+        && let Some(database) = open_as_it_is(&factory, name, listed.is_none()).await?
+    {
+        return checked(database).map(Some);
+    }
+    if !create {
         return Ok(None);
     }
+    make_store(name).await?;
     match open_as_it_is(&factory, name, false).await? {
         Some(database) => checked(database).map(Some),
         None => fail(Code::StorageClosed, "the database is gone as soon as it is made"),
@@ -117,7 +101,7 @@ async fn connect_once(databases: &Databases, name: &str, create: bool) -> Result
 pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
     let what = "deleting the database";
     let request = factory.delete_database(name).map_err(|e| failure::of_exception(what, &e))?;
-    wait_unless_blocked(&request, what).await.map(|_| ())
+    wait_unless_blocked(&request, what).await
 }
 
 /// The origin's databases.
@@ -180,9 +164,9 @@ async fn wait(request: &IdbOpenDbRequest) -> std::result::Result<JsValue, JsValu
     request.result()
 }
 
-/// Waits for the end of a request that needs the database for itself: everybody who has it open is asked to let go, and
-/// only who does not run stays. Errors: `store_in_use` where somebody has stayed.
-async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<JsValue> {
+/// Waits for the end of a deletion: the browser asks everybody who has the database open to let go, and only a tab that
+/// does not run keeps it. Errors: `store_in_use` if one does.
+async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<()> {
     let (settled, blocked) = (Deferred::new(), Deferred::new());
     request.set_onsuccess(Some(&settled.resolve));
     request.set_onerror(Some(&settled.reject));
@@ -200,22 +184,10 @@ async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<J
         let first = Promise::race(&Array::of2(&settled.promise, &late.promise));
         let event = JsFuture::from(first).await.map_err(|event| of_event(&event))?;
         if event.is_undefined() {
-            // It may still succeed, and nobody would have what it opens.
-            let (upgraded, opened) = (request.clone(), request.clone());
-            let undo = Closure::once_into_js(move || {
-                let _ = upgraded.transaction().map(|transaction| transaction.abort());
-            });
-            let close = Closure::once_into_js(move || {
-                let database = opened.result().ok().and_then(|result| result.dyn_into::<IdbDatabase>().ok());
-                database.iter().for_each(IdbDatabase::close);
-            });
-            request.set_onupgradeneeded(Some(undo.unchecked_ref()));
-            request.set_onsuccess(Some(close.unchecked_ref()));
-            request.set_onerror(None);
             return fail(Code::StoreInUse, "another connection keeps the database open");
         }
     }
-    request.result().map_err(|exception| failure::of_exception(what, &exception))
+    Ok(())
 }
 
 /// Makes the database of a store, among the origin's: rexie knows no others.

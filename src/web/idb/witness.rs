@@ -24,8 +24,8 @@ use crate::web::promise::Deferred;
 
 pub(super) use super::change::{Change, Copies};
 
-/// The version of the database: which object stores there are. The first had none for the inbox.
-const VERSION: u32 = 2;
+/// The version of the database: which object stores there are.
+const VERSION: u32 = 1;
 const TABLES: [&str; 3] = [TABLE, JOURNAL, INBOX];
 const READING: &str = "reading beside the store";
 const WRITING: &str = "writing beside the store";
@@ -249,21 +249,16 @@ impl Beside {
         }
         let factory = self.factory().await?;
         let mut found = connect::look(&factory, &self.name).await?;
-        let mut is_due = create;
         let lacks = |database: &IdbDatabase| {
             let there = database.object_store_names();
             !TABLES.into_iter().all(|table| there.contains(table))
         };
         if let Some(found) = found.take_if(|database| lacks(database)) {
-            let is_older = found.version() < f64::from(VERSION);
-            found.close();
             // Made by whoever died while making it: as good as none.
-            if !is_older {
-                connect::delete(&factory, &self.name).await?;
-            }
-            is_due |= is_older;
+            found.close();
+            connect::delete(&factory, &self.name).await?;
         }
-        if found.is_none() && is_due {
+        if found.is_none() && create {
             found = Some(connect::make(&factory, &self.name, VERSION, &TABLES).await?);
         }
         let Some(database) = found else { return Ok(None) };
