@@ -1,4 +1,4 @@
-//! An account's store, from its name to an open memory: the same steps on every device.
+//! Opens an account's store, from its name to the memory: the same steps on every device.
 
 use super::inbox::{Requests, with_copies};
 use super::journal::JournalAtRest;
@@ -11,37 +11,37 @@ use crate::memory::Memory;
 use crate::model::{SortedMap, schema::Schema};
 use crate::store::{Batch, Device, Durability, Store, Table, Witness};
 
-/// What names a store and opens it.
+/// The name of a store, and the way to open it.
 pub struct AccountOptions<'a> {
     /// The org.
     pub org: &'a str,
     /// The account in it.
     pub account: &'a str,
-    /// What X is made from.
+    /// The source of X.
     pub by: WrapKind,
     /// Rounds of PBKDF2 for a new store; 0 for a key.
     pub rounds: u32,
-    /// Whether a store is made where there is none.
+    /// Whether to make a store if there is none.
     pub create: bool,
 }
 
-/// An open store with what it holds.
+/// An open store with its content.
 pub struct Account<S> {
     /// The store.
     pub store: S,
-    /// Its header, to wrap K anew.
+    /// Its header, to wrap K again.
     pub header: Header,
     /// K.
     pub key: AccountKey,
-    /// The memory as it rests.
+    /// The memory, as storage holds it.
     pub memory: Memory,
     /// The layout.
     pub layout: Layout,
     /// The operations and actions.
     pub journal: JournalAtRest,
-    /// What was found damaged.
+    /// The damage that the opening found.
     pub damage: Damage,
-    /// What sessions that follow have asked for.
+    /// The commands of followers.
     pub inbox: Requests,
     /// The latest generation that had begun.
     pub generation: u64,
@@ -49,8 +49,8 @@ pub struct Account<S> {
 
 /// Opens an account's store, or makes it. `derive` gives X for a number of rounds.
 ///
-/// Errors: `no_store`, `wrong_passphrase`, `store_damaged`, `store_in_use`, `store_too_new`, `schema_mismatch`,
-/// `storage_full`, `storage_failed`. None of the first six has written anything.
+/// Errors: `no_store`, `wrong_passphrase`, `store_damaged`, `store_in_use`, `store_too_new`,
+/// `schema_mismatch`, `storage_full`, `storage_failed`. None of the first six has written anything.
 pub async fn open_account<D: Device>(
     device: &D,
     options: &AccountOptions<'_>,
@@ -62,13 +62,14 @@ pub async fn open_account<D: Device>(
     let no_store = || Error::new(Code::NoStore, "nothing rests on this device for this org and account");
     let store = device.open(&name, options.create).await?.ok_or_else(no_store)?;
     let opened = loop {
-        // The generation is no later than the header: whoever makes the store meanwhile begins one first.
+        // The generation is read no later than the header: a session that makes the store in between begins a
+        // generation first.
         let found = store.look().await;
         let made = match found {
             Ok((_, Some(bytes), witness)) => {
                 break existing(&store, &bytes, &witness, options, schema, &derive, random).await;
             }
-            // The store was made and never written, or all of it is gone: what stands beside it tells which.
+            // The store was made and never written, or all of it is gone. The backup database tells which.
             Ok((seen, None, witness)) => {
                 let schema = schema.clone();
                 match witness.header.as_deref().map(Header::from_bytes) {
@@ -82,7 +83,7 @@ pub async fn open_account<D: Device>(
             Err(error) => Err(error),
         };
         match made {
-            // Somebody else makes it at this moment.
+            // Another session makes the store at the same time.
             Err(error) if error.code() == Code::Deposed => {}
             made => break made,
         }
@@ -99,7 +100,7 @@ pub async fn open_account<D: Device>(
     }
 }
 
-/// K, by what X is made from, and the keys of the store.
+/// K, and the keys of the store.
 async fn unlock(
     header: &Header,
     options: &AccountOptions<'_>,
@@ -127,8 +128,9 @@ async fn existing<S: Store>(
     Ok((header, key, opened))
 }
 
-/// The header and the first checkpoint go in one batch: a store has both or neither. Of two sessions that make it at the
-/// same time one begins the later generation, and the other's batch is not written.
+/// Makes a store. The header and the first checkpoint are one batch: a store has both or neither. If two
+/// sessions make the store at the same time, one of them begins the later generation. The batch of the other
+/// is not written.
 async fn fresh<S: Store>(
     store: &S,
     seen: u64,
@@ -145,9 +147,9 @@ async fn fresh<S: Store>(
     Ok((header, key, opened))
 }
 
-/// A store of which nothing is left but what stood beside it: it begins again under the same K, with the journal as the
-/// copy has it; numbers go on, and what was lost is told.
-#[allow(clippy::too_many_arguments)] // what the two other ways to open take, together
+/// Makes a store again of which only the backup database is left. It keeps K and takes the journal from the
+/// copy. Its numbers continue, and the opening reports the loss.
+#[allow(clippy::too_many_arguments)] // all that the two other ways to open take
 async fn vanished<S: Store>(
     store: &S,
     seen: u64,
@@ -188,7 +190,7 @@ async fn vanished<S: Store>(
     Ok((header, key, opened))
 }
 
-/// Writes a store's first batch, unless somebody else has begun a generation since `seen`.
+/// Writes a store's first batch, unless another session has begun a generation since `seen`.
 async fn first<S: Store>(
     store: &S,
     seen: u64,
@@ -200,7 +202,7 @@ async fn first<S: Store>(
     let internal = || Error::new(Code::Internal, "a new store has nothing to write");
     let (mut batch, receipt) = layout.batch(&mut memory, None, true, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
-    // What only the copy has of what was handed in is in both again, whoever leads, and when.
+    // Commands that only the copy has are then in both databases again, for any leader at any time.
     let inbox = with_copies(store, Requests::new()).await?;
     batch.puts.extend(inbox.iter().map(|(key, sealed)| (Table::Inbox, *key, sealed.clone())));
     let Some(generation) = store.take_over(seen).await? else {
@@ -213,8 +215,8 @@ async fn first<S: Store>(
     Ok(Opened { memory, layout, journal, damage, inbox, generation })
 }
 
-/// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` where `old` is not the one in
-/// force, `storage_full`, `storage_failed`; the old one stays in force then.
+/// Wraps K under another X, on the device and in `header`. Errors: `wrong_passphrase` if `old` is not the
+/// present X, `storage_full`, `storage_failed`; after an error the old X stays valid.
 pub async fn rewrap<S: Store>(
     store: &S,
     header: &Header,

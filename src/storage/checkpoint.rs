@@ -7,7 +7,7 @@ use crate::model::{Def, Name, Pk, SortedMap, order};
 /// Entries of a record of the checkpoint: about 150 KiB.
 const CHUNK_ENTRIES: usize = 16_000;
 
-/// Where this batch puts documents, beside where the others rest already.
+/// The places of documents that this batch writes; the others are stored already.
 pub type Places = SortedMap<DocKey, PageRef>;
 
 pub fn head_of(memory: &Memory, session: &str) -> Head {
@@ -31,7 +31,7 @@ fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkState {
     LinkState::new(pk.clone(), set.and_then(|s| s.member(pk)), set.and_then(|s| s.mark(pk)))
 }
 
-/// What those names stand for now.
+/// The present state of each dirty name.
 pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -> Delta {
     let mut delta = Delta { head: dirty.head.then(|| head_of(memory, session)), ..Delta::default() };
     let mut defs: Vec<&Def> = dirty.collections.iter().collect();
@@ -44,7 +44,7 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     }
     delta.documents = sorted(documents);
     let mut links: SortedMap<&Def, Vec<LinkState>> = SortedMap::new();
-    // The links of a subscription that ended go with it.
+    // The end of a subscription removes its links.
     for (def, pk) in dirty.links.iter().filter(|(def, _)| memory.collection(def).is_some()) {
         links.entry(def).or_default().push(link_state(memory, def, pk));
     }
@@ -67,7 +67,7 @@ fn sorted(map: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassS
         .collect()
 }
 
-/// The whole state. The first two records both hold the head and every subscription: losing one loses neither.
+/// The whole state. The first two records both hold the head and every subscription, so one may be lost.
 pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
     let mut defs: Vec<&Def> = memory.collections().map(|(def, _)| def).collect();
     order::sort(&mut defs);
@@ -87,7 +87,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
                 Some((last, states)) if last == name => states.push((key.1.clone(), Some(state))),
                 _ => chunk.documents.push((name.clone(), vec![(key.1.clone(), Some(state))])),
             }
-            // In the record of their document, links cost next to nothing.
+            // A link costs about a byte in the record of its document.
             for def in memory.document(key).map_or(&[][..], |document| &document.defs) {
                 chunk.link(memory, def, &key.1);
             }
@@ -115,7 +115,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
     deltas
 }
 
-/// A record in the making.
+/// A record that is not complete yet.
 #[derive(Default)]
 struct Chunk<'m> {
     documents: Vec<ClassStates>,

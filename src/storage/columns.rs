@@ -1,16 +1,17 @@
-//! State records of format 2: documents and links as short rows, each told by what differs from the row before.
+//! The bytes of state records: documents and links as short rows, which hold only differences from the row
+//! before.
 //!
-//! A store is opened by reading all of its state records, so their bytes are what a cold opening costs: unsealing and
-//! reading them. Of a document it is the pk that takes room, 16 bytes; its links stand by their place among the
-//! documents of the same record and cost a byte each. Any bytes give a record or nothing, and what a row makes is in
-//! proportion to its bytes.
+//! An opening reads all state records, so unsealing and decoding their bytes is the cost of a cold opening.
+//! The pk takes most of a document's row, 16 bytes. A link names its document by its index in the same
+//! record, and costs a byte. Any bytes decode to a record or to nothing, and a row never decodes to more than
+//! its bytes justify.
 
 use super::delta::{ClassStates, Delta, DocumentState, LinkState, StateRecord};
 use crate::codec::{pack, unpack};
 use crate::error::Result;
 use crate::model::{Def, Name, Pk};
 
-/// Of a document's row: it is there, and did not leave.
+/// In a document's row: it is there, and did not leave.
 const HELD: u8 = 1;
 /// Its pk is a hash, 16 bytes; text otherwise.
 const HASHED: u8 = 1 << 1;
@@ -18,22 +19,22 @@ const HASHED: u8 = 1 << 1;
 const SAME_VERSION: u8 = 1 << 2;
 /// Its life ends.
 const MORTAL: u8 = 1 << 3;
-/// It rests behind the row before, on the same page.
+/// Its data follows that of the row before, on the same page.
 const NEXT_SLOT: u8 = 1 << 4;
 
-/// Of a link's row: its document is one of this record.
+/// In a link's row: its document is in this record.
 const LISTED: u8 = 1;
 /// The document after that of the row before.
 const NEXT: u8 = 1 << 1;
-/// A pk that is a hash, where it is not listed.
+/// Its document is not in this record, and its pk is a hash.
 const HASHED_LINK: u8 = 1 << 2;
 /// The pk is in the def.
 const MEMBER: u8 = 1 << 3;
 /// The running whole load has confirmed it.
 const CONFIRMED: u8 = 1 << 4;
-/// It is in since the version of its document; where that is not listed, of the row before.
+/// It has the version of its document; if that is not in this record, the version of the row before.
 const AS_EXPECTED: u8 = 1 << 5;
-/// A mark is kept.
+/// It has a removal tombstone.
 const MARKED: u8 = 1 << 6;
 
 type Version = (u32, u64);
@@ -65,7 +66,7 @@ pub fn encode(record: &StateRecord) -> Result<Vec<u8>> {
     Ok(out.0)
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the bytes of [`encode`].
 pub fn decode(bytes: &[u8]) -> Option<StateRecord> {
     let mut input = Input(bytes);
     let mut record: StateRecord = unpack(input.block()?)?;
@@ -95,12 +96,12 @@ pub fn decode(bytes: &[u8]) -> Option<StateRecord> {
     input.0.is_empty().then_some(record)
 }
 
-/// The record's documents that links of the def can stand by.
+/// The documents of the record that links of the def can name by an index.
 fn of_class<'d>(documents: &'d [ClassStates], def: &Def) -> &'d [(Pk, Option<DocumentState>)] {
     documents.iter().find(|(class, _)| class == def.class()).map_or(&[], |(_, states)| states)
 }
 
-/// What a document's row is told by.
+/// The values before a document's row.
 #[derive(Default)]
 struct Before {
     version: Version,
@@ -184,7 +185,7 @@ impl Writer {
         next: &mut usize,
         version: &mut Version,
     ) {
-        // Both are sorted: the next document it is, mostly, and a search finds the others.
+        // Both lists are sorted: mostly it is the next document, and a search finds the others.
         let is_next = listed.get(*next).is_some_and(|(document, _)| document == pk);
         let search = || listed.binary_search_by(|(document, _)| document.cmp(pk)).ok();
         let place = if is_next { Some(*next) } else { search() };
@@ -237,7 +238,7 @@ impl<'b> Input<'b> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // What a number of 64 bits has no room for is no number.
+            // More than 64 bits are not a number.
             if (bits << shift) >> shift != bits {
                 return None;
             }
@@ -253,7 +254,7 @@ impl<'b> Input<'b> {
         self.number()?.try_into().ok()
     }
 
-    /// How many rows follow: each has a byte at least.
+    /// How many rows follow: each has at least one byte.
     fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|count| *count <= self.0.len())
     }

@@ -1,4 +1,4 @@
-//! State records: what one batch changed of documents' places, collections, links and marks.
+//! State records: the changes of one batch to documents' slots, collections, links and removal tombstones.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Load, Member, PageRef, Stamp};
 use crate::model::{Def, Epoch, Name, Pk};
 
-/// A state record. The checkpoint is the records `base .. base + chunks`; the log goes on from there.
+/// A state record. The checkpoint is the records `base .. base + chunks`; the log continues from there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateRecord {
     /// Its own number: contiguous, so that a missing record is noticed.
     pub number: u64,
-    /// The number of the first record of the checkpoint that it stands on.
+    /// The number of the first record of its checkpoint.
     pub base: u64,
     /// How many records the checkpoint has.
     pub chunks: u32,
     /// The first number that no page has used.
     pub next_page: u64,
-    /// What the journal holds since this record.
+    /// The journal summary after this record.
     pub journal: JournalMark,
-    /// What changed; in a checkpoint, what there is.
+    /// The changes; in a checkpoint, the whole state.
     pub delta: Delta,
-    /// Journal records written and deleted along, for sessions that follow; absent where nobody does. The last field, so
-    /// that a record may end before it.
+    /// The journal records that the same batch wrote and deleted, for followers; absent if there is no
+    /// generation. It is the last field, so that a record may end before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub along: Option<JournalNumbers>,
 }
@@ -38,49 +38,49 @@ pub struct JournalNumbers {
     pub deletes: Vec<u64>,
 }
 
-/// Changes, each telling the state after it.
+/// Changes, each as the state after it. Documents and links are not msgpack, but rows (`columns`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
-    /// The fields of the whole.
+    /// The fields of the whole state.
     pub head: Option<Head>,
-    /// Collections, or `None` where a subscription ended.
+    /// Collections, or `None` if a subscription ended.
     pub collections: Vec<(Def, Option<CollectionState>)>,
-    /// Documents by class, or `None` where one left.
+    /// Documents by class, or `None` if one left.
     #[serde(skip)]
     pub documents: Vec<ClassStates>,
-    /// Links and marks by def.
+    /// Links and removal tombstones by def.
     #[serde(skip)]
     pub links: Vec<(Def, Vec<LinkState>)>,
 }
 
-/// A class's documents, or `None` where one left.
+/// A class's documents, or `None` if one left.
 pub type ClassStates = (Name, Vec<(Pk, Option<DocumentState>)>);
 
-/// The fields of the whole.
+/// The fields of the whole state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The store's random name (R11).
     pub session: String,
     /// The epoch of the server's database, once known.
     pub epoch: Option<Epoch>,
-    /// Its era.
+    /// Its era, the local epoch number.
     pub era: u32,
-    /// The schema under which the store was written.
+    /// The JSON of the schema that the store was last opened under.
     pub schema: String,
 }
 
 /// A collection's own fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectionState {
-    /// The version up to which every change is known.
+    /// The version below which every change is known.
     pub v: Stamp,
     /// Whether a whole load has ended once.
     pub ready: bool,
-    /// The load under way.
+    /// The load in progress.
     pub load: Option<Load>,
 }
 
-/// A document's version and place: era, v, end of life, page, slot, bytes.
+/// A document's version and slot: era, v, end of life, page, slot, bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DocumentState(
     pub(super) u32,
@@ -104,7 +104,8 @@ impl From<DocumentState> for DocumentAtRest {
     }
 }
 
-/// A link (its version, and whether it is confirmed) and a mark: both absent where nothing is remembered.
+/// A link (its version, and whether it is confirmed) and a removal tombstone: both absent if nothing is
+/// remembered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkState(pub Pk, pub(super) Option<(u32, u64, bool)>, pub(super) Option<(u32, u64)>);
 
@@ -119,7 +120,7 @@ impl LinkState {
         self.1.map(|(era, v, confirmed)| Member { at: Stamp::new(era, v), confirmed })
     }
 
-    /// The mark.
+    /// The removal tombstone.
     pub fn mark(&self) -> Option<Stamp> {
         self.2.map(|(era, v)| Stamp::new(era, v))
     }
@@ -139,7 +140,7 @@ impl Delta {
 }
 
 impl StateRecord {
-    /// The collections that it tells of, and whether they are subscribed to after it.
+    /// The collections of the record, and whether they are subscribed to after it.
     pub fn collections(&self) -> impl Iterator<Item = (&Def, bool)> {
         self.delta.collections.iter().map(|(def, state)| (def, state.is_some()))
     }

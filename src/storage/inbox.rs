@@ -1,5 +1,5 @@
-//! The inbox at rest: what sessions that follow ask of the one that leads, each request sealed under a random name, so
-//! that a write is durable whether or not anybody leads.
+//! The inbox in storage: the commands of followers to the leader. Each is sealed under a random name, so that
+//! a write is durable whether or not any session leads.
 
 use super::writer::Layout;
 use crate::crypto::Random;
@@ -8,11 +8,11 @@ use crate::journal::Request;
 use crate::model::SortedSet;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table};
 
-/// Requests by their names, sealed.
+/// Sealed commands by their names.
 pub type Requests = Vec<(RecordKey, Vec<u8>)>;
 
-/// What was handed in, `found` of it in the store, with what only the copy beside the store has: the store was put back or
-/// lost since, or whoever handed it in ended before it came there.
+/// The commands `found` in the store, and those that only the copy in the backup database has. The store was
+/// put back or lost since then, or the follower ended before it wrote the command there.
 pub async fn with_copies<S: Store>(store: &S, mut found: Requests) -> Result<Requests> {
     let there: SortedSet<RecordKey> = found.iter().map(|(key, _)| *key).collect();
     let copies = store.copies(Table::Inbox).await?.into_iter();
@@ -20,11 +20,11 @@ pub async fn with_copies<S: Store>(store: &S, mut found: Requests) -> Result<Req
     Ok(found)
 }
 
-/// The numbers of the two records of the inbox that have a name of their own: nobody takes them out.
+/// The numbers of the two records of the inbox with fixed names: no leader takes them out.
 const BEAT: u64 = 0;
 const SIGNAL: u64 = 1;
 
-/// A store at one moment, and its inbox with what only the copy has.
+/// A store at one point in time; its inbox includes the commands that only the copy has.
 pub(super) async fn snapshot_with_copies<S: Store>(store: &S) -> Result<Snapshot> {
     let mut found = store.snapshot().await?;
     found.inbox = with_copies(store, found.inbox).await?;
@@ -32,7 +32,7 @@ pub(super) async fn snapshot_with_copies<S: Store>(store: &S) -> Result<Snapshot
 }
 
 impl Layout {
-    /// The batch that hands requests in. It is of no generation: whoever leads takes them.
+    /// The batch that stores commands. It has no generation: any leader takes them.
     pub fn hand_in(&self, requests: &[(RecordKey, Request)], random: &mut dyn Random) -> Result<Batch> {
         let mut batch = Batch { durability: Durability::Strict, hands_in: true, ..Batch::default() };
         for (key, request) in requests {
@@ -42,22 +42,22 @@ impl Layout {
         Ok(batch)
     }
 
-    /// Opens a request found on the device.
+    /// Opens a stored command.
     pub fn open_request(&self, key: RecordKey, sealed: &[u8]) -> Result<Request> {
         Request::decode(&self.keys.open(Table::Inbox, key, sealed)?)
     }
 
-    /// The record that the leader writes while it is there, where sessions cannot hear each other.
+    /// The key of the leader's sign of life, for sessions that cannot hear each other.
     pub fn beat_key(&self) -> RecordKey {
         self.keys.record_key(Table::Inbox, BEAT)
     }
 
-    /// The record of what was last said to all.
+    /// The key of the last message to all sessions.
     pub fn signal_key(&self) -> RecordKey {
         self.keys.record_key(Table::Inbox, SIGNAL)
     }
 
-    /// Whether a record of the inbox is a request to the leader.
+    /// Whether a record of the inbox is a command to the leader.
     pub fn is_request(&self, key: &RecordKey) -> bool {
         *key != self.beat_key() && *key != self.signal_key()
     }

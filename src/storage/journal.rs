@@ -1,5 +1,5 @@
-//! The journal at rest: one sealed record for each operation and its actions, written under a new number whenever it
-//! changes (R10).
+//! The journal in storage: one sealed record for each operation and its actions. Each change is written under
+//! a new number (R10).
 
 use super::writer::Layout;
 use crate::crypto::{Random, StoreKeys};
@@ -8,22 +8,22 @@ use crate::journal::JournalRecord;
 use crate::model::order;
 use crate::store::{Batch, Durability, RecordKey, Table};
 
-/// What a batch does to the journal.
+/// The changes of a batch to the journal.
 #[derive(Clone, Debug, Default)]
 pub struct JournalChanges {
     /// Records to write, numbered.
     pub records: Vec<JournalRecord>,
-    /// Numbers of records that are replaced or over.
+    /// Numbers of records that were replaced, or whose content is over.
     pub deletes: Vec<u64>,
     /// Records that could not be read, and were reported.
     pub strays: Vec<RecordKey>,
-    /// Requests of the inbox that it fulfils.
+    /// Commands of the inbox that it carries out.
     pub taken: Vec<RecordKey>,
-    /// What stands in the state besides.
+    /// The journal summary for the state.
     pub mark: JournalMark,
 }
 
-/// What the state remembers of the journal: enough to notice that a record is missing.
+/// The journal summary in a state record: it shows whether a journal record is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct JournalMark {
     /// How many records there are.
@@ -34,7 +34,8 @@ pub struct JournalMark {
     pub next_record: u64,
     /// The last operation of the session that the server has answered (R11).
     pub last_seq: u64,
-    /// How many names the session has had before: what was accepted under another one has other numbers.
+    /// How many names the session has had before: an operation accepted under another name has another
+    /// number.
     pub name: u64,
 }
 
@@ -45,12 +46,12 @@ pub struct JournalAtRest {
     pub records: Vec<JournalRecord>,
     /// Records that could not be read: they may have held operations.
     pub damaged: u64,
-    /// The keys of those.
+    /// The keys of the damaged records.
     pub strays: Vec<RecordKey>,
 }
 
 impl Layout {
-    /// Adds the journal's changes to a batch: they are on the disk, not only handed over, when it is committed.
+    /// Adds the journal's changes to a batch. Strict durability: after the commit they are on the disk.
     pub fn add_journal(
         &self,
         batch: &mut Batch,
@@ -75,13 +76,13 @@ impl Layout {
         self.keys.record_key(Table::Journal, number)
     }
 
-    /// Opens a journal record found on the device.
+    /// Opens a stored journal record.
     pub fn open_journal(&self, number: u64, sealed: &[u8]) -> Result<JournalRecord> {
         read(&self.keys, self.journal_key(number), sealed)
     }
 }
 
-/// Reads the whole journal. Damage is no error: it is counted, and reported by the machine (R14).
+/// Reads the whole journal. Damage is no error: this counts it, and the machine reports it (R14).
 pub fn read_journal(found: &[(RecordKey, Vec<u8>)], keys: &StoreKeys) -> JournalAtRest {
     let mut journal = JournalAtRest::default();
     for (key, sealed) in found {

@@ -1,6 +1,9 @@
-//! The high-water mark: how far a store had come, kept sealed beside it, with a copy of its journal. A store that is behind
-//! its mark was put back, or has lost its newest records, or all of them: browsers repair a damaged database so, and say
-//! nothing. The copy then gives back what only this device knew.
+//! The high-water mark: how far a store had come. It is sealed in the backup database, next to a copy of the
+//! journal.
+//!
+//! A store that is behind its mark was put back, or has lost its newest records or all of them. Browsers
+//! repair a damaged database in this way without a report. The copy then restores the data that only this
+//! device had.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +15,19 @@ use crate::error::Result;
 use crate::model::{Epoch, SortedMap, SortedSet, order};
 use crate::store::{RecordKey, Store, Table};
 
-/// The number under which the mark is sealed: no record comes so far.
+/// The number under which the mark is sealed: no record reaches it.
 const PLACE: u64 = u64::MAX;
 
-/// What the mark says.
+/// The content of the mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HighWater {
     /// The first number that no state record has used.
     pub next_record: u64,
-    /// The same of pages.
+    /// The first number that no page has used.
     pub next_page: u64,
     /// How many records there were.
     pub records: u64,
-    /// The journal, of which the copy is.
+    /// The summary of the journal that the copy is of.
     pub journal: JournalMark,
     /// The store's random name (R11).
     pub session: String,
@@ -37,28 +40,28 @@ pub struct HighWater {
 pub struct RolledBack {
     /// How many records there were when the store was last written.
     pub records: u64,
-    /// How many operations were not over then.
+    /// How many operations were pending at that time.
     pub pending: u64,
-    /// How many of them may be lost.
+    /// How many of these operations may be lost.
     pub lost: u64,
 }
 
-/// The journal as the copy beside the store has it, whole.
+/// The whole copy of the journal in the backup database.
 pub(super) struct Copied {
     pub journal: JournalAtRest,
-    /// Its records as they rest.
+    /// Its sealed records.
     pub sealed: Vec<(RecordKey, Vec<u8>)>,
 }
 
-/// What is to be done about a journal that was replaced by its copy.
+/// A journal that was replaced by its copy.
 pub(super) struct Restoring {
     pub journal: JournalAtRest,
-    /// Records to be put into the store as they are.
+    /// Sealed records to put into the store.
     pub records: Vec<(RecordKey, Vec<u8>)>,
 }
 
 impl Copied {
-    /// The copy; `None` where not all of it can be read: then the journal in the store is better.
+    /// The copy; `None` if a part of it cannot be read: the store's journal is better then.
     pub async fn read<S: Store>(store: &S, keys: &StoreKeys, mark: &HighWater) -> Result<Option<Self>> {
         let sealed = store.copies(Table::Journal).await?;
         let journal = read_journal(&sealed, keys);
@@ -66,11 +69,11 @@ impl Copied {
         Ok(is_whole.then_some(Copied { journal, sealed }))
     }
 
-    /// The journal, in the place of what was found in the store.
+    /// Replaces the records `found` in the store by the copy.
     pub fn replace(self, found: &SortedMap<RecordKey, Vec<u8>>) -> Restoring {
         let Copied { mut journal, sealed } = self;
         let keys: SortedSet<RecordKey> = sealed.iter().map(|(key, _)| *key).collect();
-        // What the copy does not have was over when the store was last written.
+        // A record that the copy lacks was over when the store was last written.
         journal.strays = found.keys().filter(|key| !keys.contains(key)).copied().collect();
         order::sort(&mut journal.strays);
         let records = sealed.into_iter().filter(|(key, bytes)| found.get(key) != Some(bytes)).collect();
@@ -79,21 +82,21 @@ impl Copied {
 }
 
 impl HighWater {
-    /// The mark found beside a store; `None` where it cannot be read: it then tells nothing.
+    /// Opens the mark of the backup database; `None` if it cannot be read: it says nothing then.
     pub(super) fn open(keys: &StoreKeys, sealed: &[u8]) -> Option<Self> {
         HighWater::decode(&keys.open(Table::State, place(keys), sealed).ok()?)
     }
 
-    /// Reads the plain bytes of a mark; `None` where they are none.
+    /// Reads the plain bytes of a mark; `None` if they are not one.
     pub fn decode(plain: &[u8]) -> Option<Self> {
         unpack(plain)
     }
 
-    /// What a store that is behind this mark may have lost, by what its journal holds now.
+    /// The possible loss of a store that is behind this mark; `journal` is its present journal.
     pub(super) fn lost(&self, journal: &JournalAtRest) -> RolledBack {
         let found = journal.records.iter().filter(|record| record.op.is_some()).count() as u64;
         let newest = journal.records.last().map_or(0, |record| record.number + 1);
-        // The newest record is there, and as many operations as there were: what is gone is the server's to tell again.
+        // The newest record and as many operations are there. The server can send the rest again.
         let is_there = found >= self.journal.pending && newest >= self.journal.next_record;
         let lost = if self.journal.pending == 0 || is_there { 0 } else { self.journal.pending };
         RolledBack { records: self.records, pending: self.journal.pending, lost }

@@ -1,10 +1,12 @@
-//! How the memory is laid out at rest (docs/format.md): the only place that knows what a record means.
+//! The layout of the memory in storage (docs/format.md): no other code knows the meaning of a record.
 //!
-//! Documents' data rests in *pages*, many rows sealed as one record, since the number of records is what costs.
-//! What is needed to open (documents' versions and places, collections, links, marks) rests in *state records*: a
-//! checkpoint, then a log of changes. A record that was committed is never overwritten and its number never used again,
-//! so that what was altered, swapped or put back from an earlier time is found out (R14). A page's number is spent even
-//! where its batch fails; a state record's is taken by the next batch.
+//! The data of documents is in *pages*, many rows sealed as one record, since the number of records is the
+//! main cost. An opening needs the versions and slots of documents, collections, links and removal
+//! tombstones. They are in *state records*: a checkpoint, then a log of changes.
+//!
+//! A committed record is never overwritten, and its number is never used again. An opening therefore detects
+//! records that somebody altered, swapped or put back from an earlier time (R14). A page's number is used up
+//! even if its batch fails; the next batch takes the number of a state record that failed.
 
 mod account;
 mod checkpoint;
@@ -32,7 +34,7 @@ pub use reopen::{Expected, Reopened, Verdict, reopen};
 pub use tail::{LogRecord, Reader, Tail};
 pub use writer::{Layout, Limits, Receipt};
 
-/// Decoders of bytes at rest, for the fuzz targets and the corpus.
+/// Decoders of stored bytes, for the fuzz targets and the corpus.
 #[cfg(any(test, feature = "testing"))]
 pub mod decoders {
     pub use super::delta::StateRecord;

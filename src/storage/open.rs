@@ -1,4 +1,4 @@
-//! Opening: from the state records to the memory.
+//! An opening: from the state records to the memory.
 
 use super::delta::{Delta, Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
@@ -16,16 +16,16 @@ use crate::store::{RecordKey, Store, Table};
 /// Pages read in one go, for their names only.
 const SCAN_PAGES: usize = 64;
 
-/// Numbers of records and pages skipped after damage: those that a lost record may have had are not used again, so
-/// that what is put back later is found out.
+/// How many numbers of records and pages an opening skips after damage. A lost record may have had one of
+/// them. Since no new record gets its number, an opening detects the record if somebody puts it back later.
 pub(super) const SKIPPED: u64 = 1 << 20;
 
-/// What was found damaged while opening.
+/// The damage that an opening found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// State records altered or missing: every collection is loaded anew.
+    /// State records altered or missing: every collection is loaded again.
     pub records: u64,
-    /// Links whose document is not there.
+    /// Links whose document is missing.
     pub documents: u64,
     /// Journal records altered or missing: operations may be lost.
     pub journal: u64,
@@ -34,7 +34,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Whether anything was.
+    /// Whether there was any.
     pub fn any(self) -> bool {
         self.records + self.documents + self.journal > 0 || self.rolled_back.is_some()
     }
@@ -42,15 +42,15 @@ impl Damage {
 
 /// An opened store.
 pub struct Opened {
-    /// What rests on the device, the documents' data left there.
+    /// The stored state. The data of documents stays on the device.
     pub memory: Memory,
     /// The layout.
     pub layout: Layout,
     /// The operations and actions.
     pub journal: JournalAtRest,
-    /// What was found damaged.
+    /// The damage that the opening found.
     pub damage: Damage,
-    /// What sessions that follow have asked for, with what only the copy beside the store has.
+    /// The commands of followers, including those that only the backup database has.
     pub inbox: Requests,
     /// The latest generation that had begun.
     pub generation: u64,
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Opened {
 
 /// Reads the state of a store. Errors: `schema_mismatch`, `storage_failed`; damage is no error (R14).
 ///
-/// `session` names the store anew where its head is lost; `mark` is what stands beside the store, sealed.
+/// `session` is the store's new name if its head is lost; `mark` is the sealed mark of the backup database.
 pub async fn open<S: Store>(
     store: &S,
     keys: StoreKeys,
@@ -79,7 +79,7 @@ pub async fn open<S: Store>(
     let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
-    // Records of an earlier checkpoint were put back by somebody: they count for nothing.
+    // Somebody put back records of an earlier checkpoint: they do not count.
     let is_of_now = |r: &StateRecord| r.number >= base && (r.base, r.chunks) == (base, chunks);
     let earlier = records.values().filter(|record| !is_of_now(record));
     strays.extend(earlier.map(|record| (Table::State, keys.record_key(Table::State, record.number))));
@@ -97,14 +97,14 @@ pub async fn open<S: Store>(
     let is_newer = is_newer(head.as_ref(), &schema)?;
     let mut memory = Memory::new(schema);
     if is_newer {
-        // From now on an older application must not read what this one writes.
+        // From now on an application with the older schema must not read this store.
         memory.touch_head();
     }
     let mut name = head.as_ref().map_or(session, |head| head.session.clone());
     let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or(0);
     match head {
         Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
-        // The record that told the epoch of what is here is lost: whatever the server says is of a later era.
+        // The record with the epoch of these records is lost: all that the server sends is of a later era.
         _ if !records.is_empty() => memory.restore_epoch(None, newest_era + 1),
         _ => {}
     }
@@ -118,8 +118,8 @@ pub async fn open<S: Store>(
     let mut journal = read_journal(&found.journal, &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
-    // The copy beside the store knows better where the store is behind, and where it is of this journal and records of that
-    // are lost.
+    // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
+    // same journal, and records of that are lost.
     let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == mark);
     let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &mark);
     let mut restored = Vec::new();
@@ -138,7 +138,7 @@ pub async fn open<S: Store>(
     let missing = memory.restore_links();
     if damage.records > 0 {
         memory.restart_all();
-        // A checkpoint is due at once, and it deletes everything that was there before.
+        // A checkpoint is due at once, and it deletes all earlier records.
         strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
     damage.documents = missing.documents;
@@ -159,7 +159,7 @@ pub async fn open<S: Store>(
         keys,
         session: name,
         next_record,
-        // Of the numbers that were skipped there is nothing to delete.
+        // Nothing was written under the skipped numbers, so there is nothing to delete.
         base: if damage.records > 0 { next_record } else { base },
         chunks,
         log_bytes,
@@ -180,18 +180,19 @@ pub async fn open<S: Store>(
     Ok(Opened { memory, layout, journal, damage, inbox, generation })
 }
 
-/// What is due beside a store that has come so far, with that journal: all of it, or the mark alone.
+/// Which writes are due in the backup database of a store up to `next_record` with that journal: all, or the
+/// mark alone.
 fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
     let Some(beside) = beside else { return (true, false) };
-    // Late, it may still be of this journal.
+    // A late mark may still be of this journal.
     let is_late = beside.next_record < next_record && beside.journal == *journal;
     (!is_late && beside.next_record != next_record, is_late)
 }
 
-/// The pages that documents rest in; the next one has that number.
+/// The pages that documents use; `next` is the number of the next one.
 fn pages_in_use(memory: &Memory, next: u64) -> Pages {
     let mut pages = Pages::starting_at(next);
-    // What just left is freed by the next batch, which deletes a page that nothing is left on.
+    // The next batch frees the slots of documents that just left, and deletes a page when it is empty.
     let leaving = memory.freed().iter().copied();
     for place in memory.documents().filter_map(|(_, document)| document.slot).chain(leaving) {
         pages.occupy(place);
@@ -210,18 +211,18 @@ fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
     Ok(true)
 }
 
-/// The state as it was found.
+/// The state records in the store.
 struct Found {
     records: SortedMap<u64, StateRecord>,
-    /// Bytes at rest of each.
+    /// The stored bytes of each.
     sizes: SortedMap<u64, usize>,
-    /// Which writing of each.
+    /// The id of each record's seal.
     seals: SortedMap<u64, SealId>,
     /// Records that cannot be read.
     strays: Vec<(Table, RecordKey)>,
 }
 
-/// Reads the state; `opened` is what is in each of its records.
+/// Reads the state; `opened` holds the plain bytes of each record.
 fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys: &StoreKeys) -> Found {
     let mut found = Found {
         records: SortedMap::new(),
@@ -241,7 +242,7 @@ fn read_state(state: &[(RecordKey, Vec<u8>)], opened: Vec<Option<Vec<u8>>>, keys
     found
 }
 
-/// Keeps the documents that pending operations stand on, before those that nothing holds leave.
+/// Retains the documents that pending operations touch. It runs before documents without links leave.
 fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
     for (class, pk) in
         journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches)
@@ -252,7 +253,8 @@ fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
     }
 }
 
-/// Pages that no document rests in: the records that knew them are lost, and nothing else would ever delete them.
+/// Pages that no document uses: the records that named them are lost, and nothing else would ever delete
+/// them.
 async fn unused_pages<S: Store>(
     store: &S,
     keys: &StoreKeys,
@@ -278,7 +280,7 @@ pub(super) fn read(keys: &StoreKeys, key: RecordKey, sealed: &[u8]) -> Result<St
 
 fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateRecord> {
     let record = StateRecord::decode(plain)?;
-    // The number inside names the record: a record of this store under another's name cannot be.
+    // The record must be under the key of its own number.
     if keys.record_key(Table::State, record.number) == key {
         Ok(record)
     } else {
@@ -286,7 +288,7 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
     }
 }
 
-/// Brings an empty memory to the state after all of them. Gives the pages that [`fold`] gives.
+/// Applies all records to an empty memory. Returns the pages that [`fold`] returns.
 fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> SortedSet<u64> {
     let told = records.values().flat_map(|record| &record.delta.documents);
     memory.expect_documents(told.map(|(_, states)| states.len()).sum());
@@ -297,8 +299,8 @@ fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> Sorted
     records.into_values().flat_map(|record| fold(memory, record.delta, &links)).collect()
 }
 
-/// Brings the memory to the state after `delta`; `told` is how many links all records tell of each def. Gives the pages
-/// of documents whose class the schema no longer has: it takes them with it.
+/// Applies `delta` to the memory; `told` is the number of links of each def in all records. Returns the pages
+/// of documents whose class the schema no longer has: these documents are dropped.
 fn fold(memory: &mut Memory, delta: Delta, told: &SortedMap<Def, usize>) -> Vec<u64> {
     let mut abandoned = Vec::new();
     for (def, state) in delta.collections {

@@ -11,14 +11,14 @@ use crate::model::{Name, Pk};
 /// document does not read much.
 pub const PAGE_ROWS_BYTES: usize = 64 << 10;
 
-/// Bytes that a page can hold once decompressed: one document of the greatest size over a full page, and room.
+/// Bytes that a page can hold once decompressed: a full page, one document of the greatest size, and room.
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 const PLAIN: u8 = 0;
 /// Snappy refers to nearby bytes in two bytes, and documents of one class repeat the same words.
 const SNAPPY: u8 = 1;
 
-/// A row of a page: enough to be told apart from any other, whatever the state records say.
+/// A row of a page. Its fields identify it without the state records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageRow {
     /// The document's class.
@@ -31,12 +31,12 @@ pub struct PageRow {
     pub data: Data,
 }
 
-/// A page as a device gives it.
+/// A page that a device returned.
 #[derive(Clone, Debug)]
 pub enum FoundPage {
-    /// As it rests.
+    /// The sealed record.
     Sealed(Vec<u8>),
-    /// What was sealed at that place: the device has a cipher of its own.
+    /// The plain bytes: the device has its own cipher.
     Opened(Vec<u8>),
 }
 
@@ -69,7 +69,8 @@ pub fn decode_page(bytes: &[u8]) -> Result<Vec<PageRow>> {
     let unpacked = match *kind {
         PLAIN => None,
         SNAPPY => {
-            // Snappy expands 22 times at most: a greater size is a lie, and is refused before it is allocated.
+            // Snappy expands 22 times at most: a greater size is a lie, and is refused before it is
+            // allocated.
             let size = snap::raw::decompress_len(rest).map_err(|_| damaged())?;
             if size > PAGE_BYTES_MAX || size > rest.len().saturating_mul(24) {
                 return Err(damaged());

@@ -1,14 +1,14 @@
-//! Which pages there are, and which of their rows still count.
+//! Which pages exist, and which of their rows are in use.
 
 use crate::memory::PageRef;
 use crate::model::{QuickMap, SortedSet, order};
 
-/// One page: a bit for each row that a document still rests in.
+/// One page: a bit for each row that a document uses.
 #[derive(Clone, Debug, Default)]
 struct PageUse {
     bits: Vec<u64>,
     live: u32,
-    /// Bytes of those rows.
+    /// Bytes of these rows.
     bytes: usize,
 }
 
@@ -21,12 +21,12 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// No page yet, the first one to come numbered so.
+    /// No pages; `next` is the number of the first one.
     pub fn starting_at(next: u64) -> Self {
         Pages { pages: QuickMap::default(), next }
     }
 
-    /// A document rests there.
+    /// Notes that a document uses that slot.
     pub fn occupy(&mut self, place: PageRef) {
         let page = self.pages.entry(place.page).or_default();
         let (word, bit) = (place.slot as usize / 64, 1 << (place.slot % 64));
@@ -40,7 +40,8 @@ impl Pages {
         }
     }
 
-    /// No document rests there any more. Gives whether the page is empty now: it can be deleted, and is forgotten.
+    /// Notes that no document uses that slot any more. Returns whether the page is empty: it is forgotten,
+    /// and can be deleted.
     pub fn free(&mut self, place: PageRef) -> bool {
         let Some(page) = self.pages.get_mut(&place.page) else { return false };
         let (word, bit) = (place.slot as usize / 64, 1 << (place.slot % 64));
@@ -56,17 +57,18 @@ impl Pages {
         empty
     }
 
-    /// The pages that hold a document.
+    /// The pages that documents use.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
         self.pages.keys().copied()
     }
 
-    /// How many pages hold a document.
+    /// How many pages documents use.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// The pages with the fewest bytes in use, worth rewriting together: at most `most`, each of at most `bytes`.
+    /// The pages with the fewest bytes in use, worth rewriting together: at most `most`, each of at most
+    /// `bytes`.
     pub fn sparse(&self, bytes: usize, most: usize, but: &SortedSet<u64>) -> Vec<u64> {
         let of = |(number, page): (&u64, &PageUse)| {
             (page.bytes <= bytes && !but.contains(number)).then_some((page.bytes, *number))
@@ -77,7 +79,7 @@ impl Pages {
         sparse.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// How many documents rest in pages.
+    /// How many documents have their data in pages.
     pub fn rows(&self) -> u64 {
         self.pages.values().map(|page| u64::from(page.live)).sum()
     }

@@ -1,8 +1,9 @@
-//! The log as a stream: a session that follows reads the state records that come after those it has.
+//! The log as a stream: a follower reads the state records after those that it has.
 //!
-//! A checkpoint takes the place of the log before it, so the record that the present one begins with is read along: where
-//! it is gone, the whole state is read anew. So is the newest record that it has: where a device fails and has written
-//! nevertheless, the leader writes another one under the same number.
+//! A checkpoint replaces the log before it. The follower therefore also reads the first record of the
+//! checkpoint that it knows: if that record is gone, it reads the whole state again. It also reads the newest
+//! record that it has: if a device reports a failure but has written, the leader writes another record under
+//! the same number.
 
 use super::delta::{Delta, StateRecord};
 use super::open::{Opened, open};
@@ -13,28 +14,28 @@ use crate::memory::{DocumentAtRest, Memory};
 use crate::model::schema::Schema;
 use crate::store::{RecordKey, Store, Table};
 
-/// Records read at a look.
+/// Records read in one poll.
 const LOOK_RECORDS: u64 = 16;
 
-/// A record of the log as it was read.
+/// A record of the log.
 pub struct LogRecord {
-    /// What it says.
+    /// Its content.
     pub record: StateRecord,
-    /// Which writing of it.
+    /// The id of its seal, which tells two writes of one number apart.
     seal: Option<SealId>,
 }
 
-/// What a look has found.
+/// The result of a poll.
 pub enum Tail {
     /// Nothing new.
     Same,
-    /// The log goes on with these.
+    /// The log continues with these.
     On(Vec<LogRecord>),
-    /// There is no way from here: the whole state must be read.
+    /// The log does not continue from here: the follower must read the whole state.
     Anew,
 }
 
-/// What reads the whole state anew, apart from the machine that wants it.
+/// Reads the whole state from scratch, outside of the machine that needs it.
 pub struct Reader {
     keys: StoreKeys,
     schema: Schema,
@@ -43,7 +44,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads it, as an opening does; for whoever is to lead, beside the mark: nobody else writes any more.
+    /// Reads it as an opening does. A future leader also reads the mark: no other session writes any more.
     pub async fn read<S: Store>(self, store: &S) -> Result<Opened> {
         let mark = if self.leads { store.witness().await?.mark } else { None };
         open(store, self.keys, self.schema, self.session, mark.as_deref()).await
@@ -51,30 +52,30 @@ impl Reader {
 }
 
 impl Layout {
-    /// What reads this store anew; `leads` where it is for a session that is about to lead.
+    /// A reader of this store; `leads` if the session is about to lead.
     pub fn reader(&self, schema: Schema, leads: bool) -> Reader {
         Reader { keys: self.keys.clone(), schema, session: self.session.clone(), leads }
     }
 
-    /// The state records to look at: the one that the checkpoint begins with, the newest, and those that come next.
+    /// The state records to poll: the first of the checkpoint, the newest, and those after it.
     pub fn look_keys(&self) -> Vec<RecordKey> {
         let next = self.next_record..self.next_record + LOOK_RECORDS;
         let held = [self.base, self.next_record.saturating_sub(1)];
         held.into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
     }
 
-    /// How far it has come: a look that finds nothing new leaves it.
+    /// The position in the log; a poll that finds nothing new does not change it.
     pub fn place_in_log(&self) -> (u64, u64) {
         (self.base, self.next_record)
     }
 
-    /// Whether a look at these keys has found the state as it is known here, a store with none included.
+    /// Whether a poll of these keys found the state that this layout knows, or no state if it knows none.
     pub fn is_as_known(&self, found: &[Option<Vec<u8>>]) -> bool {
         let is_empty = self.newest.is_none() && found.iter().all(Option::is_none);
         is_empty || matches!(self.looked(found), Tail::Same)
     }
 
-    /// Reads what a look at these keys has found.
+    /// Reads the records that a poll of these keys found.
     pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
         let [Some(_), Some(newest), next @ ..] = found else { return Tail::Anew };
         if self.newest != SealId::of(newest) {
@@ -93,7 +94,7 @@ impl Layout {
         if records.is_empty() { Tail::Same } else { Tail::On(records) }
     }
 
-    /// Brings the memory to the state after a record.
+    /// Applies a record to the memory.
     pub fn follow(&mut self, memory: &mut Memory, LogRecord { record, seal }: LogRecord) {
         self.newest = seal;
         self.next_record = record.number + 1;
@@ -119,7 +120,7 @@ impl Layout {
         }
     }
 
-    /// Goes on from the whole state as it was read anew.
+    /// Continues from the whole state that was read from scratch.
     pub fn go_on_from(&mut self, mut opened: Layout) {
         if opened.header.is_empty() {
             opened.header = std::mem::take(&mut self.header);

@@ -1,4 +1,4 @@
-//! What an opening brings back (R5), and that no number of a page names two contents (R14).
+//! An opening restores departures (R5), and no number of a page names two contents (R14).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn open(device: &MemoryDevice, seed: u64) -> Account<MemoryStore> {
     opened
 }
 
-/// Writes what is due.
+/// Writes the batches that are due.
 fn flush(account: &mut Account<MemoryStore>) {
     let random = &mut SeededRandom::new(account.layout.next_record);
     while let Some((batch, receipt)) = account.layout.batch(&mut account.memory, None, true, random).unwrap()
@@ -58,7 +58,7 @@ fn members(account: &Account<MemoryStore>) -> BTreeSet<Pk> {
     account.memory.collection(&section()).unwrap().set.keys().cloned().collect()
 }
 
-/// A document left at 50, in an earlier life of the session; a row of it at 40 is on its way still.
+/// A document left at 50, before the store was opened again; an older row of it, at 40, arrives later.
 #[test]
 fn r5_what_left_stays_out_across_openings() {
     for folds in [false, true] {
@@ -94,8 +94,8 @@ fn pages(batch: &Batch) -> BTreeSet<RecordKey> {
     batch.puts.iter().filter(|(table, ..)| *table == Table::Pages).map(|(_, key, _)| *key).collect()
 }
 
-/// A batch that fails may have been written all the same: under the numbers of its pages nothing else is sealed, or what
-/// it wrote could be put in the place of what came after.
+/// A batch that failed may have been written after all. Nothing else is sealed under the numbers of its
+/// pages: otherwise somebody could put its pages in the place of later ones.
 #[test]
 fn r14_a_page_of_a_failed_batch_gives_its_number_to_no_other() {
     let device = MemoryDevice::new();

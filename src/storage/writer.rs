@@ -1,4 +1,5 @@
-//! Building batches: new pages, one state record (or a checkpoint), and the deletion of what is of no use any more.
+//! Builds batches: new pages, one state record (or a checkpoint), and the deletion of records that are of no
+//! use.
 
 use super::checkpoint::{self, Places};
 use super::delta::{Delta, JournalNumbers, StateRecord};
@@ -15,12 +16,12 @@ use crate::store::{Batch, Durability, RecordKey, Table};
 /// Bytes of the log below which it is never folded into a checkpoint.
 const LOG_BYTES_MIN: usize = 256 << 10;
 
-/// Pages with at most this many bytes in use are worth rewriting, once there are this many of them: what four of
-/// them hold fits in one, so that each rewriting leaves fewer.
+/// Pages with at most this many bytes in use are worth rewriting, once there are this many of them. The
+/// content of four fits in one, so that each rewriting leaves fewer pages.
 const SPARSE_BYTES: usize = PAGE_ROWS_BYTES / 4;
 const SPARSE_PAGES: usize = 64;
 
-/// The layout's own state: which numbers are used, and what the pages hold.
+/// The layout's own state: the used numbers, and the content of the pages.
 pub struct Layout {
     pub(super) keys: StoreKeys,
     pub(super) session: String,
@@ -30,30 +31,30 @@ pub struct Layout {
     pub(super) log_bytes: usize,
     pub(super) checkpoint_bytes: usize,
     pub(super) pages: Pages,
-    /// What the journal holds.
+    /// The journal summary.
     pub(super) journal: JournalMark,
-    /// Records found damaged or without use: deleted with the next checkpoint, which is due at once.
+    /// Damaged or useless records: the next checkpoint deletes them, and it is due at once.
     pub(super) strays: Vec<(Table, RecordKey)>,
-    /// Records of batches that failed: one that was written all the same, its answer lost, leaves nothing behind.
+    /// Records of failed batches, to delete: a batch may have been written although it reported a failure.
     pub(super) ghosts: Vec<(Table, RecordKey)>,
-    /// The header as it rests.
+    /// The stored header.
     pub(super) header: Vec<u8>,
-    /// What stands beside the store is not as of its last batch: the next one writes all of it.
+    /// The backup database is not as of the last batch: the next batch writes all of it.
     pub(super) is_beside_due: bool,
-    /// The mark beside the store tells less than the store holds, though all of the journal: it is written later.
+    /// The mark is behind the store, but not behind its journal: it is written later.
     pub(super) is_mark_behind: bool,
-    /// Journal records that only the copy beside the store has, as they rest there: the next batch writes them.
+    /// Sealed journal records that only the backup database has: the next batch writes them.
     pub(super) restored: Vec<(RecordKey, Vec<u8>)>,
-    /// Nothing rests on the device: the next batch is all there is to be.
+    /// Nothing is stored: the next batch writes the whole state.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
-    /// Which writing of the newest record it has read or written: for a session that follows.
+    /// The id of the seal of the newest record that it has read or written: for a follower.
     pub(super) newest: Option<SealId>,
-    /// Under which generation it writes.
+    /// The generation that it writes under.
     pub(super) generation: Option<u64>,
 }
 
-/// When the layout is put in order.
+/// When the layout writes checkpoints and rewrites pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of the log below which it is never folded into a checkpoint.
@@ -68,7 +69,7 @@ impl Default for Limits {
     }
 }
 
-/// What a batch will have done once it is committed.
+/// The effects of a batch, applied once it is committed.
 pub struct Receipt {
     dirty: Dirty,
     placed: Vec<(DocKey, Stamp, PageRef)>,
@@ -80,19 +81,19 @@ pub struct Receipt {
     log_bytes: usize,
     checkpoint_bytes: usize,
     is_checkpoint: bool,
-    /// Its mark is left for later.
+    /// Its mark is written later.
     leaves_mark: bool,
     newest: Option<SealId>,
     /// The records that it writes.
     written: Vec<(Table, RecordKey)>,
 }
 
-/// What a batch leaves behind beside its deltas.
+/// The effects of a batch, apart from its deltas.
 struct Contents {
     pages: Pages,
     placed: Vec<(DocKey, Stamp, PageRef)>,
     journal: JournalMark,
-    /// Journal records written and deleted along.
+    /// The journal records that the batch wrote and deleted.
     along: Option<JournalNumbers>,
     is_checkpoint: bool,
 }
@@ -123,13 +124,14 @@ impl Layout {
         }
     }
 
-    /// Other limits than the product's, so that a short simulation meets checkpoints and rewritten pages.
+    /// Sets other limits than the product's, so that a short simulation meets checkpoints and rewritten
+    /// pages.
     #[cfg(any(test, feature = "testing"))]
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// What is written from now on is of that generation.
+    /// All later batches are of that generation.
     pub fn lead(&mut self, generation: Option<u64>) {
         self.generation = generation;
     }
@@ -144,18 +146,20 @@ impl Layout {
         &self.session
     }
 
-    /// Gives the store another random name: the server knows the old one otherwise (R11), or not at all (R8).
+    /// Gives the store another random name: the server knows the old one with other numbers (R11), or not at
+    /// all (R8).
     pub fn rename(&mut self, session: String) {
         self.session = session;
     }
 
-    /// What the journal held when it was last written.
+    /// The journal summary of the last batch.
     pub fn journal_mark(&self) -> JournalMark {
         self.journal
     }
 
-    /// The batch that brings the device to the memory's state, and the journal to its own, in one transaction;
-    /// `None` where both are there already. What the server can tell again takes the mark along only where `marks` says so.
+    /// The batch that brings the stored state to the memory's state, and the journal to its own, in one
+    /// transaction. `None` if both are there already. A batch that the server can send again takes the mark
+    /// along only if `marks`.
     pub fn batch(
         &mut self,
         memory: &mut Memory,
@@ -191,7 +195,7 @@ impl Layout {
         let mark = journal.map_or(self.journal, |changes| changes.mark);
         let mut pages = self.pages.clone();
         let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
-        // A page number is spent even where the batch fails: no number names two contents.
+        // A page number is used up even if the batch fails: no number names two contents.
         self.pages.next = pages.next;
         let mut freed = dirty.freed.clone();
         freed.extend(placed.iter().filter_map(|(key, _, _)| memory.document(key)?.slot));
@@ -209,7 +213,7 @@ impl Layout {
         } else {
             vec![checkpoint::changes(memory, dirty, &self.session, &places)]
         };
-        // Without a generation nobody follows.
+        // Without a generation there are no followers.
         let along = self.generation.and(journal).map(|changes| JournalNumbers {
             puts: changes.records.iter().map(|record| record.number).collect(),
             deletes: changes.deletes.clone(),
@@ -234,12 +238,13 @@ impl Layout {
         Ok((batch, receipt))
     }
 
-    /// Whether a batch is due whatever changed.
+    /// Whether a batch is due even without changes.
     fn is_due(&self) -> bool {
         self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due
     }
 
-    /// A batch of nothing but the mark; `None` where it is not behind, or would be ahead of a store whose batch is due.
+    /// A batch of only the mark. `None` if the mark is not behind, or would be ahead of a store whose batch
+    /// is due.
     pub fn mark_alone(&self, memory: &Memory, random: &mut dyn Random) -> Result<Option<(Batch, Receipt)>> {
         if !self.is_mark_behind || self.is_due() {
             return Ok(None);
@@ -253,12 +258,12 @@ impl Layout {
         Ok(Some((batch, receipt)))
     }
 
-    /// Whether the mark beside the store is to be written yet.
+    /// Whether the mark is still to be written.
     pub fn is_mark_behind(&self) -> bool {
         self.is_mark_behind
     }
 
-    /// What only the copy had goes back into the store, but for what the batch deletes at once.
+    /// Puts the records that only the copy had back into the store, except those that the batch deletes.
     fn put_restored(&self, batch: &mut Batch) {
         if self.restored.is_empty() {
             return;
@@ -271,8 +276,8 @@ impl Layout {
         batch.durability = Durability::Strict;
     }
 
-    /// Puts the data of changed documents into new pages; those of one collection side by side, and of a collection
-    /// rather than of the whole class: it is the smaller listing that is to open few pages.
+    /// Puts the data of changed documents into new pages. Documents of one collection are side by side,
+    /// rather than those of the whole class: the smaller listing should open few pages.
     fn place(
         &self,
         memory: &Memory,
@@ -371,7 +376,7 @@ impl Layout {
         })
     }
 
-    /// The batch is on the device: the memory's data rests there now.
+    /// The batch is on the device, and the memory's data with it.
     pub fn committed(&mut self, memory: &mut Memory, receipt: Receipt) {
         self.pages = receipt.pages;
         self.journal = receipt.journal;
@@ -394,7 +399,7 @@ impl Layout {
         }
     }
 
-    /// Nothing of the batch is on the device, or nobody said that it is: its changes are due again.
+    /// The batch failed, or its result is unknown: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
         self.ghosts.extend(receipt.written);
         memory.put_back_dirty(receipt.dirty);
@@ -405,7 +410,7 @@ impl Layout {
         self.keys.record_key(Table::Pages, page)
     }
 
-    /// Reads a page found on the device; `record_damaged` where it is not what was written there.
+    /// Reads a stored page. Errors: `record_damaged` if it is not the page that was written.
     pub fn open_page(&self, page: u64, found: &FoundPage) -> Result<Vec<PageRow>> {
         match found {
             FoundPage::Sealed(sealed) => {
@@ -415,26 +420,26 @@ impl Layout {
         }
     }
 
-    /// The key that pages are sealed with, for a device that has a cipher of its own.
+    /// The key that pages are sealed with, for a device with its own cipher.
     pub fn key_of_pages(&self) -> &[u8; 32] {
         self.keys.page_key()
     }
 
-    /// Pages that hold little in use, once there are enough of them: rewriting them together saves records. Those in
-    /// `but` are left out.
+    /// Pages with few bytes in use, once there are enough of them: rewriting them together saves records.
+    /// Leaves out those in `but`.
     pub fn sparse_pages(&self, but: &SortedSet<u64>) -> Vec<u64> {
         let most = self.limits.sparse_pages;
         let sparse = self.pages.sparse(SPARSE_BYTES, most, but);
         if sparse.len() < most { Vec::new() } else { sparse }
     }
 
-    /// How many pages there are, and how many documents rest in them.
+    /// How many pages there are, and how many documents have their data in them.
     pub fn page_counts(&self) -> (usize, u64) {
         (self.pages.len(), self.pages.rows())
     }
 }
 
-/// How far the store has come once the batch is written.
+/// The mark of the store after the batch.
 fn high_water(memory: &Memory, session: &str, receipt: &Receipt) -> HighWater {
     let (epoch, era) = memory.epoch();
     HighWater {

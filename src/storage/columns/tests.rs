@@ -17,7 +17,7 @@ impl Numbers {
         self.below(one_in) == 0
     }
 
-    /// A version as they come: near the others, or anywhere.
+    /// A realistic version: near the others, or anywhere.
     fn version(&mut self) -> (u32, u64) {
         let v = if self.is(20) { u64::MAX - self.below(9) } else { 1_700_000_000_000 + self.below(3) };
         (self.below(2) as u32, v)
@@ -114,7 +114,7 @@ fn what_is_cut_short_or_altered_is_a_record_or_none_never_a_panic() {
                 let mut altered = bytes.clone();
                 altered[place] ^= flip;
                 if let Some(read) = decode(&altered) {
-                    // What is read can be written.
+                    // A record that decodes can be encoded.
                     assert_eq!(decode(&encode(&read).unwrap()), Some(read));
                 }
             }
