@@ -1,11 +1,11 @@
-//! The two addresses of an org on a server: its endpoint and its socket.
+//! The two addresses of an org on a server: its HTTP endpoint and its socket.
 
 use web_sys::Url;
 
 use super::global::{global, property};
 use crate::error::{Code, Error, Result, fail};
 
-/// Where an org is found.
+/// The addresses of one org.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// `{base}/{org}/sync`, for requests.
@@ -15,10 +15,10 @@ pub struct Address {
 }
 
 impl Address {
-    /// The addresses of an org under a base of http or https; a base without a host is relative to the page.
+    /// The addresses of an org under a base of http or https. A base without a host is relative to the page.
     ///
-    /// Error: `bad_option` where the base cannot be used: another scheme, a name or password in it (they would end
-    /// up in logs), a query or a fragment.
+    /// Error: `bad_option` if the base cannot be used: another scheme, a name or password in it (they would
+    /// end up in logs), a query or a fragment.
     pub fn new(base: &str, org: &str) -> Result<Self> {
         let url = parse(base)?;
         let scheme = match url.protocol().as_str() {
@@ -33,7 +33,7 @@ impl Address {
             return refused("it has a query or a fragment");
         }
         if matches!(org, "" | "." | "..") {
-            // Browsers resolve dots before they send, however they are escaped.
+            // Browsers resolve dots before they send, however the dots are escaped.
             return fail(Code::BadOption, "`org` must not be empty or made of dots alone");
         }
         let (host, path) = (url.host(), url.pathname());

@@ -1,4 +1,5 @@
-//! The channel by which a server tells of changes: a socket, or an adapter's `listen`.
+//! The channel on which a server announces changes: a WebSocket, or an adapter's `listen`. The driver opens
+//! one when the machine requests it.
 
 use std::rc::Rc;
 
@@ -10,34 +11,34 @@ use crate::error::Result;
 use crate::limits::REPLY_BYTES_MAX;
 use crate::sync::Event;
 
-/// What happens on a channel.
+/// An event on a channel.
 pub enum ChannelEvent {
-    /// It can be spoken to.
+    /// The session can now send its subscriptions.
     Opened,
-    /// The server said something.
+    /// The server sent a frame.
     Frame(Result<ServerFrame>),
-    /// It is over: the close code, and the reason that came with it.
+    /// The channel is closed: the close code, and its reason.
     Closed(u16, String),
 }
 
-/// The end of a channel that could not be opened or spoken to.
+/// The event for a channel that could not be opened, or on which nothing could be sent.
 pub fn closed_abnormally(socket: u64) -> Event {
     Event::SocketClosed { socket, code: CLOSED_ABNORMALLY, reason: String::new() }
 }
 
 type On = Rc<dyn Fn(ChannelEvent)>;
 
-/// An open channel; dropping it closes it, and no event follows.
+/// An open channel. Dropping it closes it, and no event follows.
 pub enum Channel {
     /// A socket.
     Socket(Socket, Format),
-    /// An adapter, listened to anew each time the subscriptions change.
+    /// An adapter. Its `listen` is called again each time the subscriptions change.
     Adapter(Rc<super::adapter::Adapter>, Option<Listening>, On),
 }
 
 impl Channel {
-    /// Opens a channel. Events come later, never during this call, but for an adapter's `Opened`, which is the
-    /// caller's to tell.
+    /// Opens a channel. Events come later, never during this call. An adapter never sends `Opened`: its
+    /// channel is open once this call returns, and the caller reports that.
     pub fn open(server: &Server, on: impl Fn(ChannelEvent) + 'static) -> Result<Self> {
         let on: On = Rc::new(on);
         match server {
@@ -56,13 +57,13 @@ impl Channel {
         }
     }
 
-    /// Whether it is open from the start.
+    /// Whether the channel is open as soon as it is made.
     pub fn is_adapter(&self) -> bool {
         matches!(self, Channel::Adapter(..))
     }
 
-    /// Says which defs are subscribed to. Gives the confirmation where the channel itself gives it: an adapter
-    /// listens from the moment that its `listen` has returned.
+    /// Sends the list of subscribed defs. An adapter listens from the time that its `listen` has returned, so
+    /// its confirmation is returned here; a socket's confirmation comes later, as a frame.
     pub fn say(&mut self, request: &LiveRequest) -> Result<Option<ServerFrame>> {
         match self {
             Channel::Socket(socket, format) => {
@@ -70,7 +71,7 @@ impl Channel {
                 Ok(None)
             }
             Channel::Adapter(adapter, listening, on) => {
-                // The new one is in force before the old one stops: nothing is missed between the two.
+                // The new call is in force before the old one stops: no change is missed in between.
                 let on = on.clone();
                 let next = adapter.listen(&request.subs, move |frame| on(ChannelEvent::Frame(frame)));
                 *listening = next.map_err(|refusal| refusal.error)?;

@@ -1,7 +1,8 @@
-//! A claim to the lead: a Web Lock, taken where it is free, waited for in the browser's queue, or taken from whoever holds
-//! it.
+//! A claim to the lead: a Web Lock that a tab takes if it is free, waits for in the browser's queue, or
+//! steals from its holder.
 //!
-//! The browser frees the lock when its tab goes, however it goes; a frozen tab keeps it, and then it is stolen.
+//! The browser frees the lock when its tab ends, in any way. A frozen tab keeps the lock, and then another
+//! tab steals it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,23 +15,23 @@ use web_sys::AbortController;
 use super::locks::manager;
 use super::promise::Deferred;
 
-/// What becomes of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// The lock is held from now on.
+    /// This tab holds the lock from now on.
     Granted,
-    /// Somebody else has taken it.
+    /// Another tab has stolen the lock.
     Lost,
 }
 
-/// How the lock is asked for.
+/// How a claim requests the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Where it is free at once.
+    /// Only if the lock is free at once.
     Free,
-    /// After whoever holds it, and whoever waits already.
+    /// After its holder and the tabs that already wait.
     Queue,
-    /// From whoever holds it.
+    /// From its holder.
     Steal,
 }
 
@@ -53,7 +54,7 @@ impl State {
     }
 }
 
-/// A lock, held or waited for. Dropping it lets go.
+/// A lock, held or waited for. Dropping it releases the lock or ends the wait.
 pub struct Claim {
     state: Rc<State>,
     hold: Deferred,
@@ -61,25 +62,25 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether there are locks here.
+    /// Whether the environment has Web Locks.
     pub fn is_possible() -> bool {
         manager().is_some()
     }
 
-    /// Takes the lock where it is free; `None` where it is not, or where there are no locks.
+    /// Takes the lock if it is free; `None` if it is not, or if there are no locks.
     pub async fn take(name: &str) -> Option<Self> {
         let (claim, [answer, freed]) = Claim::request(name, Way::Free, None)?;
-        // A request that is refused altogether never answers.
+        // `answer` never resolves if the browser refuses the request itself; `freed` then rejects.
         let _ = JsFuture::from(Promise::race(&Array::of2(&answer, &freed))).await;
         claim.is_held().then_some(claim)
     }
 
-    /// Asks for the lock, and tells what becomes of it; `None` where there are no locks.
+    /// Requests the lock, and reports the result to `listener`; `None` if there are no locks.
     pub fn make(name: &str, way: Way, listener: impl Fn(Claimed) + 'static) -> Option<Self> {
         Some(Claim::request(name, way, Some(Rc::new(listener)))?.0)
     }
 
-    /// Tells from now on what becomes of it.
+    /// Reports results to this listener from now on.
     pub fn listen(&self, listener: impl Fn(Claimed) + 'static) {
         *self.state.listener.borrow_mut() = Some(Rc::new(listener));
     }
@@ -89,7 +90,8 @@ impl Claim {
         self.state.is_held.get()
     }
 
-    /// The claim, what settles once it is granted or never will be, and what does once the lock is free again.
+    /// The claim, and two promises: one settles once the lock was granted or refused, the other once the lock
+    /// is free again.
     fn request(name: &str, way: Way, listener: Option<Listener>) -> Option<(Self, [Promise; 2])> {
         let manager = manager()?;
         let state = Rc::new(State::default());
@@ -116,14 +118,15 @@ impl Claim {
             (Way::Queue, None) => Ok(true),
         };
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).ok()?;
-        // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock
-        // (scripts/write-glue.mjs).
+        // If this instance of the wasm dies, its clean-up code (scripts/write-glue.mjs) finds here the
+        // promise that settles when the lock is free.
         let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
         spawn_local({
             let (state, freed) = (Rc::clone(&state), freed.clone());
             async move {
                 let lost = JsFuture::from(freed).await.is_err();
-                // Who waited in vain is never called back: only now is it certain.
+                // A request that is aborted or refused never calls back. Only now is it certain that the
+                // callback is no longer needed.
                 drop(callback);
                 if lost {
                     state.tell(Claimed::Lost);
@@ -138,7 +141,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         self.state.is_over.set(true);
         let _ = self.hold.resolve.call0(&JsValue::UNDEFINED);
-        // Ends the waiting; a lock that is held is freed by the promise.
+        // Ends the wait; a lock that is held is freed by the promise.
         if !self.is_held() {
             self.queue.iter().for_each(AbortController::abort);
         }

@@ -1,4 +1,4 @@
-//! The device's two clocks.
+//! The device's two clocks: wall time, and a monotonic clock.
 
 use wasm_bindgen::JsCast;
 
@@ -9,14 +9,15 @@ pub fn now_ms() -> u64 {
     js_sys::Date::now().max(0.0) as u64
 }
 
-/// Milliseconds since some start, never going back; the device's clock where the environment has no other.
+/// Milliseconds since an arbitrary start, never decreasing. If the environment has no such clock, the
+/// device's wall clock, which can decrease.
 pub fn monotonic_ms() -> f64 {
     global("performance")
         .and_then(|performance| method(&performance, "now")?.call0(&performance).ok()?.as_f64())
         .unwrap_or_else(js_sys::Date::now)
 }
 
-/// Milliseconds since 1970 of a date in any form that the browser understands, HTTP's among them.
+/// Milliseconds since 1970 of a date in any form that the browser understands, including HTTP's.
 pub(super) fn parse_date_ms(text: &str) -> Option<u64> {
     let date = js_sys::Date::new(&text.into()).unchecked_into::<js_sys::Date>();
     let ms = date.get_time();

@@ -1,7 +1,9 @@
-//! The browser's driver: it brings events to the machine and carries its effects out. Nothing here decides.
+//! The browser's driver. It passes events to the machine and performs the effects that the machine returns.
+//! It makes no decisions. `src/web/bindings` makes one driver for each open session.
 //!
-//! The machine is never borrowed while JavaScript runs or a future waits: events are queued, handled one by one,
-//! and their effects carried out in between. So a callback may call anything, at any time.
+//! The machine is never borrowed while JavaScript runs or a future waits. Events are queued and handled one
+//! by one, and the effects of an event are performed before the next event is taken. So a callback may call
+//! any method at any time.
 
 use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
@@ -31,7 +33,7 @@ use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept, TabEffect};
 
 pub use host::{Host, News};
 
-/// An answer awaited.
+/// The result of a call that waits for the machine, such as [`Driver::read`].
 enum Answer {
     Rows(Result<Vec<ReadRow>>),
     Ids(Result<Vec<u32>>),
@@ -39,7 +41,7 @@ enum Answer {
     Swept(Result<Swept>),
 }
 
-/// A session at work.
+/// An open session: the machine, and the browser's means that it uses.
 pub struct Driver {
     machine: RefCell<Option<Machine>>,
     queue: RefCell<VecDeque<Event>>,
@@ -51,19 +53,22 @@ pub struct Driver {
     request: RefCell<Option<(u64, Abort)>>,
     timer: RefCell<Option<Timer>>,
     signals: RefCell<Option<Signals>>,
-    /// The other tabs that have the store open, and what waits until the page is shown again.
+    /// The other tabs that have the store open.
     tabs: RefCell<Option<Rc<Tabs>>>,
+    /// Effects for the tabs that were blocked while the page was hidden in the browser's page cache. They are
+    /// performed when the page is shown again.
     held: RefCell<Vec<TabEffect>>,
+    /// By ticket: the function that resolves the waiting call, and its answer once the machine has given one.
     answers: RefCell<SortedMap<u64, (Function, Option<Answer>)>>,
     last_ticket: Cell<u64>,
-    /// Settles once the session is closed: every call of `close` waits for the same closing.
+    /// Resolves once the session is closed. Every call of `close` waits for the same promise.
     closed: RefCell<Option<Promise>>,
-    /// Resolved once no batch is in flight: what closing and flushing wait for.
+    /// These are called once no batch is in flight. Closing and flushing wait for that.
     settled: RefCell<Vec<Function>>,
 }
 
 impl Driver {
-    /// A driver over an opened machine; [`Driver::start`] sets it going.
+    /// A driver for an opened machine. [`Driver::start`] sets it going.
     pub fn new(
         machine: Machine,
         store: Option<Rc<IdbStore>>,
@@ -90,9 +95,10 @@ impl Driver {
         })
     }
 
-    /// Sets it going. `shared` is the name of a store that other tabs may have open, and the claim of whoever leads.
+    /// Starts the session. `shared` is given for a store that other tabs may have open: the store's name, and
+    /// the claim of a tab that leads.
     pub fn start(self: &Rc<Self>, shared: Option<(&str, Option<Claim>)>) {
-        // A rehearsal asks no network, and hides nothing with its page.
+        // A rehearsal uses no network, and does not react to its page being hidden.
         if !self.store.as_ref().is_some_and(|store| store.is_rehearsed()) {
             self.listen();
         }
@@ -114,7 +120,7 @@ impl Driver {
         }
     }
 
-    /// Tells the machine what the page is told: whether there is a network, and whether anybody looks.
+    /// Reports the page's events to the machine: network gained or lost, page hidden or visible.
     fn listen(self: &Rc<Self>) {
         let driver = Rc::downgrade(self);
         let signals = Signals::listen(move |signal| {
@@ -133,26 +139,27 @@ impl Driver {
         self.post(Event::Network(Signals::is_online()));
     }
 
-    /// Reads the machine; `closed` once the session is.
+    /// Reads the machine. Error: `closed` once the session is closed.
     pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
-        // Taken only while the machine runs one of the application's own functions.
+        // The machine is borrowed only while it runs one of the application's own functions.
         let machine = self.machine.try_borrow().map_err(|_| {
             Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
         })?;
         machine.as_ref().map(read).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
     }
 
-    /// Whom the driver tells.
+    /// The receiver of the driver's callbacks.
     pub fn host(&self) -> &dyn Host {
         &*self.host
     }
 
-    /// The store, but in incognito.
+    /// The store; `None` in incognito.
     pub fn store(&self) -> Option<&Rc<IdbStore>> {
         self.store.as_ref()
     }
 
-    /// Brings an event to the machine. May be called from anywhere, effects of another event included.
+    /// Passes an event to the machine. May be called from anywhere, even while the effects of another event
+    /// are performed: the event is then queued.
     pub fn post(self: &Rc<Self>, event: Event) {
         self.queue.borrow_mut().push_back(event);
         if self.is_handling.replace(true) {
@@ -179,7 +186,8 @@ impl Driver {
     }
 
     fn carry_out(self: &Rc<Self>, effect: Effect, clock: Clock) {
-        // Once closing has begun, what is due is still written and answered, and nothing is begun.
+        // Once closing has begun, batches that are due are still written and waiting calls are still
+        // answered. Nothing new is begun.
         let ends = matches!(
             effect,
             Effect::Commit(_)
@@ -214,7 +222,7 @@ impl Driver {
                 self.spawn(async move {
                     let reopened = reopen(&*store, &expected).await;
                     if reopened.as_ref().is_err_and(|error| error.code() == Code::StoreTooNew) {
-                        // A newer version of the code goes on from here.
+                        // A newer version of the code has upgraded the store and leads from now on.
                         leave(tabs.as_deref());
                     }
                     Event::Reopened(reopened)
@@ -270,7 +278,7 @@ impl Driver {
         }
     }
 
-    /// Runs a future whose output is an event.
+    /// Runs a future and posts the event that it gives.
     fn spawn(self: &Rc<Self>, future: impl Future<Output = Event> + 'static) {
         let driver = Rc::downgrade(self);
         spawn_local(async move {
@@ -316,7 +324,8 @@ impl Driver {
     }
 
     fn say(self: &Rc<Self>, socket: u64, request: &crate::codec::LiveRequest) {
-        // Taken out while the adapter's own code runs: it may call back at once.
+        // The channel is taken out of its slot while the adapter's own code runs: that code may call back at
+        // once.
         let Some((number, mut channel)) = self.channel.borrow_mut().take_if(|(n, _)| *n == socket) else {
             return;
         };
@@ -379,7 +388,7 @@ impl Driver {
         answer.ok_or_else(|| Error::new(Code::Closed, "the session was closed"))
     }
 
-    /// The data of these versions; those of no use any more are left out.
+    /// The data of these document versions. Ids that are no longer in use are left out.
     pub async fn read(self: &Rc<Self>, ids: Vec<u32>) -> Result<Vec<ReadRow>> {
         match self.answer(|ticket| Event::Read { ticket, ids }).await? {
             Answer::Rows(rows) => rows,
@@ -387,7 +396,7 @@ impl Driver {
         }
     }
 
-    /// A document's past states, the oldest first.
+    /// The past states of a document, the oldest first.
     pub async fn history(self: &Rc<Self>, key: DocKey) -> Result<Vec<(OpId, Action)>> {
         match self.answer(|ticket| Event::History { ticket, key }).await? {
             Answer::Past(past) => past,
@@ -395,7 +404,7 @@ impl Driver {
         }
     }
 
-    /// Sweeps the journal, or tells what a sweep would remove.
+    /// Sweeps the journal; without `apply`, only reports the actions that a sweep would remove.
     pub async fn sweep(self: &Rc<Self>, retention: Retention, apply: bool) -> Result<Swept> {
         match self.answer(|ticket| Event::Sweep { ticket, retention, apply }).await? {
             Answer::Swept(swept) => swept,
@@ -403,7 +412,7 @@ impl Driver {
         }
     }
 
-    /// The documents of a class that satisfy every predicate.
+    /// The ids of the documents of a class that satisfy every predicate.
     pub async fn query(
         self: &Rc<Self>,
         class: crate::model::Name,
@@ -415,7 +424,8 @@ impl Driver {
         }
     }
 
-    /// Waits until everything that the session holds is on the device. Errors: why it cannot be written, `closed`.
+    /// Waits until everything that the session holds is on the device. Errors: the reason why it cannot be
+    /// written, or `closed`.
     pub async fn flush(&self) -> Result<()> {
         while !self.with(Machine::is_at_rest)?? {
             self.until_settled().await;
@@ -429,8 +439,8 @@ impl Driver {
         let _ = JsFuture::from(done.promise).await;
     }
 
-    /// Ends the session: nothing is sent any more, what changed is written, keys and memory are dropped, the store is
-    /// let go. Calling it again waits for the same end.
+    /// Ends the session. Nothing more is sent, changes are written, keys and memory are dropped, and the
+    /// store is released. A second call waits for the same end.
     pub async fn close(self: &Rc<Self>) {
         let earlier = self.closed.borrow().clone();
         if let Some(closed) = earlier {
@@ -457,7 +467,7 @@ impl Driver {
         }
         let last_mark = self.machine.borrow_mut().as_mut().and_then(|machine| machine.last_mark().ok()?);
         if let (Some(store), Some(batch)) = (&self.store, last_mark) {
-            // Where it cannot be written, it is late.
+            // If the last high-water mark cannot be written, the stored one stays older than the store.
             let _ = store.commit(batch).await;
         }
         let tabs = self.tabs.borrow_mut().take();

@@ -1,12 +1,12 @@
-//! What the environment offers, looked up when it is needed: a page, a worker and Node differ in what they have,
-//! and naming a missing global throws.
+//! The globals that the environment offers, looked up when they are needed. A page, a worker and Node differ
+//! in the globals that they have, and naming a missing one throws.
 
 use js_sys::{Function, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::{Code, Result, fail};
 
-/// The property of that name, unless it is missing, null, or refuses to be read.
+/// The property of that name, unless it is missing or null, or reading it throws.
 pub(crate) fn property(object: &JsValue, name: &str) -> Option<JsValue> {
     let value = Reflect::get(object, &JsValue::from_str(name)).ok()?;
     (!value.is_undefined() && !value.is_null()).then_some(value)
@@ -22,8 +22,8 @@ pub(crate) fn global(name: &str) -> Option<JsValue> {
     property(&js_sys::global(), name)
 }
 
-/// The name of an exception (`QuotaExceededError`, `TypeError`...), never its message: a message could repeat what
-/// the application passed in.
+/// The name of an exception (`QuotaExceededError`, `TypeError`...), never its message: a message could repeat
+/// data of the application.
 pub(crate) fn exception_name(exception: &JsValue) -> String {
     match property(exception, "name").and_then(|name| name.as_string()) {
         Some(name) if !name.is_empty() => name.chars().take(64).collect(),
@@ -36,7 +36,8 @@ pub(crate) fn subtle() -> Option<JsValue> {
     property(&global("crypto")?, "subtle")
 }
 
-/// Refuses to go on where nothing could be encrypted: a page served by plain http from another machine.
+/// Error: `insecure_context` if nothing could be encrypted here: a page served over plain http by another
+/// machine.
 pub fn require_secure_context() -> Result<()> {
     match subtle() {
         Some(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! The browser's locks between tabs (Web Locks), where there are any: not in Node, nor in browsers before 2022.
+//! The browser's locks between tabs (Web Locks). Node and browsers before 2022 have none.
 
 use js_sys::{Function, Object, Promise};
 use wasm_bindgen::prelude::*;
@@ -7,8 +7,8 @@ use super::global::{global, property};
 
 #[wasm_bindgen]
 extern "C" {
-    // Bound here because web-sys keeps the lock manager among its unstable interfaces, behind a compiler's flag
-    // that every user of this crate would have to set.
+    // Bound here because web-sys keeps the lock manager among its unstable interfaces. Every user of this
+    // crate would have to set a compiler flag for them.
     pub type LockManager;
     #[wasm_bindgen(method, catch)]
     pub fn request(
@@ -19,7 +19,7 @@ extern "C" {
     ) -> std::result::Result<Promise, JsValue>;
 }
 
-/// The manager of locks, if there is one.
+/// The lock manager, if there is one.
 pub fn manager() -> Option<LockManager> {
     property(&global("navigator")?, "locks").map(JsCast::unchecked_into)
 }

@@ -1,7 +1,9 @@
-//! The browser's side: what the core asks for, done with the browser's means. Compiled for wasm32 only.
+//! The browser's side of the core: it performs the effects that the core requests, with the browser's own
+//! APIs. Compiled for wasm32 only.
 //!
-//! Nothing here decides: it opens, reads, writes, sends, listens and wakes. Every module works in a page, in a
-//! worker and in Node; what an environment lacks is found out when it is called, and is a named error.
+//! Nothing here makes a decision: these modules open, read, write, send, listen and wake. Every module works
+//! in a page, in a worker and in Node. A feature that the environment lacks is noticed when it is called, and
+//! is a named error.
 
 pub mod adapter;
 pub mod address;

@@ -1,5 +1,6 @@
-//! What is told of a panic before the instance dies of it: where it was. What it says may repeat what the application
-//! passed in, and is left out. Another instance takes over in `js/src/living.ts`.
+//! Reports the source location of a panic to the console, before the instance of the wasm dies. The panic's
+//! message is left out: it may repeat data of the application. Then `js/src/living.ts` starts another
+//! instance.
 
 use std::panic::{PanicHookInfo, set_hook};
 use std::sync::Once;
@@ -8,7 +9,7 @@ use wasm_bindgen::JsValue;
 
 static SET: Once = Once::new();
 
-/// Tells the console where a panic was, from now on.
+/// From now on a panic is reported to the console.
 pub fn tell_where() {
     SET.call_once(|| set_hook(Box::new(tell)));
 }

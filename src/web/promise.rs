@@ -1,12 +1,12 @@
-//! Promises whose two functions are handed to the browser as event handlers.
+//! Promises whose two functions are passed to the browser as event handlers.
 //!
-//! An event handler made of a Rust closure must be kept until the event and freed after it; the functions that a
-//! promise comes with are the engine's own, so nothing is leaked and nothing is freed too soon, even where the
+//! An event handler made of a Rust closure must be kept until the event and freed after it. The functions of
+//! a promise belong to the JavaScript engine. So nothing is leaked and nothing is freed too soon, even if the
 //! future that waits is dropped.
 
 use js_sys::{Function, Promise};
 
-/// A promise and how to settle it.
+/// A promise, and the functions that settle it.
 pub(crate) struct Deferred {
     pub(crate) promise: Promise,
     pub(crate) resolve: Function,

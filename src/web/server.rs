@@ -1,4 +1,4 @@
-//! The two ways to a server: its address, or the application's adapter.
+//! The two ways to reach a server: its address, or the application's adapter.
 
 use std::rc::Rc;
 
@@ -10,17 +10,17 @@ use crate::codec::{Format, SyncReply, SyncRequest, encode};
 use crate::limits::REQUEST_TIMEOUT_MS;
 use crate::sync::Refusal;
 
-/// How the server is reached.
+/// How the session reaches its server.
 #[derive(Clone)]
 pub enum Server {
     /// By HTTP and a WebSocket.
     Address(Rc<Address>, Format),
-    /// By the application's own means.
+    /// Through the application's own object.
     Adapter(Rc<Adapter>),
 }
 
 impl Server {
-    /// Whether changes can be told at once.
+    /// Whether the server can announce changes at once.
     pub fn can_listen(&self) -> bool {
         match self {
             Server::Address(..) => super::socket::Socket::is_supported(),

@@ -1,4 +1,5 @@
-//! What tells that trying again now may work: the network is back, the page is looked at again; and that the page goes.
+//! The browser's events that a session reacts to: the network is back or gone, the page became visible, the
+//! page was hidden. The first and the third mean that a retry may now work.
 
 use std::rc::Rc;
 
@@ -7,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::global::{global, method, property};
 
-/// A sign from the environment.
+/// An event of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The device has a network again.
@@ -16,9 +17,9 @@ pub enum Signal {
     Offline,
     /// The page became visible.
     Visible,
-    /// The page is put into the browser's cache of pages, from where it may come back, or goes for good.
+    /// The page is leaving: either into the browser's page cache, from which it may return, or for good.
     PageHide,
-    /// The page was taken out of the browser's cache of pages: timers stood still, sockets may be dead.
+    /// The page was taken out of the page cache. Its timers had stopped, and its sockets may be dead.
     PageShow,
 }
 
@@ -34,7 +35,7 @@ struct Listener {
 }
 
 impl Signals {
-    /// Calls `on` at each signal. Where the environment has none of these events (Node), it is never called.
+    /// Calls `on` at each signal. In an environment without these events (Node), it is never called.
     pub fn listen(on: impl Fn(Signal) + 'static) -> Self {
         let on: Rc<dyn Fn(Signal)> = Rc::new(on);
         let scope: JsValue = js_sys::global().into();
@@ -61,7 +62,7 @@ impl Signals {
         Signals { listeners }
     }
 
-    /// Whether the device believes that it has a network; true where it cannot tell.
+    /// Whether the device believes that it has a network; true if the browser does not say.
     pub fn is_online() -> bool {
         let on_line = global("navigator").and_then(|navigator| property(&navigator, "onLine"));
         on_line.and_then(|value| value.as_bool()).unwrap_or(true)
@@ -81,7 +82,7 @@ impl Drop for Signals {
     fn drop(&mut self) {
         for Listener { target, event, callback } in &self.listeners {
             let remove: Option<Function> = method(target, "removeEventListener");
-            // A target that cannot remove what it added keeps a function that does nothing any more.
+            // If a target cannot remove its listener, it keeps a callback that no longer does anything.
             let _ = remove.map(|remove| remove.call2(target, &(*event).into(), callback.as_ref()));
         }
     }

@@ -1,9 +1,11 @@
-//! Who leads among the tabs that have a store open, and what they tell each other (ARCHITECTURE.md).
+//! Chooses the leader among the tabs that have a store open, and lets the tabs talk to each other
+//! (ARCHITECTURE.md). The driver makes one [`Tabs`] for each session on a device.
 //!
-//! The tab that holds the lock of the lead leads; the others wait for it. One that hears nothing of the leader for a while,
-//! and no answer when it asks, steals the lock. Whatever goes wrong here, a generation keeps two leaders apart: it is begun
-//! in the store, and checked within every batch. Without locks the first to begin a generation leads; without a channel
-//! everything is looked up in the store.
+//! The tab that holds the leader's Web Lock leads; the others queue for the lock. A tab that hears nothing
+//! from the leader for a while, and gets no answer when it asks, steals the lock. Two tabs may then believe
+//! that they lead. A generation keeps them apart: a leader begins one in the store, and every batch checks
+//! it. Without Web Locks, the first tab to begin a generation leads. Without a BroadcastChannel, tabs poll
+//! the store.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -18,25 +20,28 @@ use super::words::Words;
 use crate::store::Store;
 use crate::sync::{Event, Machine, Phase, TabEvent};
 
-/// How often the clock of this module ticks.
+/// How often [`Tabs::tick`] runs.
 const TICK_MS: u64 = 500;
 
-/// The leader says that often that it is there.
+/// How often the leader says that it is alive.
 const BEAT_EVERY_MS: u64 = 2_000;
 
-/// Silence of the leader after which it is asked, and how long its answer may take.
+/// A follower asks the leader after this much silence, and steals the lead if no answer comes within
+/// `ANSWER_MS`.
 const SILENCE_MS: u64 = 6_000;
 const ANSWER_MS: u64 = 1_500;
-/// The same where beats are looked up: one must surely have come.
+/// The same limit for tabs that poll the store for beats. It is longer than `BEAT_EVERY_MS`, so that a living
+/// leader has written a beat.
 const ANSWER_LOOKED_UP_MS: u64 = 3_000;
 
-/// How often a tab looks by itself where it hears the others, for words may be lost, and where it does not.
+/// How often a tab polls the store by itself: with a BroadcastChannel, since messages may be lost, and
+/// without one.
 const LOOK_EVERY_MS: (u64, u64) = (5_000, 1_000);
 
-/// A tick that comes so late tells that the tab was frozen.
+/// If a tick comes this late, the tab was frozen.
 const FROZEN_MS: u64 = 5_000;
 
-/// This tab among the others.
+/// This tab's view of the other tabs that have the same store open.
 pub struct Tabs {
     name: String,
     driver: Weak<Driver>,
@@ -44,14 +49,15 @@ pub struct Tabs {
     claim: RefCell<Option<Claim>>,
     timer: RefCell<Option<Timer>>,
     is_taking_over: Cell<bool>,
-    /// Put away, or closed: nothing is done until it comes back.
+    /// The page is hidden in the browser's page cache, or the session is closed. Nothing is done until the
+    /// page is shown again.
     is_away: Cell<bool>,
     ticked_ms: Cell<u64>,
     heard_ms: Cell<u64>,
     asked_ms: Cell<Option<u64>>,
     beat_ms: Cell<u64>,
     looked_ms: Cell<u64>,
-    /// The records of the beat and of the signal as they were last read.
+    /// The leader's beat record and the signal record, as this tab last read them.
     seen: RefCell<Option<[Option<Vec<u8>>; 2]>>,
     told: Cell<Option<Phase>>,
 }
@@ -60,13 +66,13 @@ fn now() -> u64 {
     monotonic_ms() as u64
 }
 
-/// The name of the lock of a store's lead.
+/// The name of the Web Lock that the leader of a store holds.
 pub fn lead_of(store: &str) -> String {
     format!("{store}-lead")
 }
 
 impl Tabs {
-    /// Joins the tabs that have that store open; with `claim`, as the one that leads.
+    /// Joins the tabs that have that store open; with a `claim`, as the leader.
     pub fn join(driver: &Rc<Driver>, store: &str, claim: Option<Claim>) -> Rc<Self> {
         let now = now();
         let tabs = Rc::new(Tabs {
@@ -93,7 +99,7 @@ impl Tabs {
         tabs
     }
 
-    /// From now on, or again after the page was put away.
+    /// Starts to listen and to tick, at the start of a session and each time the page is shown again.
     fn begin(self: &Rc<Self>) {
         let tabs = Rc::downgrade(self);
         *self.words.borrow_mut() = Words::listen(&self.name, move |word| {
@@ -105,7 +111,8 @@ impl Tabs {
             self.claim(Way::Queue);
         }
         if !Claim::is_possible() {
-            // Where nobody answers, this tab leads.
+            // There are no locks to queue for. If no leader answers the question below in time, this tab
+            // leads.
             self.asked_ms.set(Some(now()));
         }
         self.say("ask");
@@ -114,7 +121,7 @@ impl Tabs {
         self.arm();
     }
 
-    /// The page is put away, or the session is over: another tab may lead at once.
+    /// The page is hidden in the page cache, or the session is over: another tab may lead at once.
     pub fn leave(&self) {
         if self.is_away.replace(true) {
             return;
@@ -129,7 +136,7 @@ impl Tabs {
         drop(words);
     }
 
-    /// The page is shown again: what others did meanwhile is looked at first.
+    /// The page is shown again: the tab first polls for changes that other tabs made meanwhile.
     pub fn come_back(self: &Rc<Self>) {
         if self.is_away.replace(false) {
             self.heard_ms.set(now());
@@ -138,12 +145,12 @@ impl Tabs {
         }
     }
 
-    /// Whether the page is put away, or the session over.
+    /// Whether the page is hidden in the page cache, or the session is over.
     pub fn is_away(&self) -> bool {
         self.is_away.get()
     }
 
-    /// Something was written: the others have something to look at.
+    /// A batch was written: the other tabs poll the store.
     pub fn written(&self) {
         self.say("look");
     }
@@ -154,7 +161,7 @@ impl Tabs {
         self.beat();
     }
 
-    /// The machine leads no more.
+    /// The machine no longer leads.
     pub fn deposed(self: &Rc<Self>) {
         self.heard();
         if !self.is_away.get() {
@@ -162,7 +169,7 @@ impl Tabs {
         }
     }
 
-    /// Where the leader stands, its followers stand.
+    /// Followers show the leader's phase, so the leader announces each change of it.
     pub fn status_changed(&self) {
         if self.leads() {
             let phase = self.with(|machine| machine.status().phase);
@@ -172,7 +179,7 @@ impl Tabs {
         }
     }
 
-    /// The passphrase was changed: the header in the others' hands is an earlier one.
+    /// The passphrase was changed: the other tabs hold an outdated header.
     pub fn rewrapped(&self) {
         self.say("header");
     }
@@ -271,7 +278,7 @@ impl Tabs {
         drop(earlier);
     }
 
-    /// Begins a generation, where nobody else does at this moment.
+    /// Begins a generation, unless this tab is already doing so.
     fn take_over(self: &Rc<Self>) {
         let is_led = self.leads() && !self.is_unfenced();
         if is_led || self.is_away.get() || self.is_taking_over.replace(true) {
@@ -294,7 +301,8 @@ impl Tabs {
             let seen = store.generation().await.ok()?;
             match store.take_over(seen).await {
                 Ok(Some(generation)) => return Some(TabEvent::Lead(generation)),
-                // Who holds the lock leads, whoever was first, and whether or not the device has room for it.
+                // The tab that holds the lock leads. That holds even if another tab began a generation first,
+                // or if the device has no room for the fence.
                 Ok(None) if self.holds_lock() => {}
                 Err(error) if self.holds_lock() => return Some(TabEvent::LeadUnfenced { seen, error }),
                 _ => return None,
@@ -317,7 +325,7 @@ impl Tabs {
         let now = now();
         let gap = now - self.ticked_ms.replace(now);
         if gap > FROZEN_MS {
-            // What was said meanwhile is heard first.
+            // Messages that arrived while the tab was frozen are delivered first.
             self.heard_ms.set(now.max(self.heard_ms.get()) - SILENCE_MS / 2);
             self.asked_ms.set(None);
             self.look_whether_deposed();
@@ -352,14 +360,14 @@ impl Tabs {
         }
     }
 
-    /// The lock is held, and no generation was begun: the device failed.
+    /// The tab holds the lock but has no generation, because the device failed: it tries again.
     fn take_over_again(self: &Rc<Self>) {
         if self.with(Machine::is_about_to_lead) == Some(false) {
             self.take_over();
         }
     }
 
-    /// After a frozen tab's thaw: it may lead no more.
+    /// A frozen tab that wakes up may have lost the lead.
     fn look_whether_deposed(&self) {
         if self.leads() {
             self.post(Event::Tab(TabEvent::Look));

@@ -5,8 +5,8 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
 extern "C" {
-    // Bound here because web-sys binds them to a window or to a worker's scope, never to both; Node's handle is
-    // an object, so it stays a JsValue.
+    // Bound here because web-sys binds them to a window or to a worker's scope, never to both. Node's handle
+    // is an object, so the handle stays a `JsValue`.
     #[wasm_bindgen(js_name = setTimeout)]
     fn set_timeout(callback: &Function, delay_ms: i32) -> JsValue;
     #[wasm_bindgen(js_name = clearTimeout)]
@@ -17,15 +17,15 @@ extern "C" {
 #[must_use = "a timer that is dropped never fires"]
 pub struct Timer {
     handle: JsValue,
-    // Keeps what the browser calls.
+    // Keeps the callback alive for the browser.
     _callback: Closure<dyn FnMut()>,
 }
 
 impl Timer {
-    /// Runs `callback` after that delay, at the earliest; what is beyond 24 days runs then.
+    /// Runs `callback` after that delay, at the earliest. A delay of more than 24 days is cut to 24 days.
     pub fn after(delay_ms: u64, callback: impl FnOnce() + 'static) -> Self {
         let callback = Closure::once(callback);
-        // Browsers read a longer delay as none at all.
+        // Browsers take a longer delay for none at all.
         let delay_ms = i32::try_from(delay_ms).unwrap_or(i32::MAX);
         let handle = set_timeout(callback.as_ref().unchecked_ref(), delay_ms);
         Timer { handle, _callback: callback }

@@ -1,20 +1,20 @@
-//! Words between the tabs of an origin: a BroadcastChannel, where there is one. They say when to look, never what there
-//! is to see.
+//! Short text messages between the tabs of an origin, over a BroadcastChannel if there is one. They never
+//! carry data: most say only that the store has changed.
 
 use wasm_bindgen::prelude::*;
 use web_sys::{BroadcastChannel, MessageEvent};
 
 use super::global::global;
 
-/// A channel that is listened to. Dropping it closes it.
+/// A channel that this tab listens to. Dropping it closes it.
 pub struct Words {
     channel: BroadcastChannel,
-    // Keeps what the browser calls.
+    // Keeps the callback alive for the browser.
     _heard: Closure<dyn FnMut(MessageEvent)>,
 }
 
 impl Words {
-    /// Listens; `None` where there are no channels.
+    /// Starts to listen; `None` if there are no BroadcastChannels.
     pub fn listen(name: &str, on: impl Fn(&str) + 'static) -> Option<Self> {
         global("BroadcastChannel")?;
         let channel = BroadcastChannel::new(name).ok()?;
@@ -27,9 +27,9 @@ impl Words {
         Some(Words { channel, _heard: heard })
     }
 
-    /// Says a word to every other tab.
+    /// Sends a message to every other tab.
     pub fn say(&self, word: &str) {
-        // Where it cannot be said, everybody looks by himself now and then.
+        // If it cannot be sent, the other tabs find out when they next poll the store.
         let _ = self.channel.post_message(&JsValue::from_str(word));
     }
 }

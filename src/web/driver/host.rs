@@ -1,4 +1,5 @@
-//! Whom the driver tells, and what.
+//! The interface through which the driver reports to its owner. In the product the owner is the application,
+//! behind `src/web/bindings/host.rs`.
 
 use js_sys::Promise;
 
@@ -6,58 +7,59 @@ use crate::crypto::DerivedKey;
 use crate::error::Error;
 use crate::model::Value;
 
-/// Whom the driver tells.
+/// The receiver of the driver's callbacks.
 pub trait Host {
-    /// These defs changed, those ids are of no use any more.
+    /// These defs changed, and these ids are no longer in use.
     fn changed(&self, defs: &[String], gone: &[u32]);
-    /// The status changed.
     fn status(&self);
-    /// News of an operation.
+    /// Something happened to an operation.
     fn operation(&self, news: &News<'_>);
-    /// X, as it was derived, or derived anew: enough to open again what is open.
+    /// X was derived from the passphrase, at opening or after a change. X is enough to open the same store
+    /// again.
     fn derived(&self, _x: &DerivedKey) {}
-    /// A token is wanted; `None` where the application has none.
+    /// Requests a token; the promise gives no string if the application has none. `refused` is true if the
+    /// server refused the last token.
     fn token(&self, refused: bool) -> Promise;
 }
 
-/// News of an operation.
+/// An event in the life of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// It is on the device; in incognito, in memory.
+    /// The operation is on the device; in incognito, in memory.
     Saved {
-        /// Which.
+        /// The operation's id.
         id: &'a str,
-        /// Whether there is a device.
+        /// Whether the session has a device.
         on_device: bool,
     },
     /// The server has executed it.
     Accepted {
-        /// Which.
+        /// The operation's id.
         id: &'a str,
-        /// The version that it gave.
+        /// The version that the server assigned.
         v: u64,
-        /// What it returned.
+        /// The value that the operation returned.
         value: Option<&'a Value>,
     },
-    /// It was given up.
+    /// The operation was discarded.
     Failed {
-        /// Which.
+        /// The operation's id.
         id: &'a str,
         /// Why.
         error: &'a Error,
     },
-    /// The server refused it: it is parked.
+    /// The server refused the operation. It is parked until the application decides.
     Refused {
-        /// Which.
+        /// The operation's id.
         id: &'a str,
         /// Why.
         error: &'a Error,
     },
-    /// Another one stands in its place.
+    /// Another operation replaces this one.
     Amended {
-        /// Which.
+        /// The id of the replaced operation.
         id: &'a str,
-        /// By which.
+        /// The id of the new operation.
         by: &'a str,
     },
 }

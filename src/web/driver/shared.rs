@@ -1,4 +1,5 @@
-//! The driver's part for a store that several tabs have open: what the machine wants of it, and what the others say.
+//! The part of the driver for a store that several tabs have open. It performs the machine's effects for
+//! tabs, and reacts to the other tabs.
 
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use crate::web::idb::IdbStore;
 use crate::web::tabs::Tabs;
 
 impl Driver {
-    /// The page goes where it may come back from: another tab leads meanwhile.
+    /// The page enters the browser's page cache, from which it may return. Another tab leads meanwhile.
     pub(super) fn put_away(self: &Rc<Self>) {
         if let Some(tabs) = self.tabs() {
             tabs.leave();
@@ -22,7 +23,7 @@ impl Driver {
         }
     }
 
-    /// The page is shown again, or is looked at.
+    /// The page is shown again, or became visible.
     pub(super) fn come_back(self: &Rc<Self>) {
         self.tabs().iter().for_each(Tabs::come_back);
         for effect in self.held.take() {
@@ -35,7 +36,7 @@ impl Driver {
         self.tabs.borrow().clone()
     }
 
-    /// The batch that says something to every tab.
+    /// The batch that writes a signal for every tab; `None` once the session is closed.
     pub fn signal(&self, signal: Signal) -> Option<Result<Batch>> {
         self.machine.try_borrow_mut().ok()?.as_mut().map(|machine| machine.signal(signal))
     }
@@ -53,7 +54,8 @@ impl Driver {
         let Some(store) = self.store.clone() else { return };
         let reads = !matches!(effect, TabEffect::Leads | TabEffect::Deposed);
         if reads && self.tabs().is_some_and(|tabs| tabs.is_away()) {
-            // A page that stands still with a transaction open keeps others waiting, and the browser does not keep it.
+            // A frozen page with an open transaction makes other tabs wait, and the browser does not keep
+            // such a page.
             self.held.borrow_mut().push(effect);
             return;
         }

@@ -23,7 +23,7 @@ impl Host for Silent {
     }
 }
 
-/// A server that never answers, and the list of what it was asked.
+/// A server that never answers, and the list of the requests that it received.
 fn server() -> (Server, Array) {
     let (object, asked) = (Object::new(), Array::new());
     let sync = Closure::<dyn Fn(JsValue) -> Promise>::new({
@@ -103,7 +103,7 @@ async fn nothing_is_asked_of_the_server_once_closing_began() {
     assert!(before > 0);
     let closing = driver.clone();
     let later = async {
-        // The batch is still in flight: each of these would send, listen and set a timer.
+        // The batch is still in flight: each of these events would otherwise send, listen and set a timer.
         subscribe(&driver, "B");
         driver.post(Event::SetMode(Mode::Avion));
         driver.post(Event::SetMode(Mode::Synced));
@@ -118,7 +118,7 @@ async fn nothing_is_asked_of_the_server_once_closing_began() {
 async fn what_was_subscribed_before_closing_is_on_the_device() {
     let (driver, _) = open("durable").await;
     subscribe(&driver, "A");
-    // Waits for the batch of the first.
+    // Waits for the batch of the first subscription.
     subscribe(&driver, "B");
     driver.close().await;
     let options = AccountOptions {

@@ -1,5 +1,5 @@
-//! What tabs say to all: by words, and by two records of the inbox, the leader's beat and the last signal, for those that words
-//! do not reach.
+//! Messages to all tabs. Each is sent over the BroadcastChannel. Two records of the inbox, the leader's beat
+//! and the last signal, repeat them for tabs without a channel.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::journal::Signal;
 use crate::store::{Store, Table};
 use crate::sync::{Event, Machine, Mode, TabEvent};
 
-/// What is said to all.
+/// The signals that every tab obeys.
 const SIGNALS: [Signal; 4] = [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion];
 
 fn word_of(signal: Signal) -> &'static str {
@@ -24,27 +24,27 @@ fn word_of(signal: Signal) -> &'static str {
     }
 }
 
-/// What a word says to all.
+/// The signal that a message carries, if it carries one.
 pub(super) fn signal_of(word: &str) -> Option<Signal> {
     SIGNALS.into_iter().find(|signal| word_of(*signal) == word)
 }
 
 impl Tabs {
-    /// Says something to all tabs: by word, and by a record for those that words do not reach.
+    /// Sends a signal to all tabs: a message over the channel, and a record for tabs without one.
     pub async fn signal(&self, signal: Signal) {
         self.say(word_of(signal));
         if signal == Signal::Wipe {
-            // Whoever did not hear it learns it from the browser, when the database goes.
+            // A tab that did not get the message gets a `versionchange` event when the database is deleted.
             return;
         }
         let Some(driver) = self.driver.upgrade() else { return };
         let (Some(store), Some(Ok(batch))) = (driver.store().cloned(), driver.signal(signal)) else { return };
-        // Where it cannot be written, words must do.
+        // If the record cannot be written, the message must do.
         if store.commit(batch).await.is_ok()
             && let Some(Some(keys)) = self.with(Machine::signal_keys)
             && let Ok(records) = store.get(Table::Inbox, &keys).await
         {
-            // It concerns the others.
+            // This tab has just read its own signal back. It counts as seen: the signal is for the others.
             *self.seen.borrow_mut() = records.try_into().ok();
         }
     }
@@ -80,7 +80,7 @@ impl Tabs {
         });
     }
 
-    /// Looks up what was said, for those that words do not reach.
+    /// Polls the beat and signal records, for tabs without a channel.
     pub(super) fn look_up(self: &Rc<Self>) {
         let Some(Some(keys)) = self.with(Machine::signal_keys) else { return };
         let Some(store) = self.driver.upgrade().and_then(|driver| driver.store().cloned()) else { return };
