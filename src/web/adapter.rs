@@ -1,7 +1,8 @@
-//! A server reached by the application's own means: an object with `sync` and, perhaps, `listen`.
+//! A server reached through the application's own object, the *adapter*, which has `sync` and, perhaps,
+//! `listen`.
 //!
-//! What it gives is judged like what comes over the network. Messages may be objects in the protocol's JSON form
-//! (in which bytes may also be a `Uint8Array`), JSON text, or msgpack bytes.
+//! Its messages are judged like those of the network. They may be objects in the protocol's JSON form (in
+//! which bytes may also be a `Uint8Array`), JSON text, or msgpack bytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,14 +32,14 @@ pub struct Adapter {
     listen: Option<Function>,
 }
 
-/// A call of the adapter's `listen` in force. Dropping it stops the listening; no frame follows.
+/// A call of the adapter's `listen` that is in force. Dropping it stops the listening; no frame follows.
 pub struct Listening {
     active: Rc<Cell<bool>>,
     stop: Option<Function>,
 }
 
 impl Adapter {
-    /// The adapter, if the object is one; `bad_option` where it is not.
+    /// Wraps an adapter object. Error: `bad_option` if the object is none.
     pub fn new(object: JsValue) -> Result<Self> {
         let Some(sync) = method(&object, "sync") else {
             return fail(Code::BadOption, "`server` is an adapter without a function `sync`");
@@ -53,13 +54,14 @@ impl Adapter {
         Ok(Adapter { object, sync, listen })
     }
 
-    /// Whether it can listen for changes.
+    /// Whether the adapter can listen for changes.
     pub fn can_listen(&self) -> bool {
         self.listen.is_some()
     }
 
-    /// Sends a request. What the adapter rejects with is understood by its `code`, else by its `status` (of HTTP),
-    /// with `retryAfter` in seconds; anything else counts as no network. `timeout` after that time.
+    /// Sends a request. A rejection is understood by its `code`, else by its `status` (of HTTP), with
+    /// `retryAfter` in seconds. Any other rejection counts as no network. `timeout` if there is no answer
+    /// within `timeout_ms`.
     pub async fn sync(
         &self,
         request: &SyncRequest,
@@ -75,7 +77,7 @@ impl Adapter {
             }
         });
         let answer = self.sync.call1(&self.object, &request).map_err(|e| of_rejection(&e))?;
-        // `Promise.resolve` understands values, promises and whatever else has a `then`.
+        // `Promise.resolve` accepts values, promises and every object that has a `then`.
         let first = Promise::race(&Array::of2(&Promise::resolve(&answer), &time.promise));
         match JsFuture::from(first).await {
             Ok(_) if late.get() => Err(Error::new(Code::Timeout, "the adapter gave no answer").into()),
@@ -84,8 +86,8 @@ impl Adapter {
         }
     }
 
-    /// Listens for changes of these defs; `None` where the adapter cannot. `on` gets every frame, or why one could
-    /// not be read.
+    /// Listens for changes of these defs; `None` if the adapter cannot. `on` gets every frame, or the error
+    /// of a frame that cannot be read.
     pub fn listen(
         &self,
         defs: &[Def],
@@ -102,7 +104,7 @@ impl Adapter {
             }
         });
         let defs: Array = defs.iter().map(|def| JsValue::from_str(&def.to_string())).collect();
-        // The adapter may keep the callback for longer than we keep the `Listening`: the engine frees it with the
+        // The adapter may keep the callback longer than we keep the `Listening`. The engine frees it with the
         // adapter's last reference to it.
         let stop =
             listen.call2(&self.object, &defs, &callback.into_js_value()).map_err(|e| of_rejection(&e))?;
@@ -114,13 +116,13 @@ impl Drop for Listening {
     fn drop(&mut self) {
         self.active.set(false);
         if let Some(stop) = &self.stop {
-            // An adapter that fails to stop is not listened to any more all the same.
+            // An adapter that fails to stop is ignored from now on all the same.
             let _ = stop.call0(&JsValue::UNDEFINED);
         }
     }
 }
 
-/// A message as a plain object, in the protocol's JSON form.
+/// The message as a plain object, in the protocol's JSON form.
 fn to_object(request: &SyncRequest) -> Result<JsValue> {
     let internal = |_| Error::new(Code::Internal, "a request that is no JSON");
     let text = String::from_utf8(encode(Format::Json, request)?).map_err(|_| internal(JsValue::NULL))?;
@@ -156,14 +158,14 @@ fn bytes_of(value: &JsValue) -> Option<Uint8Array> {
     value.dyn_ref::<ArrayBuffer>().map(|buffer| Uint8Array::new(buffer))
 }
 
-/// The text of an object. By `JSON.stringify`, not by walking it from here: cycles, getters that throw and numbers
-/// of the wrong type end in an exception that can be caught, and the decoder that bounds the network's messages
-/// bounds these too.
+/// The JSON text of an object. `JSON.stringify` makes it, not a walk from here: cycles, getters that throw
+/// and numbers of the wrong type then end in an exception that can be caught. And the decoder that bounds the
+/// network's messages bounds these too.
 fn to_json(object: &JsValue) -> Result<String> {
     let replacer = Closure::<dyn Fn(JsValue, JsValue) -> std::result::Result<JsValue, JsValue>>::new(
         |_key: JsValue, value: JsValue| {
             if let Some(number) = value.as_f64() {
-                // JSON would make it null in silence.
+                // JSON would silently make it null.
                 return if number.is_finite() { Ok(value) } else { Err(JsValue::from_str("not finite")) };
             }
             match bytes_of(&value) {
@@ -180,7 +182,7 @@ fn to_json(object: &JsValue) -> Result<String> {
     let function: &Function = replacer.as_ref().unchecked_ref();
     let text = JSON::stringify_with_replacer(object, function)
         .map_err(|_| Error::new(Code::Malformed, "the adapter's object cannot be read as JSON"))?;
-    // `undefined` where the object's own `toJSON` gives nothing.
+    // `undefined` if the object's own `toJSON` gives nothing.
     JsValue::from(text)
         .as_string()
         .ok_or_else(|| Error::new(Code::Malformed, "the adapter's object is no message"))
@@ -193,7 +195,8 @@ fn checked_frame(frame: ServerFrame) -> Result<ServerFrame> {
     Ok(frame)
 }
 
-/// What a rejection means. Its message stays out of ours: it may repeat what the application knows.
+/// The refusal that a rejection stands for. The exception's message is left out: it may repeat the
+/// application's data.
 fn of_rejection(exception: &JsValue) -> Refusal {
     let number = |name| property(exception, name).and_then(|value| value.as_f64());
     let code = property(exception, "code").and_then(|code| code.as_string());
@@ -202,7 +205,7 @@ fn of_rejection(exception: &JsValue) -> Refusal {
         number("status").filter(|status| (400.0..600.0).contains(status)).map(|status| status as u16);
     let error = match (code, status) {
         (Some(code), _) => Error::new(code, "the adapter said so"),
-        // Of statuses, 404 alone means two things; an adapter's is the org's.
+        // A 404 of HTTP may mean an unknown path or an unknown org. From an adapter it means the org.
         (None, Some(404)) => Error::new(Code::UnknownOrg, "the adapter's server answered 404"),
         (None, Some(status)) => of_status(status, None, "an adapter's rejection"),
         (None, None) => {

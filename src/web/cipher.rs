@@ -1,5 +1,6 @@
-//! Opening records by the browser's own AES-GCM: native code from the first byte on, and on other threads, where that of
-//! the wasm runs slowly until the engine has optimised it. It judges nothing: what it does not open, the core tries itself.
+//! Opens records with the browser's own AES-GCM. That is native code at once and runs on other threads; the
+//! wasm's cipher is slow until the engine has optimised it. A record that does not open here is no verdict:
+//! the core tries it again itself.
 
 use js_sys::{Array, ArrayBuffer, Function, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
@@ -10,16 +11,16 @@ use crate::crypto;
 
 const NONCE_BYTES: u32 = crypto::NONCE_BYTES as u32;
 
-/// A key in the browser's keeping, to open records with. Scripts cannot read it back.
+/// A decryption key that the browser keeps. Scripts cannot read it back.
 pub struct Cipher {
     subtle: JsValue,
     decrypt: Function,
-    /// Settled with the key, or with why there is none.
+    /// Settles with the key, or with the reason why there is none.
     imported: Promise,
 }
 
 impl Cipher {
-    /// Hands a key over; `None` where the browser has no cryptography, as in an insecure context.
+    /// Passes the key to the browser; `None` if the browser has no cryptography, as in an insecure context.
     pub fn new(key: &[u8; 32]) -> Option<Self> {
         let subtle = subtle()?;
         let (import, decrypt) = (method(&subtle, "importKey")?, method(&subtle, "decrypt")?);
@@ -33,7 +34,7 @@ impl Cipher {
         Some(Cipher { subtle, decrypt, imported })
     }
 
-    /// Opens records, each with what it is bound to; `None` for one that does not open.
+    /// Opens records, each given with its associated data; `None` for one that does not open.
     pub async fn open(&self, records: &[(Vec<u8>, Uint8Array)]) -> Vec<Option<Vec<u8>>> {
         let Some(key) = self.key().await else { return Vec::new() };
         let opening: Array = records

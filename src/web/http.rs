@@ -1,4 +1,5 @@
-//! Requests over HTTP, by gloo-net; the answer's body is read piece by piece, so that no answer can fill the memory.
+//! Requests over HTTP, with gloo-net. The answer's body is read piece by piece, so that no answer can fill
+//! the memory.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 
-/// The longest wait that a server can ask for: more is a mistake, or the device's clock being wrong.
+/// The longest wait that a server can ask for. A longer one is a mistake, or the device's clock is wrong.
 const RETRY_AFTER_MS_MAX: u64 = 60 * 60_000;
 
 /// A request to send.
@@ -27,31 +28,31 @@ pub struct Post<'a> {
     pub url: &'a str,
     /// The bearer token, on servers that ask for one.
     pub token: Option<&'a str>,
-    /// How the body is written, and the answer asked for.
+    /// The form of the body, and of the answer that is requested.
     pub format: Format,
     /// The body.
     pub body: &'a [u8],
-    /// Milliseconds of silence after which it is given up: before the answer, and between two pieces of it, so that
-    /// a long answer over a slow line has its time.
+    /// Milliseconds of silence after which the request fails: before the answer, and between two pieces of
+    /// it. So a long answer over a slow line has its time.
     pub timeout_ms: u64,
 }
 
-/// An answer, whatever its status.
+/// An answer with any status.
 #[derive(Clone, Debug)]
 pub struct HttpReply {
     /// The status.
     pub status: u16,
-    /// How the body is written, if it is one of the protocol's forms.
+    /// The form of the body, if it is one of the protocol's forms.
     pub format: Option<Format>,
-    /// The media type as it came, for messages; shortened.
+    /// The media type as it came, shortened; for messages.
     pub content_type: String,
-    /// How long the server asks to be left alone.
+    /// How long the server asks the client to wait.
     pub retry_after_ms: Option<u64>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// Gives up a request that is under way, its body included. Clones give up the same request.
+/// Aborts a request that is under way, including its body. Clones abort the same request.
 #[derive(Clone, Default)]
 pub struct Abort {
     controller: Option<AbortController>,
@@ -66,18 +67,18 @@ enum Reason {
 }
 
 impl Abort {
-    /// To be passed to one call of [`post`].
+    /// An abort for one call of [`post`].
     pub fn new() -> Self {
-        // Missing only where fetch is, too.
+        // `AbortController` is missing only in environments without fetch.
         Abort { controller: AbortController::new().ok(), reason: Rc::default() }
     }
 
-    /// Gives the request up; the call fails with `closed`. Does nothing once it has ended.
+    /// Aborts the request; the call fails with `closed`. Does nothing once the request has ended.
     pub fn abort(&self) {
         self.stop(Reason::Asked);
     }
 
-    /// Fails with `closed` once the request is given up: what was not begun need not be.
+    /// Fails with `closed` once the request is aborted: then it need not begin.
     pub(super) fn check(&self) -> Result<()> {
         if self.reason.get().is_some() { Err(self.explain("")) } else { Ok(()) }
     }
@@ -104,17 +105,20 @@ impl Abort {
     }
 }
 
-/// Sends a POST and reads the whole answer. Credentials and referrer stay at home. No cache answers a POST, and it says nothing
-/// of caches: with `no-store`, Chromium asks for leave before each one, however long the server has given it.
+/// Sends a POST and reads the whole answer.
 ///
-/// Errors: `bad_option` (an address or a token that cannot be sent), `offline`, `timeout`, `too_large`, `closed`
-/// once given up. An answer of any status is no error here: see [`super::reply::sync_reply`].
+/// It sends no credentials and no referrer. No cache answers a POST, so the request does not mention caches:
+/// with `no-store`, Chromium sends a preflight before each request, however long the server lets it keep the
+/// result.
+///
+/// Errors: `bad_option` (an address or a token that cannot be sent), `offline`, `timeout`, `too_large`,
+/// `closed` once aborted. An answer of any status is no error here: see [`super::reply::sync_reply`].
 pub async fn post(post: Post<'_>, abort: &Abort) -> Result<HttpReply> {
     abort.check()?;
     let request = build(&post, abort)?;
     let watch = Watch::start(post.timeout_ms, abort);
     let response = request.send().await.map_err(|_| {
-        // A page is not told which: that would let it probe other machines.
+        // The browser does not say which: a page could otherwise probe other machines.
         abort.explain("no network, no such server, or one that does not allow this page's origin")
     })?;
     watch.restart();
@@ -141,7 +145,7 @@ fn build(post: &Post<'_>, abort: &Abort) -> Result<Request> {
         .referrer_policy(ReferrerPolicy::NoReferrer)
         .abort_signal(abort.controller.as_ref().map(AbortController::signal).as_ref());
     if let Some(token) = post.token {
-        // gloo-net throws on a header that cannot be sent.
+        // gloo-net throws if a header cannot be sent.
         if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
             return fail(Code::BadOption, "`token` is empty or has characters that a header cannot carry");
         }
@@ -152,7 +156,7 @@ fn build(post: &Post<'_>, abort: &Abort) -> Result<Request> {
         .map_err(|_| Error::new(Code::BadOption, "`server` is not an address that can be fetched"))
 }
 
-/// The timer of a request, started again at each sign of life.
+/// The timer of a request, started again each time data arrives.
 struct Watch {
     timeout_ms: u64,
     abort: Abort,

@@ -1,5 +1,5 @@
-//! X from the passphrase: PBKDF2-HMAC-SHA256 by the browser's own implementation, which is native and runs off the
-//! page's thread.
+//! Derives X from the passphrase: PBKDF2-HMAC-SHA256 by the browser's own implementation, which is native and
+//! runs off the page's thread.
 
 use js_sys::{Array, Function, JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
@@ -11,15 +11,15 @@ use crate::error::{Code, Error, Result};
 
 /// Derives 32 bytes from a passphrase.
 ///
-/// The passphrase is brought to Unicode's form NFC first, so that the same text gives the same key on keyboards
-/// that compose accents and on those that do not. NFKC would also make different texts one.
+/// The passphrase is first brought to Unicode's form NFC. So the same text gives the same key on keyboards
+/// that compose accents and on those that do not. NFKC would also make different texts equal.
 ///
 /// Errors: `insecure_context`, `internal`. The caller bounds the rounds.
 pub async fn pbkdf2(passphrase: &str, salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
     require_secure_context()?;
     let secret = normalized_utf8(passphrase);
     let result = derive(&secret, salt, rounds).await;
-    // Of the copies, this one can be wiped; JavaScript's strings cannot.
+    // This copy can be wiped; JavaScript's strings cannot.
     secret.fill(0, 0, secret.length());
     let derived = result.map_err(|exception| {
         Error::new(Code::Internal, format!("PBKDF2 failed: {}", exception_name(&exception)))
@@ -81,7 +81,7 @@ mod tests {
 
     #[wasm_bindgen_test]
     async fn known_vectors() {
-        // RFC 7914, section 11, their first 32 bytes.
+        // RFC 7914, section 11: the first 32 bytes of its vectors.
         let got = pbkdf2("passwd", b"salt", 1).await.expect("derived");
         assert_eq!(hex(&got), "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc");
         let got = pbkdf2("Password", b"NaCl", 80_000).await.expect("derived");

@@ -1,4 +1,4 @@
-//! What a server's answer means: a reply to apply, or a refusal with its code.
+//! Turns a server's answer into a reply to apply, or into a refusal with its code.
 
 use crate::codec::{Fault, SyncReply, decode};
 use crate::error::{Code, Error, Kind, Result};
@@ -8,7 +8,7 @@ use super::http::HttpReply;
 
 pub use crate::sync::Refusal;
 
-/// Reads an answer of HTTP: a reply that may be applied, or why there is none.
+/// Reads an answer of HTTP: a reply that may be applied, or the reason why there is none.
 pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> {
     let error = match (reply.status, reply.format) {
         (200, Some(format)) => match decode::<SyncReply>(format, &reply.body, REPLY_BYTES_MAX) {
@@ -26,11 +26,12 @@ pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> 
     Err(Refusal { error, retry_after_ms: reply.retry_after_ms })
 }
 
-/// The error of a status, with the fault that came as its body, if one did; `found` is the body's media type.
+/// The error for a status and the fault in its body, if there is one. `found` is the body's media type.
 ///
-/// Where proxies answer in the server's place (401, 403, 413, 429, 5xx) the status decides, whatever the body: a
-/// gateway's page of HTML with a 502 is to be tried again; but a fault that says `not_supported` with a 501 is the
-/// server's own, and trying again is in vain. Elsewhere a body that is no fault is no Escale server.
+/// Proxies answer in the server's place with 401, 403, 413, 429 and 5xx, so there the status decides, not the
+/// body. A gateway's HTML page with a 502 means that the session tries again. But a fault that says
+/// `not_supported` with a 501 is the server's own, and a retry is useless. With other statuses, a body that
+/// is no fault comes from no Escale server.
 pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Error {
     let code = match (status, fault) {
         (401, _) => Code::Unauthorized,
@@ -43,7 +44,7 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
         (501, Some(fault)) if fault.code == Code::NotSupported.as_str() => Code::NotSupported,
         (500..=599, _) => Code::ServerError,
         (404, Some(fault)) if fault.code == Code::UnknownOrg.as_str() => Code::UnknownOrg,
-        // `not_found` too: there is no such path, and to correct the org's code would not help.
+        // `not_found` too: the server lacks the path, and another org code would not help.
         (404, _) | (_, None) => Code::Malformed,
         (_, Some(fault)) if fault.kind == Kind::D => Code::WrongProtocol,
         (_, Some(fault)) => match Code::parse(&fault.code) {
@@ -62,7 +63,7 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
     };
     let error = Error::new(code, detail);
     match fault {
-        // A refusal of the server's own, whose status alone says little.
+        // The server's own refusal, whose status alone says little.
         Some(fault) if matches!(code, Code::ServerRefused | Code::Forbidden) && is_own(fault) => {
             let own: String = fault.code.chars().take(NAME_CHARS_MAX).collect();
             error.named(&own, fault.kind)
@@ -71,13 +72,13 @@ pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Erro
     }
 }
 
-/// Whether a fault has a code of the server's own, of a kind that is for the application.
+/// Whether a fault has one of the server's own codes, of a kind that is for the application.
 fn is_own(fault: &Fault) -> bool {
     let is_for_it = matches!(fault.kind, Kind::A | Kind::N | Kind::S);
     is_for_it && !fault.code.is_empty() && Code::parse(&fault.code).is_none()
 }
 
-/// Whether a code can come from the other side, for a request as a whole. One that speaks of this device would
+/// Whether the other side can send this code for a request as a whole. A code about this device would
 /// mislead.
 pub(super) fn is_of_the_wire(code: Code) -> bool {
     matches!(
@@ -100,7 +101,7 @@ pub(super) fn is_of_the_wire(code: Code) -> bool {
     )
 }
 
-/// Reads a message in one of the protocol's forms and checks it, as every way to a server does.
+/// Reads a message in one of the protocol's forms and checks it. Every way to a server does this.
 pub(super) fn checked(reply: Result<SyncReply>) -> std::result::Result<SyncReply, Refusal> {
     let reply = reply?;
     reply.check()?;
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(code_of(503, JSON, fault), Code::Contention);
     }
 
-    /// A path that the server does not have is a wrong address, whichever org it names.
+    /// An unknown path means a wrong address, even if the answer speaks of an org.
     #[wasm_bindgen_test]
     fn a_path_that_is_not_there_is_no_unknown_org() {
         let not_found = r#"{"code":"not_found","kind":"N","phase":0,"message":"no such path"}"#;

@@ -1,7 +1,7 @@
-//! A WebSocket, by its events.
+//! A WebSocket, through its events. `channel.rs` uses it.
 //!
-//! web-sys, not gloo-net: gloo-net's socket sends bytes as a Blob, has no event for having opened, and lets a
-//! message of any length into memory.
+//! It uses web-sys, not gloo-net: gloo-net's socket sends bytes as a Blob, has no event for having opened,
+//! and lets a message of any length into memory.
 
 use std::rc::Rc;
 
@@ -14,10 +14,10 @@ use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 
-/// The code of a close that said nothing: the network failed, or nobody listens there.
+/// The code of a close without a reason: the network failed, or no server listens there.
 pub const CLOSED_ABNORMALLY: u16 = 1006;
 
-/// What a message is too big for: closes by us are told from the server's by their code.
+/// Our code for a message that is over its bound. Its range tells our closes from the server's.
 const TOO_BIG: u16 = 4413;
 
 /// A message: binary frames are msgpack, text frames JSON.
@@ -29,26 +29,26 @@ pub enum Frame {
     Text(String),
 }
 
-/// What happens on a socket, in this order: opened at most once, then messages, then closed once.
+/// The events of a socket, in this order: opened at most once, then messages, then closed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
-    /// It can send.
+    /// The socket can send.
     Opened,
     /// A message came.
     Message(Frame),
-    /// It is over, or never was.
+    /// The socket is closed, or the connection failed.
     Closed {
-        /// The reason's code; [`CLOSED_ABNORMALLY`] where none was given.
+        /// The code; [`CLOSED_ABNORMALLY`] if none was given.
         code: u16,
-        /// The reason in words; empty where none was given.
+        /// The reason as text; empty if none was given.
         reason: String,
     },
 }
 
-/// A socket. Dropping it closes it, and no event follows.
+/// A WebSocket. Dropping it closes it, and no event follows.
 pub struct Socket {
     raw: WebSocket,
-    // Keep what the browser calls.
+    // Keep the callbacks alive for the browser.
     _on_open: Closure<dyn FnMut()>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_close: Closure<dyn FnMut(CloseEvent)>,
@@ -75,15 +75,16 @@ impl Frame {
 }
 
 impl Socket {
-    /// Whether the environment has WebSockets (Node has them from version 22 on).
+    /// Whether the environment has WebSockets (Node has them since version 22).
     pub fn is_supported() -> bool {
         global("WebSocket").is_some()
     }
 
-    /// Connects. Events come later, never during this call; a connection that fails is `Closed` without `Opened`.
+    /// Connects. Events come later, never during this call. A connection that fails is `Closed` without
+    /// `Opened`.
     ///
-    /// Errors: `not_supported` where there are no WebSockets, `bad_option` where the page may not open this one
-    /// (its address, a page by https and a socket without, the page's policy).
+    /// Errors: `not_supported` if there are no WebSockets. `bad_option` if the page may not open this one:
+    /// because of its address, of the page's policy, or of a page over https and a socket without TLS.
     pub fn open(url: &str, on: impl Fn(SocketEvent) + 'static) -> Result<Self> {
         if !Self::is_supported() {
             return fail(
@@ -111,14 +112,14 @@ impl Socket {
         let on_close = Closure::<dyn FnMut(CloseEvent)>::new(move |event: CloseEvent| {
             on(SocketEvent::Closed { code: event.code(), reason: event.reason() });
         });
-        // An `error` event tells nothing and is followed by `close`.
+        // An `error` event says nothing, and `close` follows it.
         raw.set_onopen(Some(on_open.as_ref().unchecked_ref()));
         raw.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         raw.set_onclose(Some(on_close.as_ref().unchecked_ref()));
         Ok(Socket { raw, _on_open: on_open, _on_message: on_message, _on_close: on_close })
     }
 
-    /// Sends a message; `offline` where the socket is not open.
+    /// Sends a message; `offline` if the socket is not open.
     pub fn send(&self, frame: &Frame) -> Result<()> {
         if self.raw.ready_state() != WebSocket::OPEN {
             return fail(Code::Offline, "the socket is not open");
@@ -132,8 +133,8 @@ impl Socket {
         })
     }
 
-    /// Closes with that code: 1000, or 3000 to 4999; browsers refuse others, which close without one. `Closed`
-    /// follows, with the code that the server answers.
+    /// Closes with that code: 1000, or 3000 to 4999. Browsers refuse other codes, and the socket then closes
+    /// without one. `Closed` follows, with the code that the server answers.
     pub fn close(&self, code: u16) {
         close(&self.raw, code);
     }

@@ -1,7 +1,8 @@
-//! The application's functions, called at once: optimistic parts, and its own way to settle conflicts.
+//! The application's own functions, which the core calls synchronously: optimistic parts, and the resolution
+//! of conflicts.
 //!
-//! JavaScript gets what it may read as values, and names what it misses; so no function of ours is ever alive in its
-//! hands while the machine is at work.
+//! JavaScript gets the documents that it may read as values, and answers with the names of missing ones. So
+//! it never holds one of our functions while the machine is at work.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +17,7 @@ use crate::model::{Name, Value};
 use crate::sync::{Application, Reader};
 use crate::web::global::{exception_name, method, property};
 
-/// Documents that one optimistic part may read.
+/// The number of documents that one optimistic part may read.
 const READS_MAX: usize = 1_000;
 
 /// The functions of the host object.
@@ -28,7 +29,7 @@ pub(super) struct JsApplication {
     schema: Schema,
 }
 
-/// What JavaScript answers: the changes, or the documents that it must know first.
+/// JavaScript's answer: the changes, or the documents that it must read first.
 #[derive(Deserialize)]
 struct Outcome {
     #[serde(default)]
@@ -49,7 +50,7 @@ struct ChangeJson {
     unset: Vec<String>,
 }
 
-/// A document that JavaScript may read; `null` where there is none.
+/// A document that JavaScript may read; `null` if there is none.
 #[derive(Serialize)]
 struct KnownJson<'a> {
     class: &'a str,
@@ -58,7 +59,7 @@ struct KnownJson<'a> {
 }
 
 impl JsApplication {
-    /// The application behind a host; `policies` is JSON, the policy of each class that has one.
+    /// The application behind a host. `policies` is JSON: the conflict policy of each class that has one.
     pub(super) fn new(object: &JsValue, options: &JsValue, schema: Schema) -> Result<Self> {
         let text =
             property(options, "policies").and_then(|value| value.as_string()).unwrap_or_else(|| "{}".into());

@@ -1,4 +1,4 @@
-//! An open session, as JavaScript holds it.
+//! The open session that JavaScript holds.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::web::idb::{IdbDevice, IdbStore};
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
-/// What a session with a device needs beside its driver.
+/// The parts that only a session with a device has, in addition to its driver.
 pub(super) struct DeviceSide {
     pub device: IdbDevice,
     pub store: Rc<IdbStore>,
@@ -33,7 +33,7 @@ pub(super) struct DeviceSide {
     pub header: RefCell<Header>,
 }
 
-/// An open session. Methods that wait clone what they need first, so that freeing it meanwhile is harmless.
+/// An open session. Methods that wait first clone the parts that they need, so it may be freed meanwhile.
 #[wasm_bindgen]
 pub struct Core {
     inner: Rc<Inner>,
@@ -57,7 +57,7 @@ impl Core {
 
 #[wasm_bindgen]
 impl Core {
-    /// The def of a match.
+    /// The def that a match object stands for.
     pub fn def(&self, class: &str, matching: &str) -> Thrown<String> {
         let read = |e: serde_json::Error| Error::new(Code::BadOption, format!("match: {e}"));
         let matching: Result<Value> = serde_json::from_str(matching).map_err(read);
@@ -65,7 +65,7 @@ impl Core {
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }
 
-    /// Subscribes.
+    /// Subscribes to a def.
     pub fn subscribe(&self, def: &str) -> Thrown<()> {
         let def = self.checked(def).map_err(thrown)?;
         self.inner.driver.post(Event::Subscribe(def));
@@ -90,7 +90,7 @@ impl Core {
         list.map_err(thrown)
     }
 
-    /// What is held for a def: `Listing`.
+    /// The documents held for a def: `Listing`.
     pub fn list(&self, def: &str) -> Thrown<JsValue> {
         let def: Def = def.parse().map_err(thrown)?;
         let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
@@ -109,7 +109,7 @@ impl Core {
         rows_json(&rows).map_err(thrown)
     }
 
-    /// The id of a document by its key, so many parts with slashes between; 0 where it is not held.
+    /// The id of a document by its key: `parts` values joined by slashes. 0 if the document is not held.
     pub fn find(&self, class: &str, key: &str, parts: usize) -> Thrown<u32> {
         let found = self.inner.driver.with(|machine| {
             let class = machine.memory().schema().class(class)?;
@@ -132,7 +132,7 @@ impl Core {
         Ok(Uint32Array::from(ids.as_slice()))
     }
 
-    /// `{ v, pending, deleted }` of a version, if it is still held.
+    /// `{ v, pending, deleted }` of a document version, if it is still held.
     pub fn meta(&self, id: u32) -> Thrown<JsValue> {
         let found = self.inner.driver.with(|machine| {
             let shown = machine.memory().shown_by_id(id).map(|(_, shown)| (shown.v, true));
@@ -146,7 +146,8 @@ impl Core {
         Ok(object.into())
     }
 
-    /// `synced` and `avion` alternate, in every tab; `incognito` is for life.
+    /// Changes the mode. `synced` and `avion` can be exchanged, and that applies to every tab; `incognito`
+    /// never changes.
     #[wasm_bindgen(js_name = setMode)]
     pub async fn set_mode(&self, mode: String) -> Thrown<()> {
         let inner = self.inner();
@@ -165,14 +166,14 @@ impl Core {
         self.inner().driver.flush().await.map_err(thrown)
     }
 
-    /// Wraps K under another passphrase.
+    /// Changes the passphrase: wraps K under a key from the new one.
     #[wasm_bindgen(js_name = changePassphrase)]
     pub async fn change_passphrase(&self, old: String, next: String) -> Thrown<()> {
         let inner = self.inner();
         inner.change_passphrase(old, next).await.map_err(thrown)
     }
 
-    /// Forgets keys and memory, in every tab.
+    /// Closes every tab's session: keys and memory are dropped.
     pub async fn lock(&self) -> Thrown<()> {
         let inner = self.inner();
         inner.signal(Signal::Lock).await;
@@ -197,7 +198,7 @@ impl Core {
         Ok(())
     }
 
-    /// What rests on the device, for inspectors.
+    /// The records on the device, for inspectors.
     pub async fn inspect(&self, limit: u32) -> Thrown<JsValue> {
         let inner = self.inner();
         super::inspect::at_rest(&inner, limit as usize).await
@@ -218,7 +219,7 @@ impl Core {
 }
 
 impl Inner {
-    /// Tells every tab that has the store open.
+    /// Sends a signal to every tab that has the store open.
     async fn signal(&self, signal: Signal) {
         if let Some(tabs) = self.driver.tabs() {
             tabs.signal(signal).await;
@@ -273,13 +274,15 @@ impl Inner {
     }
 }
 
-/// About what a document takes as JSON more than in msgpack, with its id: a guess that spares most moves.
+/// Roughly how much longer a document is as JSON than in msgpack, including its id. The guess avoids most
+/// reallocations.
 const ROOM_OF_ROW: usize = 96;
 
-/// The property of a document that tells of which release it is.
+/// The property with a document's release.
 const RELEASE: &str = "release";
 
-/// `[[id, data], ...]`, the data without its release; `[id, data, release]` where that is not the class's own.
+/// `[[id, data], ...]`, the data without its release; `[id, data, release]` if that is not the class's
+/// current one.
 fn rows_json(rows: &[ReadRow]) -> Result<String> {
     let room: usize = rows.iter().map(|row| row.data.as_bytes().len() + ROOM_OF_ROW).sum();
     let mut text = Vec::with_capacity(room);
@@ -289,7 +292,7 @@ fn rows_json(rows: &[ReadRow]) -> Result<String> {
         text.extend(if start == 1 { &b"["[..] } else { &b",["[..] });
         text.extend(row.id.to_string().bytes());
         text.push(b',');
-        // A document that cannot be read is left out; the others are not held up by it.
+        // A document that cannot be read is left out, and the others are still given.
         let Ok(release) = row.data.write_json_but(RELEASE, &mut text) else {
             text.truncate(start);
             continue;
@@ -304,12 +307,11 @@ fn rows_json(rows: &[ReadRow]) -> Result<String> {
     String::from_utf8(text).map_err(|_| Error::new(Code::Internal, "JSON that is not UTF-8"))
 }
 
-/// Plain objects from serialisable values.
+/// A plain object from a serialisable value.
 pub(super) fn to_js(value: &impl Serialize) -> Thrown<JsValue> {
     value.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).map_err(Into::into)
 }
 
-/// An array of values.
 pub(super) fn array_of(items: impl IntoIterator<Item = JsValue>) -> Array {
     items.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Errors as they cross.
+//! Errors in the form that JavaScript gets.
 
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
@@ -28,7 +28,7 @@ impl From<&Error> for ErrorJson {
     }
 }
 
-/// What is thrown.
+/// The value that JavaScript gets thrown.
 pub(super) fn thrown(error: Error) -> JsValue {
     serde_wasm_bindgen::to_value(&ErrorJson::from(&error)).unwrap_or(JsValue::NULL)
 }

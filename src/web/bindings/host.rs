@@ -1,4 +1,4 @@
-//! The application's side, called back.
+//! The application's host object: the core calls its functions to report and to request a token.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -14,7 +14,7 @@ use crate::model::Value;
 use crate::web::driver::{Driver, Host, News};
 use crate::web::global::method;
 
-/// The host object of `open`.
+/// The host object that was passed to `open`.
 pub(super) struct JsHost {
     object: JsValue,
     changed: Function,
@@ -25,7 +25,7 @@ pub(super) struct JsHost {
 }
 
 impl JsHost {
-    /// The host, if the object is one. `driver` is filled in once there is one.
+    /// Wraps the host object. `driver` is empty until the driver exists.
     pub(super) fn new(object: JsValue, driver: Rc<RefCell<Weak<Driver>>>) -> Result<Self> {
         let get = |name: &str| {
             method(&object, name)
@@ -46,7 +46,7 @@ impl Host for JsHost {
 
     fn changed(&self, defs: &[String], gone: &[u32]) {
         let defs: Array = defs.iter().map(|def| JsValue::from_str(def)).collect();
-        // What the host throws is its own to report.
+        // An exception of the host's callback is the host's own to report.
         let _ = self.changed.call2(&self.object, &defs, &Uint32Array::from(gone));
     }
 
@@ -73,7 +73,7 @@ impl Host for JsHost {
     }
 }
 
-/// News of an operation, as they cross.
+/// An event of an operation, in the form that JavaScript gets.
 #[derive(serde::Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum NewsJson<'a> {

@@ -1,4 +1,4 @@
-//! What inspectors show: what is in memory, and what rests on the device as it rests.
+//! The data that inspectors show: the collections in memory, and the sealed records on the device.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::error::thrown;
 use crate::model::order;
 use crate::store::{Store, Table};
 
-/// Records read in one go.
+/// Records read at a time.
 const SCAN_RECORDS: usize = 64;
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn in_memory(inner: &Inner) -> Result<JsValue, JsValue> {
     to_js(&json.map_err(thrown)?)
 }
 
-/// Every record is counted; `limit` of them are given whole, spread over the tables.
+/// Counts every record, and gives `limit` of them whole, spread over the tables.
 pub(super) async fn at_rest(inner: &Inner, limit: usize) -> Result<JsValue, JsValue> {
     inner.driver.with(|_| ()).map_err(thrown)?;
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();

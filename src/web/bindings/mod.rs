@@ -1,4 +1,5 @@
-//! What JavaScript sees (js/src/core.ts): conversions only. Every method takes `&self` and plain values.
+//! The functions and types that JavaScript calls (js/src/core.ts). They only convert; every method takes
+//! `&self` and plain values.
 
 mod application;
 mod core;

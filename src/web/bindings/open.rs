@@ -1,4 +1,5 @@
-//! Opening a session.
+//! Opens a session: reads the options, opens the store, decides whether this tab leads, and starts the
+//! driver.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -65,14 +66,15 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
             create: options.mode == Mode::Synced,
         };
         let salt = kdf_salt(&options.org, &options.account);
-        // Kept on the other side as long as the session is open: an instance that dies is opened again with it.
+        // JavaScript keeps X as long as the session is open: if the instance dies, it opens the store again
+        // with X.
         let derive = async |rounds| {
             let x = options.secret.derive(&salt, rounds).await?;
             Host::derived(&host, &x);
             Ok(x)
         };
         let name = crate::crypto::store_name(&options.org, &options.account);
-        // Before anything is read: where the lead is free, nobody writes the state any more.
+        // Taken before anything is read: if the lead is free, no other tab still writes the state.
         claim = Claim::take(&lead_of(&name)).await;
         let device = IdbDevice::of(options.databases);
         let opened = open_account(&device, &account, options.schema, derive, &mut random).await?;
@@ -107,7 +109,8 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
     *slot.borrow_mut() = Rc::downgrade(&driver);
     driver.start(device.as_ref().map(|device| (device.name.as_str(), claim)));
     if let Role::Leads(generation) = role {
-        // Before anybody asks what is pending: it may hold what a tab that did not lead was told to be saved.
+        // Before the application can ask for pending operations: the inbox may hold a follower's operations
+        // that were reported as saved.
         driver.post(Event::Tab(TabEvent::Inbox(Ok(Inbox { generation, requests: inbox }))));
     }
     if let Role::IsToLead(generation) = role {
@@ -116,19 +119,19 @@ async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
     Ok(Core::new(driver, device, has_server))
 }
 
-/// What a session is among those that have the store open.
+/// The role of a session among the sessions that have the store open.
 #[derive(Clone, Copy)]
 enum Role {
     Follows,
-    /// It has begun this generation, and must read the state in it first.
+    /// It has begun this generation, but must read the state of it first.
     IsToLead(u64),
-    /// The state that it has read is that of this generation, which it has begun.
+    /// It has begun this generation, and has read the state of it.
     Leads(u64),
 }
 
-/// What a session is that holds the lock of the lead, and has opened the store as it was in `seen`.
+/// The role of a session that holds the leader's lock. It has opened the store in generation `seen`.
 async fn role_of(store: &IdbStore, layout: &Layout, seen: u64) -> Role {
-    // It has made the store.
+    // This session has made the store.
     if seen > 0 && store.begun() == seen {
         return Role::Leads(seen);
     }
@@ -160,7 +163,7 @@ impl Secret {
         }
     }
 
-    /// X.
+    /// X, from which the key that wraps K is made.
     pub(super) async fn derive(&self, salt: &[u8], rounds: u32) -> Result<DerivedKey> {
         match self {
             Secret::Passphrase(passphrase) => {

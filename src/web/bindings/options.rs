@@ -1,4 +1,4 @@
-//! The options of `open`, as they come.
+//! Reads the options of `open`.
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
@@ -11,7 +11,7 @@ use crate::model::schema::Schema;
 use crate::sync::Mode;
 use crate::web::global::property;
 
-/// What `open` was given, read.
+/// The options of `open`, checked.
 pub(super) struct Options {
     pub org: String,
     pub account: String,
@@ -21,14 +21,14 @@ pub(super) struct Options {
     pub secret: Secret,
     pub has_token: bool,
     pub poll_every_ms: u64,
-    /// Whether nothing is on the device, for now: it could not be opened.
+    /// The session uses memory instead of the device for now, because the device could not be opened.
     pub in_memory: bool,
     pub format: Format,
-    /// Databases in the place of the origin's.
+    /// Databases to use in place of the origin's.
     pub databases: Option<IdbFactory>,
 }
 
-/// What X is made from.
+/// The secret from which X is made.
 #[derive(Clone)]
 pub(super) enum Secret {
     Passphrase(String),
@@ -93,7 +93,7 @@ pub(super) fn mode_of(text: &str) -> Result<Mode> {
     }
 }
 
-/// How often to pull while nothing tells of changes: checked on the other side.
+/// How often to pull while no channel announces changes. TypeScript has checked the number.
 fn poll_every_ms(options: &JsValue) -> u64 {
     property(options, "pollEveryMs").and_then(|ms| ms.as_f64()).map_or(POLL_EVERY_MS, |ms| ms as u64)
 }

@@ -1,4 +1,4 @@
-//! The status as it crosses: `CoreStatus` as JSON.
+//! The status in the form that JavaScript gets: `CoreStatus` as JSON.
 
 use std::collections::BTreeMap;
 

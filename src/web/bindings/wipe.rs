@@ -1,4 +1,4 @@
-//! Wiping a store that no session has open.
+//! Wipes a store that no session has open.
 
 use wasm_bindgen::prelude::*;
 
@@ -6,8 +6,8 @@ use super::error::thrown;
 use crate::crypto::store_name;
 use crate::web::idb::IdbDevice;
 
-/// Deletes all that rests on the device for an org and account. What rests there is not read, so that neither a
-/// forgotten passphrase nor damage stands in the way; a store that somebody has open is left as it is.
+/// Deletes everything on the device for an org and account. It reads no records, so neither a forgotten
+/// passphrase nor damage prevents it. A store that a session has open is left as it is.
 #[wasm_bindgen]
 pub async fn wipe(org: String, account: String) -> Result<(), JsValue> {
     IdbDevice::new().delete_unused(&store_name(&org, &account)).await.map_err(thrown)

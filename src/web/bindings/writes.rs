@@ -1,4 +1,4 @@
-//! Operations, as JavaScript issues and follows them.
+//! The methods with which JavaScript issues operations and follows their state.
 
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
@@ -48,7 +48,7 @@ struct OpJson<'a> {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorJson>,
-    /// The server's document, where it refused the operation for what that has become.
+    /// The server's current document, if the server refused the operation because of that document.
     #[serde(skip_serializing_if = "Option::is_none")]
     theirs: Option<TheirsJson>,
 }
@@ -57,7 +57,7 @@ struct OpJson<'a> {
 struct TheirsJson {
     class: String,
     v: u64,
-    /// Null where it is deleted.
+    /// Null if it is deleted.
     data: Option<Value>,
 }
 
@@ -68,7 +68,7 @@ struct PastJson<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     at: u64,
-    /// The version that the server gave; null until it has accepted.
+    /// The version that the server assigned; null until the server accepts the operation.
     commit: Option<u64>,
     data: Option<Value>,
 }
@@ -87,13 +87,13 @@ impl Core {
         issue(&driver, name, args, options).map_err(thrown)
     }
 
-    /// Issues a refused operation again, with other arguments or the same. Gives the new one's id.
+    /// Issues a refused operation again, with other arguments or the same. Gives the id of the new operation.
     pub fn amend(&self, id: String, args: Option<String>) -> Thrown<String> {
         let driver = self.inner().driver.clone();
         amend(&driver, id, args).map_err(thrown)
     }
 
-    /// Forgets a refused operation.
+    /// Discards a refused operation.
     pub fn discard(&self, id: String) -> Thrown<()> {
         let driver = self.inner().driver.clone();
         let found = driver.with(|machine| machine.refused_op(&id).map(|_| ()));
@@ -107,13 +107,13 @@ impl Core {
         self.inner().driver.with(operations_json).map_err(thrown)
     }
 
-    /// Ids of accepted operations that a later epoch of the server's database does not hold.
+    /// Ids of accepted operations that a later epoch of the server's database does not contain.
     #[wasm_bindgen(js_name = lostByServer)]
     pub fn lost_by_server(&self) -> Thrown<Vec<String>> {
         self.inner().driver.with(|machine| machine.lost_by_server().to_vec()).map_err(thrown)
     }
 
-    /// A document's past states, the oldest first, as JSON.
+    /// The past states of a document, the oldest first, as JSON.
     pub async fn history(&self, class: String, key: Vec<String>) -> Thrown<String> {
         let driver = self.inner().driver.clone();
         let key = driver.with(|machine| machine.key_of(&class, &key)).and_then(|key| key).map_err(thrown)?;
@@ -121,7 +121,7 @@ impl Core {
         past_json(&past).map_err(thrown)
     }
 
-    /// Sweeps the journal, or tells what a sweep would remove, as JSON.
+    /// Sweeps the journal, or lists the actions that a sweep would remove, as JSON.
     pub async fn sweep(&self, options: String) -> Thrown<String> {
         let driver = self.inner().driver.clone();
         let (retention, apply) = retention(&options).map_err(thrown)?;
@@ -180,7 +180,7 @@ fn operations_json(machine: &Machine) -> String {
     serde_json::to_string(&ops).unwrap_or_default()
 }
 
-/// A conflict is about one of the documents that the operation touched.
+/// The server's document in a conflict, which is about one of the documents that the operation touched.
 fn theirs(op: &PendingOp) -> Option<TheirsJson> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let (class, _) = op.state.touches.iter().find(|(_, pk)| *pk == row.pk)?;
@@ -198,7 +198,7 @@ fn past_json(past: &[(OpId, Action)]) -> Result<String> {
     serde_json::to_string(&rows).map_err(|e| Error::new(Code::Internal, e.to_string()))
 }
 
-/// The rule of a sweep: by count, by date, or for days (30, at most 10, unless said otherwise).
+/// The rule of a sweep: by count, by date, or by days (by default 30 days, at most 10 actions).
 fn retention(options: &str) -> Result<(Retention, bool)> {
     let options: SweepOptions =
         serde_json::from_str(options).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;

@@ -1,11 +1,11 @@
-//! Requests against a `fetch` put in the browser's place, so that each way to fail can be had at will.
+//! Requests against a `fetch` replacement, which can fail in every way.
 
 use js_sys::{Function, Reflect};
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::*;
 
-/// A global replaced for the length of a test.
+/// A global that is replaced for the length of a test.
 struct Replaced {
     name: &'static str,
     original: JsValue,
@@ -72,11 +72,11 @@ async fn an_answer_that_breaks_off_is_offline() {
     assert_eq!(error.code(), Code::Offline);
 }
 
-/// Answers only to an abort, as fetch does.
+/// Answers only an abort, as fetch does.
 const SILENT: &str = "return new Promise((_, reject) => request.signal.addEventListener('abort',
     () => reject(new DOMException('', 'AbortError'))));";
 
-/// Answers at once with a body that never ends and never goes on, except by an abort.
+/// Answers at once, with a body that never ends and never continues, except by an abort.
 const STALLED: &str = "return Promise.resolve(new Response(new ReadableStream({ start(c) {
     request.signal.addEventListener('abort', () => c.error(new DOMException('', 'AbortError'))) } })));";
 

@@ -1,6 +1,7 @@
-//! Where what stands beside a store is kept: a bucket of its own, in browsers that have them. Chromium keeps all databases
-//! of a bucket in one set of files; where it finds them damaged, as after a crash in the middle of a write, it deletes all
-//! of them. Other browsers keep each database in files of its own.
+//! The factory for the backup database of each store: a storage bucket of its own, in browsers that have
+//! buckets. Chromium keeps all databases of a bucket in one set of files. If it finds them damaged, as after
+//! a crash in the middle of a write, it deletes all of them. Other browsers keep each database in its own
+//! files.
 
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -11,11 +12,11 @@ use super::connect::factory;
 use crate::error::{Code, Result, fail};
 use crate::web::global::{exception_name, global, method, property};
 
-/// The bucket of all stores of the origin.
+/// One bucket for the backups of all stores of the origin.
 const BUCKET: &str = "escale";
 
-/// The databases of the bucket, or, where the browser has no buckets, all the others. Errors: `storage_failed` where it has
-/// them and gives none.
+/// The databases of the bucket. If the browser has no buckets, the origin's databases, where the stores are
+/// too. Errors: `storage_failed` if the browser has buckets but opens none.
 pub(super) async fn factory_beside() -> Result<IdbFactory> {
     match open().await {
         None => factory(),
@@ -29,11 +30,11 @@ pub(super) async fn factory_beside() -> Result<IdbFactory> {
     }
 }
 
-/// The bucket, made where there is none; `None` where the browser has no buckets.
+/// The bucket, made if there is none; `None` if the browser has no buckets.
 async fn open() -> Option<std::result::Result<JsValue, JsValue>> {
     let buckets = property(&global("navigator")?, "storageBuckets")?;
     let options = Object::new();
-    // A plain object takes any property. The store itself says what must be on the disk.
+    // A plain object takes any property. The transactions of the store itself ensure durability.
     let _ = Reflect::set(&options, &"durability".into(), &"relaxed".into());
     let promise = method(&buckets, "open")?.call2(&buckets, &BUCKET.into(), &options);
     Some(match promise.and_then(JsCast::dyn_into::<Promise>) {

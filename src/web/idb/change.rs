@@ -1,4 +1,4 @@
-//! What a batch does to what stands beside a store, and the requests that make it so.
+//! The backup's part of a batch, and the requests that write it.
 
 use crate::model::SortedSet;
 use js_sys::Uint8Array;
@@ -8,7 +8,8 @@ use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
 use super::records::to_key;
 use crate::store::{Batch, FENCES_KEPT, RecordKey, Table, Witness};
 
-/// The object stores: of the header, the mark and the fences; of the journal's copy; of the inbox's copy.
+/// The object stores: `TABLE` for the header, the high-water mark and the fences, `JOURNAL` and `INBOX` for
+/// the copies.
 pub(super) const TABLE: &str = "m";
 pub(super) const JOURNAL: &str = "j";
 pub(super) const INBOX: &str = "i";
@@ -20,29 +21,29 @@ type Thrown<T> = std::result::Result<T, JsValue>;
 /// Records by their keys.
 pub(super) type Records = Vec<(RecordKey, Vec<u8>)>;
 
-/// What is copied of a store.
+/// The tables of a store that are copied to its backup.
 pub(super) struct Copies {
     pub journal: Records,
     pub inbox: Records,
 }
 
-/// What a batch does to what stands beside the store.
+/// The backup's part of a batch.
 #[derive(Default)]
 pub(super) struct Change {
     pub witness: Witness,
-    /// The copy is made anew.
+    /// The copies are made again from the whole store.
     pub recopy: bool,
     generation: Option<u64>,
     deletes: Vec<RecordKey>,
     puts: Records,
-    /// Requests that were carried out.
+    /// Keys of inbox requests that the leader has carried out.
     taken: Vec<RecordKey>,
-    /// Requests that the store has, where the copy is made anew.
+    /// Requests that are in the store's inbox, if the copies are made again.
     requests: Records,
 }
 
 impl Change {
-    /// Takes what concerns it out of a batch.
+    /// Takes the backup's part out of a batch.
     pub fn of(batch: Batch) -> Self {
         let puts = batch.puts.into_iter().filter(|(table, ..)| *table == Table::Journal);
         let of = |wanted: Table| {
@@ -64,13 +65,14 @@ impl Change {
         self.witness == Witness::default()
     }
 
-    /// Makes the copy anew. What was handed in and is not in the store stays: it may be on its way there.
+    /// Makes the copies again. A request that is in the backup but not in the store stays: its tab may still
+    /// be writing it to the store.
     pub fn replace_by(&mut self, copies: Copies) {
         self.recopy = true;
         (self.puts, self.requests, self.deletes) = (copies.journal, copies.inbox, Vec::new());
     }
 
-    /// The object stores that it concerns.
+    /// The object stores that the change concerns.
     pub fn tables(&self) -> Vec<&'static str> {
         let is_journal = self.recopy || !self.puts.is_empty() || !self.deletes.is_empty();
         let is_inbox = !self.taken.is_empty() || !self.requests.is_empty();
@@ -78,7 +80,8 @@ impl Change {
         tables.into_iter().filter(|(_, concerns)| *concerns).map(|(table, _)| table).collect()
     }
 
-    /// Makes its requests. The transaction fails with `ConstraintError` where a later generation has been here.
+    /// Makes the requests. The transaction fails with `ConstraintError` if a later generation has written the
+    /// backup.
     pub fn request(&self, transaction: &IdbTransaction) -> Thrown<()> {
         let tables = self.tables();
         let table = transaction.object_store(TABLE)?;
@@ -112,7 +115,6 @@ impl Change {
     }
 }
 
-/// Puts all of these records.
 pub(super) fn put_all(table: &IdbObjectStore, records: &Records) -> Thrown<()> {
     for (key, bytes) in records {
         table.put_with_key(&Uint8Array::from(bytes.as_slice()), &to_key(key))?;
@@ -120,12 +122,11 @@ pub(super) fn put_all(table: &IdbObjectStore, records: &Records) -> Thrown<()> {
     Ok(())
 }
 
-/// The key of a generation's fence, above the mark's.
+/// The key of a generation's fence, above the high-water mark's key.
 fn fence_key(generation: u64) -> JsValue {
     JsValue::from(f64::from(MARK) + generation as f64)
 }
 
-/// All fences.
 pub(super) fn fences() -> Thrown<IdbKeyRange> {
     IdbKeyRange::bound_with_lower_open(&MARK.into(), &JsValue::from(f64::INFINITY), true)
 }
@@ -135,8 +136,9 @@ pub(super) fn generation_of(key: &JsValue) -> u64 {
     (key.as_f64().unwrap_or_default() - f64::from(MARK)).max(0.0) as u64
 }
 
-/// Lets the transaction fail where a later generation has been here, and leaves the fence of this one. Whoever makes the copy
-/// anew sets the fences of those before it as well, of which some may never have come here: none of them is waited for.
+/// Makes the transaction fail if a later generation has written the backup, and leaves the fence of this one.
+/// A leader that makes the copies again also sets the fences of earlier generations. Some of those may never
+/// have written here, and without their fences they still could.
 fn guard(table: &IdbObjectStore, generation: u64, sets_all: bool) -> Thrown<()> {
     let (next, fence) = (fence_key(generation + 1), Uint8Array::new_with_length(0));
     table.add_with_key(&fence, &next)?;

@@ -1,9 +1,11 @@
-//! Opening and deleting databases.
+//! Opens, makes, upgrades and deletes databases, for stores and for their backup databases.
 //!
-//! rexie makes those of stores. It cannot do the rest, which is done with web-sys: it opens at a version of its own, where we want
-//! the database as it is (to look without making, and to leave a newer one untouched); it keeps its connection to
-//! itself, where we need durability, the reason of an abort, `close` and `versionchange`; and it waits for ever where a
-//! deletion is blocked.
+//! rexie makes the databases of stores. The rest uses web-sys, because rexie cannot do it:
+//! - rexie opens at a version of its own. Escale opens a database as it is: to look without making one, and
+//!   to leave a newer one untouched.
+//! - rexie keeps its connection to itself. Escale needs durability, the reason of an abort, `close` and
+//!   `versionchange`.
+//! - rexie waits for ever if a deletion is blocked.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,27 +25,28 @@ use crate::web::global::{global, method, property};
 use crate::web::promise::Deferred;
 use crate::web::timers::Timer;
 
-/// The version of the database: which object stores there are. What is in the records has its own version, in the
-/// header.
+/// The version of the database: which object stores there are. The content of the records has its own
+/// version, in the header.
 pub(super) const DATABASE_VERSION: u32 = 1;
 
-/// How long a tab that has the database open may take to let go of it, where it is to be deleted. One that runs does so
-/// at once.
+/// How long another tab may take to close the database that is to be deleted. A tab that runs closes it at
+/// once.
 const BLOCKED_MS: u64 = 3_000;
 
-/// How long the browser may take to list its databases: Chromium never answers who asks while it drops those of the origin.
+/// How long the browser may take to list its databases. Chromium never answers a request that it gets while
+/// it drops the origin's databases.
 const LISTED_MS: u64 = 1_000;
 
-/// Opens the database; `None` where there is none and `create` is false, in which case none was made.
+/// Opens the database; `None` if there is none and `create` is false, in which case none was made.
 pub(super) async fn connect(databases: &Databases, name: &str, create: bool) -> Result<Option<IdbDatabase>> {
     match connect_once(databases, name, create).await {
-        // `Internal error opening backing store` and its like may pass with the request that met them.
+        // `Internal error opening backing store` and similar errors may go away with the next request.
         Err(error) if Failure::of(&error) == Failure::Handle => connect_once(databases, name, create).await,
         other => other,
     }
 }
 
-/// Opens a database as it is; `None` where there is none, and none is made.
+/// Opens a database as it is; `None` if there is none, and none is made.
 pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbDatabase>> {
     match is_listed(factory, name).await {
         Some(false) => Ok(None),
@@ -51,7 +54,7 @@ pub(super) async fn look(factory: &IdbFactory, name: &str) -> Result<Option<IdbD
     }
 }
 
-/// Opens a database at that version; makes it with these object stores where it is not there.
+/// Opens a database at that version with these object stores. Makes it if it does not exist.
 pub(super) async fn make(
     factory: &IdbFactory,
     name: &str,
@@ -96,8 +99,8 @@ async fn connect_once(databases: &Databases, name: &str, create: bool) -> Result
     }
 }
 
-/// Deletes the database, if there is one. `store_in_use` where another connection keeps it; the browser will then
-/// delete it as soon as that connection closes, which nothing can call back.
+/// Deletes the database, if there is one. `store_in_use` if another connection keeps it open. The browser
+/// will then delete it as soon as that connection closes, and nothing can call that back.
 pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
     let what = "deleting the database";
     let request = factory.delete_database(name).map_err(|e| failure::of_exception(what, &e))?;
@@ -112,7 +115,7 @@ pub(super) fn factory() -> Result<IdbFactory> {
     }
 }
 
-/// Whether the browser lists the database; `None` where it does not tell (Firefox before 126, private windows).
+/// Whether the browser lists the database; `None` if it has no list (Firefox before 126, private windows).
 async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
     let promise: Promise = method(factory, "databases")?.call0(factory).ok()?.dyn_into().ok()?;
     let late = Deferred::new();
@@ -126,8 +129,8 @@ async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
     Some(list.iter().any(is_it))
 }
 
-/// Opens the database at whatever version it has; `None` where there is none. `tidy` deletes what looking may have
-/// left behind: opening is the only way to look where the browser has no list, and it makes what is not there.
+/// Opens the database at its own version; `None` if there is none. Without a list of databases, opening is
+/// the only way to look, and it makes a missing database. `tidy` deletes that.
 async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<Option<IdbDatabase>> {
     let what = "opening the database";
     let request = factory.open(name).map_err(|e| failure::of_exception(what, &e))?;
@@ -135,7 +138,7 @@ async fn open_as_it_is(factory: &IdbFactory, name: &str, tidy: bool) -> Result<O
     let on_upgrade = Closure::<dyn FnMut()>::new({
         let (request, absent) = (request.clone(), Rc::clone(&absent));
         move || {
-            // Only a database that was not there is upgraded when no version is asked for.
+            // The open names no version, so only a missing database gets this event.
             absent.set(true);
             let _ = request.transaction().map(|transaction| transaction.abort());
         }
@@ -164,8 +167,8 @@ async fn wait(request: &IdbOpenDbRequest) -> std::result::Result<JsValue, JsValu
     request.result()
 }
 
-/// Waits for the end of a deletion: the browser asks everybody who has the database open to let go, and only a tab that
-/// does not run keeps it. Errors: `store_in_use` if one does.
+/// Waits for the end of a deletion. The browser asks all open connections to close. Only a tab that does not
+/// run keeps its own. Errors: `store_in_use` if a connection stays open.
 async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<()> {
     let (settled, blocked) = (Deferred::new(), Deferred::new());
     request.set_onsuccess(Some(&settled.resolve));
@@ -190,7 +193,7 @@ async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<(
     Ok(())
 }
 
-/// Makes the database of a store, among the origin's: rexie knows no others.
+/// Makes the database of a store, among the origin's databases: rexie reaches no others.
 async fn make_store(name: &str) -> Result<()> {
     let tables = Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]);
     let builder = tables.fold(Rexie::builder(name).version(DATABASE_VERSION), |builder, table| {
@@ -202,14 +205,14 @@ async fn make_store(name: &str) -> Result<()> {
 }
 
 fn of_rexie(error: &rexie::Error) -> Error {
-    // The exception lies in an error of a crate that rexie does not show; the text of it names the exception.
+    // rexie hides the exception in an error of a private crate. The text of that error names the exception.
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let names = ["QuotaExceededError", "VersionError", "AbortError", "UnknownError", "InvalidStateError"];
     let name = names.into_iter().find(|name| text.contains(name)).unwrap_or("the browser refused");
     failure::of_name("making the database", name)
 }
 
-/// Refuses a database that this code does not know; it is closed and left as it is.
+/// Refuses a database that this code does not know. It is closed and left as it is.
 fn checked(database: IdbDatabase) -> Result<IdbDatabase> {
     let version = database.version();
     let tables = database.object_store_names();

@@ -1,4 +1,5 @@
-//! A connection to a database, and what the browser does to it: somebody else wants the database, or it is closed under us.
+//! A connection to a database, and the events that end it: another tab deletes or upgrades the database, or
+//! the browser closes it.
 
 use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
@@ -12,22 +13,23 @@ use web_sys::IdbDatabase;
 use crate::web::global::property;
 use crate::web::promise::Deferred;
 
-/// Why a connection is of no use any more.
+/// Why a connection is no longer usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// Somebody asked to delete the database: another tab wipes the store.
+    /// A tab asked to delete the database: it wipes the store.
     Wiped,
-    /// Somebody asked to upgrade it, or the browser closed it: it is opened anew.
+    /// Another version of the code asked to upgrade the database, or the browser closed it. The session opens
+    /// the database again.
     Lost,
 }
 
-/// Told once the connection is of no use any more.
+/// Called once the connection is no longer usable.
 pub(super) type OnClosed = Rc<dyn Fn(Closed)>;
 
-/// Those who wait for the end of a transaction, by the order in which they came.
+/// The functions that end each wait for a transaction, by the order in which the waits began.
 type Waiting = Rc<RefCell<SortedMap<u64, Function>>>;
 
-/// Somebody who waits no longer when this is dropped.
+/// One entry of `Waiting`. Dropping it removes the entry.
 struct Place(Waiting, u64);
 
 impl Drop for Place {
@@ -39,11 +41,11 @@ impl Drop for Place {
 /// A connection. Dropping it closes it.
 pub(super) struct Connection {
     pub database: IdbDatabase,
-    /// Why it is of no use any more, if so.
+    /// Why it is no longer usable, if so.
     pub lost: Rc<Cell<Option<&'static str>>>,
     waiting: Waiting,
     last_place: Cell<u64>,
-    // Keep what the browser calls.
+    // Keep the callbacks alive for the browser.
     _on_version_change: Closure<dyn FnMut(JsValue)>,
     _on_close: Closure<dyn FnMut()>,
 }
@@ -51,8 +53,8 @@ pub(super) struct Connection {
 impl Connection {
     pub fn new(database: IdbDatabase, on_closed: OnClosed) -> Self {
         let (lost, waiting) = (Rc::new(Cell::new(None)), Waiting::default());
-        // Another version of the code wants to upgrade the database, or another tab to delete it, and waits for us. What
-        // was sent is still written; what comes later fails.
+        // Another version of the code wants to upgrade the database, or another tab to delete it, and waits
+        // for this connection. Requests that were made are still carried out; later ones fail.
         let on_version_change = Closure::<dyn FnMut(JsValue)>::new({
             let (lost, database, on_closed) = (Rc::clone(&lost), database.clone(), Rc::clone(&on_closed));
             move |event: JsValue| {
@@ -62,14 +64,14 @@ impl Connection {
                 on_closed(if is_upgraded { Closed::Lost } else { Closed::Wiped });
             }
         });
-        // The browser closed it by itself: the site's data was cleared, or the disk failed.
+        // The browser closed the database by itself: the site's data was cleared, or the disk failed.
         let on_close = Closure::<dyn FnMut()>::new({
             let (lost, waiting) = (Rc::clone(&lost), Rc::clone(&waiting));
             move || {
                 lost.set(Some("the browser closed the database"));
                 let waiting = waiting.take();
                 for reject in waiting.values() {
-                    // The engine's own function, called with what it takes.
+                    // The engine's own function, called with no arguments.
                     let _ = reject.call0(&JsValue::UNDEFINED);
                 }
                 on_closed(Closed::Lost);
@@ -88,8 +90,8 @@ impl Connection {
         }
     }
 
-    /// Gives what waits until a transaction is over, or the browser has closed the database: of one that was told to end, it
-    /// then says nothing any more.
+    /// The future that waits until a transaction is over, or the browser has closed the database. After that
+    /// event, a transaction on which `commit` was called sends no further event.
     pub fn over(
         &self,
         settled: Deferred,

@@ -1,4 +1,4 @@
-//! Whose databases a store is kept in: the origin's, or those that the page has in memory for a rehearsal.
+//! The databases that a store uses: the origin's, or those that the page keeps in memory for a rehearsal.
 
 use web_sys::IdbFactory;
 
@@ -6,29 +6,29 @@ use super::bucket::factory_beside;
 use super::connect::factory;
 use crate::error::Result;
 
-/// Where databases are opened. Those that are given are there whenever they are opened: none is ever made.
+/// Where databases are opened. The databases of a rehearsal exist before they are opened: none is ever made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Databases {
     given: Option<IdbFactory>,
 }
 
 impl Databases {
-    /// Those of `given`, both of a store and beside it; the origin's where there is none.
+    /// With `given`, the rehearsal's databases, both for stores and for backups; otherwise the origin's.
     pub fn new(given: Option<IdbFactory>) -> Self {
         Databases { given }
     }
 
-    /// Whether they are those of a rehearsal.
+    /// Whether they belong to a rehearsal.
     pub fn are_given(&self) -> bool {
         self.given.is_some()
     }
 
-    /// Those of stores.
+    /// The databases of stores.
     pub fn of_stores(&self) -> Result<IdbFactory> {
         self.given.clone().map_or_else(factory, Ok)
     }
 
-    /// Those of what stands beside stores.
+    /// The databases of the stores' backups.
     pub async fn beside(&self) -> Result<IdbFactory> {
         match &self.given {
             Some(given) => Ok(given.clone()),

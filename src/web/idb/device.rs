@@ -1,4 +1,4 @@
-//! The stores of this origin.
+//! The entry to IndexedDB: opens and deletes the stores of this origin.
 
 use std::rc::Rc;
 
@@ -13,8 +13,8 @@ use super::witness::{self, Beside};
 use crate::error::Result;
 use crate::store::Device;
 
-/// The origin's databases, each under the name that the caller gives it; the caller makes names opaque (R13). They are
-/// shared by the tabs of the origin. Or those of a rehearsal, which are the page's.
+/// The origin's databases, each under the name that the caller gives it. The caller makes names opaque (R13).
+/// All tabs of the origin share them. In a rehearsal, the page's own databases in memory instead.
 #[derive(Clone, Debug, Default)]
 pub struct IdbDevice {
     databases: Databases,
@@ -26,12 +26,12 @@ impl IdbDevice {
         IdbDevice::default()
     }
 
-    /// The databases of a rehearsal, where there are any; the origin's otherwise.
+    /// The databases of a rehearsal if some are given, otherwise the origin's.
     pub fn of(given: Option<IdbFactory>) -> Self {
         IdbDevice { databases: Databases::new(given) }
     }
 
-    /// Deletes a store that nobody has open. Errors: `store_in_use`, `storage_failed`.
+    /// Deletes a store that no session has open. Errors: `store_in_use`, `storage_failed`.
     pub async fn delete_unused(&self, name: &str) -> Result<()> {
         let lock = StoreLock::take_alone(name).await?;
         let result = self.delete(name).await;
@@ -48,7 +48,8 @@ impl Device for IdbDevice {
         let beside = Rc::new(Beside::new(name, self.databases.clone()));
         beside.read_ahead();
         let found = match connect::connect(&self.databases, name, create).await {
-            // Gone, and not because anybody wanted it: it begins again by what stands beside it.
+            // The database is gone, and no tab deleted it: the browser dropped it. It is made again, and the
+            // opening restores it from the backup database.
             Ok(None) if beside.witness().await.header.is_some() => {
                 connect::connect(&self.databases, name, true).await
             }
@@ -67,8 +68,9 @@ impl Device for IdbDevice {
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
-        // What stands beside it first: a store without its witness raises no alarm, the other way round would. Then once
-        // more: until the store is gone, another tab may still write there.
+        // The backup database goes first. A store without a backup raises no alarm, but a backup without its
+        // store does. It is deleted once more in the end: until the store is gone, another tab may still
+        // write the backup.
         witness::delete(&self.databases, name).await?;
         connect::delete(&self.databases.of_stores()?, name).await?;
         witness::delete(&self.databases, name).await

@@ -1,10 +1,12 @@
-//! Ending transactions at once.
+//! Commits transactions explicitly, so that a frozen page leaves none open.
 //!
-//! A transaction ends by itself once the page has heard of its last request, which a page that stands still does not: it
-//! would keep every other tab waiting. `commit()` ends it without the page. The standard has it write nothing where a
-//! request fails; Firefox then writes the other requests of the transaction all the same, if the last of them does not
-//! fail: a fence would fence nothing, and half a batch be written. So whether a browser keeps to it is tried, once for each page, before it is
-//! relied on; where it does not, transactions end by themselves.
+//! By itself, a transaction ends once the page has received the event of its last request. A frozen page does
+//! not receive it, and would make every other tab wait. `commit()` ends the transaction without the page.
+//!
+//! The standard says that such a transaction writes nothing if a request fails. Firefox then writes the other
+//! requests all the same, if the last one does not fail. A fence would then protect nothing, and half a batch
+//! could be written. So each page tests the browser once, before it relies on `commit()`. If the test fails,
+//! transactions that write end by themselves.
 
 use std::cell::Cell;
 
@@ -18,34 +20,35 @@ use super::store::IdbStore;
 use crate::store::Durability;
 use crate::web::promise::Deferred;
 
-/// The record of the trial, which never stays: a key that is neither the header's nor a fence's.
+/// The key of the test's record, which never stays. It is neither the header's key nor a fence's.
 const TRIAL: &str = "trial";
 
 thread_local! {
+    /// The result of the test, once known: whether an explicit commit writes everything or nothing.
     static IS_WHOLE: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// Ends a transaction that only reads.
 #[allow(deprecated)] // in web-sys alone, which read an old draft; the standard and the browsers keep it
 pub(super) fn end_reading(transaction: &IdbTransaction) {
-    // Where it fails, the transaction is on its way out.
+    // If this throws, the transaction is already ending.
     let _ = transaction.commit();
 }
 
-/// Whether a browser that was told to end a transaction writes all of it or nothing.
+/// Whether an explicitly committed transaction is known to write everything or nothing.
 pub(super) fn is_whole() -> bool {
     IS_WHOLE.get() == Some(true)
 }
 
-/// Ends a transaction that writes, where that is known to write all of it or nothing.
+/// Ends a transaction that writes, if it is known to write everything or nothing.
 pub(super) fn end_writing(transaction: &IdbTransaction) {
     if is_whole() {
         end_reading(transaction);
     }
 }
 
-/// Waits for a transaction's end: whether it was written, or given up for a key that was taken; `None` where it failed
-/// otherwise.
+/// Waits for a transaction's end: true if it was written, false if it was aborted because a key was taken,
+/// `None` if it failed otherwise.
 async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
     let done = Deferred::new();
     transaction.set_oncomplete(Some(&done.resolve));
@@ -56,12 +59,13 @@ async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
     }
 }
 
-/// Finds out what [`end_writing`] relies on, by a transaction that must fail. Before it is known, nothing is relied on.
+/// Runs the test that [`end_writing`] relies on, with a transaction that must fail. Until it is over, nothing
+/// is relied on.
 pub(super) async fn learn(store: &IdbStore) {
     try_out(|| store.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()).await;
 }
 
-/// The same of a database that is being opened, while other things are waited for.
+/// The same test on a database that is being opened, while the caller waits for other things.
 pub(super) fn learn_ahead(database: &IdbDatabase) {
     let database = database.clone();
     let mode = IdbTransactionMode::Readwrite;
@@ -80,7 +84,8 @@ async fn try_out(begin: impl Fn() -> Option<IdbTransaction>) {
     };
     let Some((transaction, table)) = begin() else { return };
     let bytes = Uint8Array::new_with_length(0);
-    // The second one fails, for the key is taken, and the third would not: Firefox goes by the last one alone.
+    // The second request fails, because the key is taken, and the third would succeed. Firefox looks at the
+    // last one alone.
     let requests = [
         table.add_with_key(&bytes, &trial),
         table.add_with_key(&bytes, &trial),

@@ -1,9 +1,9 @@
-//! Who has a store open: a Web Lock that bears the store's name, held in common by all who do, and a list of the stores
-//! that this page has open. Whoever deletes a store that may be in use takes it alone.
+//! Which sessions have a store open: a Web Lock with the store's name, shared by all of them, and a list of
+//! the stores that this page has open. A tab that deletes a store from outside takes the lock exclusively.
 //!
-//! The browser frees the lock when the tab goes, however it goes. The list is all there is where there are no Web Locks,
-//! and makes a deletion wait for a lock that is being freed: the browser frees locks in its own time, after the promise
-//! that holds them has resolved.
+//! The browser frees the lock when the tab ends, in any way. The list serves two purposes. Without Web Locks
+//! it is all that is known. With them, it makes an opening or a deletion wait for a lock that is being freed:
+//! the browser frees a lock some time after the promise that holds it has resolved.
 
 use crate::model::SortedMap;
 use std::cell::RefCell;
@@ -17,13 +17,13 @@ use crate::error::{Code, Error, Result};
 use crate::web::locks::{LockManager, manager};
 use crate::web::promise::Deferred;
 
-/// What this page holds of a store.
+/// This page's hold on one store.
 #[derive(Default)]
 struct Held {
-    /// How many have it open.
+    /// How many sessions have it open.
     holders: usize,
     is_alone: bool,
-    /// Let go of, but not free before these settle.
+    /// Locks that were released, but are not free before these promises settle.
     freeing: Vec<Promise>,
 }
 
@@ -31,7 +31,8 @@ thread_local! {
     static HELD: RefCell<SortedMap<String, Held>> = RefCell::default();
 }
 
-/// The right to a store. Dropping it frees the store too, but only [`StoreLock::free`] waits until it is.
+/// The right to use a store. Dropping it frees the store too, but only [`StoreLock::free`] waits until it is
+/// free.
 pub(super) struct StoreLock {
     name: String,
     web: Option<WebLock>,
@@ -44,12 +45,13 @@ struct WebLock {
 }
 
 impl StoreLock {
-    /// Has the store open, as others may. Fails at once with `store_in_use` where somebody deletes it.
+    /// Opens the store in common with other sessions. Fails at once with `store_in_use` if another tab
+    /// deletes it.
     pub(super) async fn take(name: &str) -> Result<Self> {
         Self::take_in(name, false).await
     }
 
-    /// Takes the store for itself, or fails at once with `store_in_use`.
+    /// Takes the store exclusively, or fails at once with `store_in_use`.
     pub(super) async fn take_alone(name: &str) -> Result<Self> {
         Self::take_in(name, true).await
     }
@@ -59,7 +61,7 @@ impl StoreLock {
             held.get_mut(name).map(|held| std::mem::take(&mut held.freeing)).unwrap_or_default()
         });
         for freed in freeing {
-            // However it settles, the lock is free.
+            // The lock is free now, even if the promise rejects.
             let _ = JsFuture::from(freed).await;
         }
         HELD.with_borrow_mut(|held| {
@@ -106,7 +108,7 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // `free` clears the name: it has let go already.
+        // `free` clears the name: it has released the lock already.
         if !self.name.is_empty() {
             self.let_go();
         }
@@ -129,11 +131,12 @@ impl WebLock {
         Reflect::set(&options, &"ifAvailable".into(), &true.into()).map_err(failed)?;
         Reflect::set(&options, &"mode".into(), &mode.into()).map_err(failed)?;
         let freed = manager.request(name, &options, callback.as_ref().unchecked_ref()).map_err(failed)?;
-        // Should this instance of the wasm die, whoever cleans up after it finds here how to free the lock, and when it
-        // is free (scripts/write-glue.mjs).
+        // If this instance of the wasm dies, its clean-up code (scripts/write-glue.mjs) finds here how to
+        // free the lock, and when it is free.
         let _ = Reflect::set(&hold.resolve, &"escaleFreed".into(), &freed);
-        // A request that is refused altogether settles `freed` and never calls back. Should this future be dropped
-        // here, so is the callback: calling it throws, and a callback that throws frees the lock.
+        // If the browser refuses the request itself, `freed` settles and the callback never runs. If this
+        // future is dropped here, so is the callback: calling it throws, and a callback that throws frees the
+        // lock.
         let first = Promise::race(&Array::of2(&answer.promise, &freed));
         let granted = JsFuture::from(first).await.map_err(failed)?;
         if granted.as_bool() == Some(true) {

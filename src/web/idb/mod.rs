@@ -1,8 +1,9 @@
-//! The device's store on IndexedDB: one database for each store, one object store for each table and one for the
-//! header. Keys are the records' 16 bytes, values are bytes; both are opaque here (R13).
+//! The device's store on IndexedDB: one database for each store, with one object store for each table and one
+//! for the header. Keys are the records' 16 bytes, values are bytes; both are opaque here (R13).
 //!
-//! Several tabs can have a store open. Each holds a Web Lock that bears the store's name, in common with the others, until
-//! it closes the store: whoever deletes it from outside finds it in use. Who writes what is kept apart by generations.
+//! Several tabs can have a store open. Until it closes the store, each of them holds a shared Web Lock with
+//! the store's name. So a deletion from outside notices that the store is in use. Generations decide which
+//! tab may write the state.
 
 mod bucket;
 mod change;

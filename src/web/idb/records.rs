@@ -1,4 +1,4 @@
-//! Records as IndexedDB takes and gives them.
+//! Converts records and keys between the core's types and IndexedDB's.
 
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
@@ -14,12 +14,12 @@ pub(super) fn header_key() -> JsValue {
     JsValue::from(0)
 }
 
-/// A binary key: IndexedDB compares them as unsigned bytes, as [`RecordKey`] does.
+/// A binary key. IndexedDB compares such keys as unsigned bytes, as [`RecordKey`] does.
 pub(super) fn to_key(key: &RecordKey) -> JsValue {
     Uint8Array::from(key.0.as_slice()).into()
 }
 
-/// The key of a record, unless somebody else wrote it.
+/// The key of a record, unless other code wrote it.
 pub(super) fn from_key(key: &JsValue) -> Option<RecordKey> {
     let bytes = Uint8Array::new(key.dyn_ref::<ArrayBuffer>()?);
     let mut key = [0; 16];
@@ -29,20 +29,20 @@ pub(super) fn from_key(key: &JsValue) -> Option<RecordKey> {
     })
 }
 
-/// The bytes of a record. What somebody else put there instead of bytes reads as no bytes at all, which no seal
-/// opens: it is found damaged where damage is dealt with.
+/// The bytes of a record. A value of another type, which other code must have written, reads as no bytes at
+/// all. No seal opens that, so the core handles it as damage.
 pub(super) fn from_value(value: &JsValue) -> Vec<u8> {
     value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
 }
 
-/// What a reading by key has found: the bytes of the record, if there is one.
+/// The result of a read by key: the bytes of the record, if there is one.
 pub(super) fn record_of(value: &JsValue) -> Option<Vec<u8>> {
     (!value.is_undefined()).then(|| from_value(value))
 }
 
-/// All binary keys after that one, or all of them.
+/// All binary keys after that one; without one, all of them.
 pub(super) fn range_after(after: Option<&JsValue>) -> Result<IdbKeyRange, JsValue> {
-    // The empty key is nobody's, and the stand-in that applications test with (fake-indexeddb) refuses it as a bound.
+    // No record has the empty key, and fake-indexeddb, with which applications test, refuses it as a bound.
     let first: JsValue = Uint8Array::new_with_length(1).into();
     // IndexedDB orders every array key after every binary key.
     let end = Array::new();

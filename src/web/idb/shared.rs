@@ -1,9 +1,11 @@
-//! A store that several tabs have open: generations, and what is read of one moment.
+//! The part of a store that several tabs share: generations, the inbox, and reads that need one consistent
+//! state.
 //!
-//! A generation is a *fence*, a record of no bytes in the header's table under the generation's number. Beginning one is
-//! an `add`, which fails where somebody was there first. Each batch of a leader adds the fence of the generation after its
-//! own and deletes it again: where that generation has begun, the `add` fails and takes the whole transaction with it. No
-//! script runs in between, so that a tab frozen at any moment leaves no transaction open (`ending.rs`).
+//! A generation is a *fence*: a record of no bytes in the header's table, under the generation's number. A
+//! leader begins a generation with `add`, which fails if another tab was first. Each batch of a leader adds
+//! the fence of the next generation and deletes it again. If that generation has begun, the `add` fails and
+//! aborts the whole transaction. No script runs in between, so a tab that freezes at any time leaves no
+//! transaction open (`ending.rs`).
 
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -17,23 +19,23 @@ use crate::error::{Code, Result};
 use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
 use crate::web::promise::Deferred;
 
-/// Keys listed in one transaction: few enough for Chromium to hand over at once.
+/// Keys listed in one transaction: few enough for Chromium to deliver them in one piece.
 const KEYS_AT_ONCE: u32 = 100;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
-/// The key of a generation's fence; the header has the number before the first.
+/// The key of a generation's fence. Generations begin at 1; the header has key 0.
 fn fence_key(generation: u64) -> JsValue {
     JsValue::from(generation as f64)
 }
 
-/// All fences, and nothing else: numbers above the header's.
+/// All fences and nothing else: the numbers above the header's.
 fn fences() -> Thrown<IdbKeyRange> {
     IdbKeyRange::bound_with_lower_open(&header_key(), &JsValue::from(f64::INFINITY), true)
 }
 
-/// Lets the transaction fail where a later generation than that has begun. In a database that was made anew under its
-/// writer, `is_anew`, the writer's own fence is set again.
+/// Makes the transaction fail if a later generation than that has begun. `is_anew` says that the database was
+/// emptied and is written again: then the writer's own fence is set again.
 pub(super) fn guard(transaction: &IdbTransaction, generation: u64, is_anew: bool) -> Thrown<()> {
     let table = transaction.object_store(HEADER_TABLE)?;
     let (next, fence) = (fence_key(generation + 1), Uint8Array::new_with_length(0));
@@ -46,12 +48,12 @@ pub(super) fn guard(transaction: &IdbTransaction, generation: u64, is_anew: bool
 }
 
 impl IdbStore {
-    /// The generation that this handle has begun last; 0 where it has begun none.
+    /// The generation that this handle began last; 0 if it began none.
     pub fn begun(&self) -> u64 {
         self.begun.get()
     }
 
-    /// The last generation and the header, of one moment.
+    /// The last generation and the header, read in one transaction.
     pub(super) async fn look_first(&self) -> Result<(u64, Option<Vec<u8>>)> {
         let make = |table: &web_sys::IdbObjectStore| {
             Ok(vec![table.get_all_keys_with_key(&fences()?.into())?, table.get(&header_key())?])
@@ -61,14 +63,14 @@ impl IdbStore {
         Ok((self.or_beside(last_of(found.first())).await?, header))
     }
 
-    /// A store that begins again by what stands beside it goes on with the generations, too: whoever led before the
-    /// database went must not lead again.
+    /// A store that is restored from its backup also continues the backup's generations: a tab that led
+    /// before the database was lost must not lead again.
     async fn or_beside(&self, generation: u64) -> Result<u64> {
         Ok(if generation == 0 { self.beside.generation().await } else { generation })
     }
 
-    /// As [`Store::take_over`], and reads these state records in the same transaction: what is found there is the state
-    /// in which the generation began.
+    /// As [`Store::take_over`], and reads these state records in the same transaction. They are the state in
+    /// which the generation began.
     pub async fn take_over_looking(
         &self,
         seen: u64,
@@ -103,7 +105,7 @@ impl IdbStore {
         transaction.set_oncomplete(Some(&settled.resolve));
         transaction.set_onerror(Some(&settled.reject));
         transaction.set_onabort(Some(&settled.reject));
-        // Chromium reads large records later: it may tell of the end before it tells of them.
+        // Chromium reads large records later: it may report the end of the transaction before the records.
         let last_read = requests.last().map(|last| {
             let read = Deferred::new();
             last.set_onsuccess(Some(&read.resolve));
@@ -128,9 +130,10 @@ impl IdbStore {
         }
     }
 
-    /// All that is in the inbox; what comes in meanwhile may be missing, and is announced. The keys are listed first, then
-    /// what is under them is read, some at a time, each in a transaction that ends without the page: a leader that is
-    /// frozen in the middle keeps nobody from handing in.
+    /// All requests of the inbox. One that arrives during the read may be missing; the tab that writes it
+    /// announces it afterwards. The keys are listed first, then the records are read, some at a time. Each
+    /// transaction ends without the help of the page. So a leader that is frozen in the middle keeps no tab
+    /// from writing its requests.
     pub async fn inbox(&self) -> Result<Vec<(RecordKey, Vec<u8>)>> {
         let mut found = Vec::new();
         let mut after: Option<JsValue> = None;
@@ -192,7 +195,7 @@ impl IdbStore {
     }
 }
 
-/// The last of the fences' keys, which come in their order.
+/// The last of the fences' keys, which IndexedDB gives in ascending order.
 fn last_of(keys: Option<&JsValue>) -> u64 {
     keys.map(Array::from).and_then(|keys| keys.pop().as_f64()).unwrap_or(0.0) as u64
 }

@@ -1,5 +1,5 @@
-//! An open store: reads and batches, each in one transaction whose requests are all made at once. Awaiting between
-//! two requests would let the browser end the transaction in the middle.
+//! An open store. Each read and each batch is one transaction whose requests are all made at once: if the
+//! code awaited between two requests, the browser would end the transaction in the middle.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -42,10 +42,11 @@ extern "C" {
 pub(super) const READING: &str = "reading the store";
 pub(super) const WRITING: &str = "writing the store";
 
-/// Fewer bytes than this are opened sooner here than by way of another thread.
+/// Below this size, the core opens records sooner than the browser's cipher on another thread.
 const UNSEAL_BYTES_MIN: usize = 8 << 10;
 
-/// Settles the promise of a batch when it is dropped: also where whoever waits for the batch goes away.
+/// Resolves the promise of a batch when it is dropped, even if the future that waits for the batch is
+/// dropped.
 struct Over(js_sys::Function);
 
 impl Over {
@@ -58,28 +59,32 @@ impl Over {
 
 impl Drop for Over {
     fn drop(&mut self) {
-        // The engine's own function, called with what it takes.
+        // The engine's own function, called with no arguments.
         let _ = self.0.call0(&JsValue::UNDEFINED);
     }
 }
 
-/// A database, which other tabs may have open too. Dropping it closes it; only `close` waits until it can be deleted.
+/// An open database, which other tabs may have open too. Dropping it closes it, but only `close` waits until
+/// it can be deleted.
 pub struct IdbStore {
     name: String,
     databases: Databases,
-    /// The handle, until it is dropped for another one.
+    /// The handle; `None` while the store is opened again.
     connection: RefCell<Option<Connection>>,
+    /// The backup database.
     pub(super) beside: Rc<Beside>,
     /// Taken by `close`.
     lock: RefCell<Option<StoreLock>>,
-    /// Settles with the last batch sent, and so after all of them: they run one after the other.
+    /// Resolves with the last batch that was sent. Batches run one after the other, so all earlier ones are
+    /// over by then.
     last_batch: RefCell<Option<Promise>>,
-    /// Whom to tell that the handle died by itself.
+    /// Called if the handle dies by itself.
     listener: Rc<RefCell<Option<OnClosed>>>,
-    /// Somebody has deleted the database: it is not made anew.
+    /// The database was deleted by a tab, so it is not made again.
     is_wiped: Rc<Cell<bool>>,
+    /// The generation that this handle began last; 0 if none.
     pub(super) begun: Cell<u64>,
-    /// Opens pages by the browser's own means.
+    /// Opens pages with the browser's own cipher.
     cipher: RefCell<Option<Rc<Cipher>>>,
 }
 
@@ -107,12 +112,12 @@ impl IdbStore {
         store
     }
 
-    /// From now on pages are opened as they are read, where the browser has a cipher.
+    /// From now on pages are opened as they are read, if the browser has a cipher.
     pub fn open_pages_with(&self, key: &[u8; 32]) {
         *self.cipher.borrow_mut() = Cipher::new(key).map(Rc::new);
     }
 
-    /// Reads pages by key, in the order of the keys; `None` for one that is not there.
+    /// Reads pages by key, in the order of the keys; `None` for a page that does not exist.
     pub async fn read_pages(&self, keys: &[RecordKey]) -> Result<Vec<Option<FoundPage>>> {
         let get = |table: &IdbObjectStore| keys.iter().map(|key| table.get(&to_key(key))).collect();
         let found = self.read(Table::Pages.name(), true, get).await?;
@@ -134,12 +139,12 @@ impl IdbStore {
         Ok(found.iter().zip(opened).map(page).collect())
     }
 
-    /// Whether it is in the databases of a rehearsal.
+    /// Whether the store belongs to a rehearsal.
     pub fn is_rehearsed(&self) -> bool {
         self.databases.are_given()
     }
 
-    /// Calls back when the handle dies without having been asked anything.
+    /// Calls `listener` if the handle dies by itself, or because another tab wants the database.
     pub fn on_closed(&self, listener: impl Fn(Closed) + 'static) {
         *self.listener.borrow_mut() = Some(Rc::new(listener));
     }
@@ -160,17 +165,18 @@ impl IdbStore {
         *self.connection.borrow_mut() = Some(Connection::new(database, on_closed));
     }
 
-    /// Why the handle is of no use any more, if so.
+    /// Why the handle is no longer usable, if so.
     fn lost(&self) -> Option<&'static str> {
         self.connection.borrow().as_ref().map_or(Some("the database is being opened anew"), |c| c.lost.get())
     }
 
-    /// Errors: `storage_closed`, where the handle is of no use any more.
+    /// Errors: `storage_closed` if the handle is no longer usable.
     fn check_handle(&self) -> Result<()> {
         self.lost().map_or(Ok(()), |why| fail(Code::StorageClosed, why))
     }
 
-    /// An error of a transaction: where the handle died meanwhile, that is the reason, whatever the transaction says.
+    /// The error of a transaction. If the handle died meanwhile, that is the reason, whichever error the
+    /// transaction gives.
     pub(super) fn failed(&self, error: crate::error::Error) -> crate::error::Error {
         match self.lost() {
             Some(why) => crate::error::Error::new(Code::StorageClosed, why),
@@ -187,13 +193,13 @@ impl IdbStore {
         }
     }
 
-    /// All that is copied beside the store, as it rests.
+    /// The records that the backup database copies, as they are stored.
     async fn to_copy(&self) -> Result<Copies> {
         let journal = self.scan(Table::Journal, None, usize::MAX).await?;
         Ok(Copies { journal, inbox: self.scan(Table::Inbox, None, usize::MAX).await? })
     }
 
-    /// Errors: `closed`, where it is, or was wiped.
+    /// Errors: `closed` if the store was closed or wiped.
     fn check_open(&self) -> Result<()> {
         if self.lock.borrow().is_none() {
             return fail(Code::Closed, "the store is closed");
@@ -224,13 +230,14 @@ impl IdbStore {
         let database = self.connection.borrow().as_ref().map(|connection| connection.database.clone());
         let Some(database) = database else { return fail(Code::StorageClosed, "the database is closed") };
         let database: &DurableDatabase = database.unchecked_ref();
-        // A database closed under us throws InvalidStateError here.
+        // If the database was closed under us, this throws `InvalidStateError`.
         database.transaction(&tables, mode, &options).map_err(|e| failure::of_exception(what, &e))
     }
 
-    /// Makes requests in a transaction that reads one table, and gives their results. `ends` lets the browser end it at once,
-    /// so that a tab that stands still keeps nobody waiting: only where no request gives a whole table, which Chromium
-    /// hands over in pieces, and can end the transaction before the last.
+    /// Makes requests in a transaction that reads one table, and gives their results. With `ends`, the
+    /// transaction is committed at once, so that a frozen tab makes no other tab wait. `ends` is allowed only
+    /// if no request reads a whole table: Chromium delivers those in pieces, and may end the transaction
+    /// before the last one.
     pub(super) async fn read(
         &self,
         table: &str,
@@ -244,7 +251,7 @@ impl IdbStore {
             end_reading(&transaction);
             return Ok(Vec::new());
         };
-        // Requests are done in the order in which they are made: the last one's success is everyone's.
+        // Requests are carried out in the order in which they are made: if the last one succeeded, all did.
         let done = Deferred::new();
         last.set_onsuccess(Some(&done.resolve));
         transaction.set_onerror(Some(&done.reject));
@@ -278,7 +285,7 @@ impl Store for IdbStore {
         after: Option<RecordKey>,
         limit: usize,
     ) -> Result<Vec<(RecordKey, Vec<u8>)>> {
-        // IndexedDB takes a limit of 0 for none.
+        // IndexedDB takes a limit of 0 for no limit.
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         if limit == 0 {
             return Ok(Vec::new());
@@ -300,7 +307,7 @@ impl Store for IdbStore {
             if !ours.is_empty() || keys.length() < limit {
                 return Ok(ours);
             }
-            // A whole page of keys that are not ours: no records must mean the end.
+            // No key in this result was ours. The scan goes on, because an empty result must mean the end.
             after = Some(keys.get(keys.length() - 1));
         }
     }
@@ -318,8 +325,8 @@ impl Store for IdbStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<()> {
-        // Batches that touch different tables would run side by side; all of them take the header's table, so that
-        // they run and settle in the order in which they were sent.
+        // Batches that touch different tables would run side by side. So every batch includes the header's
+        // table: then they run, and end, in the order in which they were sent.
         let touched = |t: Table| {
             batch.puts.iter().any(|put| put.0 == t) || batch.deletes.iter().any(|delete| delete.0 == t)
         };
@@ -330,12 +337,12 @@ impl Store for IdbStore {
         let over = Over::new(&self.last_batch);
         learn(self).await;
         if batch.hands_in {
-            // First beside the store: once it is in the store, whoever leads may take it out of both.
+            // First into the backup: once a request is in the store, the leader may take it out of both.
             self.beside.hand_in(&batch).await;
         }
         if batch.is_empty() {
             self.check_handle()?;
-            // A mark alone concerns the store itself in nothing.
+            // A batch that carries only a high-water mark changes nothing in the store itself.
             self.beside.write(Change::of(batch), async || self.to_copy().await).await;
             return Ok(());
         }
@@ -353,7 +360,8 @@ impl Store for IdbStore {
         end_writing(&transaction);
         let result = match self.over(settled).await {
             Ok(_) => {
-                // Of the two only one is being written at any moment: a crash tears one of them at most.
+                // Only one of the two databases is written at a time, so that a crash damages at most one of
+                // them.
                 self.beside.write(change, async || self.to_copy().await).await;
                 Ok(())
             }
@@ -392,7 +400,7 @@ impl Store for IdbStore {
         // Dropped before anything else: a handle that failed is not used again.
         self.connection.borrow_mut().take();
         match connect(&self.databases, &self.name, true).await? {
-            // Closed while it was being opened.
+            // The store was closed while its database was opened.
             Some(_) if self.check_open().is_err() => self.check_open(),
             Some(database) => {
                 self.keep(database);
@@ -406,7 +414,7 @@ impl Store for IdbStore {
         let Some(lock) = self.lock.borrow_mut().take() else { return };
         let last_batch = self.last_batch.borrow_mut().take();
         if let Some(last_batch) = last_batch {
-            // The next owner must find what was sent. How it went was told to its sender.
+            // The next owner must find all batches. The sender of each batch already got its result.
             let _ = JsFuture::from(last_batch).await;
         }
         self.connection.borrow_mut().take();
@@ -416,7 +424,7 @@ impl Store for IdbStore {
     }
 }
 
-/// Makes every request of a batch: deletes first, so that what is both deleted and written is written.
+/// Makes every request of a batch. Deletes come first, so that a record that is both deleted and put is kept.
 fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Result<(), JsValue> {
     if let Some(generation) = batch.generation {
         super::shared::guard(transaction, generation, batch.clear)?;

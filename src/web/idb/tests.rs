@@ -1,4 +1,4 @@
-//! The store in a real browser: the conformance suite, then what only IndexedDB can do to us.
+//! The store in a real browser: the conformance suite, then the failures that only IndexedDB can have.
 
 mod ending;
 mod taking_over;
@@ -26,7 +26,7 @@ async fn js(body: &str, arguments: &[&JsValue]) -> JsValue {
     JsFuture::from(promise).await.expect("no exception")
 }
 
-/// Opens a database as somebody else would, without our locks.
+/// Opens a database as other code would, without our locks.
 const RAW_OPEN: &str = "const raw = (name, version, upgrade) => new Promise((resolve, reject) => {
         const request = indexedDB.open(name, version);
         request.onupgradeneeded = () => upgrade?.(request.result);
@@ -40,7 +40,7 @@ async fn raw(body: &str, arguments: &[&JsValue]) -> JsValue {
     js(&format!("{RAW_OPEN} {body}"), arguments).await
 }
 
-/// Undoes what a test replaced, even where it fails.
+/// Undoes a test's replacement of browser functions, even if the test fails.
 struct Patch(&'static str);
 
 impl Patch {
@@ -64,7 +64,7 @@ async fn fresh(name: &str) -> super::IdbStore {
     let device = IdbDevice::new();
     device.delete(name).await.expect("deleted");
     let store = device.open(name, true).await.expect("opened").expect("made");
-    // What every page tries once; no test is to count it.
+    // Every page runs this test once. It must not count in any test below.
     super::ending::learn(&store).await;
     store
 }
@@ -139,7 +139,7 @@ async fn a_leader_that_comes_late_writes_nothing_beside() {
     let (early, late) =
         (Beside::new("late-beside", Databases::default()), Beside::new("late-beside", Databases::default()));
     early.write(Change::of(of(1, 1)), to_copy).await;
-    // The second generation never came here.
+    // The second generation never wrote the backup.
     late.write(Change::of(Batch { recopy: true, ..of(3, 2) }), to_copy).await;
     for generation in [1, 2] {
         early.write(Change::of(of(generation, 9)), to_copy).await;
@@ -183,7 +183,7 @@ async fn a_store_that_is_emptied_by_its_leader_keeps_its_generation() {
         assert_eq!(store.take_over(seen).await.expect("taken"), Some(seen + 1));
     }
     assert_eq!(store.begun(), 3);
-    // As where the browser has dropped the database, and the leader opens it anew.
+    // As if the browser had dropped the database, and the leader opened it again.
     store.close().await;
     let store = fresh("emptied").await;
     store.commit(Batch { generation: Some(3), clear: true, ..one(1) }).await.expect("committed");
@@ -192,7 +192,7 @@ async fn a_store_that_is_emptied_by_its_leader_keeps_its_generation() {
     IdbDevice::new().delete("emptied").await.expect("deleted");
 }
 
-/// Aborts each transaction at its second put; `reason` is what the transaction gives as its error.
+/// Aborts each transaction at its second put; `reason` is the error that the transaction gives.
 async fn abort_at_second_put(reason: &str) -> Patch {
     let apply = format!(
         "globalThis.realPut = IDBObjectStore.prototype.put; let n = 0;
@@ -323,7 +323,7 @@ async fn a_store_that_is_open_is_not_deleted_from_outside() {
     assert_eq!(device.delete_unused("in-use").await.expect_err("refused").code(), Code::StoreInUse);
     two.expect("there").close().await;
     device.delete_unused("in-use").await.expect("deleted");
-    // Nor by whoever comes while it is being deleted, in whatever tab that is.
+    // Nor does a session open a store while a tab, this one or another, deletes it.
     js(
         "globalThis.elsewhere = {}; await new Promise((taken) => {
             elsewhere.free = navigator.locks.request('in-use', () => new Promise((release) => {
@@ -389,7 +389,7 @@ async fn what_others_put_among_the_records_is_passed_over() {
     store.close().await;
 }
 
-/// Damage is judged by the core alone: what the browser's cipher does not open comes as it rests.
+/// Only the core judges damage: a page that the browser's cipher does not open is returned as it is stored.
 #[wasm_bindgen_test]
 async fn r14_pages_come_opened_and_damaged_ones_as_they_rest() {
     let store = fresh("opened-pages").await;
@@ -422,7 +422,7 @@ async fn r14_pages_come_opened_and_damaged_ones_as_they_rest() {
     assert_eq!(store.read_pages(&places).await.expect_err("closed").code(), Code::Closed);
 }
 
-/// Much is opened by the browser's cipher, little by the core: nobody can tell by what comes out.
+/// The browser's cipher opens large records, the core small ones. The result must be the same.
 #[wasm_bindgen_test]
 async fn r14_a_state_of_any_size_opens_alike() {
     let store = fresh("opened-state").await;

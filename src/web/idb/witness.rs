@@ -1,7 +1,10 @@
-//! What stands beside a store: a second, small database with a copy of the header, the sealed high-water mark, and copies of
-//! the journal and of the inbox. It is never written with the store, but after it, or, what is handed in, before: where the
-//! browser finds one of the two damaged and drops what is newest in it, or all, it is the other one that tells, and that
-//! has what only this device knew.
+//! The backup of a store: a second, small database. It has a copy of the header, the sealed high-water mark,
+//! and copies of the journal and of the inbox.
+//!
+//! The backup is never written in the same transaction as the store. A leader's batch goes to the store
+//! first, a request for the inbox goes to the backup first. If the browser finds one of the two databases
+//! damaged, it drops that database or its newest records. The other database then reveals the loss, and has
+//! everything that only this device knew.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,28 +33,28 @@ const TABLES: [&str; 3] = [TABLE, JOURNAL, INBOX];
 const READING: &str = "reading beside the store";
 const WRITING: &str = "writing beside the store";
 
-/// The name of the database beside a store.
+/// The name of a store's backup database.
 pub(super) fn name_beside(name: &str) -> String {
     format!("{name}-mark")
 }
 
-/// The database beside a store.
+/// The backup database of one store.
 pub(super) struct Beside {
     name: String,
     databases: Databases,
     factory: RefCell<Option<IdbFactory>>,
     connection: RefCell<Option<Rc<Connection>>>,
-    /// Something could not be written: what stands there is not as of any batch.
+    /// A write failed, so the backup may match no batch. The next batch of a leader makes the copies again.
     is_behind: Cell<bool>,
-    /// The store is deleted, and this with it.
+    /// The store is deleted, and its backup with it.
     is_left: Cell<bool>,
-    /// What is being read while the store is opened, and what it was.
+    /// The read that began while the store was opened, and its result.
     ahead: RefCell<Option<Promise>>,
     found: Rc<RefCell<Option<Witness>>>,
 }
 
 impl Beside {
-    /// Beside the store of that name. Touches nothing before it is asked something.
+    /// The backup of the store of that name. Touches nothing before it is used.
     pub fn new(store: &str, databases: Databases) -> Self {
         Beside {
             name: name_beside(store),
@@ -65,19 +68,20 @@ impl Beside {
         }
     }
 
-    /// Begins to read the header and the mark. What is read before the store is no later than the store.
+    /// Begins to read the header and the high-water mark. They are read before the store, so they are no
+    /// newer than the store.
     pub fn read_ahead(self: &Rc<Self>) {
         let (beside, found, done) = (Rc::clone(self), Rc::clone(&self.found), Deferred::new());
         *self.ahead.borrow_mut() = Some(done.promise);
         spawn_local(async move {
             let witness = beside.read().await;
             *found.borrow_mut() = Some(witness);
-            // The engine's own function, called with what it takes.
+            // The engine's own function, called with no arguments.
             let _ = done.resolve.call0(&JsValue::UNDEFINED);
         });
     }
 
-    /// The header and the mark: as they were read ahead, the first time.
+    /// The header and the high-water mark. The first call gives the result of `read_ahead`.
     pub async fn witness(&self) -> Witness {
         self.is_read_ahead().await;
         let found = self.found.borrow_mut().take();
@@ -87,14 +91,14 @@ impl Beside {
         }
     }
 
-    /// The header and the mark as they are now.
+    /// The header and the high-water mark as they are now.
     pub async fn witness_now(&self) -> Witness {
         self.is_read_ahead().await;
         self.found.borrow_mut().take();
         self.read().await
     }
 
-    /// Waits until nothing is being read ahead.
+    /// Waits until `read_ahead` is over.
     async fn is_read_ahead(&self) {
         let ahead = self.ahead.borrow_mut().take();
         if let Some(ahead) = ahead {
@@ -102,7 +106,8 @@ impl Beside {
         }
     }
 
-    /// The header and the mark. What cannot be read says nothing: no store is kept from opening by what stands beside it.
+    /// The header and the high-water mark. An unreadable backup counts as empty: it must never keep a store
+    /// from opening.
     pub async fn read(&self) -> Witness {
         if let Ok(witness) = self.get().await {
             return witness;
@@ -125,7 +130,7 @@ impl Beside {
         Ok(Witness { header: bytes(header), mark: bytes(mark) })
     }
 
-    /// The latest generation that has written here; 0 where none has, or nothing can be read.
+    /// The latest generation that has written the backup; 0 if none has, or if the backup cannot be read.
     pub async fn generation(&self) -> u64 {
         self.is_read_ahead().await;
         self.get_generation().await.unwrap_or(0)
@@ -142,7 +147,7 @@ impl Beside {
         Ok(generation_of(&Array::from(&keys.result().map_err(failed)?).pop()))
     }
 
-    /// The copy of a table; empty where it cannot be read.
+    /// The copy of a table; empty if it cannot be read.
     pub async fn copies(&self, table: Table) -> Records {
         match table {
             Table::Journal => self.get_copies(JOURNAL).await.unwrap_or_default(),
@@ -164,11 +169,12 @@ impl Beside {
         Ok(records.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect())
     }
 
-    /// Writes what is handed in, before it is in the store. Where that fails, the store alone has it.
+    /// Writes the requests of a follower's batch, before they are written to the store. If that fails, only
+    /// the store has them.
     pub async fn hand_in(&self, batch: &Batch) {
         let puts = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
         let requests: Records = puts.map(|(_, key, bytes)| (*key, bytes.clone())).collect();
-        // A handle that failed is not used again; another one may do.
+        // A handle that failed is not used again, but a second one may work.
         for _ in 0..2 {
             if self.is_left.get() || self.put_requests(&requests).await.is_ok() {
                 return;
@@ -188,13 +194,13 @@ impl Beside {
         settled(&connection, &transaction, WRITING).await
     }
 
-    /// Writes what a batch does, once it is in the store; `to_copy` reads what the store holds. Where that fails nothing is
-    /// lost: the next batch tries to make the copy anew.
+    /// Writes the backup's part of a batch, once the batch is in the store. `to_copy` reads the store's
+    /// records. If the write fails nothing is lost: the leader's next batch makes the copies again.
     pub async fn write(&self, mut change: Change, to_copy: impl AsyncFn() -> Result<Copies>) {
         if change.is_empty() || self.is_left.get() {
             return;
         }
-        // The copy is the leader's, and the mark with it; a header alone is anybody's.
+        // The copies and the high-water mark belong to the leader; any tab may write a header alone.
         let is_leaders = change.witness.mark.is_some();
         change.recopy |= is_leaders && self.is_behind.get();
         let was_behind = self.is_behind.replace(true);
@@ -205,11 +211,13 @@ impl Beside {
             }
             match self.put(&change).await {
                 Ok(()) => return self.is_behind.set(was_behind && !is_leaders),
-                // Who leads now has made the copy anew, after it read what this batch has written.
+                // A later generation has begun. Its leader made the copies again after it read the records of
+                // this batch.
                 Err(error) if error.code() == Code::Deposed => return,
                 Err(_) => {}
             }
-            // A handle that failed is not used again. Another one may do, and find another database.
+            // A handle that failed is not used again. The next one may find another database, so the copies
+            // are made again.
             self.connection.borrow_mut().take();
             change.recopy |= is_leaders;
         }
@@ -242,7 +250,7 @@ impl Beside {
         Ok(factory)
     }
 
-    /// The database; `None` where there is none and `create` is false.
+    /// The database; `None` if there is none and `create` is false.
     async fn database(&self, create: bool) -> Result<Option<Rc<Connection>>> {
         if let Some(connection) = &*self.connection.borrow() {
             return Ok(Some(Rc::clone(connection)));
@@ -254,7 +262,7 @@ impl Beside {
             !TABLES.into_iter().all(|table| there.contains(table))
         };
         if let Some(found) = found.take_if(|database| lacks(database)) {
-            // Made by whoever died while making it: as good as none.
+            // A database without these tables is left over from a tab that died while making it.
             found.close();
             connect::delete(&factory, &self.name).await?;
         }
@@ -262,25 +270,27 @@ impl Beside {
             found = Some(connect::make(&factory, &self.name, VERSION, &TABLES).await?);
         }
         let Some(database) = found else { return Ok(None) };
-        // Where somebody wants it gone, or of another version, nobody waits for us; it is opened again when it is needed.
+        // If another tab wants the database deleted or upgraded, this connection closes at once. It is opened
+        // again when it is needed.
         let connection = Rc::new(Connection::new(database, Rc::new(|_| {})));
         *self.connection.borrow_mut() = Some(Rc::clone(&connection));
         Ok(Some(connection))
     }
 
-    /// The store is deleted, and what stands beside it with it: nothing of it is made anew.
+    /// The store is deleted, and its backup with it: no part of the backup is made again.
     pub fn leave(&self) {
         self.is_left.set(true);
         self.connection.borrow_mut().take();
     }
 
-    /// Lets go of the database.
+    /// Closes the database.
     pub fn close(&self) {
         self.connection.borrow_mut().take();
     }
 }
 
-/// Deletes what stands beside a store: in the bucket, and where it stood while the browser had none.
+/// Deletes the backup of a store: in the bucket, and among the origin's databases, where it was before the
+/// browser had buckets.
 pub(super) async fn delete(databases: &Databases, store: &str) -> Result<()> {
     let name = name_beside(store);
     if let Ok(factory) = databases.beside().await {

@@ -1,4 +1,4 @@
-//! Sockets against a `WebSocket` put in the browser's place, which echoes, and against an address that has none.
+//! Sockets against a `WebSocket` replacement that echoes, and against an address without a server.
 
 use std::cell::RefCell;
 
@@ -27,7 +27,7 @@ impl Drop for Replaced {
     }
 }
 
-/// Opens at once, echoes what is sent, and closes with the code that it is given, as browsers do.
+/// Opens at once, echoes each message, and closes with the code that it is given, as browsers do.
 const ECHO: &str = "class { constructor(url) { this.url = url; this.readyState = 0;
         queueMicrotask(() => { this.readyState = 1; this.onopen?.({}); }); }
     send(data) { const copy = data instanceof Uint8Array ? data.slice().buffer : data;
@@ -36,7 +36,7 @@ const ECHO: &str = "class { constructor(url) { this.url = url; this.readyState =
         this.readyState = 3;
         queueMicrotask(() => this.onclose?.(new CloseEvent('close', { code: code ?? 1005 }))); } }";
 
-/// A log of events, and the promise of the next time that one is `Closed`.
+/// A log of events, and a promise that resolves at the next `Closed`.
 struct Log {
     events: Rc<RefCell<Vec<SocketEvent>>>,
     closed: Promise,
@@ -121,7 +121,7 @@ async fn a_socket_may_be_dropped_by_its_own_event() {
         move |event| {
             let socket = slot.borrow_mut().take();
             drop(socket);
-            // What the callback holds outlives the callback that lets it go.
+            // A callback may drop the socket that owns it: its captured values outlive the call.
             seen.borrow_mut().push(event);
         }
     });

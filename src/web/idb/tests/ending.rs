@@ -1,4 +1,4 @@
-//! That transactions end though nobody ends them.
+//! No transaction may need its page to end.
 
 use wasm_bindgen_test::wasm_bindgen_test;
 
@@ -7,8 +7,8 @@ use crate::store::{Batch, Device, RecordKey, Store, Table};
 use crate::web::idb::IdbDevice;
 use crate::web::idb::ending::is_whole;
 
-/// A page that is frozen ends no transaction: Chromium lets one that has been told no end stand for a minute, in the way
-/// of every tab that writes to its tables.
+/// A frozen page ends no transaction. Chromium keeps one that was not committed explicitly open for a minute,
+/// and blocks every tab that writes to its tables.
 #[wasm_bindgen_test]
 async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
     const WATCH: &str =
@@ -27,7 +27,8 @@ async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
     store.take_over(0).await.expect("taken");
     store.commit(Batch { mark: Some(vec![1]), ..one(1) }).await.expect("committed");
     let _patch = Patch::new(WATCH, "unwatch();").await;
-    // More than one listing gives, and more than were once read at a time: what is issued first must not be left out.
+    // More requests than one listing gives, and more than were once read at a time. The first ones must not
+    // be left out.
     for hundred in 0..11_u8 {
         let request =
             |n: u8| (Table::Inbox, RecordKey([[hundred, n]; 8].concat().try_into().expect("16")), vec![n]);
@@ -43,7 +44,8 @@ async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
     store.read_pages(&[RecordKey([1; 16])]).await.expect("read");
     store.witness().await.expect("read");
     store.commit(Batch { mark: Some(vec![2]), generation: Some(1), ..one(2) }).await.expect("committed");
-    // Where the browser ends no writing transaction whole, none is told to end.
+    // If the browser does not write such a transaction whole or not at all, none that writes is committed
+    // explicitly.
     let is_whole = is_whole().into();
     let told = js(
         "const all = [...open.values()], reading = all.filter((what) => what.startsWith('readonly'));

@@ -1,4 +1,4 @@
-//! Beginning a generation, and looking at the state of that moment in the same transaction.
+//! Beginning a generation, and reading the state in the same transaction.
 
 use wasm_bindgen_test::wasm_bindgen_test;
 
@@ -16,7 +16,7 @@ async fn who_takes_over_sees_the_state_in_which_its_generation_began() {
     assert_eq!(store.begun(), 1);
     assert_eq!(store.take_over_looking(0, &keys).await.expect("no error"), None, "somebody was first");
     assert_eq!(store.begun(), 1);
-    // What an earlier leader sent meanwhile is written before, and seen, or not written at all.
+    // A batch that the earlier leader sent meanwhile is either written before, and then seen, or not written.
     let (sent, taken) = {
         let other = IdbDevice::new().open("taken-over", false).await.expect("opened").expect("there");
         let mut batch = one(2);
@@ -32,7 +32,7 @@ async fn who_takes_over_sees_the_state_in_which_its_generation_began() {
     IdbDevice::new().delete("taken-over").await.expect("deleted");
 }
 
-/// Chromium keeps what is larger than 64 KiB apart, and may have ended the transaction before it has read it.
+/// Chromium stores values over 64 KiB separately, and may end the transaction before it has read them.
 #[wasm_bindgen_test]
 async fn who_takes_over_sees_large_records_as_well() {
     let store = fresh("taken-over-large").await;
