@@ -1,14 +1,14 @@
-//! The one public error: a stable code, its kind, whether trying again can help, the cause and the cure.
+//! The one public error: a stable code, its kind, whether a retry can help, the cause and the cure.
 //!
-//! Every code stands in one table, so that Rust, TypeScript, the wire and the documents cannot drift apart
-//! (`js/src/error-codes.ts` is checked against [`Code::ALL`] by `tests/error_codes.rs`). A message never
-//! holds a value of the application, a key or a token.
+//! Every code is in one table, so that Rust, TypeScript, the wire and the documents cannot drift apart
+//! (`tests/error_codes.rs` checks `js/src/error-codes.ts` against [`Code::ALL`]). A message never holds a
+//! value of the application, a key or a token.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, by whose doing: the kinds of the protocol's faults (docs/protocol.md).
+/// The nature of a failure, and whose fault it is: the kinds of the protocol's faults (docs/protocol.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Functional: the arguments do not suit the state of the data.
@@ -19,7 +19,7 @@ pub enum Kind {
     B,
     /// Unexpected: hardware, network, storage.
     X,
-    /// The client is older than what it talks to, or than what rests on its device.
+    /// The client is older than the server, or than the store on its device.
     D,
     /// Contention on the data.
     C,
@@ -38,7 +38,7 @@ impl Kind {
 
 macro_rules! codes {
     ($( $(#[$doc:meta])* $variant:ident $text:literal $kind:ident $cure:literal; )*) => {
-        /// A stable name for each way to fail: the application compares these, never messages.
+        /// A stable name for each way to fail. The application compares these, never messages.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( $(#[$doc])* $variant, )* }
@@ -47,7 +47,7 @@ macro_rules! codes {
             /// Every code, in the order of the table.
             pub const ALL: &'static [Code] = &[ $( Code::$variant, )* ];
 
-            /// The name that crosses to TypeScript and the wire.
+            /// The name that TypeScript and the wire use.
             pub fn as_str(self) -> &'static str {
                 match self { $( Code::$variant => $text, )* }
             }
@@ -57,7 +57,7 @@ macro_rules! codes {
                 match self { $( Code::$variant => Kind::$kind, )* }
             }
 
-            /// What the developer or the user can do about it.
+            /// The step that the developer or the user can take.
             pub fn cure(self) -> &'static str {
                 match self { $( Code::$variant => $cure, )* }
             }
@@ -71,7 +71,7 @@ macro_rules! codes {
 }
 
 codes! {
-    // What the application passes in.
+    // Input of the application.
     /// An option of `open` is missing or cannot be used.
     BadOption "bad_option" A "Correct the option that the message names.";
     /// The schema cannot be used.
@@ -101,12 +101,12 @@ codes! {
     /// Reserved for later; refused by name until then.
     NotSupported "not_supported" A "This version of Escale does not do that yet; see the CHANGELOG.";
 
-    // What the wire brings.
+    // Messages of the wire.
     /// Bytes that are not a message of the protocol.
     Malformed "malformed" B "Check that the address is an Escale endpoint, and that no proxy answers in its place.";
     /// A reply that contradicts the protocol, or itself.
     BadReply "bad_reply" B "Correct the server: the message names the field, docs/protocol.md the rule.";
-    /// A server's own refusal, of a code that this version does not know.
+    /// The server's own refusal, with a code that this version does not know.
     ServerRefused "server_refused" A "Look into the server's documentation for its code, or show its message.";
     /// A message, document or list over its bound.
     TooLarge "too_large" A "Send less at once; the bounds stand in docs/protocol.md.";
@@ -120,7 +120,7 @@ codes! {
     Timeout "timeout" X "Nothing to do: the session tries again by itself.";
     /// The token is missing, unknown or expired.
     Unauthorized "unauthorized" S "Give a valid token: pass `token` as a function that fetches a new one.";
-    /// The token does not open this.
+    /// The token does not give access to this.
     Forbidden "forbidden" S "Ask the server's administrator for the right.";
     /// The server does not know the org.
     UnknownOrg "unknown_org" N "Correct the org's code, or create it on the server.";
@@ -130,33 +130,33 @@ codes! {
     Unavailable "unavailable" O "Nothing to do: the session waits as long as the server asked.";
     /// The server failed.
     ServerError "server_error" X "Look into the server's log; the session tries again by itself.";
-    /// The data is contended; the transaction was given up.
+    /// The data is contended; the transaction was aborted.
     Contention "contention" C "Nothing to do: it is tried again.";
     /// Operations arrived with a gap in their order.
     OrderGap "order_gap" C "Nothing to do: the session sends them again in order.";
     /// An operation that this one depends on was refused, or is not known.
     OrderHeld "order_held" C "Nothing to do: it goes on once the refused operation is amended or discarded.";
-    /// A known `seq` under another id: the session's store was rolled back.
+    /// A known `seq` with another id: the session's store was rolled back.
     SessionReused "session_reused" A "Nothing to do: the session takes a new name.";
-    /// A cursor of another answer, or of an earlier life of the server's database.
+    /// A cursor of another reply, or of an earlier epoch of the server's database.
     BadCursor "bad_cursor" N "Nothing to do: the session asks again from its version, without the cursor.";
     /// The result of an old operation is no longer kept.
     Forgotten "forgotten" N "The operation was executed; its result is too old to be told.";
 
-    // What rests on the device.
+    // The store on the device.
     /// The passphrase, or the key, does not open the store.
     WrongPassphrase "wrong_passphrase" S "Ask for the passphrase again; where it is forgotten, wipe({ org, account }) makes room for a new store.";
-    /// The store's header is damaged: K cannot be had from it.
+    /// The store's header is damaged: K cannot be read from it.
     StoreDamaged "store_damaged" X "Call wipe({ org, account }), which needs no session, then open in `synced` to load everything again.";
-    /// Nothing rests on the device for this org and account.
+    /// The device has no store for this org and account.
     NoStore "no_store" N "Open once in `synced` with the network up.";
-    /// The store is being deleted, or is to be deleted or upgraded while a tab has it open.
+    /// The store is being deleted. Or it is to be deleted or upgraded while another tab has it open.
     StoreInUse "store_in_use" C "Close the other tab, then open again.";
     /// Another tab leads the store now.
     Deposed "deposed" C "Nothing to do: this session follows the one that leads.";
     /// The store was written by a newer version of Escale.
     StoreTooNew "store_too_new" D "Reload the page to get the newer version of the application.";
-    /// The schema contradicts what rests on the device.
+    /// The schema contradicts the store on the device.
     SchemaMismatch "schema_mismatch" D "Give the class another name, or call wipe({ org, account }) and load everything again.";
     /// The page is not a secure context, so nothing can be encrypted.
     InsecureContext "insecure_context" S "Serve the page over https or from localhost, or open in `incognito`.";
@@ -166,7 +166,7 @@ codes! {
     StorageFailed "storage_failed" X "Reload the page; if it lasts, the browser's storage is out of order.";
     /// The browser closed the database under the session, or it cannot be reached.
     StorageClosed "storage_closed" X "In an open session nothing: it works in memory and tries again. If opening in `avion` fails for good, clear this site's data in the browser's settings, then open in `synced`.";
-    /// A record of the store was altered: set aside, and asked for again.
+    /// A record of the store was altered. It is set aside and requested again.
     RecordDamaged "record_damaged" X "Nothing to do: it is fetched again from the server.";
 
     // The session itself.
@@ -180,7 +180,7 @@ codes! {
     WasmFailed "wasm_failed" X "Check that the .wasm file is served; pass its bytes or URL to init().";
     /// The wasm stopped on a bug.
     Panicked "panicked" B "Open the session again, and report the message.";
-    /// Something that cannot happen did.
+    /// A condition that cannot occur did occur.
     Internal "internal" B "Report the message: this is a bug of Escale.";
 }
 
@@ -191,12 +191,12 @@ impl Code {
     }
 }
 
-/// Why a call failed. Shown to developers; a message never holds application data.
+/// Why a call failed. For developers; a message never holds application data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: Code,
     detail: String,
-    /// A server's own code and its kind, in the place of the table's.
+    /// The server's own code and its kind, in place of the table's.
     own: Option<Box<(String, Kind)>>,
 }
 
@@ -204,18 +204,18 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of that code; `detail` says what was found, and where.
+    /// An error with that code; `detail` says which problem was found, and where.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Error { code, detail: detail.into(), own: None }
     }
 
-    /// The same error under a server's own code, which the application knows and this version does not.
+    /// The same error under the server's own code, which the application knows and this version does not.
     pub(crate) fn named(mut self, code: &str, kind: Kind) -> Self {
         self.own = Some(Box::new((code.to_owned(), kind)));
         self
     }
 
-    /// The code as the application sees it: the server's own, or that of the table.
+    /// The code as the application sees it: the server's own, or the table's.
     pub fn name(&self) -> &str {
         self.own.as_ref().map_or(self.code.as_str(), |own| &own.0)
     }
@@ -230,18 +230,19 @@ impl Error {
         self.code
     }
 
-    /// What was found, and where.
+    /// The problem that was found, and where.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The same error, of a field within another: a detail begins with the place, as `rows[17].v: ...`.
+    /// The same error for a field within another one: the detail then begins with the path, as `rows[17].v:
+    /// ...`.
     pub(crate) fn within(mut self, outer: &str) -> Self {
         self.detail = format!("{outer}.{}", self.detail);
         self
     }
 
-    /// The same error, its detail preceded by where it happened.
+    /// The same error, with the place where it happened in front of its detail.
     pub fn at(mut self, place: &str) -> Self {
         self.detail = format!("{place}: {}", self.detail);
         self

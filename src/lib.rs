@@ -1,9 +1,12 @@
-//! Escale: the core of an SDK for web applications that work with no network.
+//! Escale: the core of an SDK for web applications that work without a network.
 //!
-//! This crate is plain Rust without input or output: identity and values ([`model`]), the wire ([`codec`]), keys and
-//! seals ([`crypto`]), the memory of a session ([`memory`]), its layout on a device ([`storage`], [`store`]), and the
-//! machine that decides ([`sync`]). The browser's driver lives in `web` and is compiled for wasm32 only. Users import
-//! the npm package; this crate is its core, and what the reference server shares with it. ARCHITECTURE.md is the map.
+//! This crate is plain Rust without input or output:
+//! - identity and values are in [`model`], the wire in [`codec`], keys and seals in [`crypto`];
+//! - the memory of a session is in [`memory`], its layout on a device in [`storage`] and [`store`];
+//! - the machine that decides is in [`sync`].
+//!
+//! The browser's driver is in `web` and is compiled for wasm32 only. Users import the npm package. This crate
+//! is its core, and the reference server shares parts of it. ARCHITECTURE.md is the map.
 //!
 //! ```
 //! use escale::model::{Def, Name, sha_s};

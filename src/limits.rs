@@ -1,33 +1,34 @@
 //! Every bound of the product in one place, each with its reason.
 
-/// Depth of nested arrays and maps in a value. Deep enough for any record that people write by hand, far from
-/// the stack's end in wasm (1 MiB by default).
+/// Depth of nested arrays and maps in a value. Deep enough for any record that people write by hand, and far
+/// from the end of the stack in wasm (1 MiB by default).
 pub const VALUE_DEPTH_MAX: usize = 32;
 
-/// Bytes of one document's `data`: what a page of the protocol can hold.
+/// Bytes of one document's `data`: as many as a page of the protocol can hold.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of a reply or socket frame that a session accepts. A page stops at [`PAGE_BYTES`], but one document
-/// can pass it, and `present` lists 25 bytes a member.
+/// can exceed it, and `present` lists 25 bytes for each member.
 pub const REPLY_BYTES_MAX: usize = 32 << 20;
 
 /// Bytes of a request that a server accepts.
 pub const REQUEST_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of rows after which a reply stops and hands out a cursor (docs/protocol.md).
+/// Bytes of rows after which a reply stops and gives a cursor (docs/protocol.md).
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// Bytes of the results of a reply in msgpack: a conflict brings a document each, and 500 of them would pass
-/// [`REPLY_BYTES_MAX`].
+/// Bytes of the results of a reply in msgpack. Each conflict includes a document, and 500 of them would
+/// exceed [`REPLY_BYTES_MAX`].
 pub const RESULTS_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of one operation's arguments: in JSON, with bytes as base64, still within [`REQUEST_BYTES_MAX`].
 pub const OPERATION_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes of the operations in one request, unless one of them alone has more: a common bound of proxies.
+/// Bytes of the operations in one request, unless a single one is larger: a common bound of proxies.
 pub const OPS_BYTES_MAX: usize = 1 << 20;
 
-/// Deletions that a session remembers, to refuse a patch of such a document at the call: a megabyte at most.
+/// Deletions that a session remembers, so that it can refuse a patch of such a document at the call. They
+/// take a megabyte at most.
 pub const TOMBSTONES_MAX: usize = 10_000;
 
 /// Operations in one request (docs/protocol.md).
@@ -36,16 +37,18 @@ pub const OPS_MAX: usize = 500;
 /// Subscriptions in one request, and in one message of the socket.
 pub const SUBS_MAX: usize = 1_000;
 
-/// Bytes of one subscription in msgpack at most: its cursor, a def of two names and a hash, a version.
+/// Most bytes of one subscription in msgpack: its cursor, a def of two names and a hash, a version.
 const SUB_BYTES_MAX: usize = TEXT_CHARS_MAX + 2 * NAME_CHARS_MAX + 128;
 
-// What a session sends at most, an operation as large as can be with all its subscriptions, is what a server accepts.
+// The largest request of a session has one operation of the greatest size and all its subscriptions. A server
+// must accept it.
 const _: () = assert!(
     OPERATION_BYTES_MAX + OPERATION_BYTES_BESIDE + SUBS_MAX * SUB_BYTES_MAX + 4_096 <= REQUEST_BYTES_MAX
         && OPS_BYTES_MAX <= OPERATION_BYTES_MAX
 );
 
-/// Bytes of an operation beside its arguments in msgpack at most: its id, the one it depends on, its name, two numbers.
+/// Most bytes of an operation in msgpack, without its arguments: its id, the id of the one that it depends
+/// on, its name, two numbers.
 const OPERATION_BYTES_BESIDE: usize = 2 * TEXT_CHARS_MAX + NAME_CHARS_MAX + 128;
 
 /// Characters of a name (class, collection, property).
@@ -63,22 +66,22 @@ pub const VERSION_MAX: u64 = (1 << 53) - 1;
 /// Milliseconds between two pulls of every def (docs/protocol.md).
 pub const PULL_EVERY_MS: u64 = 5 * 60_000;
 
-/// Milliseconds between two pulls of every def while no socket tells of all their changes, unless the application chooses
-/// (docs/protocol.md).
+/// Milliseconds between two pulls of every def while no socket announces all their changes, unless the
+/// application chooses another interval (docs/protocol.md).
 pub const POLL_EVERY_MS: u64 = 30_000;
 
-/// Milliseconds of silence after which a socket is given up (docs/protocol.md).
+/// Milliseconds of silence after which the session drops a socket (docs/protocol.md).
 pub const SOCKET_SILENCE_MS: u64 = 25_000;
 
-/// Milliseconds after which a request without an answer is given up.
+/// Milliseconds after which the session aborts a request without an answer.
 pub const REQUEST_TIMEOUT_MS: u64 = 60_000;
 
 /// First and greatest delay of the reconnection, before jitter.
 pub const BACKOFF_MS: (u64, u64) = (100, 30_000);
 
-/// Damaged documents of one collection above which the collection itself is asked for again (R14).
+/// Number of damaged documents of one collection above which the whole collection is requested again (R14).
 pub const DAMAGED_DOCUMENTS_MAX: usize = 100;
 
-/// Fewest and most rounds of PBKDF2 that a store's header may ask for: below is too weak, above would let a
-/// tampered header hang the page.
+/// Fewest and most rounds of PBKDF2 that a store's header may demand. Fewer are too weak, and more would let
+/// a tampered header block the page.
 pub const KDF_ROUNDS: (u32, u32) = (600_000, 10_000_000);

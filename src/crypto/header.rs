@@ -1,7 +1,9 @@
-//! The header of a store: how K is wrapped. The one record in clear; docs/format.md gives its bytes.
+//! The header of a store: how K is wrapped. It is the one record in clear; docs/format.md gives its bytes.
 //!
-//! Three failures are told apart (docs/security.md): no header (no store), a header that its own checksum or K's tag
-//! contradicts (`store_damaged`), and a key that the header's check refuses (`wrong_passphrase`).
+//! Three failures have different errors (docs/security.md):
+//! - no header: there is no store;
+//! - a header that its own checksum or K's tag contradicts: `store_damaged`;
+//! - a key that the header's check refuses: `wrong_passphrase`.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -19,7 +21,7 @@ const FORMAT: u16 = 1;
 const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
-/// What X is made from.
+/// The secret that X is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WrapKind {
     /// A passphrase, through PBKDF2-HMAC-SHA256.
@@ -30,7 +32,8 @@ pub enum WrapKind {
     Key,
 }
 
-/// K under one X. A list of them leaves room for a second way in (K held by the server, later).
+/// K wrapped under one X. A header has a list of them, so that a second way to K can be added later (K held
+/// by the server).
 #[derive(Clone, Serialize, Deserialize)]
 struct Wrap {
     by: WrapKind,
@@ -57,7 +60,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a new store, with a new K under that X.
+    /// The header of a new store, with a new K wrapped under that X.
     pub fn make(
         by: WrapKind,
         x: &DerivedKey,
@@ -115,7 +118,7 @@ impl Header {
         &self.store_id
     }
 
-    /// The rounds of PBKDF2 that lead to X; `wrong_passphrase` where K is not wrapped in that way.
+    /// The rounds of PBKDF2 that lead to X; `wrong_passphrase` if K is not wrapped in that way.
     pub fn rounds(&self, by: WrapKind) -> Result<u32> {
         self.wrap(by).map(|wrap| wrap.rounds)
     }
@@ -132,7 +135,7 @@ impl Header {
         Ok(AccountKey(plain.try_into().map_err(|_| damaged())?))
     }
 
-    /// The same store with K under another X: no row is encrypted again.
+    /// The same store with K under another X. No record is encrypted again.
     pub fn rewrap(
         &self,
         key: &AccountKey,
@@ -173,7 +176,7 @@ fn wrap(
     Ok(Wrap { by, rounds, check: check_of(x, store_id).to_vec(), wrapped })
 }
 
-/// Tells a wrong X from a damaged header, without telling anything of K.
+/// A value that tells a wrong X from a damaged header, and reveals nothing of K.
 fn check_of(x: &DerivedKey, store_id: &[u8; 16]) -> [u8; 32] {
     x.derive("check", store_id)
 }
@@ -249,7 +252,8 @@ mod tests {
         }
     }
 
-    /// What K is sealed with names the kind of X, the rounds and the store: none of them can be put under another one's K.
+    /// The associated data of K's seal names the kind of X, the rounds and the store. So none of them can be
+    /// exchanged.
     #[test]
     fn k_is_sealed_for_its_kind_its_rounds_and_its_store_alone() {
         let (mut header, key) = made();
@@ -289,7 +293,7 @@ mod tests {
         assert_eq!(code(Header::from_bytes(&of_format(0))), Code::StoreDamaged);
     }
 
-    /// A header of that format, whole.
+    /// A valid header of that format.
     fn of_format(format: u16) -> Vec<u8> {
         let mut bytes = made().0.to_bytes();
         bytes.truncate(bytes.len() - SUM_BYTES);
@@ -299,7 +303,7 @@ mod tests {
         bytes
     }
 
-    /// A browser gives wasm 1 MiB of stack; what opens a store is called from deep down already.
+    /// A browser gives wasm 1 MiB of stack, and the code that opens a store is already called from deep down.
     #[test]
     fn a_header_nested_deep_is_damaged_and_no_fallen_stack() {
         let mut bytes = made().0.to_bytes();

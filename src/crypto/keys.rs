@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::model::sha_s;
 use crate::store::{RecordKey, Table};
 
-/// The name of the store of an account: who guesses both org and account learns that a store exists (R13).
+/// The name of an account's store. A reader who guesses both org and account learns that a store exists
+/// (R13).
 pub fn store_name(org: &str, account: &str) -> String {
     format!("escale1-{}", sha_s(&format!("{org}/{account}")))
 }
@@ -19,7 +20,7 @@ pub fn kdf_salt(org: &str, account: &str) -> [u8; 32] {
     Sha256::digest(format!("escale/1/{org}/{account}").as_bytes()).into()
 }
 
-/// X: what the passphrase yields, or the application's own 32 bytes in its place. Unwraps K.
+/// X: the key derived from the passphrase, or the application's own 32 bytes in its place. It unwraps K.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct DerivedKey([u8; 32]);
 
@@ -29,7 +30,7 @@ impl DerivedKey {
         DerivedKey(bytes)
     }
 
-    /// The 32 bytes, to open again what is open.
+    /// The 32 bytes, with which the application can open the same store again.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -40,7 +41,7 @@ impl DerivedKey {
     }
 }
 
-/// K: the account's key, for life. Never at rest but wrapped.
+/// K: the account's key, which never changes. It is stored only wrapped.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct AccountKey(pub(super) [u8; 32]);
 
@@ -55,7 +56,8 @@ impl AccountKey {
 
 /// The sub-keys of K for one store: one to seal each table, one to name records.
 ///
-/// They depend on the store's own random id, so that two devices of an account share no key and no nonce budget.
+/// They depend on the store's own random id, so that two devices of an account share no key and no nonce
+/// budget.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct StoreKeys {
     seal: [[u8; 32]; Table::SHARED.len()],
@@ -63,13 +65,13 @@ pub struct StoreKeys {
 }
 
 impl StoreKeys {
-    /// The keys of the store of that id.
+    /// The keys of the store with that id.
     pub fn derive(key: &AccountKey, store_id: &[u8; 16]) -> Self {
         let seal = Table::SHARED.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
         StoreKeys { seal, index: derive(&key.0, "index", store_id) }
     }
 
-    /// The name of the record of that number: equal stays equal, nothing else shows (R15).
+    /// The name of the record with that number: equal stays equal, nothing else shows (R15).
     pub fn record_key(&self, table: Table, number: u64) -> RecordKey {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.index).expect("any length of key");
         mac.update(table.name().as_bytes());

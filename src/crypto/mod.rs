@@ -1,8 +1,9 @@
-//! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher, but for the
-//! browser's, which opens what is sealed here (`src/web/cipher.rs`).
+//! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher,
+//! except the browser's, which opens records that were sealed here (`src/web/cipher.rs`).
 //!
-//! There is no plaintext mode. A store takes bytes, and cannot tell; but only `src/storage` fills batches, with what
-//! [`StoreKeys::seal`] gave, and `tests/tidy` fails where anything else does.
+//! There is no plaintext mode. A store takes bytes and cannot know whether they are sealed. So only
+//! `src/storage` fills batches, with results of [`StoreKeys::seal`], and `tests/tidy` fails if other code
+//! does.
 
 mod header;
 mod keys;

@@ -1,13 +1,13 @@
-//! The door to randomness: the system's, or a seed's in tests and simulations.
+//! The only source of randomness in the core: the system's, or a seeded one in tests and simulations.
 
 use crate::error::{Code, Error, Result};
 
 /// A source of random bytes.
 pub trait Random {
-    /// Fills the buffer; an error where the system has none to give, and then nothing is sealed.
+    /// Fills the buffer. An error if the system has no random bytes; then nothing is sealed.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()>;
 
-    /// A number below `bound` (at least 1), near enough uniform for delays.
+    /// A number below `bound` (at least 1), uniform enough for delays.
     fn below(&mut self, bound: u64) -> Result<u64> {
         let mut bytes = [0; 8];
         self.fill(&mut bytes)?;
@@ -33,7 +33,7 @@ impl Random for SystemRandom {
     }
 }
 
-/// SplitMix64 from a seed: for tests and simulations only, never for keys that matter.
+/// SplitMix64 from a seed, for tests and simulations only: never for keys that matter.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(u64);
 

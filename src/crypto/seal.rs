@@ -1,4 +1,5 @@
-//! Sealing records: AES-256-GCM, a fresh nonce each time, bound to the record's table and key (R14).
+//! Seals and opens records: AES-256-GCM with a fresh nonce each time, bound to the record's table and key
+//! (R14).
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -12,7 +13,7 @@ use crate::store::{RecordKey, Store, Table};
 pub const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 
-/// A record as it rests: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
+/// A record as it is stored: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
 #[derive(Clone, Debug)]
 pub struct Sealed(Vec<u8>);
 
@@ -23,19 +24,19 @@ impl Sealed {
     }
 }
 
-/// Names one sealing of a record: no other one has it, were it of the same content in the same place.
+/// Identifies one sealing of a record. No other sealing has this id, even with the same content and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealId([u8; NONCE_BYTES]);
 
 impl SealId {
-    /// That of a record as it rests; `None` where it cannot be one.
+    /// The id of a sealed record; `None` if the bytes are too short for one.
     pub fn of(sealed: &[u8]) -> Option<Self> {
         sealed.first_chunk().copied().map(SealId)
     }
 }
 
 impl StoreKeys {
-    /// Seals a record for its place.
+    /// Seals a record for its table and key.
     pub fn seal(
         &self,
         table: Table,
@@ -49,14 +50,16 @@ impl StoreKeys {
         Ok(Sealed(bytes))
     }
 
-    /// Opens a record found at that place; `record_damaged` where it is not, byte for byte, what was sealed there.
+    /// Opens a record that was found under that table and key. Error: `record_damaged` if it is not, byte for
+    /// byte, the record that was sealed for them.
     pub fn open(&self, table: Table, key: RecordKey, sealed: &[u8]) -> Result<Vec<u8>> {
         open_with(self.seal_key(table), &place(table, key), sealed)
             .ok_or_else(|| Error::new(Code::RecordDamaged, format!("a record of table {}", table.name())))
     }
 
-    /// Opens records of a table found at those places; `None` for one that is not what was sealed there. A device with a
-    /// cipher of its own does most of the work; what it does not open is judged here, as without one.
+    /// Opens records of a table, each found under its key; `None` for one that was not sealed for that key. A
+    /// device with its own cipher does most of the work. A record that it does not open is judged here, as
+    /// without such a cipher.
     pub async fn open_all<S: Store>(
         &self,
         store: &S,
@@ -75,13 +78,13 @@ impl StoreKeys {
         opened
     }
 
-    /// The key of the pages, for a device that has a cipher of its own.
+    /// The key of the pages, for a device that has its own cipher.
     pub fn page_key(&self) -> &[u8; 32] {
         self.seal_key(Table::Pages)
     }
 }
 
-/// What a record is bound to: the format, its table and its key.
+/// The associated data that binds a record to the format, its table and its key.
 pub fn place(table: Table, key: RecordKey) -> Vec<u8> {
     let mut bytes = b"escale/1/".to_vec();
     bytes.extend_from_slice(table.name().as_bytes());

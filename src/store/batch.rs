@@ -1,4 +1,4 @@
-//! A batch: everything that one step changes at rest, as one value (R7).
+//! A batch: all changes that one step makes to the stored state, as one value (R7).
 
 /// The name of a record: the output of a keyed pseudo-random function (R15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -7,24 +7,25 @@ pub struct RecordKey(pub [u8; 16]);
 /// The tables of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// What is needed to open: which documents and collections there are. Read whole.
+    /// The records that say which documents and collections exist. Read whole, at an opening.
     State,
     /// Documents' data. Read on demand.
     Pages,
     /// Operations and actions (R10). Read whole.
     Journal,
-    /// What other sessions of the same store want done by the one that leads: only where a device is shared.
+    /// Requests of followers to the leader. Only shared devices have this table.
     Inbox,
 }
 
 impl Table {
-    /// The tables of every store; one that is shared has the inbox as well.
+    /// The tables of every store. A shared store also has the inbox.
     pub const ALL: [Table; 3] = [Table::State, Table::Pages, Table::Journal];
 
-    /// The tables of a store that is shared, in the order of their discriminants.
+    /// The tables of a shared store, in the order of their discriminants.
     pub const SHARED: [Table; 4] = [Table::State, Table::Pages, Table::Journal, Table::Inbox];
 
-    /// Its name in the browser's database: one letter, so that nothing of the application shows (R13).
+    /// The table's name in the browser's database: one letter, so that nothing of the application shows
+    /// (R13).
     pub fn name(self) -> &'static str {
         match self {
             Table::State => "s",
@@ -35,44 +36,48 @@ impl Table {
     }
 }
 
-/// How far a batch must have gone when its commit resolves.
+/// How safe a batch must be when its commit resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Handed to the operating system: what the server can send again.
+    /// Passed to the operating system. For data that the server can send again.
     #[default]
     Relaxed,
-    /// On the disk: what only this device knows.
+    /// On the disk. For data that only this device has.
     Strict,
 }
 
-/// Puts and deletes that are written together or not at all. Sealed before a transaction opens.
+/// Puts and deletes that are written together or not at all. Records are sealed before the transaction opens.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Everything that is in the store goes first: the batch is all there is to be. What the inbox holds stays, and so do
-    /// generations: others have written it.
+    /// Deletes the store's records first, so that only the batch remains. The inbox and the generations stay,
+    /// because other sessions wrote them.
     pub clear: bool,
-    /// A new header, in clear. A copy goes beside the store.
+    /// A new header, in clear. The backup gets a copy.
     pub header: Option<Vec<u8>>,
-    /// The sealed mark that goes beside the store, once all the rest is written; no error where it cannot be. Without it
-    /// and without a header nothing is written there.
+    /// The sealed high-water mark, which the backup gets once the rest is written. A failure there is no
+    /// error. A batch without it and without a header writes nothing to the backup's copies, except for
+    /// `hands_in`.
     pub mark: Option<Vec<u8>>,
-    /// The copy of the journal beside the store is not what the store held before this batch: it is made anew, of all
-    /// that the store holds after it, as where it is cleared. Otherwise it takes what the batch does to the journal.
+    /// The backup's copy of the journal does not match the store, for example because the store was cleared.
+    /// It is made again from all records of the store after this batch. Otherwise the copy gets the batch's
+    /// changes of the journal.
     pub recopy: bool,
     /// Records to write.
     pub puts: Vec<(Table, RecordKey, Vec<u8>)>,
-    /// Records to delete; one that is not there is no error.
+    /// Records to delete. A key without a record is no error.
     pub deletes: Vec<(Table, RecordKey)>,
-    /// How far it must have gone.
+    /// How safe the batch must be.
     pub durability: Durability,
-    /// What it puts into the inbox goes beside the store too, and there first: whoever leads takes it from either.
+    /// The batch puts requests into the inbox. They are written to the backup too, and there first: the
+    /// leader takes them from either.
     pub hands_in: bool,
-    /// The generation of its writer: where a later one has begun, nothing is written. `None` writes whoever leads.
+    /// The generation of the writer. If a later one has begun, nothing is written. `None`: no check is made.
     pub generation: Option<u64>,
 }
 
 impl Batch {
-    /// Whether it changes nothing.
+    /// Whether the batch changes nothing in the store itself. It may still carry a high-water mark for the
+    /// backup.
     pub fn is_empty(&self) -> bool {
         !self.clear && self.header.is_none() && self.puts.is_empty() && self.deletes.is_empty()
     }

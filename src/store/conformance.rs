@@ -1,7 +1,7 @@
-//! The suite that every [`Device`] must pass, whatever it is made of.
+//! The suite that every [`Device`] must pass, however it stores its records.
 //!
-//! It panics at the first broken promise, naming it. Run natively on the memory twin, in Chromium and in Firefox on
-//! IndexedDB (`src/web/idb/tests.rs`).
+//! It panics at the first broken promise and names it. It runs natively on the twin in memory, and in
+//! Chromium and in Firefox on IndexedDB (`src/web/idb/tests.rs`).
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Store, Table, Witness};
 use crate::error::Code;
 
-/// Runs a future that never waits for the outside: those of the memory twin.
+/// Runs a future that never waits for an outside event, as those of the twin in memory.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -18,14 +18,14 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Every test of the suite for a device whose stores have one holder at a time, each on a store of its own.
+/// Every test for a device whose stores have one holder at a time. Each test has its own store.
 pub async fn all<D: Device>(device: &D) {
     every(device).await;
     a_store_has_one_owner(device).await;
     a_store_opened_again_is_still_owned(device).await;
 }
 
-/// What holds on any device.
+/// The tests for any device.
 async fn every<D: Device>(device: &D) {
     a_store_that_is_not_there_is_not_made(device).await;
     what_was_written_is_read_back(device).await;
@@ -43,7 +43,7 @@ async fn every<D: Device>(device: &D) {
     a_store_opened_again_is_the_same(device).await;
 }
 
-/// Every test of the suite for a device that is shared: several sessions have a store open.
+/// Every test for a shared device: several sessions have a store open.
 pub async fn shared<D: Device>(device: &D) {
     every(device).await;
     a_store_is_shared(device).await;
@@ -109,7 +109,7 @@ async fn a_batch_replaces_and_deletes<D: Device>(device: &D) {
     store.commit(batch).await.expect("commit");
     let got = store.get(Table::State, &[key(1), key(2)]).await.expect("get");
     assert_eq!(got, vec![None, Some(vec![5; 2])]);
-    // What is both deleted and written in one batch is written.
+    // A record that one batch both deletes and puts is kept.
     let batch = Batch { deletes: vec![(Table::State, key(2))], ..put(Table::State, 2, 6, 1) };
     store.commit(batch).await.expect("commit");
     assert_eq!(store.get(Table::State, &[key(2)]).await.expect("get"), vec![Some(vec![6])]);
@@ -215,7 +215,7 @@ async fn a_later_generation_ends_the_earlier_ones<D: Device>(device: &D) {
     two.commit(of(2, put(Table::State, 1, 4, 1))).await.expect("the new one leads");
     one.commit(put(Table::Inbox, 1, 1, 1)).await.expect("the inbox takes from whoever writes");
     two.close().await;
-    // Whoever opens later finds it so.
+    // A session that opens later sees the same generation.
     assert_eq!(one.generation().await.expect("read"), 2);
     one.close().await;
 }
@@ -225,7 +225,7 @@ async fn only_one_takes_over<D: Device>(device: &D) {
     let two = two.expect("there");
     let (mut a, mut b) = (Box::pin(one.take_over(0)), Box::pin(two.take_over(0)));
     let (mut first, mut second) = (None, None);
-    // Both are started before either is waited for.
+    // Both calls are started before either is awaited.
     std::future::poll_fn(|context| {
         for (slot, future) in [(&mut first, &mut a), (&mut second, &mut b)] {
             if slot.is_none()
@@ -309,7 +309,7 @@ async fn batches_sent_at_once_all_settle_in_order<D: Device>(device: &D) {
     let store = fresh(device, "order").await;
     let batches = (1..=3).map(|n| put(Table::State, 1, n, 1));
     let mut commits: Vec<_> = batches.map(|batch| Some(Box::pin(store.commit(batch)))).collect();
-    // All are started before the first is waited for.
+    // All commits are started before the first is awaited.
     std::future::poll_fn(|context| {
         for slot in &mut commits {
             let result = slot.as_mut().map(|commit| commit.as_mut().poll(context));

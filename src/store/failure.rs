@@ -1,19 +1,19 @@
-//! What a failed call to a store means for whoever holds it: the one place that sorts them.
+//! Sorts the failures of a store by the reaction that they need. No other module does.
 //!
-//! The browser's exceptions are brought to codes in `src/web/idb/failure.rs`; from there on these kinds decide.
+//! `src/web/idb/failure.rs` turns the browser's exceptions into codes; this module turns codes into kinds.
 
 use crate::error::{Code, Error};
 
-/// What a failure asks for.
+/// The reaction that a failure needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No room is left: the same batch can succeed once there is some.
     Full,
-    /// The handle is of no use any more: it is dropped, never used again, and the store opened anew.
+    /// The handle is no longer usable: it is dropped, and the store is opened again.
     Handle,
-    /// Somebody with a newer version of the code has upgraded the store: there is nothing to try again.
+    /// A newer version of the code has upgraded the store: a retry is useless.
     TooNew,
-    /// Anything else: tried again later.
+    /// Any other failure: the session retries later.
     Other,
 }
 

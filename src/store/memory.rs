@@ -1,4 +1,4 @@
-//! The twin in memory: the store of the tests and of the simulator (`incognito` has none).
+//! The twin of the browser's device in memory, for the tests and the simulator. (`incognito` uses no device.)
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -13,17 +13,17 @@ use beside::{Beside, Late};
 
 type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
 
-/// Records with what stood there before.
+/// Records, each with its value before a batch; `None` if it did not exist.
 type Before = Vec<((Table, RecordKey), Option<Vec<u8>>)>;
 
-/// Batches that a loss of power may still take; older ones have reached the disk by then.
+/// The number of relaxed batches that a power failure may still undo. Older ones are on the disk by then.
 const UNSYNCED_MAX: usize = 32;
 
 #[derive(Clone, Default)]
 struct Content {
     header: Option<Vec<u8>>,
     records: Records,
-    /// What relaxed batches replaced since the last strict one, the oldest first.
+    /// The values that relaxed batches replaced since the last strict one, the oldest batch first.
     unsynced: VecDeque<Replaced>,
     owned: bool,
     /// The generations that have begun.
@@ -31,7 +31,7 @@ struct Content {
     is_deleted: bool,
 }
 
-/// What a batch replaced.
+/// The values that one batch replaced.
 #[derive(Clone)]
 struct Replaced {
     header: Option<Vec<u8>>,
@@ -44,7 +44,7 @@ impl Content {
         let mut records = Before::new();
         if batch.clear {
             self.header = None;
-            // What others handed in is not the leader's to lose.
+            // Requests of other sessions stay: the leader must not lose them.
             let (kept, cleared): (Records, Records) = std::mem::take(&mut self.records)
                 .into_iter()
                 .partition(|((table, _), _)| *table == Table::Inbox);
@@ -80,11 +80,11 @@ impl Content {
 type Shared = Rc<RefCell<Content>>;
 type Witnesses = Rc<RefCell<HashMap<String, Beside>>>;
 
-/// A device whose stores live as long as it does. Clones share their stores.
+/// A device whose stores exist as long as it does. Clones share their stores.
 #[derive(Clone, Default)]
 pub struct MemoryDevice {
     stores: Rc<RefCell<HashMap<String, Shared>>>,
-    /// What stands beside the stores, as a second database would.
+    /// The backups of the stores, as in a second database.
     witnesses: Witnesses,
     is_shared: bool,
 }
@@ -96,22 +96,22 @@ pub struct MemoryStore {
     witnesses: Witnesses,
     open: RefCell<bool>,
     is_shared: bool,
-    /// What is held back of what goes beside the store.
+    /// Writes to the backup that a test delays; `None` while nothing is delayed.
     late: RefCell<Option<Vec<Late>>>,
 }
 
 impl MemoryDevice {
-    /// A device without any store. Each store is for one holder at a time, as in the browser.
+    /// A device without any store. Each store has one holder at a time.
     pub fn new() -> Self {
         MemoryDevice::default()
     }
 
-    /// A device whose stores are each for as many holders as there are.
+    /// A device whose stores each have any number of holders, as in the browser.
     pub fn shared() -> Self {
         MemoryDevice { is_shared: true, ..MemoryDevice::default() }
     }
 
-    /// A copy of everything at rest, as a backup or a crash would find it; nothing in it is owned.
+    /// A copy of all stored data, as a backup or a crash would find it. No store in it is owned.
     pub fn snapshot(&self) -> MemoryDevice {
         let stores = self.stores.borrow();
         let copy = stores.iter().map(|(name, content)| {
@@ -123,7 +123,7 @@ impl MemoryDevice {
         MemoryDevice { stores: Rc::new(RefCell::new(copy.collect())), witnesses, is_shared: self.is_shared }
     }
 
-    /// Puts a store back as it is in `copy`, or empty where it has none; what stands beside it stays. For tests.
+    /// Replaces a store by its state in `copy`, or empties it if there is none. Its backup stays. For tests.
     pub fn put_back(&self, name: &str, copy: &MemoryDevice) {
         let earlier =
             copy.stores.borrow().get(name).map(|content| content.borrow().clone()).unwrap_or_default();
@@ -133,35 +133,37 @@ impl MemoryDevice {
         }
     }
 
-    /// A store that nobody has open is gone, and what stands beside it is not: so a browser mends a damaged one.
+    /// Drops a store that no session has open, but not its backup: browsers repair a damaged database in this
+    /// way.
     pub fn vanish(&self, name: &str) {
         self.stores.borrow_mut().remove(name);
     }
 
-    /// What stands beside a store is gone, and the store is not.
+    /// Drops the backup of a store, but not the store.
     pub fn vanish_beside(&self, name: &str) {
         self.witnesses.borrow_mut().remove(name);
     }
 
-    /// Puts what stands beside a store back as it is in `copy`: the batches since then did not come so far. For tests.
+    /// Replaces the backup of a store by its state in `copy`, as if later batches had not reached it. For
+    /// tests.
     pub fn put_back_beside(&self, name: &str, copy: &MemoryDevice) {
         let earlier = copy.witnesses.borrow().get(name).cloned().unwrap_or_default();
         self.witnesses.borrow_mut().insert(name.to_owned(), earlier);
     }
 
-    /// Changes what stands beside a store, for tests of damage.
+    /// Changes the backup's header and high-water mark, for tests of damage.
     pub fn tamper_witness(&self, name: &str, change: impl FnOnce(&mut Witness)) {
         change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().witness);
     }
 
-    /// Changes the copy of the journal that stands beside a store, for tests of damage.
+    /// Changes the backup's copy of the journal, for tests of damage.
     pub fn tamper_copies(&self, name: &str, change: impl FnOnce(&mut BTreeMap<RecordKey, Vec<u8>>)) {
         change(&mut self.witnesses.borrow_mut().entry(name.to_owned()).or_default().journal);
     }
 
-    /// The power fails: the newest of the batches that were not written with strict durability, `batches` of them at
-    /// most, are gone; and as many of the newest transactions beside the store, for those are never strict. Gives how many
-    /// batches went.
+    /// Simulates a power failure: undoes the newest relaxed batches, at most `batches` of them. Undoes as
+    /// many of the backup's newest transactions, which are never strict. Gives the number of batches that
+    /// were undone.
     pub fn lose_power(&self, name: &str, batches: usize) -> usize {
         if let Some(beside) = self.witnesses.borrow_mut().get_mut(name) {
             beside.lose_power(batches);
@@ -184,7 +186,7 @@ impl MemoryDevice {
         lost
     }
 
-    /// Changes what rests, behind the back of whoever owns it: for tests of damage.
+    /// Changes stored records without the owner's knowledge, for tests of damage.
     pub fn tamper(&self, name: &str, change: impl FnOnce(&mut Records)) {
         if let Some(content) = self.stores.borrow().get(name) {
             change(&mut content.borrow_mut().records);
@@ -225,7 +227,7 @@ impl Device for MemoryDevice {
             return fail(Code::StoreInUse, "another session of this device owns the store");
         }
         if let Some(content) = stores.remove(name) {
-            // Whoever has it open finds it gone.
+            // A session that has the store open gets `closed` from now on.
             *content.borrow_mut() = Content { is_deleted: true, ..Content::default() };
         }
         self.witnesses.borrow_mut().remove(name);
@@ -234,13 +236,13 @@ impl Device for MemoryDevice {
 }
 
 impl MemoryStore {
-    /// From now on batches are written, and what goes beside the store is not yet: as by a tab that stands still in between.
-    /// For tests.
+    /// From now on batches are written to the store, but the backup's part is delayed, as by a tab that
+    /// freezes in between. For tests.
     pub fn hold_beside(&self) {
         self.late.borrow_mut().get_or_insert_default();
     }
 
-    /// What was held back is written now. For tests.
+    /// Writes the delayed parts to the backup. For tests.
     pub fn release_beside(&self) {
         for (content, batch) in self.late.take().unwrap_or_default() {
             self.beside(|beside| beside.write(&content, &batch));

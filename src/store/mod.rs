@@ -1,7 +1,8 @@
-//! What a device keeps: sealed records under opaque keys, written by batches that are whole or not at all.
+//! The traits of a device and of its stores: sealed records under opaque keys, written in batches that are
+//! whole or not at all.
 //!
-//! The trait is narrow so that the browser's database has a twin in memory, and one conformance suite holds for
-//! both. Nothing here knows what a record means; `rest` lays documents out in records and is the only one to do so.
+//! The traits are narrow so that the browser's database has a twin in memory, and one conformance suite holds
+//! for both. Nothing here knows the meaning of a record. Only `src/storage` lays documents out in records.
 
 mod batch;
 #[cfg(any(test, feature = "testing"))]
@@ -17,50 +18,51 @@ pub use snapshot::Snapshot;
 
 use crate::error::Result;
 
-/// Where stores live: an origin's databases, or a map in memory.
+/// Opens and deletes stores: an origin's databases, or a map in memory.
 #[allow(async_fn_in_trait)] // single-threaded by design: the browser's types are not Send
 pub trait Device {
     /// An open store.
     type Store: Store;
 
-    /// Opens the store of that name; `None` where there is none, nor a header beside it, and `create` is false, in which
-    /// case nothing was written. The holder owns it until it is closed, but on a device that is shared: there others may have it open.
+    /// Opens the store of that name. `None` if `create` is false and neither the store nor a header in its
+    /// backup exists; then nothing was written. Unless the device is shared, the holder owns the store until
+    /// it closes it. On a shared device other sessions may have it open.
     ///
-    /// Errors: `store_in_use` while another holder owns it, `store_too_new` where a newer version of the code
-    /// wrote it (left untouched), `storage_failed`.
+    /// Errors: `store_in_use` while another holder owns it, `store_too_new` if a newer version of the code
+    /// wrote it (it is left untouched), `storage_failed`.
     async fn open(&self, name: &str, create: bool) -> Result<Option<Self::Store>>;
 
-    /// Deletes the store of that name, if there is one, and what stands beside it; on a shared device whoever has it open
-    /// finds it gone. Errors: `store_in_use`, `storage_failed`.
+    /// Deletes the store of that name, if there is one, and its backup. On a shared device, a session that
+    /// has it open then gets `closed`. Errors: `store_in_use`, `storage_failed`.
     async fn delete(&self, name: &str) -> Result<()>;
 }
 
-/// What stands beside a store, but for the copy of its journal.
+/// The part of a store's backup that an opening reads: everything but the copies of records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// A copy of the header: it opens the mark where the store is gone.
+    /// A copy of the header: it opens the high-water mark if the store is gone.
     pub header: Option<Vec<u8>>,
-    /// The sealed mark of how far the store had come.
+    /// The sealed high-water mark: how far the store had come.
     pub mark: Option<Vec<u8>>,
 }
 
-/// How many fences are kept: a session that slept through so many others is found out still.
+/// How many fences are kept. A leader that slept through fewer generations than this is still stopped.
 pub const FENCES_KEPT: u64 = 256;
 
-/// Records read in one go where a snapshot is put together.
+/// Records read at a time while a snapshot is put together.
 const SNAPSHOT_RECORDS: usize = 256;
 
-/// An open store: its holder's alone, or, on a shared device, one that several sessions have open, of which one leads and
-/// writes under a generation.
+/// An open store. It belongs to its holder alone, or, on a shared device, several sessions have it open. One
+/// of those leads and writes under a generation.
 #[allow(async_fn_in_trait)]
 pub trait Store {
-    /// The header: the one record in clear, which tells how K is wrapped. `None` in a new store.
+    /// The header: the one record in clear, which says how K is wrapped. `None` in a new store.
     async fn header(&self) -> Result<Option<Vec<u8>>>;
 
-    /// Reads records by key, in the order of the keys; `None` for one that is not there.
+    /// Reads records by key, in the order of the keys; `None` for a record that does not exist.
     async fn get(&self, table: Table, keys: &[RecordKey]) -> Result<Vec<Option<Vec<u8>>>>;
 
-    /// Reads at most `limit` records of a table, in the order of their keys, those after `after`.
+    /// Reads at most `limit` records of a table, in the order of their keys, beginning after `after`.
     async fn scan(
         &self,
         table: Table,
@@ -68,8 +70,8 @@ pub trait Store {
         limit: usize,
     ) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
-    /// What is needed to open, all of one moment. As it is here it is for a store whose holder owns it: nobody else writes
-    /// between the readings, and it has no inbox.
+    /// All records that an opening needs, from one point in time. This default is for a store whose holder
+    /// owns it: no session writes between the reads, and there is no inbox.
     async fn snapshot(&self) -> Result<Snapshot> {
         let header = self.header().await?;
         let mut tables = [Vec::new(), Vec::new()];
@@ -87,50 +89,53 @@ pub trait Store {
         Ok(Snapshot { header, state, journal, inbox: Vec::new(), generation: 0 })
     }
 
-    /// The latest generation that has begun, by what stands beside it where the store itself is new; 0 where none has, as
-    /// in every store whose holder owns it.
+    /// The latest generation that has begun. In a store that is new, the latest one that its backup knows. 0
+    /// if none has begun, as in every store whose holder owns it.
     async fn generation(&self) -> Result<u64> {
         Ok(0)
     }
 
-    /// Begins the generation after `seen`, in one step: from then on no batch of an earlier one is written. Gives the
-    /// new generation, or `None` where somebody else began it first.
-    /// Whoever owns the store is always first.
+    /// Begins the generation after `seen`, in one step. From then on no batch of an earlier generation is
+    /// written. Gives the new generation, or `None` if another session began it first. A holder that owns the
+    /// store is always first.
     async fn take_over(&self, seen: u64) -> Result<Option<u64>> {
         Ok(Some(seen + 1))
     }
 
-    /// Writes a batch: resolved once all of it is written, an error once none of it will be. Errors: `deposed` where
-    /// a later generation than the batch's has begun, `storage_full`, `storage_failed`, `closed`.
+    /// Writes a batch. Resolves once all of it is written; gives an error once it is certain that none of it
+    /// will be. Errors: `deposed` if a later generation than the batch's has begun, `storage_full`,
+    /// `storage_failed`, `closed`.
     async fn commit(&self, batch: Batch) -> Result<()>;
 
-    /// What is kept beside the store, in a place of its own: what was last written there by a batch's `header` and
-    /// `mark`. It may be behind the store, never ahead of it, unless the store was put back or lost. Once a later generation
-    /// has made the copy anew, an earlier one writes nothing there, however late it comes.
+    /// The header and the high-water mark that batches last wrote to the store's backup, which is kept
+    /// separately from the store. The backup may be older than the store. It is newer only if the store was
+    /// put back or lost. Once a later generation has made the copies again, an earlier one writes nothing
+    /// there, however late it comes.
     async fn witness(&self) -> Result<Witness>;
 
-    /// The copy of a table that is kept beside the store too, in any order. Of the journal: as of the batch that wrote the
-    /// mark. Of the inbox: all that was handed in, and perhaps what was carried out since.
+    /// The backup's copy of a table, in any order. The journal is as of the batch that wrote the high-water
+    /// mark. The inbox has all requests, and perhaps some that the leader has carried out since.
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
-    /// What an opening looks at first: the generation and the header, of one moment where the device can tell it so, and
-    /// what stands beside the store, which may be of any moment since this handle was made.
+    /// The first read of an opening: the generation and the header, from one point in time if the device can.
+    /// Also the backup's header and high-water mark, from any time since this handle was made.
     async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
         Ok((self.generation().await?, self.header().await?, self.witness().await?))
     }
 
-    /// Opens records by a cipher of the device's own, where it has one that is quicker than the core's: AES-256-GCM under
-    /// `key`, each record with what it is bound to. Fewer than were asked, or `None`, where it does not: this is no
-    /// judgement, the core tries those itself.
+    /// Opens records with the device's own cipher, if it has one that is faster than the core's: AES-256-GCM
+    /// under `key`, each record with its associated data. A shorter list, or `None` for a record, is no
+    /// verdict: the core tries those records itself.
     async fn unseal(&self, _key: &[u8; 32], _records: &[(Vec<u8>, &[u8])]) -> Vec<Option<Vec<u8>>> {
         Vec::new()
     }
 
-    /// Drops the handle, whatever became of it, and opens the store again; made anew, empty, where it is gone. The
-    /// holder owns it all the while. Errors: `storage_closed`, `storage_failed`, `store_too_new`, `closed`; the old handle
-    /// is not used again either way.
+    /// Drops the handle in any case, and opens the store again. If the store is gone, it is made again,
+    /// empty. The holder owns it all the while. The old handle is never used again, even after an error.
+    ///
+    /// Errors: `storage_closed`, `storage_failed`, `store_too_new`, `closed`.
     async fn reopen(&self) -> Result<()>;
 
-    /// Lets go of the store; later calls give `closed`.
+    /// Closes the store; later calls give `closed`.
     async fn close(&self);
 }

@@ -1,20 +1,21 @@
-//! A store at one moment.
+//! A store at one point in time.
 
 use super::batch::RecordKey;
 
 /// Records of one table, in the order of their keys.
 type Records = Vec<(RecordKey, Vec<u8>)>;
 
-/// What is needed to open, read in one transaction: nothing that is written meanwhile can tear it.
+/// All records that an opening needs, read in one transaction, so that no write in between makes them
+/// inconsistent.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The header; `None` in a new store.
     pub header: Option<Vec<u8>>,
-    /// Every record of the table of that name.
+    /// Every record of the table `State`.
     pub state: Records,
-    /// The same of the journal.
+    /// Every record of the table `Journal`.
     pub journal: Records,
-    /// The same of the inbox.
+    /// Every record of the table `Inbox`.
     pub inbox: Records,
     /// The latest generation that has begun.
     pub generation: u64,

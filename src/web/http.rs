@@ -24,7 +24,7 @@ const RETRY_AFTER_MS_MAX: u64 = 60 * 60_000;
 
 /// A request to send.
 pub struct Post<'a> {
-    /// Where to.
+    /// The address.
     pub url: &'a str,
     /// The bearer token, on servers that ask for one.
     pub token: Option<&'a str>,

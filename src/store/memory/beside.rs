@@ -1,23 +1,25 @@
-//! What stands beside a store in memory: the header, the mark, and the copies of the journal and of the inbox.
+//! The backup of a store in memory: the header, the high-water mark, and the copies of the journal and of the
+//! inbox.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Content, Records, UNSYNCED_MAX};
 use crate::store::{Batch, RecordKey, Table, Witness};
 
-/// What stands beside a store.
+/// The backup of one store.
 #[derive(Clone, Default)]
 pub(super) struct Beside {
     pub witness: Witness,
     pub journal: BTreeMap<RecordKey, Vec<u8>>,
     pub inbox: BTreeMap<RecordKey, Vec<u8>>,
-    /// The latest generation that has written here: an earlier one comes too late.
+    /// The latest generation that has written the backup. An earlier one may no longer write.
     pub generation: u64,
-    /// What the newest transactions replaced, the oldest first: all of them are relaxed.
+    /// The values that the newest transactions replaced, the oldest first. All of these transactions are
+    /// relaxed.
     unsynced: VecDeque<Replaced>,
 }
 
-/// What a transaction replaced.
+/// The values that one transaction replaced.
 #[derive(Clone)]
 struct Replaced {
     witness: Witness,
@@ -26,21 +28,21 @@ struct Replaced {
     inbox: Before,
 }
 
-/// Records of a table with what stood there before.
+/// Records of a table, each with its value before; `None` if it did not exist.
 type Before = Vec<(RecordKey, Option<Vec<u8>>)>;
 
-/// A batch whose part beside the store has not been written yet, with what the store held before it.
+/// A delayed write: the store's content before the batch, and the batch.
 pub(super) type Late = (Content, Batch);
 
 impl Beside {
-    /// What is handed in comes here before it comes into the store.
+    /// Writes the requests of a batch, before the store gets them.
     pub fn hand_in(&mut self, batch: &Batch) {
         self.remember(batch, &Records::new());
         let requests = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
         self.inbox.extend(requests.map(|(_, key, bytes)| (*key, bytes.clone())));
     }
 
-    /// Takes what a batch does to a store that held `content` before it.
+    /// Writes the backup's part of a batch. The store held `content` before the batch.
     pub fn write(&mut self, content: &Content, batch: &Batch) {
         if batch.mark.is_none() && batch.header.is_none() {
             return;
@@ -71,7 +73,7 @@ impl Beside {
         }
     }
 
-    /// Notes what a batch is about to replace; with `copied`, all that is copied anew.
+    /// Records the values that a batch is about to replace. `copied` is all that is copied again.
     fn remember(&mut self, batch: &Batch, copied: &Records) {
         let puts = batch.puts.iter().map(|(table, key, _)| (*table, *key));
         let touched: BTreeSet<_> =
@@ -91,7 +93,7 @@ impl Beside {
         }
     }
 
-    /// The power fails: the newest transactions, so many of them at most, are gone.
+    /// Simulates a power failure: undoes the newest transactions, at most that many.
     pub fn lose_power(&mut self, transactions: usize) {
         for _ in 0..transactions {
             let Some(Replaced { witness, generation, journal, inbox }) = self.unsynced.pop_back() else {

@@ -11,6 +11,7 @@ use crate::model::Value;
 pub trait Host {
     /// These defs changed, and these ids are no longer in use.
     fn changed(&self, defs: &[String], gone: &[u32]);
+    /// The status changed.
     fn status(&self);
     /// Something happened to an operation.
     fn operation(&self, news: &News<'_>);
