@@ -1,4 +1,4 @@
-//! `cargo bench --bench core`: what the core does for a thousand documents of about 1 KB, natively.
+//! `cargo bench --bench core`: the speed of the native core on a thousand documents of about 1 KB.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -26,7 +26,7 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
-/// A document of about 1 KB, as prose is.
+/// A document of about 1 KB, with text that compresses like prose.
 fn document(number: u64) -> BTreeMap<String, Value> {
     let words = [
         "river", "letter", "garden", "window", "market", "bridge", "forest", "history", "question", "harbour",
@@ -56,7 +56,7 @@ fn rows() -> Vec<Row> {
     (0..ROWS).map(row).collect()
 }
 
-/// A reply that tells one class whole.
+/// A reply with a whole class.
 fn reply() -> SyncReply {
     let mut part = Part::empty(Def::class_of(&name("Doc")));
     part.rows = rows();
@@ -76,7 +76,7 @@ fn clock() -> Clock {
     Clock { wall_ms: NOW, mono_ms: 1_000 }
 }
 
-/// A session without a device that has asked for the class; gives the number of its request.
+/// A session without a device that has requested the class, and the number of that request.
 fn asking() -> (Machine, u64) {
     let memory = Memory::new(Schema::from_json(SCHEMA).expect("a schema"));
     let config = Config {

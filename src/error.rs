@@ -235,8 +235,7 @@ impl Error {
         &self.detail
     }
 
-    /// The same error for a field within another one: the detail then begins with the path, as `rows[17].v:
-    /// ...`.
+    /// The same error for a field within another one. The detail begins with the path: `rows[17].v: ...`.
     pub(crate) fn within(mut self, outer: &str) -> Self {
         self.detail = format!("{outer}.{}", self.detail);
         self

@@ -1,4 +1,5 @@
-//! What the targets share. The doors and the bound of their cost are those of `tests/hostile`, which replays the corpus.
+//! The code that the fuzz targets share. The decoders under test (`doors`) and the bound of their cost are
+//! those of `tests/hostile`, which replays the corpus.
 
 #[path = "../../tests/hostile/cost.rs"]
 pub mod cost;
@@ -12,12 +13,12 @@ pub use libfuzzer_sys;
 #[global_allocator]
 static ALLOCATOR: cost::Counting = cost::Counting;
 
-/// The door of that name.
+/// The decoder of that name.
 pub fn door(name: &str) -> &'static doors::Door {
     doors::DOORS.iter().find(|door| door.name == name).expect("a door of the target's name")
 }
 
-/// A target: knocks at the door of that name with whatever comes.
+/// Defines a fuzz target that passes any bytes to the decoder of that name.
 #[macro_export]
 macro_rules! target {
     ($name:ident) => {

@@ -1,4 +1,4 @@
-//! What a server says on the socket.
+//! A frame from a server on the socket.
 
 #![no_main]
 

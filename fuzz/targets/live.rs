@@ -1,4 +1,4 @@
-//! What a session says on the socket.
+//! A message from a session on the socket.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The plain bytes of a mark.
+//! The plain bytes of a high-water mark.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A server's answer.
+//! A server's reply.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a server is asked.
+//! A request to a server.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A session whose server says whatever comes.
+//! A session whose server may send any message.
 
 #![no_main]
 

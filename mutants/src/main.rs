@@ -1,9 +1,11 @@
-//! Plants mistakes: every one of them into one copy of the sources, each asleep until its number is named.
+//! Plants mistakes (mutants) into a copy of the sources. All are in the same copy, and each is inactive until
+//! its number is chosen.
 //!
-//! `escale-mutants ROOT COPY [NUMBER..]` reads the files of `ROOT` that are listed on its input, and writes them into `COPY`
-//! with the mistakes planted, but for those numbered. What it prints are the mistakes, as JSON: which file and line, what
-//! stood there and what stands there instead, and which bytes of the copy are of it, so that one that does not compile can be
-//! left out the next time. Numbers are the same whatever is left out.
+//! `escale-mutants ROOT COPY [NUMBER..]` reads a list of files from its input. It reads these files from
+//! `ROOT` and writes them into `COPY` with the mistakes, except those whose numbers are given. It prints the
+//! mistakes as JSON: file and line, the original text, the mistaken text, and the bytes of the copy that
+//! belong to the mistake. So a mistake that does not compile can be left out in the next run. The numbers
+//! stay the same in every run.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -12,7 +14,7 @@ use std::path::Path;
 use serde_json::json;
 
 mod plant;
-// What is planted asks a copy of it: here it is only checked.
+// The copy of the sources calls this module. Here it is only compiled.
 #[allow(dead_code)]
 mod switch;
 

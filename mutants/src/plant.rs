@@ -1,7 +1,8 @@
-//! Where mistakes are planted, and which.
+//! Finds the places for mistakes, and inserts them.
 //!
-//! A mistake is text put in before and after what is there: `(if on(7) { a <= b } else { a < b })`. The mistaken branch has
-//! the original text of what it holds, without the mistakes inside, since one alone is awake at any time.
+//! A mistake is text inserted before and after the original: `(if on(7) { a <= b } else { a < b })`. The
+//! mistaken branch contains the original text without the mistakes inside it, since only one mistake is
+//! active at a time.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,13 +15,13 @@ use syn::{BinOp, Block, Expr, ReturnType, Stmt, Type, UnOp};
 pub struct Mutant {
     pub number: usize,
     pub line: usize,
-    /// The function that holds it.
+    /// The function that contains it.
     pub within: String,
     pub was: String,
     pub is: String,
-    /// The bytes of the copy that are its own.
+    /// The bytes of the copy that belong to the mistake alone.
     pub own: [usize; 2],
-    /// Those that it was put around.
+    /// The bytes of the copy from its beginning to its end, with the original text in between.
     pub around: [usize; 2],
 }
 
@@ -30,13 +31,15 @@ pub struct Planted {
     pub mutants: Vec<Mutant>,
 }
 
-/// Text to put in: before a place, or after it.
+/// Text to insert, before or after a piece of the original.
 struct Edit {
     at: usize,
     text: String,
-    /// What it holds, to put wider ones outside of narrower ones; of a suffix, where it began.
     is_suffix: bool,
+    /// The other end of that piece: its end for text before it, its start for text after it. So wider
+    /// mistakes are put around narrower ones.
     other_end: usize,
+    /// The order in which the edits were made.
     turn: usize,
     number: usize,
 }
@@ -70,7 +73,8 @@ impl Planter<'_> {
         &self.text[range.clone()]
     }
 
-    /// A new mistake around `range`: `text(number)` gives what stands before and after it.
+    /// A new mistake around `place`. `text` gets the condition that activates it, and gives the text before
+    /// and after.
     fn around(
         &mut self,
         place: Range<usize>,
@@ -95,13 +99,13 @@ impl Planter<'_> {
         self.mutants.push((Mutant { number, line, within, was, is, own: [0; 2], around: [0; 2] }, place));
     }
 
-    /// An expression that is another one.
+    /// Replaces an expression by another one.
     fn instead(&mut self, place: Range<usize>, is: &str) {
         let was = self.source(&place).to_owned();
         self.around(place, &was, is, |on| (format!("(if {on} {{ {is} }} else {{ "), " })".to_owned()));
     }
 
-    /// A function that gives that at once.
+    /// Makes a function return that value at once.
     fn at_once(&mut self, block: &Block, name: &str, is: &str) {
         let open = range(&block.brace_token.span.open());
         let place = open.end..open.end;
@@ -109,8 +113,8 @@ impl Planter<'_> {
     }
 
     fn written(mut self) -> Planted {
-        // At one place what ends there comes first, the narrowest of it before the others, then what begins there, the widest
-        // first.
+        // At one position, texts that end a piece come first, the narrowest first. Then come texts that begin
+        // a piece, the widest first.
         self.edits.sort_by_key(|edit| {
             let inner = usize::MAX - edit.other_end;
             let turn = if edit.is_suffix { usize::MAX - edit.turn } else { edit.turn };
@@ -204,7 +208,7 @@ fn others(op: &BinOp) -> &'static [&'static str] {
     }
 }
 
-/// What a function of that type can give without doing anything.
+/// The values that a function of that type can return without doing anything.
 fn given(output: &ReturnType) -> Vec<&'static str> {
     let ReturnType::Type(_, kind) = output else { return vec!["()"] };
     of_type(kind)
@@ -287,7 +291,7 @@ impl<'ast> Visit<'ast> for Planter<'_> {
         self.within.pop();
     }
 
-    // What is constant is decided while compiling.
+    // Constants are evaluated by the compiler, so a mistake in one cannot be activated later.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}

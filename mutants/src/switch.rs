@@ -1,5 +1,5 @@
-//! Which mistake is awake: the one that `ESCALE_MUTANT` numbers, or none. With `ESCALE_REACHED`, the numbers of those that
-//! were come by are added to that file.
+//! Says which mistake is active: the one with the number in `ESCALE_MUTANT`, or none. With `ESCALE_REACHED`,
+//! the number of each mistake that is reached is appended to that file.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ struct Setting {
 static SETTING: OnceLock<Setting> = OnceLock::new();
 static SEEN: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// Whether that mistake is made.
+/// Whether that mistake is active.
 #[inline]
 pub fn on(number: u32) -> bool {
     let setting = SETTING.get_or_init(|| Setting {

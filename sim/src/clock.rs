@@ -1,10 +1,10 @@
-//! An instance's clocks, moved by the world.
+//! An instance's clocks, which the world moves.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use escale_server::clock::Clock;
 
-/// Clocks that show the world's time: the date as far ahead or behind as it is told to be.
+/// Clocks that show the world's time. The date may be set ahead of it or behind it.
 #[derive(Debug, Default)]
 pub struct SimClock {
     now: AtomicU64,
@@ -12,12 +12,12 @@ pub struct SimClock {
 }
 
 impl SimClock {
-    /// The world's time is this.
+    /// Sets the world's time.
     pub fn show(&self, now: u64) {
         self.now.store(now, Ordering::SeqCst);
     }
 
-    /// The date is that far ahead of the world's time.
+    /// Sets how far the date is ahead of the world's time.
     pub fn set_ahead(&self, ms: i64) {
         self.ahead_ms.store(ms, Ordering::SeqCst);
     }

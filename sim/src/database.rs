@@ -1,4 +1,4 @@
-//! The database under the instances: in memory, or for some of the seeds a file of SQLite.
+//! The database under the instances: in memory, or for some of the seeds an SQLite file.
 
 use std::fmt;
 use std::fs;
@@ -14,17 +14,17 @@ use tempfile::TempDir;
 use crate::record::Life;
 use crate::tap::{Tap, Wire};
 
-/// One of so many seeds runs on SQLite, which takes about a hundred times as long.
+/// One in this many seeds runs on SQLite, which takes about a hundred times as long.
 const SQLITE_OF: u64 = 400;
 
-/// The file of SQLite, and its log.
+/// The SQLite file, and its log.
 const FILES: [&str; 2] = ["escale.db", "escale.db-wal"];
 
-/// A database with its mark.
+/// A database with its watermark (`MemoryMark`).
 pub struct Database {
     place: Place,
     mark: Arc<MemoryMark>,
-    /// The number of the file that it stands for.
+    /// A number in place of a file's identity: another number is another file.
     file: u64,
 }
 
@@ -33,11 +33,11 @@ enum Place {
     Sqlite { folder: TempDir, first: State },
 }
 
-/// A copy of a database and of its mark, and what had been done by then.
+/// A copy of a database and of its watermark, and of the record at that time.
 pub struct Backup {
     copy: Copied,
     mark: Arc<MemoryMark>,
-    /// What the database holds.
+    /// The writes and results that the copy contains.
     pub life: Life,
 }
 
@@ -56,7 +56,6 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// An empty database.
     pub fn new(now: u64, random: &mut SeededRandom) -> Self {
         let first = State {
             epoch: Epoch::new(now, "first").expect("an epoch"),
@@ -78,7 +77,7 @@ impl Database {
         Database { place, mark, file: 1 }
     }
 
-    /// A connection, tapped.
+    /// A connection whose calls pass through the simulator.
     pub fn provider(&self, wire: &Arc<Wire>) -> Box<dyn Provider> {
         match &self.place {
             Place::Memory(database) => Box::new(Tap::on(MemoryProvider::open(database), wire)),
@@ -89,12 +88,12 @@ impl Database {
         }
     }
 
-    /// Its mark.
+    /// Its watermark.
     pub fn mark(&self) -> &Arc<MemoryMark> {
         &self.mark
     }
 
-    /// Copies it while it is served.
+    /// Copies the database while the instances use it.
     pub fn back_up(&self, life: &Life) -> Backup {
         let copy = match &self.place {
             Place::Memory(database) => Copied::Memory(database.copy()),
@@ -103,11 +102,12 @@ impl Database {
         Backup { copy, mark: Arc::new(self.mark.copy()), life: life.clone() }
     }
 
-    /// Puts a copy in its place; `keeps_mark` leaves the mark that is there, `elsewhere` is another file.
+    /// Replaces the database by a copy. `keeps_mark` keeps the present watermark; with `elsewhere` the copy
+    /// is another file.
     pub fn put_back(&mut self, backup: &Backup, keeps_mark: bool, elsewhere: bool) {
         match (&mut self.place, &backup.copy) {
             (Place::Memory(database), Copied::Memory(copy)) => *database = MemoryDatabase::restored(copy),
-            // Instances that are about to end still have the other one open.
+            // Instances that are about to end still have the old folder open.
             (Place::Sqlite { folder, .. }, Copied::Sqlite(copy)) => *folder = copied(copy.path()),
             _ => unreachable!("a copy of another kind"),
         }
@@ -121,7 +121,7 @@ impl Database {
     }
 }
 
-/// A folder in memory where there is such a place: what a loss of power does to SQLite is not simulated.
+/// A folder in memory if the system has one. The effect of a power failure on SQLite is not simulated.
 fn folder() -> TempDir {
     let memory = PathBuf::from("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };

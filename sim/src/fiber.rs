@@ -1,22 +1,23 @@
-//! Work that stops in the middle, and goes on when the world's time has come: a write whose commit is slow, a reply whose
-//! snapshot opens late.
+//! Work that stops in the middle, and continues at a later time of the world: a write whose commit is slow,
+//! or a reply whose snapshot opens late.
 //!
-//! The server's logic is straight code, as it must be; so each such work has a thread of its own, until it has ended. Of all threads of a
-//! world exactly one runs at a time, by hand-over: what happens depends on the seed alone.
+//! The server's logic must be straight-line code. So each piece of such work has its own thread until it has
+//! ended. Exactly one thread of a world runs at a time, and each hands over to the next, so the outcome
+//! depends on the seed alone.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvError, Sender, channel};
 
-/// What the world says to work that has stopped.
+/// The world's order to work that has stopped.
 enum Go {
     On,
-    /// Its process has ended: nothing of what it was about to do happens.
+    /// The process of the work has ended: the rest of it does not happen.
     End,
 }
 
-/// What the work says to the world.
+/// The work's message to the world.
 enum Said<T> {
     Paused,
     Done(T),
@@ -32,19 +33,19 @@ type Job = Box<dyn FnOnce() + Send>;
 
 thread_local! {
     static HAND: RefCell<Option<Hand>> = const { RefCell::new(None) };
-    /// Threads of this world's that have nothing to do: to begin one takes longer than what most of them do.
+    /// Idle threads of this world. Starting a thread takes longer than most jobs do.
     static IDLE: RefCell<Vec<Sender<Job>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Work under way.
+/// Work that is under way.
 pub struct Fiber<T> {
     go: Sender<Go>,
     said: Receiver<Said<T>>,
-    /// The thread that does it, until it has ended.
+    /// The thread that runs it, until the work has ended.
     thread: Option<Sender<Job>>,
 }
 
-/// How far work has come.
+/// How far the work has come.
 pub enum Progress<T> {
     Paused,
     Done(T),
@@ -54,20 +55,20 @@ pub enum Progress<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended;
 
-/// Stops here until the world lets it go on; at once where this is no fiber's thread.
+/// Stops here until the world continues the work. Returns at once if this is no fiber's thread.
 pub fn pause() -> Result<(), Ended> {
     HAND.with_borrow(|hand| {
         let Some(hand) = hand else { return Ok(()) };
         (hand.paused)();
         match hand.go.recv() {
             Ok(Go::On) => Ok(()),
-            // The world is over, or says so.
+            // The world is over, or ends the process.
             Ok(Go::End) | Err(_) => Err(Ended),
         }
     })
 }
 
-/// A thread that does one job after the other, for as long as somebody has more for it.
+/// A thread that runs one job after the other, as long as the sender exists.
 fn thread() -> Sender<Job> {
     let (jobs, to_do) = channel::<Job>();
     std::thread::spawn(move || to_do.into_iter().for_each(|job| job()));
@@ -94,7 +95,7 @@ impl<T: Send + 'static> Fiber<T> {
         (fiber, progress)
     }
 
-    /// Lets it run up to its next pause, or its end.
+    /// Lets the work run up to its next pause, or its end.
     pub fn go_on(&mut self) -> Progress<T> {
         drop(self.go.send(Go::On));
         self.wait()
@@ -117,21 +118,21 @@ impl<T: Send + 'static> Fiber<T> {
 }
 
 impl<T> Fiber<T> {
-    /// Its thread is there for others.
+    /// Makes its thread available again.
     fn give_back(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A thread that ends has no use for it.
+            // A thread that is ending has no list of idle threads any more.
             let _ = IDLE.try_with(|idle| idle.borrow_mut().push(thread));
         }
     }
 }
 
 impl<T> Drop for Fiber<T> {
-    /// Its process ends: whatever it holds is given back before anything else happens.
+    /// Ends the process of the work: everything that it holds is released before anything else happens.
     fn drop(&mut self) {
         if self.thread.is_some() {
             drop(self.go.send(Go::End));
-            // It may pause again on its way out; without a world it does not wait.
+            // It may pause again on its way out. With a closed channel it does not wait.
             let (nobody, _) = channel();
             self.go = nobody;
             while let Ok(Said::Paused) = self.said.recv() {}

@@ -1,9 +1,10 @@
-//! The simulator: sessions with the real core, instances with the real server, and everything between and below them
+//! The simulator: sessions run the real core, server instances run the real engine, and everything else is
 //! simulated from one seed.
 //!
-//! The world (clients, network, devices, the checks) is the one of `tests/rules`, where a model of the server stands in
-//! the place of the engine: it is the same source, named here by its path. What is here is the server's side (`server`,
-//! over `tap` and `database`), the plans, and how many seeds are played. docs/testing.md says how to use it.
+//! The world (clients, network, devices, the checks) is shared with `tests/rules`, where a model of the
+//! server replaces the engine. `support` includes that source by its path. This crate adds the server's side
+//! (`server`, over `tap` and `database`), the plans, and the run over many seeds. docs/testing.md says how to
+//! use it.
 
 mod clock;
 mod database;

@@ -1,14 +1,14 @@
-//! `escale-sim`: plays seeds, and says what was proved.
+//! The command `escale-sim`: plays seeds, and prints the result of the checks.
 
 use std::process::ExitCode;
 
-/// What a seed does most is to allocate, on a thread for each core.
+/// A seed spends most of its time on allocations, on one thread for each core.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "escale-sim [--seeds N] [--from S] | --seed S [--trace]";
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, Default)]
 struct Asked {
     seeds: u64,
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let (from, seeds) = asked.one.or(given).map_or((asked.from, asked.seeds), |seed| (seed, 1));
-    // A broken promise is told below, reduced.
+    // The report below prints a broken promise, with its history reduced.
     std::panic::set_hook(Box::new(|_| {}));
     let report = escale_sim::sweep(from, seeds, 20);
     for (seed, message) in &report.failures {

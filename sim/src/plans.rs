@@ -1,10 +1,10 @@
-//! What the seeds play: each seed has one of these plans, and each plan presses on other promises.
+//! The plans of the seeds. Each seed follows one plan, and each plan strains other promises.
 
 #[allow(clippy::enum_glob_use)] // a plan is a list of them
 use crate::support::plan::Kind::*;
 use crate::support::plan::Plan;
 
-/// What sessions and the server's own writers do, whatever else happens.
+/// Actions of the sessions and of the server's own writers, which every plan includes.
 macro_rules! weights {
     ($($more:expr),* $(,)?) => {
         &[
@@ -28,9 +28,9 @@ const PLAN: Plan = Plan {
     weights: weights![],
 };
 
-/// The plans, by seed.
+/// The plans; a seed's remainder chooses one.
 const PLANS: &[Plan] = &[
-    // Messages are lost, repeated, late, and cut in one direction; servers are busy, full, restarted.
+    // Messages are lost, repeated, late, and cut in one direction. Servers are busy, full, restarted.
     Plan {
         name: "network",
         weights: weights![
@@ -62,7 +62,7 @@ const PLANS: &[Plan] = &[
         ],
         ..PLAN
     },
-    // The server is put back from a backup; clocks are set back.
+    // The server is restored from a backup; clocks are set back.
     Plan {
         name: "backups",
         weights: weights![
@@ -77,7 +77,7 @@ const PLANS: &[Plan] = &[
         ],
         ..PLAN
     },
-    // Horizons pass while everybody sleeps, or is closed.
+    // Horizons pass while sessions sleep or are closed.
     Plan {
         name: "horizons",
         weights: weights![
@@ -93,7 +93,7 @@ const PLANS: &[Plan] = &[
         ],
         ..PLAN
     },
-    // Devices are wiped, and put back from copies.
+    // Devices are wiped, and restored from copies.
     Plan {
         name: "devices",
         weights: weights![
@@ -108,7 +108,7 @@ const PLANS: &[Plan] = &[
         ],
         ..PLAN
     },
-    // One session, which alone writes, and only adds: what it sees never goes back.
+    // A single session, the only writer, only adds: the counts that it shows never decrease.
     Plan {
         name: "flicker",
         clients: 1,

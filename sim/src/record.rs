@@ -1,5 +1,4 @@
-//! What the server did, as it went into the database: the checks compare sessions with this, and not with what the server
-//! says of itself.
+//! A record of the server's commits. The checks compare sessions with it, not with the server's own replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,45 +10,45 @@ use escale_server::provider::{Document, FeedRow, Operation, Place};
 use crate::support::backend::{Committed, Entry, Tenant};
 use crate::support::schema::{Key, Map};
 
-/// What one transaction wrote.
+/// The writes of one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     puts: Vec<(String, Entry)>,
-    /// Lines of the feed.
+    /// Lines of the feed, which announces commits to listening sessions.
     pub feed: Vec<FeedRow>,
     /// Org, account, operation.
     pub operations: Vec<(String, String, Operation)>,
-    /// The highest `now` told.
+    /// The highest `now` that was sent.
     pub told: Option<u64>,
 }
 
-/// One life of the database.
+/// The contents of the database during one epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
     /// Every write, by org.
     pub history: BTreeMap<usize, Vec<Entry>>,
-    /// The documents and tombstones as they stand.
+    /// The current documents and tombstones.
     docs: BTreeMap<(usize, Key), Entry>,
-    /// What was answered to operations.
+    /// The results of operations.
     pub results: BTreeMap<(Tenant, String), OpResult>,
-    /// What was executed, in order.
+    /// The executed operations, in order.
     pub executed: Vec<(Tenant, String)>,
 }
 
-/// The lives of a database.
+/// The contents of the database in each of its epochs.
 #[derive(Debug)]
 pub struct Record {
-    /// The life under way.
+    /// The contents in the current epoch.
     pub life: Life,
-    /// Its epoch.
+    /// The current epoch.
     pub epoch: Epoch,
-    /// Those that ended.
+    /// The contents in earlier epochs, as they were in the end.
     pub past: BTreeMap<Epoch, Life>,
-    /// The highest `now` told.
+    /// The highest `now` that was sent.
     pub told: u64,
 }
 
-/// What stands in the database before a seal would: the mark of data in clear.
+/// The bytes of a stored value after its first byte, which says that the value is not sealed.
 fn in_clear(bytes: &[u8]) -> Result<&[u8]> {
     match bytes.split_first() {
         Some((0, data)) => Ok(data),
@@ -58,7 +57,7 @@ fn in_clear(bytes: &[u8]) -> Result<&[u8]> {
 }
 
 impl Written {
-    /// Notes a document. Errors: `not_unique` for a poisoned one, as if an index held its value already.
+    /// Records a document. Errors: `not_unique` for a poisoned one, as if an index already had its value.
     pub fn put(&mut self, at: Place, document: &Document) -> Result<()> {
         let map = Data::from_bytes(in_clear(&document.data)?)?.to_map()?;
         if map.contains_key("poison") {
@@ -81,12 +80,12 @@ impl Written {
 }
 
 impl Record {
-    /// Of a database that begins.
+    /// The record of a new database.
     pub fn new(epoch: Epoch) -> Self {
         Record { life: Life::default(), epoch, past: BTreeMap::new(), told: 0 }
     }
 
-    /// Notes a commit. Gives what those who listen are to be told, document by document.
+    /// Records a commit. Gives the notifications for listening sessions, document by document.
     pub fn note(&mut self, written: Written) -> Vec<Committed> {
         self.told = self.told.max(written.told.unwrap_or(0));
         for (org, entry) in written.puts {
@@ -106,7 +105,7 @@ impl Record {
         written.feed.iter().map(committed).collect()
     }
 
-    /// Another life of the database has begun: as it was, or as a copy was.
+    /// A new epoch has begun, with the present contents or with those of a copy.
     pub fn enter(&mut self, epoch: Epoch, life: Life) {
         if epoch == self.epoch {
             assert_eq!(
@@ -129,7 +128,7 @@ impl Record {
     }
 }
 
-/// The defs that a line of the feed concerns.
+/// The notification for one line of the feed: the document, and the defs that it concerns.
 fn committed(row: &FeedRow) -> Committed {
     let (class, pk) = (Name::new(&row.class).expect("a class"), Pk::parse(&row.pk).expect("a pk"));
     let mut defs = vec![Def::class_of(&class), Def::document(&class, &pk)];

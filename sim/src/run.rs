@@ -1,4 +1,4 @@
-//! Playing many seeds on every core, and telling of the first that fails.
+//! Plays many seeds on every core, and reports the seeds that fail.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +10,21 @@ use crate::support::plan::Action;
 use crate::support::play;
 use crate::support::world::Figures;
 
-/// What a run of many seeds gave.
+/// The result of a run over many seeds.
 #[derive(Debug)]
 pub struct Report {
     /// Seeds played.
     pub seeds: u64,
-    /// What happened in them.
+    /// How often each kind of event happened.
     figures: Figures,
     /// The seeds that failed, each with the promise that was broken.
     pub failures: Vec<(u64, String)>,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
 impl Report {
-    /// The line that says what was proved, and the figures.
+    /// The lines to print: the result of the checks, and the figures.
     pub fn lines(&self) -> String {
         let Figures { events, crashes, lost, ops, restores, devices } = self.figures;
         format!(
@@ -38,7 +38,7 @@ impl Report {
     }
 }
 
-/// Plays seeds `from` to `from + count`, and stops after so many failures.
+/// Plays seeds `from` to `from + count`, and stops after `failures_max` failures.
 pub fn sweep(from: u64, count: u64, failures_max: usize) -> Report {
     let started = Instant::now();
     let next = AtomicU64::new(from);
@@ -78,18 +78,19 @@ fn play(seed: u64) -> Result<Figures, String> {
     play::run::<RealServer>(plan, seed, &actions, false).map_err(|failure| failure.message)
 }
 
-/// What a failing seed comes down to: its log, the broken promise, and the lines of a regression test.
+/// The report of a failing seed, reduced: its log, the broken promise, and the lines of a regression test.
 pub fn trace(seed: u64) -> String {
     let plan = plan(seed);
     let called = format!("{:?}", plan.name);
     play::report::<RealServer>((plan, &called), seed, seed, play::actions(plan, seed))
 }
 
-/// Plays one history under the plan of that name: a failure that was found once, kept by name.
+/// Plays one history under the plan of that name. Regression tests call it with a failure that was found
+/// once.
 ///
 /// # Panics
 ///
-/// Where it fails again.
+/// If it fails again.
 pub fn replay(plan: &str, seed: u64, actions: &[Action]) {
     let plan = named(plan);
     if let Err(failure) = play::run::<RealServer>(plan, seed, actions, true) {

@@ -1,5 +1,5 @@
-//! The real server: several instances of the engine over one database, whose calls may take their time.
-// A fault is as large as what it tells the session.
+//! The real server: several instances of the engine over one database, whose calls may be slow.
+// A `Fault` is large because it contains the whole message to the session.
 #![allow(clippy::result_large_err)]
 
 use std::collections::BTreeMap;
@@ -27,24 +27,24 @@ use crate::support::schema::{Map, schema};
 use crate::support::world::client::org_name;
 use crate::tap::Wire;
 
-/// How far the instances' clocks may disagree.
+/// The most that the instances' clocks may disagree.
 const SKEW_MS: u64 = 800;
 
-/// How a database is put back.
+/// How a database is restored.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// In the place of the other one, under the mark that is there.
+    /// In place of the old one, next to the present watermark.
     UnderItsMark,
-    /// With its mark, on another disk.
+    /// With its watermark, on another disk.
     Elsewhere,
-    /// With its mark, in the place of the other one; then the epoch is renewed by command.
+    /// In place of the old one, with its watermark; then a command renews the epoch.
     ByCommand,
 }
 
 struct Instance {
     engine: Arc<Engine>,
     clock: Arc<SimClock>,
-    /// Of 255 parts of the skew so many.
+    /// How far its clock is ahead, in 255ths of the skew.
     ahead: u8,
 }
 
@@ -54,7 +54,7 @@ enum Call {
     Slow(Fiber<Result<SyncReply>>),
 }
 
-/// The engine's instances, and the record of what they did.
+/// The engine's instances, and the record of their commits.
 pub struct RealServer {
     wire: Arc<Wire>,
     database: Database,
@@ -73,7 +73,7 @@ pub struct RealServer {
 }
 
 impl RealServer {
-    /// What is slow comes to its end: its reply is on its way then.
+    /// Finishes slow work; its replies are then on their way.
     fn finish(&mut self) {
         self.wire.heal();
         for (_, mut fiber) in std::mem::take(&mut self.writes) {
@@ -89,24 +89,24 @@ impl RealServer {
         self.collect();
     }
 
-    /// Starts every instance anew.
+    /// Restarts every instance.
     fn start(&mut self) {
         for number in 0..self.instances.len() {
             self.start_again(number);
         }
     }
 
-    /// The process of an instance ends, with all it was about, and another one takes its place.
+    /// The process of an instance ends, with all its work, and another one replaces it.
     fn start_again(&mut self, number: usize) {
         self.calls.retain(|_, (of, _)| *of != number);
-        // A write of another instance: this one waits for its turn.
+        // Another instance may be writing: the new one waits until that write has ended.
         self.finish();
         let clock = self.instances[number].clock.clone();
         let name = self.random.next_u64();
         self.instances[number].engine = engine(&self.database, &self.wire, &self.settings, clock, name);
     }
 
-    /// The world's time is this.
+    /// Sets the world's time.
     fn show(&mut self, now: u64) {
         self.now = now;
         for instance in &self.instances {
@@ -116,7 +116,7 @@ impl RealServer {
         }
     }
 
-    /// Notes what was committed.
+    /// Records the new commits.
     fn collect(&mut self) {
         for written in self.wire.take() {
             let committed = self.record.note(written);
@@ -128,13 +128,13 @@ impl RealServer {
         self.random.next_u64() % bound
     }
 
-    /// A time at which a new epoch is later than all there were, as it is where clocks are right.
+    /// A time that makes a new epoch later than all earlier ones, as with correct clocks.
     fn epoch_time(&mut self, now: u64) -> u64 {
         self.last_epoch_ms = now.max(self.last_epoch_ms + 1);
         self.last_epoch_ms
     }
 
-    /// The database's epoch, as it stands there.
+    /// The epoch in the database.
     fn epoch_there(&self) -> Epoch {
         let state = self.database.provider(&self.wire).read().and_then(|snapshot| snapshot.state());
         state.expect("a database that can be read").epoch
@@ -181,7 +181,7 @@ fn caller(tenant: Tenant) -> Caller {
     Caller { account: format!("account{}", tenant.account), may_write: true }
 }
 
-/// What a session hears of a request that failed as a whole (docs/protocol.md).
+/// The refusal that a session gets for a request that failed as a whole (docs/protocol.md).
 fn refusal(error: &Error) -> Refusal {
     let told = match error.code() {
         Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::UnknownOrg => {
@@ -342,7 +342,7 @@ impl Backend for RealServer {
     fn commit(&mut self, transaction: u64, now: u64) {
         self.show(now);
         if let Some(mut fiber) = self.writes.remove(&transaction) {
-            // It may have to begin again above a document that it met.
+            // The write may meet a newer document and begin again above its version.
             while matches!(fiber.go_on(), Progress::Paused) {}
         }
         self.collect();
@@ -379,7 +379,7 @@ impl Backend for RealServer {
 
     fn change_cursor_key(&mut self) {
         let key = self.random.next_u64().to_be_bytes().repeat(4);
-        // A database of SQLite whose write is slow is not opened beside it.
+        // An SQLite database must not be opened while another connection's write is slow.
         self.finish();
         let provider = self.database.provider(&self.wire);
         let changed = provider.write(Duration::ZERO).and_then(|mut tx| {
@@ -395,7 +395,7 @@ impl Backend for RealServer {
     fn forget(&mut self, _: u64, now: u64) {
         self.show(now);
         let engine = self.instances[0].engine.clone();
-        // A slow write may hold the database: then it forgets the next time.
+        // A slow write may hold the database; the next purge then succeeds.
         drop(engine.purge());
         self.collect();
     }
@@ -412,7 +412,7 @@ impl Backend for RealServer {
         self.collect();
         let way = [Way::UnderItsMark, Way::Elsewhere, Way::ByCommand][self.below(3) as usize];
         if !matches!(way, Way::UnderItsMark) {
-            // Nothing but the clocks tells of the life that is lost: they are right then.
+            // Only the clocks can make the new epoch later than the lost one, so they are correct here.
             self.set_back_ms = 0;
         }
         let time = self.epoch_time(now);
@@ -451,7 +451,7 @@ impl Backend for RealServer {
     }
 
     fn told(&self) -> u64 {
-        // A reply may run ahead of what is written down.
+        // A reply may be ahead of the stored `now`.
         self.record.told.max(self.now + SKEW_MS)
     }
 

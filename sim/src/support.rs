@@ -1,4 +1,4 @@
-//! The world that the rules' tests share.
+//! The simulated world, which `tests/rules` uses too.
 
 #[path = "../../tests/support/backend.rs"]
 pub mod backend;

@@ -1,5 +1,5 @@
-//! A provider with the simulator in between: what is committed is recorded, and reads and commits are late, refused or
-//! cut short as the world says.
+//! A database provider with the simulator in between. It records commits, and it delays, refuses or fails
+//! reads and commits as the world demands.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use escale_server::provider::{
 use crate::fiber::pause;
 use crate::record::Written;
 
-/// What the instances of one world share.
+/// The state that the instances of one world share.
 #[derive(Default)]
 pub struct Wire {
-    /// What was committed, and nobody has recorded yet.
+    /// Commits that nobody has recorded yet.
     written: Mutex<Vec<Written>>,
     /// The next write meets another one.
     refuses: AtomicBool,
@@ -27,36 +27,36 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes what was committed since the last time, in order.
+    /// Takes the commits since the last call, in order.
     pub fn take(&self) -> Vec<Written> {
         std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The next write meets another one.
+    /// Sets whether the next write meets another one.
     pub fn refuse_next(&self, refuses: bool) {
         self.refuses.store(refuses, Ordering::SeqCst);
     }
 
-    /// The next commit fails.
+    /// Makes the next commit fail.
     pub fn fail_next(&self) {
         self.fails.store(true, Ordering::SeqCst);
     }
 
-    /// Nothing is refused or fails any more.
+    /// From now on nothing is refused and nothing fails.
     pub fn heal(&self) {
         self.refuses.store(false, Ordering::SeqCst);
         self.fails.store(false, Ordering::SeqCst);
     }
 }
 
-/// A provider, tapped.
+/// A provider whose calls pass through the simulator.
 pub struct Tap<P> {
     inner: P,
     wire: Arc<Wire>,
 }
 
 impl<P> Tap<P> {
-    /// A tap on that wire.
+    /// Wraps a provider.
     pub fn on(inner: P, wire: &Arc<Wire>) -> Self {
         Tap { inner, wire: wire.clone() }
     }
@@ -76,7 +76,7 @@ impl<P: Provider> Provider for Tap<P> {
         if self.wire.refuses.swap(false, Ordering::SeqCst) {
             return Err(Error::new(Code::Contention, "another write holds the database"));
         }
-        // The world's time does not pass while this waits: whoever has no turn at once has none.
+        // The world's time does not pass during a wait, so a write that cannot begin at once must fail.
         let inner = self.inner.write(Duration::ZERO)?;
         Ok(Box::new(TappedTransaction {
             inner,

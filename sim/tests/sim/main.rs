@@ -1,4 +1,4 @@
-//! The simulator's seeds, and what they once found.
+//! Plays seeds of the simulator, and replays the failures that they once found.
 
 #![allow(missing_docs)]
 

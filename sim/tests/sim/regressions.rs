@@ -1,8 +1,9 @@
-//! Histories that once broke a promise, reduced, and kept by what they showed.
+//! Histories that once broke a promise, reduced. Each test's name says which promise.
 
 use escale_sim::{Action, replay};
 
-/// Clocks set back keep the highest version where it was: what operations had done since the copy was not missed.
+/// The server's clocks were set back, so the highest version did not rise. The session then did not miss the
+/// operations since the backup.
 #[test]
 fn r8_operations_since_the_copy_are_missed() {
     replay(
@@ -28,8 +29,8 @@ fn r8_operations_since_the_copy_are_missed() {
     );
 }
 
-/// A store put back sends under a number that another of its operations had; the server is busy, and tells that it has come
-/// past that number: the operation vanished from sight.
+/// A restored store sends an operation under a number that another of its operations had. The server is busy,
+/// and reports a higher number. The operation then disappeared from the session's view.
 #[test]
 fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
     replay(
@@ -49,15 +50,16 @@ fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
     );
 }
 
-/// A write on SQLite that is slow, while the simulator opens the database beside it.
+/// A slow write on SQLite, while the simulator opens a second connection.
 #[test]
 fn a_slow_write_on_sqlite_ends_before_the_cursors_key_changes() {
     let write = Action::Write { doc: 0, section: 0, tags: 2, life: 0 };
     replay("horizons", 10_454, &[write, Action::CursorKey]);
 }
 
-/// An operation that kept its number, while what it depends on lost its own behind a refused one, stood before them and
-/// waited for them: once the refused one was amended, nothing was sent any more.
+/// An operation had kept its number. Its dependencies had lost theirs behind a refused operation, and now
+/// came after it in the order, so it waited for them. Once the refused one was amended, nothing was sent any
+/// more.
 #[test]
 fn r12_an_operation_that_kept_its_number_waits_for_nothing_behind_it() {
     replay(
@@ -77,8 +79,9 @@ fn r12_an_operation_that_kept_its_number_waits_for_nothing_behind_it() {
     );
 }
 
-/// What a discarded operation had held was sent before the discarding was on the device: the power went, the operation was
-/// there again, and was amended after what depends on it had been executed.
+/// An operation blocked by a discarded one was sent before the discard was on the device. Then the power
+/// failed, the discarded operation was there again, and the application amended it: the dependent had run
+/// first.
 #[test]
 fn r12_what_a_discarded_operation_held_waits_for_the_device() {
     replay(
@@ -94,8 +97,8 @@ fn r12_what_a_discarded_operation_held_waits_for_the_device() {
     );
 }
 
-/// A device put back to before its application amended a refused operation, which the application then amends again: both
-/// are executed, and the check of the order took the second for one that came late.
+/// A device is restored to a state before its application amended a refused operation. The application amends
+/// it again. Both amendments are executed, and the check of the order rejected the second one as late.
 #[test]
 fn r12_an_operation_amended_twice_stands_in_no_order() {
     replay(
@@ -130,8 +133,9 @@ fn r12_an_operation_amended_twice_stands_in_no_order() {
     );
 }
 
-/// A device put back to before its application discarded a refused operation, which it then amends: what that one had held
-/// was sent meanwhile, and the check of the order took the amended one for late.
+/// A device is restored to a state before its application discarded a refused operation. The application then
+/// amends it. Operations that it had blocked were sent meanwhile, and the check of the order rejected the
+/// amended one as late.
 #[test]
 fn r12_an_operation_discarded_before_its_device_was_put_back_stands_in_no_order() {
     replay(
@@ -150,7 +154,8 @@ fn r12_an_operation_discarded_before_its_device_was_put_back_stands_in_no_order(
     );
 }
 
-/// A sweep takes with it that an operation was accepted; the server is restored, and nobody can tell that it has lost it.
+/// A sweep removes the record that an operation was accepted. After a restore of the server, no session can
+/// report that the server lost the operation.
 #[test]
 fn r8_what_a_sweep_forgot_is_told_by_nobody() {
     replay(
@@ -168,8 +173,9 @@ fn r8_what_a_sweep_forgot_is_told_by_nobody() {
     );
 }
 
-/// A device that takes nothing holds up nobody: what a discarded operation held is sent though the device knows nothing of
-/// the discarding. It crashes, and the application amends what it had discarded.
+/// If a device rejects all writes, no operation waits for it. An operation blocked by a discarded one is
+/// sent, though the discard is not on the device. After a crash the application amends the discarded
+/// operation.
 #[test]
 fn r12_a_device_that_fails_holds_up_nobody() {
     replay(
@@ -187,8 +193,8 @@ fn r12_a_device_that_fails_holds_up_nobody() {
     );
 }
 
-/// A document kept for an operation alone, whose subscription had ended: the crash took the operation, and the opening let
-/// the document go without its page.
+/// A document was kept only for an operation; its subscription had ended. The crash removed the operation,
+/// and the opening dropped the document but not its page.
 #[test]
 fn r7_a_document_that_leaves_at_the_opening_takes_its_page() {
     replay(
@@ -211,8 +217,8 @@ fn r7_a_document_that_leaves_at_the_opening_takes_its_page() {
     );
 }
 
-/// Both sides deleted a document, and a server put back had once executed the operation: it is told as accepted, at the
-/// version of the other side's deletion.
+/// Both sides deleted a document, and a restored server had already executed the operation. The operation is
+/// reported as accepted, at the version of the other side's deletion.
 #[test]
 fn r11_both_delete_after_a_server_was_put_back() {
     replay(
@@ -235,8 +241,9 @@ fn r11_both_delete_after_a_server_was_put_back() {
     );
 }
 
-/// A server that read `now` after its snapshot was open told a session that it had come past a write in between, which no
-/// later reply told. Of 2,000 seeds this history alone showed that mistake, planted by hand.
+/// A server read `now` after its snapshot opened. So its reply claimed to include a write that was committed
+/// in between, and no later reply sent that write. Of 2,000 seeds, this history alone found the mistake when
+/// it was planted.
 #[test]
 fn r4_what_commits_while_a_snapshot_is_open_is_told_later() {
     replay(
@@ -282,8 +289,8 @@ fn r4_what_commits_while_a_snapshot_is_open_is_told_later() {
     );
 }
 
-/// A session that had forgotten its numbers sent one operation of three; the reply counted two, and the second, which was
-/// never executed, vanished from sight.
+/// A session had forgotten its numbers and sent one operation of three. The reply's count was two. So the
+/// second operation, which was never executed, disappeared from the session's view.
 #[test]
 fn r12_a_count_beyond_the_results_does_not_hide_what_was_not_sent() {
     replay(

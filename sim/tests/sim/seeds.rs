@@ -1,4 +1,5 @@
-//! Ten thousand seeds, the same each time; `ESCALE_CASES` plays more or fewer of them, `ESCALE_SEED` one again.
+//! Ten thousand seeds, the same each time. `ESCALE_CASES` plays more or fewer of them, `ESCALE_SEED` a single
+//! one.
 
 use std::env;
 
@@ -14,7 +15,7 @@ fn r9_every_seed_keeps_the_rules_and_converges() {
         None => (0, number("ESCALE_CASES").unwrap_or(10_000)),
     };
     let hook = std::panic::take_hook();
-    // A broken promise is told below, reduced.
+    // The report below prints a broken promise, with its history reduced.
     std::panic::set_hook(Box::new(|_| {}));
     let report = escale_sim::sweep(from, seeds, 1);
     let told = report.failures.first().map(|(seed, _)| escale_sim::trace(*seed));
