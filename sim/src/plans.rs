@@ -1,4 +1,4 @@
-//! The plans of the seeds. Each seed follows one plan, and each plan strains other promises.
+//! The plans of the seeds. Each seed follows one plan, and each plan strains different promises.
 
 #[allow(clippy::enum_glob_use)] // a plan is a list of them
 use crate::support::plan::Kind::*;

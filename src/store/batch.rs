@@ -55,8 +55,7 @@ pub struct Batch {
     /// A new header, in clear. The backup gets a copy.
     pub header: Option<Vec<u8>>,
     /// The sealed high-water mark, which the backup gets once the rest is written. A failure there is no
-    /// error. A batch without it and without a header writes nothing to the backup's copies, except for
-    /// `hands_in`.
+    /// error. A batch without it and without a header writes nothing to the backup, except by `hands_in`.
     pub mark: Option<Vec<u8>>,
     /// The backup's copy of the journal does not match the store, for example because the store was cleared.
     /// It is made again from all records of the store after this batch. Otherwise the copy gets the batch's

@@ -46,7 +46,7 @@ pub struct Witness {
     pub mark: Option<Vec<u8>>,
 }
 
-/// How many fences are kept. A leader that slept through fewer generations than this is still stopped.
+/// How many fences are kept. A leader that slept through this many generations is still stopped.
 pub const FENCES_KEPT: u64 = 256;
 
 /// Records read at a time while a snapshot is put together.

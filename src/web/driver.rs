@@ -1,9 +1,7 @@
-//! The browser's driver. It passes events to the machine and performs the effects that the machine returns.
-//! It makes no decisions. `src/web/bindings` makes one driver for each open session.
+//! The driver of an open session: passes events to the machine, performs its effects, and decides nothing.
 //!
-//! The machine is never borrowed while JavaScript runs or a future waits. Events are queued and handled one
-//! by one, and the effects of an event are performed before the next event is taken. So a callback may call
-//! any method at any time.
+//! The machine is never borrowed while JavaScript runs or a future waits. Events are queued, and the effects
+//! of each are performed before the next is handled. So a callback may call any method at any time.
 
 use crate::model::SortedMap;
 use std::cell::{Cell, RefCell};
@@ -55,10 +53,9 @@ pub struct Driver {
     signals: RefCell<Option<Signals>>,
     /// The other tabs that have the store open.
     tabs: RefCell<Option<Rc<Tabs>>>,
-    /// Effects for the tabs that were blocked while the page was hidden in the browser's page cache. They are
-    /// performed when the page is shown again.
+    /// Effects for the tabs, blocked while the page is hidden in the browser's page cache.
     held: RefCell<Vec<TabEffect>>,
-    /// By ticket: the function that resolves the waiting call, and its answer once the machine has given one.
+    /// By ticket: the function that resolves the waiting call, and its answer once it exists.
     answers: RefCell<SortedMap<u64, (Function, Option<Answer>)>>,
     last_ticket: Cell<u64>,
     /// Resolves once the session is closed. Every call of `close` waits for the same promise.
@@ -95,8 +92,7 @@ impl Driver {
         })
     }
 
-    /// Starts the session. `shared` is given for a store that other tabs may have open: the store's name, and
-    /// the claim of a tab that leads.
+    /// Starts the session. `shared`: the name of a store that other tabs may open, and the leader's claim.
     pub fn start(self: &Rc<Self>, shared: Option<(&str, Option<Claim>)>) {
         // A rehearsal uses no network, and does not react to its page being hidden.
         if !self.store.as_ref().is_some_and(|store| store.is_rehearsed()) {
@@ -141,7 +137,7 @@ impl Driver {
 
     /// Reads the machine. Error: `closed` once the session is closed.
     pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
-        // The machine is borrowed only while it runs one of the application's own functions.
+        // This borrow fails only while the machine runs one of the application's own functions.
         let machine = self.machine.try_borrow().map_err(|_| {
             Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
         })?;
@@ -158,8 +154,7 @@ impl Driver {
         self.store.as_ref()
     }
 
-    /// Passes an event to the machine. May be called from anywhere, even while the effects of another event
-    /// are performed: the event is then queued.
+    /// Passes an event to the machine, or queues it while the effects of another one are performed.
     pub fn post(self: &Rc<Self>, event: Event) {
         self.queue.borrow_mut().push_back(event);
         if self.is_handling.replace(true) {
@@ -186,8 +181,7 @@ impl Driver {
     }
 
     fn carry_out(self: &Rc<Self>, effect: Effect, clock: Clock) {
-        // Once closing has begun, batches that are due are still written and waiting calls are still
-        // answered. Nothing new is begun.
+        // Once closing has begun, due batches are written and waiting calls answered; nothing new begins.
         let ends = matches!(
             effect,
             Effect::Commit(_)
@@ -424,8 +418,7 @@ impl Driver {
         }
     }
 
-    /// Waits until everything that the session holds is on the device. Errors: the reason why it cannot be
-    /// written, or `closed`.
+    /// Waits until the whole session is on the device. Errors: why it cannot be written, or `closed`.
     pub async fn flush(&self) -> Result<()> {
         while !self.with(Machine::is_at_rest)?? {
             self.until_settled().await;

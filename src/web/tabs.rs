@@ -30,8 +30,8 @@ const BEAT_EVERY_MS: u64 = 2_000;
 /// `ANSWER_MS`.
 const SILENCE_MS: u64 = 6_000;
 const ANSWER_MS: u64 = 1_500;
-/// The same limit for tabs that poll the store for beats. It is longer than `BEAT_EVERY_MS`, so that a living
-/// leader has written a beat.
+/// The limit instead of `ANSWER_MS` for tabs that poll the store for beats. It is longer than
+/// `BEAT_EVERY_MS`, so that a living leader has written a beat.
 const ANSWER_LOOKED_UP_MS: u64 = 3_000;
 
 /// How often a tab polls the store by itself: with a BroadcastChannel, since messages may be lost, and
@@ -301,7 +301,7 @@ impl Tabs {
             let seen = store.generation().await.ok()?;
             match store.take_over(seen).await {
                 Ok(Some(generation)) => return Some(TabEvent::Lead(generation)),
-                // The tab that holds the lock leads. That holds even if another tab began a generation first,
+                // The tab that holds the lock leads. It does so even if another tab began a generation first,
                 // or if the device has no room for the fence.
                 Ok(None) if self.holds_lock() => {}
                 Err(error) if self.holds_lock() => return Some(TabEvent::LeadUnfenced { seen, error }),

@@ -2,8 +2,8 @@
 
 use escale_sim::{Action, replay};
 
-/// The server's clocks were set back, so the highest version did not rise. The session then did not miss the
-/// operations since the backup.
+/// The server's clocks were set back, so operations did not raise the highest version. After a restore the
+/// server then did not notice that its backup lacked them.
 #[test]
 fn r8_operations_since_the_copy_are_missed() {
     replay(

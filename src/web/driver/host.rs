@@ -42,7 +42,7 @@ pub enum News<'a> {
         /// The value that the operation returned.
         value: Option<&'a Value>,
     },
-    /// The operation was discarded.
+    /// The operation ended without effect: the session discarded it.
     Failed {
         /// The operation's id.
         id: &'a str,
