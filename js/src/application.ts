@@ -1,3 +1,8 @@
+/**
+ * The application's own functions, as the core calls them: the optimistic parts of its operations, and its conflict
+ * resolvers. Documents cross as JSON text. Nothing here keeps a document.
+ */
+
 import type { KnownDocument } from "./core.js";
 import { raise } from "./errors.js";
 import { documentOf } from "./migrate.js";
@@ -12,12 +17,14 @@ import { classOf, encodeDocument } from "./writing.js";
 type AnyOperations = Readonly<Record<string, OperationDeclaration<SchemaDeclaration>>>;
 type AnyConflicts = Readonly<Record<string, string | Settle<ClassDeclaration> | undefined>>;
 
-/** The functions of an application that the core calls: optimistic parts, and its own ways to settle conflicts. */
+/** Calls the application's functions for the core: optimistic parts and custom conflict resolvers. */
 export class Application {
   readonly #schema: Schema;
   readonly #operations: AnyOperations;
   readonly #conflicts: AnyConflicts;
-  /** Operations whose part has failed: told once, for it runs at each change. */
+  /**
+   * Operations whose optimistic part has thrown. Each is reported once only, because a part runs again at every change.
+   */
   readonly #reported = new Set<string>();
 
   constructor(schema: Schema, operations: AnyOperations = {}, conflicts: AnyConflicts = {}) {
@@ -26,7 +33,10 @@ export class Application {
     this.#conflicts = conflicts;
   }
 
-  /** What an operation does, as JSON; undefined where it does not say. */
+  /**
+   * Runs the optimistic part of an operation and gives its changes as JSON; undefined if the operation has no such
+   * part.
+   */
   optimistic(name: string, args: string, known: string): string | undefined {
     const declared = Object.hasOwn(this.#operations, name) ? this.#operations[name] : undefined;
     const part = declared?.optimistic;
@@ -44,7 +54,7 @@ export class Application {
     }
   }
 
-  /** The document that a conflict is settled for, as JSON; undefined for the server's. */
+  /** Gives the document that resolves a conflict, as JSON; undefined to leave the server's document. */
   settle(className: string, base: string, mine: string, theirs: string): string | undefined {
     const settle = this.#conflicts[className];
     if (typeof settle !== "function") return undefined;
@@ -76,13 +86,13 @@ export class Application {
   }
 }
 
-/** Whether conflicts of a class are settled in the session, by policies as {@link policiesOf} gives them. */
+/** Tells whether the session resolves conflicts of a class itself. `policies` is the JSON of {@link policiesOf}. */
 export function settlesBy(policies: string): (className: string) => boolean {
   const byClass = JSON.parse(policies) as Record<string, string>;
   return (className) => Object.hasOwn(byClass, className) && byClass[className] !== "ask";
 }
 
-/** The policies as the core takes them, as JSON. */
+/** Checks the policies of the application and gives them as JSON for the core. */
 export function policiesOf(schema: Schema, conflicts: unknown): string {
   if (conflicts === undefined) return "{}";
   if (!isMap(conflicts)) throw raise("bad_option", "conflicts: must be an object of policies by class");

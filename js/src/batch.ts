@@ -1,3 +1,5 @@
+/** `session.batch`: collects the writes of a function, and makes them one operation. */
+
 import { raise } from "./errors.js";
 import type {
   ArgsOf,
@@ -13,9 +15,11 @@ import type { Request, Requests } from "./requests.js";
 import type { ClassName, KeyOf, SchemaDeclaration } from "./schema-types.js";
 import { checkOptions, type WriteRequest } from "./write-options.js";
 
-/** Writes that the server executes as one: all of them, or none. They are issued when the function ends. */
+/**
+ * Writes that the server executes as one operation: all of them, or none. The session issues it when the function ends.
+ */
 export interface Batch<S extends SchemaDeclaration, O> {
-  /** Creates or replaces a document; restores it where it is deleted. */
+  /** Creates or replaces a document; restores a deleted one. */
   put<C extends ClassName<S>>(className: C, data: DataOf<S[C]>, options?: Within<WriteOptions>): void;
   /** Changes some properties of a document. */
   patch<C extends ClassName<S>>(
@@ -26,17 +30,20 @@ export interface Batch<S extends SchemaDeclaration, O> {
   ): void;
   /** Deletes a document. */
   delete<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>, options?: Within<WriteOptions>): void;
-  /** Runs an operation of the application's own. */
+  /** Runs an application-defined operation. */
   run<N extends OperationName<O>>(name: N, args: ArgsOf<O, N>, options?: Within<RunOptions<S>>): void;
 }
 
-/** Collects what a function writes. */
+/** Collects the writes of a batch's function. */
 export class BatchWriter {
   readonly #requests: Requests;
   readonly #guard: <T>(call: () => T) => T;
   readonly #collected: Request[] = [];
   readonly #touches: unknown[] = [];
-  /** What was written whole so far: it is of the present release from there on. */
+  /**
+   * Documents that this batch has already written whole. They are of the current release, so a later patch applies to
+   * them directly.
+   */
   readonly #renewed = new Set<string>();
   #isOver = false;
 
@@ -45,7 +52,7 @@ export class BatchWriter {
     this.#guard = guard;
   }
 
-  /** Runs the function; gives the one operation of all that it wrote, and what they touch. */
+  /** Runs the function. Gives one operation that holds all its writes, and the documents that they touch. */
   collect(write: (tx: Batch<SchemaDeclaration, object>) => unknown): { request: Request; touches: unknown[] } {
     let result: unknown;
     try {

@@ -1,37 +1,44 @@
 /**
- * The boundary between this package and its wasm: what `src/web/bindings` exports, and what it calls back.
+ * The boundary between this package and its wasm: the exports of `src/web/bindings`, and the functions that the wasm
+ * calls back.
  *
- * Only plain values cross. A document crosses once for each of its versions, many documents a crossing: the core
- * names each (document, version) by an id that is never used again, `list` gives the ids of a def, and `read` gives
- * the JSON text of those that this side does not hold yet.
+ * Only plain values cross. The core names each version of a document by an id that is never used again. `list` gives
+ * the ids of a def, and `read` gives the JSON text of those that this side does not hold yet. So each version of a
+ * document crosses once, and many documents cross in one call.
  */
 
-/** What the core calls. Every function returns at once and may be called at any time until `close` resolves. */
+/**
+ * The functions that the core calls. Each returns at once, and the core may call it at any time until `close` resolves.
+ */
 export interface Host {
-  /** These defs changed (their members, a member's version, or their readiness); those ids are of no use any more. */
+  /**
+   * These defs changed: their members, a member's version, or their readiness. The ids in `gone` are no longer valid.
+   */
   changed(defs: string[], gone: Uint32Array): void;
-  /** The status changed; a {@link CoreStatus} as JSON. */
+  /** The status changed: a {@link CoreStatus} as JSON. */
   status(json: string): void;
-  /** News of an operation; {@link OperationNews} as JSON. */
+  /** News of an operation: an {@link OperationNews} as JSON. */
   operation(json: string): void;
   /**
-   * Runs the optimistic part of an operation of the application's own, at once. `known` is JSON: the documents that it
-   * may read so far, as {@link KnownDocument}s. Answers JSON, an {@link OptimisticOutcome}; undefined where the
-   * operation has no such part. No method of {@link Core} may be called meanwhile.
+   * Runs the optimistic part of an application-defined operation, synchronously. `known` is JSON: the documents that
+   * the part may read so far, as {@link KnownDocument}s. Returns an {@link OptimisticOutcome} as JSON, or undefined if
+   * the operation has no such part. It must not call any method of {@link Core} meanwhile.
    */
   optimistic?(name: string, args: string, known: string): string | undefined;
   /**
-   * Settles a conflict of a class whose policy is `custom`, at once, from documents as JSON (`null` where there is
-   * none). Answers the document as JSON, `"null"` to delete it; undefined lets the server's stay.
+   * Resolves a conflict of a class whose policy is `custom`, synchronously. Documents are JSON, `null` if there is
+   * none. Returns the new document as JSON, or `"null"` to delete it; undefined leaves the server's document.
    */
   settle?(className: string, base: string, mine: string, theirs: string): string | undefined;
-  /** X, from which the passphrase's part is made: to open again, in another instance, what is open. */
+  /** X, the key derived from the passphrase (docs/rules.md). With it another instance can open the same store again. */
   derived?(x: Uint8Array): void;
-  /** The server asks for a token: the first request, or the last token was refused (`refused`). */
+  /**
+   * The server asks for a token. `refused` is false for the first request, true if the server refused the last token.
+   */
   token(refused: boolean): Promise<string | undefined>;
 }
 
-/** How the core is opened. Everything was checked for its presence and type on this side. */
+/** How to open the core. This side has checked that each option is present and of the right type. */
 export interface CoreOptions {
   org: string;
   account: string;
@@ -41,32 +48,32 @@ export interface CoreOptions {
   /** The URL of an endpoint, or an adapter object. */
   server: string | Adapter | undefined;
   passphrase: string | undefined;
-  /** 32 bytes, in the passphrase's place. */
+  /** 32 bytes that replace the passphrase. */
   key: Uint8Array | undefined;
-  /** X as {@link Host.derived} told it, in the passphrase's place: of a store that opens by a passphrase. */
+  /** X as {@link Host.derived} gave it. It replaces the passphrase of a store that opens by one. */
   derived?: Uint8Array | undefined;
-  /** Whether the core does without a device, for now: it could not be opened. */
+  /** Whether the core works in memory for now, because the device could not be opened. */
   inMemory?: boolean | undefined;
-  /** Databases in the place of the origin's: those of a rehearsal. */
+  /** Databases to use instead of the origin's: those of a rehearsal. */
   databases?: IDBFactory | undefined;
-  /** Whether `Host.token` can be asked for one. */
+  /** Whether `Host.token` can give a token. */
   hasToken: boolean;
-  /** Milliseconds between two pulls while changes are not told as they happen. */
+  /** Milliseconds between two pulls while the server does not push changes. */
   pollEveryMs?: number | undefined;
   format: "msgpack" | "json";
-  /** The policy of each class that settles its conflicts, as JSON: ask, server, client, merge or custom. */
+  /** As JSON, the policy of each class that has one: `ask`, `server`, `client`, `merge` or `custom`. */
   policies: string;
 }
 
-/** What became of an operation. */
+/** The fate of an operation. */
 export type OperationNews =
   | { kind: "saved"; id: string; where: "device" | "memory" }
   | { kind: "accepted"; id: string; v: number; value?: unknown }
-  /** It was given up: a conflict was settled for the server. */
+  /** The session discarded it: a conflict was resolved in favour of the server. */
   | { kind: "failed"; id: string; error: CoreError }
-  /** The server refused it for good: it is parked. */
+  /** The server refused it for good: the operation waits for a decision. */
   | { kind: "refused"; id: string; error: CoreError }
-  /** A conflict was settled: another operation stands in its place. */
+  /** A conflict was resolved: operation `by` replaces this one. */
   | { kind: "amended"; id: string; by: string };
 
 /** A document that an optimistic part may read. */
@@ -76,7 +83,10 @@ export interface KnownDocument {
   state: Record<string, unknown> | null;
 }
 
-/** What an optimistic part does, or the documents that it must know first: it is then run again. */
+/**
+ * The changes of an optimistic part, or the documents that it has to read first. The core then runs the part again with
+ * them.
+ */
 export interface OptimisticOutcome {
   changes?: (
     | { class: string; key: string[]; put: Record<string, unknown> }
@@ -86,7 +96,7 @@ export interface OptimisticOutcome {
   wants?: [className: string, key: string[]][];
 }
 
-/** An operation that is not over. */
+/** An operation that is not finished. */
 export interface CoreOperation {
   id: string;
   name: string;
@@ -95,46 +105,54 @@ export interface CoreOperation {
   at: number;
   state: "unsaved" | "saved" | "held" | "accepted" | "refused";
   error?: CoreError;
-  /** The server's document, of an operation refused for what that has become; `data` is null where it is deleted. */
+  /**
+   * If the operation was refused because the document had changed: the server's document. `data` is null if it is
+   * deleted.
+   */
   theirs?: { class: string; v: number; data: Record<string, unknown> | null };
 }
 
-/** A past state of a document, or what led to it. */
+/** A past state of a document, or an action that led to it. */
 export interface PastAction {
   /** Its number in the journal. */
   rowid: number;
   op: string;
   type: "create" | "update" | "persist";
   at: number;
-  /** The version that the server gave; null until it has accepted. */
+  /** The version that the server assigned; null until the server has accepted the operation. */
   commit: number | null;
-  /** Of `persist`: the whole state; null where it is deleted. */
+  /** Only for `persist`: the whole state; null if the document is deleted. */
   data: Record<string, unknown> | null;
 }
 
-/** A server reached by the application's own means. Messages are plain objects in the protocol's JSON form. */
+/** A transport that the application implements itself. Messages are plain objects in the protocol's JSON form. */
 export interface Adapter {
-  /** Sends a SyncRequest; resolves with a SyncReply as an object, as JSON text, or as msgpack bytes. A rejection
-   * with `{ code, status, retryAfter }` is understood as the fault of that code. */
+  /**
+   * Sends a SyncRequest. Resolves with a SyncReply as an object, as JSON text, or as msgpack bytes. A rejection with `{
+   * code, status, retryAfter }` is understood as the fault of that code.
+   */
   sync(request: object): Promise<object | string | Uint8Array>;
-  /** Listens for changes of these defs, from now on and in place of the last call's; `on` takes server frames,
-   * in any of the three forms. Returns how to stop. May be absent: the session then pulls every 5 minutes. */
+  /**
+   * Listens for changes of these defs from now on, and replaces the previous call's list. `on` takes server frames in
+   * any of the three forms. Returns a function that stops listening. Without `listen` the session polls, every
+   * `pollEveryMs`.
+   */
   listen?(defs: string[], on: (frame: object | string | Uint8Array) => void): (() => void) | void;
 }
 
-/** What is held for a def. */
+/** The contents of a def, as far as the session holds them. */
 export interface Listing {
-  /** One id for each living member; those that rest together side by side. */
+  /** One id for each living member. Ids of documents that are stored next to each other are next to each other here. */
   ids: Uint32Array;
-  /** Whether a whole load has ended once. */
+  /** Whether a complete load has finished at least once. */
   ready: boolean;
-  /** The collection's version; 0 before the first load has ended. */
+  /** The collection's version; 0 until the first load has finished. */
   v: number;
 }
 
 /**
- * A row of what `Core.read` gives: the data, in which bytes are `{"$bytes": base64url}`, without its release, which is
- * told where it is not that of the class.
+ * A row of the result of `Core.read`. Bytes in the data are `{"$bytes": base64url}`. The data has no `release`
+ * property: the third element gives the release if it differs from the class's.
  */
 export type ReadRow = [id: number, data: Record<string, unknown>, release?: number];
 
@@ -142,24 +160,26 @@ export type ReadRow = [id: number, data: Record<string, unknown>, release?: numb
 export interface CoreStatus {
   mode: "synced" | "incognito" | "avion";
   phase: "opening" | "loading" | "live" | "offline" | "paused" | "avion" | "closed";
-  /** How changes are heard of: told as they happen, or pulled at intervals; null where this session asks no server. */
+  /** Whether changes are pushed, or polled at intervals; null if this session does not talk to a server itself. */
   updates: "pushed" | "polled" | null;
-  /** Whether this session talks to the server; where it does not, that of another tab does. */
+  /** Whether this session talks to the server; if not, the session of another tab does. */
   leads: boolean;
-  /** Operations not yet accepted. */
+  /** Operations that the server has not accepted yet. */
   pending: number;
-  /** Of the running first load: documents received, and how many there are where the server said it. */
+  /** Progress of the first load, while it runs: documents received, and the total if the server gave it. */
   progress: { received: number; total: number | null } | null;
   storage: "ok" | "memory" | "full" | "lost" | "none";
-  /** Records found damaged and not fetched again yet; operations that may be lost with the newest records. */
+  /**
+   * Records found damaged and not fetched again yet. For operations: those that may be lost with the newest records.
+   */
   damaged: { documents: number; collections: number; operations: number };
-  /** The last error that concerns no call, as {@link CoreError}. */
+  /** The last error that belongs to no call, as {@link CoreError}. */
   error: CoreError | null;
-  /** Defs that the server refused, each with why. */
+  /** Defs that the server refused, each with its reason. */
   faults: Record<string, CoreError>;
 }
 
-/** An error as it crosses: thrown by every method as an object of this shape. */
+/** An error as it crosses. Every method throws objects of this shape. */
 export interface CoreError {
   code: string;
   kind: string;
@@ -170,25 +190,33 @@ export interface CoreError {
 
 /** An open session. Every method may be called at any time; after `close`, each fails with `closed`. */
 export interface Core {
-  /** The def of a match, given as JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
+  /** The def of a match. The match is JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
   def(className: string, match: string): string;
   subscribe(def: string): void;
-  /** Ends the subscription; what no other def holds leaves the memory and the device. */
+  /** Ends the subscription. Documents that no other def holds leave the memory and the device. */
   unsubscribe(def: string): void;
   subscriptions(): string[];
   list(def: string): Listing;
-  /** JSON text of an array of {@link ReadRow}, in the order of the ids; ids of no use any more are left out. */
+  /**
+   * Gives the JSON text of an array of {@link ReadRow}, in the order of the ids. Ids that are no longer valid are left
+   * out.
+   */
   read(ids: Uint32Array): Promise<string>;
-  /** The id of a document by its key properties, so many of them, joined with `/`; 0 where it is not held. */
+  /** The id of a document by its key, or 0 if it is not held. `key` is its `parts` key properties joined with `/`. */
   find(className: string, key: string, parts: number): number;
-  /** The ids of the documents of a class that satisfy all the predicates, given as JSON: `[[index, op, value]]`. */
+  /** The ids of the documents of a class that satisfy all predicates. These are JSON: `[[index, op, value]]`. */
   query(className: string, predicates: string): Promise<Uint32Array>;
   /** A document's version, and whether operations on it wait. */
   meta(id: number): { v: number; pending: boolean; deleted: boolean } | undefined;
-  /** Issues an operation, both arguments as JSON; options are `{ touches?: [[class, key]], after?: [id] }`. Gives its
-   * id. Throws before anything is written. */
+  /**
+   * Issues an operation; all arguments but the name are JSON. Options are `{ touches?: [[class, key]], after?: [id] }`.
+   * Returns the operation's id. If it throws, nothing was written.
+   */
   write(name: string, args: string, options: string): string;
-  /** Issues a refused operation again, with other arguments as JSON or the same. Gives the new one's id. */
+  /**
+   * Issues a refused operation again, with new arguments as JSON or with the same ones. Returns the id of the new
+   * operation.
+   */
   amend(id: string, args: string | undefined): string;
   discard(id: string): void;
   /** JSON text of an array of {@link CoreOperation}, in order. */
@@ -200,40 +228,41 @@ export interface Core {
   sweep(options: string): Promise<string>;
   setMode(mode: string): Promise<void>;
   changePassphrase(old: string, next: string): Promise<void>;
-  /** Resolves once everything that is held is on the device. */
+  /** Resolves once the device holds everything that the session holds. */
   flush(): Promise<void>;
-  /** Forgets the key and everything in memory, in every tab; the session is closed. */
+  /** Forgets the key and everything in memory, in every tab, and closes the session. */
   lock(): Promise<void>;
-  /** Closes, in every tab, and deletes the store from the device. */
+  /** Closes the session in every tab, and deletes the store from the device. */
   wipe(): Promise<void>;
   close(): Promise<void>;
-  /** What rests on the device, for inspectors: table, record key in hex, bytes, at most `limit` records. */
+  /** The stored records, at most `limit` of them, for inspectors: table, record key in hex, bytes. */
   inspect(limit: number): Promise<{ name: string; records: { table: string; key: string; bytes: Uint8Array }[]; counts: Record<string, number>; bytes: number }>;
-  /** Every collection in memory: for inspectors. */
+  /** Every collection in memory, for inspectors. */
   memory(): { documents: number; collections: { def: string; v: number; size: number; ready: boolean }[] };
 }
 
-/** How an instance of the wasm died. */
+/** The death of an instance of the wasm. */
 export interface Death {
-  /** What was thrown out of it. */
+  /** The error that the instance threw. */
   error: unknown;
-  /** Settles once what only it held is let go: connections and locks. */
+  /** Settles once all connections and locks that only this instance held are released. */
   released: Promise<void>;
 }
 
 /** The glue that wasm-bindgen generates, for one instance of the wasm. */
 export interface Glue {
   /**
-   * Calls back where the instance dies, which is then of no use, and what it had promised stays open. Gives how to be told
-   * no more: a promise would hold who waits for it as long as the instance lives.
+   * Calls `listener` when the instance dies. A dead instance is unusable, and its open promises never settle. Returns a
+   * function that removes the listener. It takes a listener, because a promise would keep its waiters in memory as long
+   * as the instance lives.
    */
   onDeath?(this: void, listener: (death: Death) => void): () => void;
-  /** Whether it has died, or was ended; known at once. */
+  /** Whether the instance has died or was ended. This is true immediately, before any listener is called. */
   isDead?(this: void): boolean;
-  /** Ends the instance, and overwrites its memory; resolves once all is let go that it held. */
+  /** Ends the instance and overwrites its memory. Resolves once everything that it held is released. */
   end?(this: void): Promise<void>;
   default(input: { module_or_path: unknown }): Promise<unknown>;
   open(options: CoreOptions, host: Host): Promise<Core>;
-  /** Deletes the store of an org and account, if there is one; `store_in_use` where somebody has it open. */
+  /** Deletes the store of an org and account, if there is one. Fails with `store_in_use` if any tab has it open. */
   wipe(org: string, account: string): Promise<void>;
 }

@@ -1,4 +1,6 @@
-/** A promise that is settled from outside; a rejection that nobody awaits is not an error of the application. */
+/** A promise with its `resolve` and `reject`. */
+
+/** A promise that other code settles. A rejection that nobody awaits is not reported as an error of the application. */
 export class Deferred<T> {
   readonly promise: Promise<T>;
   resolve!: (value: T) => void;

@@ -1,3 +1,8 @@
+/**
+ * Decides where the core of a session works: on the device, or in memory while the device refuses to open. It opens
+ * cores and swaps them; it knows nothing of documents.
+ */
+
 import type { Core, CoreOptions, Host } from "./core.js";
 import { type EscaleError, raise, toEscaleError } from "./errors.js";
 import type { ErrorCode } from "./error-codes.js";
@@ -5,28 +10,33 @@ import type { Living, Opened } from "./living.js";
 import { storeOf } from "./options.js";
 import type { Wasm } from "./wasm.js";
 
-/** The wait before a device that refused to open is tried again; each is twice the one before. */
+/** The wait before the first new attempt to open a device that refused. Each later wait is twice the one before. */
 const FIRST_MS = 5_000;
 const LONGEST_MS = 300_000;
-/** How long a core on the device may take to hold what the one in memory does; then it is closed, and opened again later. */
+/**
+ * Time that a core on the device has to load everything that the core in memory holds. After that it is closed, and
+ * another attempt follows later.
+ */
 const PATIENCE_MS = 30_000;
 
-/** A device that cannot be opened, whatever is asked of it. */
+/** Errors that mean: this device cannot be opened, for any request. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(["storage_closed", "storage_failed"]);
-/** What else passes by itself. */
+/** Errors that pass by themselves: an attempt that fails with one of them is repeated. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([...REFUSALS, "storage_full", "store_in_use", "panicked"]);
 
-/** What a session's side of the boundary does for its device. */
+/** The session's side of the boundary, with the additions that its device needs. */
 export interface DeviceHost extends Host {
-  /** How to open, in the mode of the moment. */
+  /** The options to open the core with, in the session's current mode. */
   how(): CoreOptions;
-  /** The device refuses for this reason, or does so no more: until then everything is in memory. */
+  /**
+   * The device refuses to open for this reason: until it opens, everything is in memory. Undefined: it refuses no more.
+   */
   refuses(reason: EscaleError | undefined): void;
-  /** An error that concerns no call. */
+  /** Reports an error that belongs to no call. */
   fail(error: unknown): void;
 }
 
-/** A core on the device that is to take the place of the one in memory. */
+/** A core on the device that will replace the core in memory. */
 interface Next {
   opened: Opened;
   relay: Relay;
@@ -35,16 +45,18 @@ interface Next {
 }
 
 /**
- * Where the core of a session is. It is on the device; where that refuses to open, a session in `synced` begins in memory, and
- * tries the device again at growing delays. Once it opens, a second core on it loads what the first one holds. It takes its
- * place when it has, and nothing in memory waits for the server: nothing that was told to be saved is lost, and nothing that
- * is shown disappears.
+ * Decides where the core of a session works. Usually that is the device. If the device refuses to open, a session in
+ * `synced` begins in memory, and retries the device at growing delays.
+ *
+ * Once the device opens, a second core on it loads everything that the core in memory holds. The second core replaces
+ * the first as soon as it has loaded it all and no operation in memory waits for the server. So no operation reported
+ * as saved is lost, and no document shown disappears.
  */
 export class Device {
   readonly #wasm: Pick<Wasm, "take">;
   readonly #host: DeviceHost;
   #refusal: EscaleError | undefined;
-  /** How the core in memory is heard. */
+  /** The relay through which the session hears the core in memory. */
   #relay: Relay | undefined;
   #living: Living | undefined;
   #next: Next | undefined;
@@ -57,12 +69,12 @@ export class Device {
     this.#host = host;
   }
 
-  /** Fails with the reason where the device refuses. */
+  /** Throws the device's reason if it refuses to open. */
   check(): void {
     if (this.#refusal) throw this.#refusal;
   }
 
-  /** Opens the core, on the device if it can be. */
+  /** Opens the core, on the device if possible. */
   async open(): Promise<Opened> {
     try {
       return await opening(this.#wasm, this.#host.how(), this.#host);
@@ -76,7 +88,7 @@ export class Device {
     }
   }
 
-  /** Opens the core again, where it was. */
+  /** Opens the core again, where it was before. */
   reopen(): Promise<Opened> {
     if (!this.#refusal) return opening(this.#wasm, this.#host.how(), this.#host);
     this.#relay?.end();
@@ -84,13 +96,15 @@ export class Device {
     return opening(this.#wasm, { ...this.#host.how(), inMemory: true }, this.#relay);
   }
 
-  /** The core is at work: where it is in memory, the device is tried from now on. */
+  /** The core is at work. If it is in memory, the device is retried from now on. */
   watch(living: Living): void {
     this.#living = living;
     if (this.#refusal) this.#later();
   }
 
-  /** Deletes what rests on a device that refused to open; the core has deleted it where there was one on it. */
+  /**
+   * Deletes the store of a device that refused to open. If the core was on the device, the core has deleted it already.
+   */
   async wipe(): Promise<void> {
     if (!this.#refusal) return;
     const { org, account } = this.#host.how();
@@ -114,7 +128,7 @@ export class Device {
   async #try(): Promise<void> {
     try {
       const how = this.#host.how();
-      // In avion no store is made, and none comes as far.
+      // `avion` must not create a store. Without a server, a new store could never catch up either.
       if (how.mode !== "synced") {
         this.#later();
         return;
@@ -129,19 +143,23 @@ export class Device {
       this.#drop();
       if (this.#isOver) return;
       const reason = toEscaleError(error);
-      // What stands on the device is not this session's to open: what it holds stays in memory.
+      // This session cannot open the store on the device (for example, it has another passphrase). Its data stays in
+      // memory.
       if (PASSING.has(reason.code)) this.#later();
       else this.#host.fail(reason);
     }
   }
 
-  /** The core on the device follows what the one in memory does. */
+  /** Subscribes the core on the device to everything that the core in memory is subscribed to. */
   #subscribe(next: Core): void {
     const known = new Set(next.subscriptions());
     for (const def of this.#living?.core.subscriptions() ?? []) if (!known.has(def)) next.subscribe(def);
   }
 
-  /** Something has changed in one of the two. Whoever tells of it is in the middle of something. */
+  /**
+   * Something changed in one of the two cores. The check is deferred, because the core that reports it is in the middle
+   * of a call.
+   */
   #look(): void {
     if (!this.#next || this.#isOver) return;
     clearTimeout(this.#timer);
@@ -159,13 +177,13 @@ export class Device {
           return;
         }
         if (performance.now() - next.since < PATIENCE_MS) {
-          // A call that is under way ends without a word.
+          // A call that is in progress ends without any notification.
           this.#timer = setTimeout(() => this.#change(), 200);
           return;
         }
       }
     } catch {
-      // One of the two is dead, or closed: the device is tried again.
+      // One of the two cores is dead or closed: the device is retried later.
     }
     this.#drop();
     this.#later();
@@ -177,7 +195,7 @@ export class Device {
     this.#relay = undefined;
     this.#host.refuses(undefined);
     living.swap(opened);
-    // What hears of it may call the session at once.
+    // The listeners may call the session at once, so this comes last.
     relay.begin();
   }
 
@@ -190,7 +208,7 @@ export class Device {
   }
 }
 
-/** Opens a core; where its instance dies meanwhile, so does the opening. */
+/** Opens a core. If its instance of the wasm dies meanwhile, the opening fails. */
 async function opening(wasm: Pick<Wasm, "take">, options: CoreOptions, host: Host): Promise<Opened> {
   const { glue, giveBack } = await wasm.take(options.mode === "incognito" ? Symbol(options.mode) : storeOf(options));
   const { onDeath, isDead = () => false } = glue;
@@ -209,7 +227,7 @@ async function opening(wasm: Pick<Wasm, "take">, options: CoreOptions, host: Hos
   }
 }
 
-/** Gives back what a core holds, then its instance. */
+/** Frees a core, then gives its instance back. */
 export function freeCore({ core, giveBack }: Opened): void {
   (core as { free?(): void }).free?.();
   giveBack();
@@ -226,7 +244,7 @@ function hasOperations(core: Core): boolean {
   return (JSON.parse(core.operations()) as unknown[]).length > 0;
 }
 
-/** Whether a core holds all that another one does, and no earlier state of it. */
+/** Whether `core` holds everything that `other` holds, in no earlier state. */
 function isAsFar(core: Core, other: Core): boolean {
   return other.subscriptions().every((def) => {
     const [here, there] = [core.list(def), other.list(def)];
@@ -234,13 +252,13 @@ function isAsFar(core: Core, other: Core): boolean {
   });
 }
 
-/** What a core tells, which the session hears only as long as that core is the session's. */
+/** Forwards the calls of one core to the session, but only while that core is the session's current one. */
 class Relay implements Host {
   readonly #host: Host;
   readonly #onNews: () => void;
   #isHeard: boolean;
   #isOver = false;
-  /** The status as it was told last, and X. */
+  /** The last status of this core; and X, if it derived one. */
   #status: string | undefined;
   #derived: Uint8Array | undefined;
 
@@ -250,7 +268,7 @@ class Relay implements Host {
     this.#onNews = onNews;
   }
 
-  /** The session hears it from now on. */
+  /** From now on the session hears this core. */
   begin(): void {
     this.#isHeard = true;
     if (this.#derived) this.derived(this.#derived);
@@ -258,7 +276,7 @@ class Relay implements Host {
     if (this.#status !== undefined) this.#host.status(this.#status);
   }
 
-  /** Nobody hears it any more. */
+  /** From now on nobody hears this core. */
   end(): void {
     this.#isHeard = false;
     this.#isOver = true;
@@ -293,7 +311,7 @@ class Relay implements Host {
   derived(x: Uint8Array): void {
     if (this.#isOver) x.fill(0);
     else if (this.#isHeard) this.#host.derived?.(x);
-    // A store that is made after this one is gone may derive another.
+    // Kept until the swap, not forwarded: if the store is deleted and made again, a later core may derive another X.
     else this.#derived = x;
   }
 

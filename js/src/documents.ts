@@ -1,3 +1,8 @@
+/**
+ * The documents that this session has read from the core: each version is read once, and is the same frozen object for
+ * every caller.
+ */
+
 import type { Core, ReadRow } from "./core.js";
 import { documentOf, isOlder } from "./migrate.js";
 import type { Schema } from "./schema.js";
@@ -5,44 +10,43 @@ import type { ClassDeclaration } from "./schema-types.js";
 import { freezeDeep, needsReviving, reviveMap, type Raw } from "./values.js";
 import { joinedKey } from "./writing.js";
 
-/** Documents read in one crossing: large enough to amortise it, small enough that no call lasts. */
+/** Documents read in one crossing: enough to amortise the call, and few enough that no call takes long. */
 const READ_MAX = 1_000;
 
-/** A crossing that more ids may still join. */
+/** A crossing that has not started yet: more ids may join it. */
 interface Crossing {
   ids: Set<number>;
   rows: Promise<{ byId: Map<number, ReadRow>; revive: boolean }>;
 }
 
-/** What {@link Documents.load} found. */
+/** The result of {@link Documents.load}. */
 export interface Loaded {
-  /** Those that could be read, by id. */
+  /** The documents that could be read, by id. */
   documents: Map<number, object>;
-  /** Ids that went out of use while they were being read: what gave them is to be asked again. */
+  /** Whether some ids became invalid during the read. The caller must then ask for the ids again. */
   overtaken: boolean;
 }
 
 /**
- * Every document that crossed, by the id of its version: the same version is the same object for as long as the
- * core names it.
+ * Every document that crossed, by the id of its version. A version is the same object for as long as the core names it.
  */
 export class Documents {
   readonly #core: Pick<Core, "read">;
   readonly #schema: Schema;
   readonly #onError: (error: unknown) => void;
   readonly #byId = new Map<number, object>();
-  /** Ids by document, for those that somebody asked of; the others wait. */
+  /** Ids by document. {@link idOf} fills it lazily from `#unnamed`. */
   #ids = new WeakMap<object, number>();
   #unnamed: number[] = [];
-  /** What the core would find by a key, as long as nothing changes: by class, then by the joined key. */
+  /** Documents by class and joined key, valid as long as nothing changes. It answers like the core's `find`. */
   readonly #byKey = new Map<string, Map<string, object>>();
-  /** Counts the times that this was forgotten. */
+  /** Counts how often `#byKey` was cleared. */
   #turn = 0;
-  /** Ids whose data no migration could bring up: not read again, told once. */
+  /** Ids whose data failed to migrate. They are not read again, and each is reported once. */
   readonly #unreadable = new Set<number>();
-  /** Ids that went out of use while a read was in flight; its rows for them must not be kept. */
+  /** Ids that became invalid during a read. The rows that the read brings for them must not be kept. */
   readonly #goneInFlight = new Set<number>();
-  /** Ids whose data rests in an older release than what was handed out. */
+  /** Ids whose stored data is of an older release than the document handed out. */
   readonly #migrated = new Set<number>();
   #reads = 0;
   #isOver = false;
@@ -66,7 +70,7 @@ export class Documents {
     let overtaken = false;
     let before: Promise<boolean> | undefined;
     for (let start = 0; start < missing.length; start += READ_MAX) {
-      // The device reads one slice while the one before is parsed.
+      // The device reads one slice while this side parses the slice before.
       const next = this.#read(className, missing.slice(start, start + READ_MAX), documents);
       next.catch(() => {});
       if (await before) overtaken = true;
@@ -86,7 +90,7 @@ export class Documents {
     return this.#ids.get(document);
   }
 
-  /** The document of a key, where it is known without asking the core. */
+  /** The document of a key, if it is known without a call of the core. */
   at(className: string, key: readonly string[]): object | undefined {
     if (key.length !== this.#schema.classes[className]?.key.length) return undefined;
     return this.#byKey.get(className)?.get(joinedKey(key));
@@ -98,23 +102,23 @@ export class Documents {
     if (declared) this.#note(this.#keyed(className), declared, document);
   }
 
-  /** Something changed, or will: what the core would find is not known any more. */
+  /** Something changed, or is about to: `#byKey` is no longer valid. */
   forgetKeys(): void {
     this.#turn++;
     this.#byKey.clear();
   }
 
-  /** The document of an id, where it is at hand. */
+  /** The document of an id, if it was read before. */
   held(id: number): object | undefined {
     return this.#byId.get(id);
   }
 
-  /** The document of an id that a migration has brought up; undefined for any other. */
+  /** The document of an id, if a migration has produced it; otherwise undefined. */
   migrated(id: number): object | undefined {
     return this.#migrated.has(id) ? this.#byId.get(id) : undefined;
   }
 
-  /** The core names these versions no more. */
+  /** The core no longer names these versions. */
   evict(gone: Uint32Array): void {
     this.forgetKeys();
     for (const id of gone) {
@@ -125,20 +129,19 @@ export class Documents {
     }
   }
 
-  /** Ids mean something else from now on: the documents that were handed out have none. */
+  /** Another core is in use, and ids have new meanings: documents handed out before have no id any more. */
   renew(): void {
     this.clear();
     this.#ids = new WeakMap();
     this.#unnamed = [];
   }
 
-  /** The session is over: everything is forgotten, and what still crosses is not kept. */
+  /** The session is over: forgets everything, and keeps nothing of reads that are still in flight. */
   end(): void {
     this.#isOver = true;
     this.clear();
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.forgetKeys();
     this.#byId.clear();
@@ -152,12 +155,12 @@ export class Documents {
     try {
       const { byId, revive } = await this.#cross(ids);
       const declared = this.#schema.classes[className] as ClassDeclaration;
-      // Another version may stand over this one by now.
+      // If the turn has changed, these rows may no longer be the newest versions of their keys.
       const keyed = turn === this.#turn && !this.#isOver ? this.#keyed(className) : undefined;
       for (const id of ids) {
         const row = byId.get(id);
         if (!row || this.#goneInFlight.has(id)) continue;
-        // Two reads can cross; the first to arrive made the object.
+        // Two reads can overlap; the first one to arrive has made the object.
         const document = this.#byId.get(id) ?? this.#make(className, row, revive);
         if (!document) continue;
         into.set(id, document);
@@ -169,7 +172,10 @@ export class Documents {
     }
   }
 
-  /** What is asked for in one breath crosses together: a thousand calls of `get` open each page once. */
+  /**
+   * Joins reads that are requested in the same turn of the event loop: a thousand calls of `get` then open each page of
+   * the store once.
+   */
   #cross(ids: number[]): Crossing["rows"] {
     let crossing = this.#crossing;
     if (!crossing || crossing.ids.size + ids.length > READ_MAX) {
@@ -201,7 +207,7 @@ export class Documents {
   #make(className: string, [id, read, release]: ReadRow, revive: boolean): object | undefined {
     try {
       const data = revive ? reviveMap(read) : read;
-      // Of the class's own release it is the document as it is: nothing is copied.
+      // Data of the class's own release is used as it is: nothing is copied.
       const document =
         release === undefined ? freezeDeep(data) : documentOf(this.#schema, className, { ...data, release });
       if (this.#isOver) return document;

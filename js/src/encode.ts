@@ -1,22 +1,26 @@
+/**
+ * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `values.ts` decodes.
+ */
+
 import { raise, type EscaleError } from "./errors.js";
 import { isMap, type Raw } from "./values.js";
 
-/** Values in values: the bound of `src/limits.rs`. */
+/** Depth of nested values: the bound of `src/limits.rs`. */
 const DEPTH_MAX = 32;
-/** Characters that `btoa` is given at a time: more arguments than this and a call can overflow the stack. */
+/** Bytes that `String.fromCharCode` takes at a time: with more arguments the call can overflow the stack. */
 const CHUNK_BYTES = 0x8000;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const LOOKS_ESCAPED = /^\$+bytes$/;
 
 /**
- * A map of the application as JSON can hold it: bytes as `{"$bytes": base64url}`, and keys that look like those
- * escaped. Properties that are undefined are left out. `place` says where the map stands, for errors.
+ * Encodes a map of the application as JSON can hold it. Bytes become `{"$bytes": base64url}`; keys that look like
+ * `$bytes` are escaped. Undefined properties are left out. `place` names the map in error messages.
  */
 export function encodeMap(map: object, place: string): Raw {
   return encodeEntries(map, place, DEPTH_MAX, (name) => `${place}.${name}`);
 }
 
-/** One value, encoded the same way. */
+/** Encodes one value in the same way. */
 export function encodeValue(value: unknown, place: string): unknown {
   return encode(value, place, DEPTH_MAX);
 }
@@ -24,7 +28,7 @@ export function encodeValue(value: unknown, place: string): unknown {
 function encode(value: unknown, place: string, depth: number): unknown {
   switch (typeof value) {
     case "string":
-      // Half of a pair is no character, and no UTF-8.
+      // Half of a surrogate pair is not a character, and has no UTF-8 form.
       if (LONE_SURROGATE.test(value)) throw bad(place, "text that is not well-formed Unicode");
       return value;
     case "boolean":
@@ -40,7 +44,7 @@ function encode(value: unknown, place: string, depth: number): unknown {
   if (value === null) return null;
   if (value instanceof Uint8Array) return { $bytes: encodeBase64Url(value) };
   if (depth === 0) throw raise("too_deep", `${place} holds values nested deeper than ${DEPTH_MAX}, or a cycle`);
-  // Deeper names are data of the application: the place stays that of the property.
+  // Names further down are data of the application and must not appear in errors: the place stays the property's.
   if (Array.isArray(value)) return Array.from(value as unknown[], (item) => encode(item, place, depth - 1));
   return encodeEntries(value, place, depth - 1, () => place);
 }
@@ -61,7 +65,10 @@ function encodeEntries(map: object, place: string, depth: number, placeOf: (name
   return encoded;
 }
 
-/** A map of a literal or of `JSON.parse`: dates, maps, classes would lose what makes them so. */
+/**
+ * Whether a value is a map as a literal or `JSON.parse` makes it. A date, `Map` or class instance would lose its nature
+ * when encoded.
+ */
 function isPlain(value: object): boolean {
   if (!isMap(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,8 +1,12 @@
-/** What went wrong, by whose doing: A functional, N not found, B bug, X unexpected, D client too old, C contention,
- * O service closed, S not authorised. */
+/** The codes and kinds of errors. The full table, with all cures, is in `src/error.rs`. */
+
+/**
+ * The kind of an error, by its cause: A functional, N not found, B bug, X unexpected, D client too old, C contention, O
+ * service closed, S not authorised.
+ */
 export type ErrorKind = "A" | "N" | "B" | "X" | "D" | "C" | "O" | "S";
 
-/** A stable name for each way to fail. Compare these, never messages; the list is the one of `src/error.rs`. */
+/** A stable name for each way to fail. Compare codes, never messages. The list equals the one in `src/error.rs`. */
 export type ErrorCode =
   | "bad_option"
   | "bad_schema"
@@ -57,7 +61,10 @@ export type ErrorCode =
   | "panicked"
   | "internal";
 
-/** The codes that this side can raise by itself, some of them before there is any wasm to ask for their texts. */
+/**
+ * The codes that this side raises itself, with their cures. Some can occur before any wasm is loaded that could give
+ * the texts.
+ */
 export const RAISED_HERE = {
   bad_option: { kind: "A", cure: "Correct the option that the message names." },
   bad_schema: { kind: "A", cure: "Correct the schema at the place that the message names." },

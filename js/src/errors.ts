@@ -1,15 +1,20 @@
+/** The one error class of this package, and the conversion of everything thrown to it. */
+
 import type { CoreError } from "./core.js";
 import { RAISED_HERE, type ErrorCode, type ErrorKind } from "./error-codes.js";
 
-/** What every call of this package fails with. Messages are for developers and never hold application data. */
+/**
+ * The error with which every call of this package fails. Its message is for developers and never holds application
+ * data.
+ */
 export class EscaleError extends Error {
   /** A stable name, to compare. */
   readonly code: ErrorCode;
-  /** By whose doing. */
+  /** The kind of the error, by its cause. */
   readonly kind: ErrorKind;
-  /** Whether the same call can succeed later, unchanged. */
+  /** Whether the same call, unchanged, can succeed later. */
   readonly retryable: boolean;
-  /** What the developer or the user can do about it. */
+  /** Advice: how the developer or the user can solve the problem. */
   readonly cure: string;
 
   /** @internal */
@@ -23,14 +28,14 @@ export class EscaleError extends Error {
   }
 }
 
-/** An error that this side raises. `detail` says what was found, and where. */
+/** Makes an error of this side. `detail` says which fault was found, and where. */
 export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: unknown): EscaleError {
   const { kind, cure } = RAISED_HERE[code];
   const retryable = kind === "X";
   return new EscaleError({ code, kind, retryable, message: detail, cure }, cause);
 }
 
-/** Whatever was thrown, as an {@link EscaleError}. */
+/** Turns anything that was thrown into an {@link EscaleError}. */
 export function toEscaleError(thrown: unknown): EscaleError {
   if (thrown instanceof EscaleError) return thrown;
   if (isCoreError(thrown)) return new EscaleError(thrown);

@@ -1,5 +1,5 @@
-// The glue that wasm-bindgen writes beside the compiled files of this folder; its shape is the contract in core.ts.
+// The type of the glue that wasm-bindgen writes next to the compiled files of this folder; core.ts declares its shape.
 import type { Glue } from "./core.js";
 
-/** The glue for a new instance of the wasm. */
+/** Makes the glue for a new instance of the wasm. */
 export function makeGlue(): Glue;

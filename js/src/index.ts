@@ -1,3 +1,5 @@
+/** The public API of the package: everything that an application can import. */
+
 export type { Batch } from "./batch.js";
 export type { Adapter } from "./core.js";
 export type { ErrorCode, ErrorKind } from "./error-codes.js";

@@ -1,36 +1,40 @@
+/** The journal of a session as the application sees it: sweeping, and the check of its options. */
+
 import { raise } from "./errors.js";
 import { isMap } from "./values.js";
 
-/** What is kept of the journal: one of `count`, `before` and `days`; for 30 days unless said otherwise. */
+/**
+ * Which part of the journal a sweep keeps: give at most one of `count`, `before` and `days`. The default is 30 days.
+ */
 export interface SweepOptions {
-  /** By count, 1 to 100: the newest so many states of each document. */
+  /** Keeps by count, 1 to 100: this many of the newest states of each document. */
   readonly count?: number | undefined;
-  /** By date, as ISO 8601: what is older, but for the newest state of each document before it. */
+  /** Keeps by date, as ISO 8601: everything since then, and for each document the newest state before it. */
   readonly before?: string | Date | undefined;
-  /** For so many days: by count, `max` states of each document, then by date. */
+  /** Keeps by age: at most `max` states of each document, then as `before` does with a date so many days ago. */
   readonly days?: number | undefined;
-  /** With `days`: 10 unless said otherwise. */
+  /** Goes with `days`; the default is 10. */
   readonly max?: number | undefined;
-  /** Removes what it tells of; without it nothing is changed. */
+  /** Carries out the sweep. Without it nothing is changed, and the result only says which actions would go. */
   readonly apply?: boolean | undefined;
 }
 
-/** What a sweep removes, or would. */
+/** The actions that a sweep removes, or would remove. */
 export interface Swept {
   readonly removed: number;
-  /** The numbers of the actions. */
+  /** The actions' numbers in the journal. */
   readonly rowids: readonly number[];
 }
 
 /** The journal of a session. */
 export interface Journal {
-  /** Forgets past states, or tells what it would forget. What the server has not accepted always stays. */
+  /** Removes past states, or lists those that it would remove. Actions that the server has not accepted always stay. */
   sweep(options?: SweepOptions): Promise<Swept>;
 }
 
 const KNOWN: Record<keyof SweepOptions, true> = { count: true, before: true, days: true, max: true, apply: true };
 
-/** A sweep as the core takes it, as JSON. */
+/** Checks the options of a sweep and gives them as JSON for the core. */
 export function checkSweep(options: unknown): string {
   if (!isMap(options)) throw raise("bad_option", "sweep takes an object of options");
   for (const name of Object.keys(options)) {
@@ -38,7 +42,7 @@ export function checkSweep(options: unknown): string {
   }
   const { count, before, days, max, apply } = options as SweepOptions;
   for (const [name, value] of Object.entries({ count, days, max })) {
-    // Which numbers make sense the core says; larger ones it cannot read.
+    // The core decides which numbers make sense. Larger ones than this it cannot read.
     if (value !== undefined && !(Number.isInteger(value) && value >= 0 && value < 2 ** 31)) {
       throw raise("bad_option", `sweep: ${name} must be a whole number`);
     }

@@ -1,54 +1,63 @@
+/**
+ * Keeps the core of a session alive when its instance of the wasm dies of a bug: fails the calls that wait, and opens
+ * the core again in another instance.
+ */
+
 import type { Core, Death } from "./core.js";
 import { closeCore, freeCore } from "./device.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 
-/** A core, and how its instance of the wasm dies; one that cannot tell ends with the session. */
+/**
+ * An open core, and the way to learn that its instance of the wasm died. If the glue has no `onDeath`, the session ends
+ * with its instance.
+ */
 export interface Opened {
   core: Core;
-  /** As the glue has it. */
+  /** The glue's `onDeath`. */
   onDeath: ((listener: (death: Death) => void) => () => void) | undefined;
-  /** Whether it has died: known at once, before anybody is told. */
+  /** Whether the instance has died. This is true immediately, before any listener is called. */
   isDead: () => boolean;
-  /** The core uses its instance no more. */
+  /** Gives the instance back: the core no longer uses it. */
   giveBack: () => void;
 }
 
-/** What is to be done around a death. */
+/** The session's part in a recovery. */
 export interface Care {
   /** Opens the core again, in another instance. */
   reopen(): Promise<Opened>;
-  /** Another core is there: what named things of the earlier one must be named anew. */
+  /** Another core is in use: everything that names things of the earlier one must be renewed. */
   recovered(): void;
-  /** It cannot be recovered. */
+  /** The core cannot be recovered. */
   ended(error: EscaleError): void;
 }
 
 /** Two deaths within this time are no accident: the session ends. */
 const DEATHS_APART_MS = 10_000;
 
-/** What can wait for another core: it names nothing of the earlier one. */
+/** Calls that can wait for another core, because they name nothing of the earlier one. */
 const PATIENT: ReadonlySet<string> = new Set(["setMode", "flush", "lock", "wipe", "close", "inspect", "history", "sweep", "query"]);
-/** What an end of the core does as well. */
+/** Calls that have reached their goal if the core ends meanwhile. */
 const ENDINGS: ReadonlySet<string> = new Set(["lock", "close"]);
 
 /**
- * The core of a session, in whatever instance of the wasm it lives. Where an instance dies of a bug, what waits for it
- * fails with `panicked`, and the core is opened again from what rests on the device.
+ * The core of a session, in whichever instance of the wasm it currently is.
+ * If an instance dies of a bug, its waiting calls fail with `panicked`. Then the core is opened again from the records on the
+ * device.
  */
 export class Living {
-  /** The core: each of its methods, in the instance of the moment. */
+  /** The core: a proxy that calls the method in the current instance. */
   readonly core: Core;
-  /** Forgotten with the session: it knows what the core was opened with. */
+  /** Dropped with the session, because it knows the secret that the core was opened with. */
   #care: Care | undefined;
-  /** How not to be told of the instance's death. */
+  /** Removes the listener for the instance's death. */
   #stop: (() => void) | undefined;
   #opened: Opened | undefined;
   #recovery: Promise<void> | undefined;
   #lastDeath = -Infinity;
   #isOver = false;
-  /** What the core has promised. */
+  /** Promises of the core that have not settled. */
   readonly #underWay = new Set<Promise<unknown>>();
-  /** How to fail the calls that wait. */
+  /** Functions that fail the waiting calls. */
   readonly #waiting = new Set<(error: EscaleError) => void>();
 
   constructor(opened: Opened, care: Care) {
@@ -61,20 +70,23 @@ export class Living {
     this.#live(opened);
   }
 
-  /** Whether a death is the end: nobody would tell of it. */
+  /** Whether the death of the instance ends the session: its glue has no `onDeath`. */
   readonly isMortal: boolean;
 
-  /** Whether there is a core that can be asked at once. */
+  /** Whether there is a core that can be called at once. */
   get isThere(): boolean {
     return this.#opened !== undefined && !this.#opened.isDead();
   }
 
-  /** Whether there is a core, and nobody waits for it. */
+  /** Whether there is a core, and no call of it is in progress. */
   get isIdle(): boolean {
     return this.isThere && this.#underWay.size === 0 && !this.#isOver;
   }
 
-  /** Another core takes the place of this one, which is idle, and is closed: what named things of it must be named anew. */
+  /**
+   * Replaces this core, which must be idle, by another one and closes it. Everything that names things of it must be
+   * renewed.
+   */
   swap(opened: Opened): void {
     const old = this.#opened;
     this.#stop?.();
@@ -83,19 +95,19 @@ export class Living {
     if (old) closeCore(old);
   }
 
-  /** Settles once there is a core again, or none will be. */
+  /** Resolves once there is a core again, or once it is certain that there will be none. */
   async settled(): Promise<void> {
     await this.#recovery;
   }
 
-  /** The session is over: nothing is opened again. */
+  /** The session is over: the core is not opened again. */
   end(): void {
     this.#isOver = true;
   }
 
   /**
-   * The core has closed: what it holds is given back once nobody waits for it, and not when somebody collects it. A call
-   * that is still under way holds it: wasm-bindgen throws where it is taken away.
+   * The core has closed. It is freed as soon as no call is in progress, without waiting for the garbage collector. It
+   * cannot be freed earlier: wasm-bindgen throws if an object is freed during a call of it.
    */
   free(): void {
     this.#isOver = true;
@@ -129,9 +141,9 @@ export class Living {
     return result instanceof Promise ? this.#wait(opened, name, result) : result;
   }
 
-  /** A call that waited for another core. */
+  /** Makes a call in the next core, once there is one. */
   async #late(name: string, values: unknown[]): Promise<unknown> {
-    // Where nobody was told of the death yet, the recovery begins once somebody is.
+    // If no listener has been called for this death yet, the recovery begins only then.
     const { onDeath } = this.#opened ?? {};
     if (onDeath) await new Promise<void>((resolve) => onDeath(() => resolve()));
     await this.#recovery;
@@ -140,7 +152,7 @@ export class Living {
     throw raise("panicked", "the wasm stopped on a bug, and could not be started again");
   }
 
-  /** What a core promised, until it dies. */
+  /** Passes on a promise of the core, and fails it if the core dies first. */
   #wait(opened: Opened, name: string, result: Promise<unknown>): Promise<unknown> {
     this.#underWay.add(result);
     const over = (): boolean => this.#underWay.delete(result);
@@ -148,7 +160,7 @@ export class Living {
     if (!opened.onDeath) return result;
     return new Promise((resolve, reject) => {
       const fail = (error: EscaleError): void => {
-        // What was to end has ended.
+        // The call was to end the core, and the core has ended.
         if (ENDINGS.has(name)) resolve(undefined);
         else reject(error);
       };
@@ -159,7 +171,7 @@ export class Living {
     });
   }
 
-  /** An error of the core as it is; what a dead one throws says nothing more. */
+  /** Gives an error of the core as it is. Errors of a dead core mean nothing, and become `panicked`. */
   #sorted(opened: Opened, error: unknown): unknown {
     return opened.isDead() ? raise("panicked", "the wasm stopped on a bug", error) : error;
   }

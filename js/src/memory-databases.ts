@@ -1,4 +1,6 @@
-/** The version of every database: that of the stores, and of what stands beside them. */
+/** Databases in the page's memory, for a rehearsal. They imitate the part of IndexedDB that the core uses. */
+
+/** The version of every database: the stores and their backup databases. */
 const VERSION = 1;
 
 type Key = number | Uint8Array;
@@ -7,7 +9,9 @@ interface Entry {
   readonly value: Uint8Array;
 }
 
-/** Does `work` after what the page is about: in a task of its own, which no clock delays. */
+/**
+ * Runs `work` in a task of its own, after the page's current work. A message does that without the delay of a timer.
+ */
 function later(work: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
@@ -17,7 +21,7 @@ function later(work: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** An asking that is answered later: with what its transaction gives, or with a database. */
+/** A request that is answered later, by its transaction or with a database. */
 class Asking<T> {
   result: T | undefined;
   onsuccess: ((event: object) => void) | null = null;
@@ -60,7 +64,7 @@ class Table {
 const nameOf = (key: number | Uint8Array | ArrayBuffer): string =>
   typeof key === "number" ? `${key}` : new Uint8Array(key).toString();
 
-/** What is asked in one breath; it is done, in order, in a task of its own. */
+/** Collects the requests of one turn, and answers them in order in a later task. */
 class Transaction {
   oncomplete: ((event: object) => void) | null = null;
   onabort: ((event: object) => void) | null = null;
@@ -94,7 +98,7 @@ class Transaction {
       getAll: (range?: IDBKeyRange, limit?: number) => ask(() => within(range, limit).map(({ value }) => value)),
       getAllKeys: (range?: IDBKeyRange, limit?: number) => ask(() => within(range, limit).map(({ key }) => key)),
       put: (value: Uint8Array, key: Key) => ask(() => table.put(value, key)),
-      // Only fences are added, and nobody else is there who could have been first.
+      // Only fences are added, and no other tab uses these databases, so the key is always free.
       add: (value: Uint8Array, key: Key) => ask(() => table.put(value, key)),
       delete: (keys: Key | IDBKeyRange) => ask(() => table.delete(keys)),
       clear: () => ask(() => table.clear()),
@@ -102,7 +106,7 @@ class Transaction {
   }
 
   commit(): void {
-    // It ends by itself.
+    // It commits by itself.
   }
 
   abort(): void {
@@ -112,7 +116,7 @@ class Transaction {
   }
 }
 
-/** A database that is there, with every table. */
+/** A database that always exists, with every table. */
 class Database {
   readonly version = VERSION;
   readonly objectStoreNames = { contains: () => true };
@@ -129,13 +133,13 @@ class Database {
   }
 
   close(): void {
-    // Nobody else has it, and it goes with its factory.
+    // Nobody else has it open, and it disappears with its factory.
   }
 }
 
 /**
- * Databases in the page's memory, as far as the core asks for them: whichever is opened is there, with every table. They
- * say nothing of what the browser's own would do, and are gone with whoever holds them.
+ * Makes databases in the page's memory, with the calls that the core makes. Opening any name succeeds, and the database
+ * has every table. They do not show how the browser's databases behave, and disappear with the object returned.
  */
 export function memoryDatabases(): IDBFactory {
   const databases = new Map<string, Database>();

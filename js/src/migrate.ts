@@ -1,9 +1,11 @@
+/** Brings documents of an older release up to the release of their class, with the application's migrations. */
+
 import { raise } from "./errors.js";
 import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration, Migration } from "./schema-types.js";
 import { freezeDeep, isMap, type Raw } from "./values.js";
 
-/** A document as the application sees it, from its data: of the class's release, frozen. */
+/** Makes a document as the application sees it from stored data: migrated to the class's release, and frozen. */
 export function documentOf(schema: Schema, className: string, data: unknown): Raw {
   if (!isMap(data)) throw raise("internal", `class ${className}: a document's data is not a map`);
   const declared = schema.classes[className] as ClassDeclaration;
@@ -11,15 +13,15 @@ export function documentOf(schema: Schema, className: string, data: unknown): Ra
   return freezeDeep(migrated(className, declared, steps, data));
 }
 
-/** Whether a release is older than the class's: data of it, written on as it is, would be of none. */
+/** Whether data of this release is older than the class. Patching such data as stored would mix two releases. */
 export function isOlder(schema: Schema, className: string, release: unknown): boolean {
   return (typeof release === "number" ? release : 1) < releaseOf(schema.classes[className] as ClassDeclaration);
 }
 
 /**
- * The data brought up to the class's release, without the property `release`.
+ * The data migrated to the class's release, without the property `release`.
  *
- * A document of a later release was written by a newer application: it is handed over as it is.
+ * A document of a later release was written by a newer application: it is returned as it is.
  */
 export function migrated(
   className: string,

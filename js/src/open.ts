@@ -1,3 +1,5 @@
+/** Opens a session: connects its parts, and receives the calls of the core on its behalf. */
+
 import { Application, settlesBy } from "./application.js";
 import type { CoreOptions, CoreStatus, OperationNews } from "./core.js";
 import { Device, type DeviceHost } from "./device.js";
@@ -13,7 +15,7 @@ import { LiveStatus } from "./status.js";
 import { Views } from "./views.js";
 import type { Wasm } from "./wasm.js";
 
-/** Opens a session on the given wasm; `databases` are those of a rehearsal. */
+/** Opens a session on the given wasm. Only a rehearsal passes `databases`. */
 export async function openWith<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
   wasm: Pick<Wasm, "take">,
   options: OpenOptions<S, O>,
@@ -26,7 +28,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   try {
     const device = new Device(wasm, host);
     const opened = await device.open();
-    // From here on nothing that a session keeps names `options` or `checked`: a passphrase is in them.
+    // From here on nothing that a session keeps refers to `options` or `checked`, because they hold a passphrase.
     const living = new Living(opened, {
       reopen: () => device.reopen(),
       recovered: () => session.recovered(),
@@ -57,25 +59,28 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   }
 }
 
-/** What a session is told of by the core. */
+/** The part of a session that the core's calls reach. */
 interface Followed {
-  /** News of an operation. */
+  /** An operation has news. */
   heard(news: OperationNews): void;
   /** The core has closed. */
   ended(): void;
 }
 
-/** What the core calls. Nothing thrown here may reach it: it could be in the middle of anything. */
+/**
+ * Receives the calls of the core. It must never let an error escape to the core, which may be in the middle of any
+ * work.
+ */
 class SessionHost implements DeviceHost {
-  /** Set once the session is open; before, nobody listens. */
+  /** Set once the session is open. Calls before that reach nobody. */
   #views: Views | undefined;
   #session: Followed | undefined;
   readonly #status: LiveStatus;
   #token: string | TokenSource | undefined;
   readonly #application: Application;
-  /** Why nothing is on the device, for now. */
+  /** The reason why the device refuses to open, while it does. */
   #refusal: EscaleError | undefined;
-  /** How the core is opened, until the session ends. */
+  /** The options to open the core with, until the session ends. */
   #options: CoreOptions | undefined;
 
   constructor(
@@ -90,7 +95,7 @@ class SessionHost implements DeviceHost {
     this.#options = options;
   }
 
-  /** Tells them from now on. */
+  /** From now on the calls of the core reach these two. */
   follow(views: Views, session: Followed): void {
     this.#views = views;
     this.#session = session;
@@ -98,20 +103,20 @@ class SessionHost implements DeviceHost {
 
   derived(x: Uint8Array): void {
     const options = this.#options;
-    // What an application's own key yields is that key.
+    // For a store opened by an application's key, X is that key: nothing more to keep.
     if (!options || options.key !== undefined) return void x.fill(0);
     options.derived?.fill(0);
     this.#options = { ...options, passphrase: undefined, derived: x };
   }
 
-  /** What opens the core is forgotten: nothing is opened again. */
+  /** Clears every secret that could open the core: nothing is opened again. */
   forget(): void {
     this.#options?.derived?.fill(0);
     this.#options?.key?.fill(0);
     this.#options = this.#token = undefined;
   }
 
-  /** How to open, in the mode of the moment. */
+  /** The options to open the core with, in the current mode. */
   how(): CoreOptions {
     if (!this.#options) throw raise("closed", "the session is closed");
     return { ...this.#options, mode: this.#status.mode };
@@ -139,7 +144,7 @@ class SessionHost implements DeviceHost {
       if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
       this.#status.update(status);
       this.#views?.refused(this.#status.faults);
-      // The core can close by itself: the store deleted under it, or taken over by a newer version.
+      // The core can close by itself: its store was deleted, or taken over by a newer version.
       if (status.phase === "closed") this.#session?.ended();
     } catch (error) {
       report(error);
@@ -154,7 +159,7 @@ class SessionHost implements DeviceHost {
     }
   }
 
-  // The core awaits what these two throw, as it does a failure of the application's own.
+  // The core expects these two to throw if the application's function throws.
   optimistic(name: string, args: string, known: string): string | undefined {
     return this.#application.optimistic(name, args, known);
   }
@@ -174,7 +179,7 @@ class SessionHost implements DeviceHost {
   }
 }
 
-/** An error as the core would tell it. */
+/** An error in the form that the core uses. */
 function errorOf({ code, kind, retryable, message, cure }: EscaleError): CoreStatus["error"] {
   return { code, kind, retryable, message, cure };
 }

@@ -1,47 +1,56 @@
+/**
+ * The types of writing: operations and their options, conflict policies, refused operations, and the history of a
+ * document.
+ */
+
 import type { EscaleError } from "./errors.js";
 import type { ClassDeclaration, ClassName, DocumentOf, KeyOf, SchemaDeclaration } from "./schema-types.js";
 import type { Value } from "./values.js";
 
-/** What the server gave back for an operation. */
+/** The server's result for an operation. */
 export interface Accepted {
-  /** The version of what it wrote; 0 where it wrote nothing, or the server no longer knows. */
+  /** The version that the operation wrote; 0 if it wrote nothing, or if the server no longer knows. */
   readonly v: number;
-  /** What the operation returned, where it is one that returns something. */
+  /** The value that the operation returned, if any. */
   readonly value?: Value;
 }
 
 /**
- * An operation that was issued. Nobody needs to wait for its promises, nor to catch what they fail with.
+ * An operation that was issued. Nobody has to await its promises or catch their rejections.
  *
- * Both follow the operation that takes this one's place, when a conflict is settled or a refused one is amended.
+ * If another operation replaces this one, both promises follow the replacement: after a conflict is resolved, or after
+ * a refused operation is amended.
  */
 export interface Operation {
   /** Its id, a UUID v7. */
   readonly id: string;
-  /** Resolves once it is in the journal: on the device, or in the memory of an incognito session. */
+  /** Resolves once the operation is in the journal: on the device, or in memory in an incognito session. */
   readonly saved: Promise<"device" | "memory">;
   /**
-   * Resolves once the server has executed it. It fails when a conflict is settled for the server, when the operation
-   * is discarded, and when the session ends before; what is on the device then is still sent, at the next opening.
-   * While a refused operation waits in {@link Refused} this waits too.
+   * Resolves once the server has executed the operation. It waits while the operation is in {@link Refused}.
+   *
+   * It rejects if a conflict is resolved for the server, if the operation is discarded, or if the session ends first.
+   * In the last case an operation that is on the device is still sent, at the next opening.
    */
   readonly accepted: Promise<Accepted>;
 }
 
-/** An operation, by what it returned or by its id. */
+/** Names an operation: the object that issuing it returned, or its id. */
 export type OperationRef = string | { readonly id: string };
 
-/** A version that a document must have: a number, 0 for none, or the one that an earlier operation gives it. */
+/**
+ * A version that a document must have: a number, 0 for no document, or the version that an earlier operation creates.
+ */
 export type VersionRef = number | { readonly id: string } | { readonly op: string };
 
-/** The arguments of an operation of the application's own. */
+/** The arguments of an application-defined operation. */
 export interface OperationArgs {
   readonly [name: string]: Value | undefined;
 }
 
-/** What every write may say. */
+/** Options of every write. */
 export interface OrderOptions {
-  /** Earlier operations without which this one makes no sense: it waits while one of them is refused. */
+  /** Earlier operations that this one depends on: it waits while one of them is refused. */
   readonly after?: OperationRef | readonly OperationRef[] | undefined;
 }
 
@@ -50,25 +59,25 @@ export type Touched<S extends SchemaDeclaration> = {
   [C in ClassName<S>]: readonly [className: C, key: KeyOf<S[C]>];
 }[ClassName<S>];
 
-/** What a write of a document may say. */
+/** Options of a write to one document. */
 export interface WriteOptions extends OrderOptions {
-  /** Refused by `version_conflict` unless the document has this version on the server. */
+  /** The server refuses the write with `version_conflict` unless the document has this version there. */
   readonly ifVersion?: VersionRef | undefined;
 }
 
-/** What a patch may say. */
+/** Options of a patch. */
 export interface PatchOptions<D extends ClassDeclaration> extends WriteOptions {
-  /** Properties to take away; so is one that is set to undefined. */
+  /** Properties to remove. A property that is set to undefined is removed as well. */
   readonly unset?: readonly Exclude<keyof DocumentOf<D> & string, D["key"][number]>[] | undefined;
 }
 
-/** What `run` may say. */
+/** Options of `run`. */
 export interface RunOptions<S extends SchemaDeclaration> extends OrderOptions {
-  /** The documents that it writes, where it has no optimistic part that tells. */
+  /** The documents that the operation writes, for operations without an optimistic part. */
   readonly touches?: readonly Touched<S>[] | undefined;
 }
 
-/** The options of one write within a batch: the order is the batch's own. */
+/** Options of a write within a batch. There is no `after`: the batch has its own order. */
 export type Within<Options extends OrderOptions> = Omit<Options, "after">;
 
 /** Some properties of a document. */
@@ -76,28 +85,29 @@ export type ChangesOf<D extends ClassDeclaration> = {
   readonly [K in keyof DocumentOf<D>]?: DocumentOf<D>[K] | undefined;
 };
 
-/** A whole document, to put: its key properties, and whatever else it has. */
+/** A whole document, for `put`: its key properties and any others. */
 export type DataOf<D extends ClassDeclaration> = ChangesOf<D> & { readonly [K in D["key"][number]]: string };
 
-/** Reads and writes of an optimistic part: on the documents as they are before the operation. */
+/** The reads and writes of an optimistic part, on the documents as they are before the operation. */
 export interface Transaction<S extends SchemaDeclaration> {
-  /** The document of that key, frozen, with what this part has done to it so far. */
+  /** The document of that key, frozen, with the changes that this part has made so far. */
   get<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>): DocumentOf<S[C]> | undefined;
   /** Creates or replaces a document. */
   put<C extends ClassName<S>>(className: C, data: DataOf<S[C]>): void;
-  /** Changes some properties of a document that there is; one set to undefined is taken away. */
+  /** Changes some properties of an existing document. A property set to undefined is removed. */
   patch<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>, changes: ChangesOf<S[C]>): void;
   /** Deletes a document. */
   delete<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>): void;
 }
 
-/** An operation of the application's own. */
+/** An application-defined operation. */
 export interface OperationDeclaration<S extends SchemaDeclaration> {
   /**
-   * What it does to documents, shown until the server's word is there. It runs at once, and again whenever what it
-   * read has changed: the same documents and arguments must give the same. It works on `tx` alone.
+   * The operation's effect on documents, shown until the server's result arrives. It runs at once, and again whenever a
+   * document that it read has changed. It must depend on these documents and its arguments only, and work through `tx`
+   * only.
    */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- each operation says what its own arguments are
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- each operation declares its own arguments
   readonly optimistic?: ((tx: Transaction<S>, args: any) => void) | undefined;
 }
 
@@ -106,10 +116,10 @@ export interface Operations<S extends SchemaDeclaration> {
   readonly [name: string]: OperationDeclaration<S>;
 }
 
-/** The names of the declared operations; any other name is taken too. */
+/** The names of the declared operations. Any other name is accepted as well. */
 export type OperationName<O> = (string extends keyof O ? never : keyof O & string) | (string & {});
 
-/** The arguments that an operation takes: those of its optimistic part, if that says. */
+/** The arguments of an operation: those of its optimistic part, if it declares any. */
 export type ArgsOf<O, N extends string> = string extends keyof O
   ? OperationArgs
   : N extends keyof O
@@ -120,21 +130,21 @@ export type ArgsOf<O, N extends string> = string extends keyof O
       : OperationArgs
     : OperationArgs;
 
-/** What is done about a document that has changed on the server since it was written on here. */
+/** The policy for a document that has changed on the server since it was written here. */
 export type ConflictPolicy<D extends ClassDeclaration> =
-  /** The operation is refused, and waits in `refused`; so it is unless said otherwise. */
+  /** The default: the operation is refused and waits in `refused`. */
   | "ask"
-  /** The server's document stays; the operation fails. */
+  /** The server's document stays, and the operation fails. */
   | "server"
-  /** What was written here replaces the server's. */
+  /** The document written here replaces the server's. */
   | "client"
-  /** Property by property: what was changed here is kept, the rest is the server's. */
+  /** Property by property: changes made here are kept, all other properties are the server's. */
   | "merge"
   | Settle<D>;
 
 /**
- * Settles a conflict: from the document that was written on, what was made of it, and the server's; undefined where
- * there is none. Gives the document that shall be, null to delete it, or undefined to leave the server's.
+ * Resolves a conflict. It receives the document before the local write, the document after it, and the server's; each
+ * is undefined if there is none. It returns the new document, null to delete it, or undefined to leave the server's.
  */
 export type Settle<D extends ClassDeclaration> = (
   base: DocumentOf<D> | undefined,
@@ -142,7 +152,7 @@ export type Settle<D extends ClassDeclaration> = (
   theirs: DocumentOf<D> | undefined,
 ) => DataOf<D> | null | undefined;
 
-/** How each class settles its conflicts. */
+/** The conflict policy of each class. */
 export type Conflicts<S extends SchemaDeclaration> = {
   readonly [C in ClassName<S>]?: ConflictPolicy<S[C]> | undefined;
 };
@@ -152,60 +162,62 @@ export interface PendingOperation {
   readonly id: string;
   readonly name: string;
   readonly args: OperationArgs;
-  /** When it was issued, in milliseconds since 1970 by the device's clock. */
+  /** Time of issue, in milliseconds since 1970 by the device's clock. */
   readonly at: number;
-  /** `unsaved`: not in the journal yet; `saved`: sent in its turn; `held`: behind a refused one. */
+  /** `unsaved`: not in the journal yet; `saved`: sent in its turn; `held`: blocked by a refused operation. */
   readonly state: "unsaved" | "saved" | "held";
 }
 
-/** A document as the server had it when it refused an operation on it. */
+/** The server's document at the time when the server refused an operation on it. */
 export interface Theirs {
   readonly className: string;
   readonly v: number;
-  /** Null where it is deleted. */
+  /** Null if it is deleted. */
   readonly doc: { readonly [name: string]: unknown } | null;
 }
 
-/** An operation that the server refused for good: it, and what depends on it, waits for a decision. */
+/**
+ * An operation that the server refused for good. It waits for a decision, and so does everything that depends on it.
+ */
 export interface RefusedOperation {
   readonly id: string;
   readonly name: string;
-  /** As they are sent: of `put`, `{ class, data }`; of `patch`, `{ class, key, set, unset }`. */
+  /** The arguments as they are sent. For `put`: `{ class, data }`; for `patch`: `{ class, key, set, unset }`. */
   readonly args: OperationArgs;
-  /** When it was issued, in milliseconds since 1970 by the device's clock. */
+  /** Time of issue, in milliseconds since 1970 by the device's clock. */
   readonly at: number;
-  /** Why. */
+  /** The reason of the refusal. */
   readonly error: EscaleError;
-  /** Of `version_conflict`: what the server had in its place. */
+  /** For `version_conflict` only: the document that the server had. */
   readonly theirs?: Theirs;
-  /** Issues it with other arguments, in its own place and before all that waits for it. */
+  /** Issues it with other arguments, in the same position, before everything that waits for it. */
   amend(args: OperationArgs): Operation;
-  /** Issues it again as it is. */
+  /** Issues it again unchanged. */
   retry(): Operation;
-  /** Forgets it; what waits for it goes on. */
+  /** Drops it; the operations that wait for it proceed. */
   discard(): void;
 }
 
-/** The operations that the server refused: those now, and every change of the list. */
+/** The operations that the server refused: the current list, and its changes. */
 export interface Refused {
-  /** In the order issued: the same frozen array until something changes. */
+  /** In the order of issue. The same frozen array until the list changes. */
   readonly value: readonly RefusedOperation[];
-  /** Calls back with the list at once, then at every change. */
+  /** Calls back with the list at once, then at every change. Returns a function that stops the callbacks. */
   subscribe(callback: (refused: readonly RefusedOperation[]) => unknown): () => void;
 }
 
-/** An action of the journal: a past state of a document, or what led to it. */
+/** An action of the journal: a past state of a document, or a change that led to one. */
 export interface PastState<T> {
-  /** Its number in the journal: what a sweep tells it by. */
+  /** Its number in the journal, as a sweep lists it. */
   readonly rowid: number;
-  /** The id of the operation that did it. */
+  /** The id of the operation that caused it. */
   readonly op: string;
-  /** `persist` carries the whole state; `create` and `update` say what led to it. */
+  /** `persist` carries the whole state; `create` and `update` are the changes that led to it. */
   readonly type: "create" | "update" | "persist";
-  /** When, in milliseconds since 1970 by the device's clock. */
+  /** Time, in milliseconds since 1970 by the device's clock. */
   readonly at: number;
-  /** The version that the server gave it; null until it has accepted. */
+  /** The version that the server assigned; null until the server has accepted the operation. */
   readonly commit: number | null;
-  /** Of `persist`: the document; null where it is deleted. */
+  /** Only for `persist`: the document; null if it is deleted. */
   readonly doc: T | null;
 }

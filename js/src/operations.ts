@@ -1,3 +1,5 @@
+/** `defineOperations`, and the check of declared operations. */
+
 import { raise } from "./errors.js";
 import type { Operations } from "./operation-types.js";
 import { BUILT_IN } from "./requests.js";
@@ -25,7 +27,7 @@ export function defineOperations<S extends SchemaDeclaration, O extends Operatio
   return operations;
 }
 
-/** The declared operations, or the refusal of what are none. */
+/** Throws if a value is no set of operations. */
 export function checkOperations(operations: unknown): void {
   if (operations === undefined) return;
   if (!isMap(operations)) throw raise("bad_option", "operations: must be an object of operations by name");

@@ -1,3 +1,5 @@
+/** The options of `open` and `wipe`, and their checks. An option that cannot be used is refused by its name. */
+
 import { policiesOf } from "./application.js";
 import type { Adapter, CoreOptions } from "./core.js";
 import { raise, type EscaleError } from "./errors.js";
@@ -7,55 +9,57 @@ import { Schema } from "./schema.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import type { Mode } from "./status.js";
 
-/** The least between two polls: the bound of `src/limits.rs`. */
+/** Shortest interval of polling: the bound of `src/limits.rs`. */
 const POLL_EVERY_LEAST_MS = 1_000;
 /** Characters of an org's code or an account: the bound of `src/limits.rs`. */
 const TEXT_CHARS_MAX = 1_024;
 const KEY_BYTES = 32;
 const MODES: readonly string[] = ["synced", "incognito", "avion"] satisfies Mode[];
 
-/** Fetches a token; `refused` tells that the last one was. Undefined leaves the session paused. */
+/**
+ * Fetches a token. `refused` is true if the server refused the last one. Returning undefined leaves the session paused.
+ */
 export type TokenSource = (why: { readonly refused: boolean }) => string | undefined | Promise<string | undefined>;
 
-/** What `open` takes. */
+/** The options of `open`. */
 export interface OpenOptions<
   S extends SchemaDeclaration = SchemaDeclaration,
   O extends Operations<S> = Operations<S>,
 > {
   /** The org's code: the tenant whose data this is. */
   org: string;
-  /** What {@link defineSchema} made. */
+  /** The result of {@link defineSchema}. */
   schema: Schema<S>;
-  /** The endpoint's URL, or an adapter object. Needed unless the session is opened in `avion`. */
+  /** The endpoint's URL, or an adapter object. Required unless the session opens in `avion`. */
   server?: string | URL | Adapter | undefined;
-  /** `synced` unless said otherwise. */
+  /** The default is `synced`. */
   mode?: Mode | undefined;
   /** Opens the device's store. Not needed in `incognito`. */
   passphrase?: string | undefined;
-  /** 32 bytes, in the passphrase's place. */
+  /** 32 bytes, to use instead of a passphrase. */
   key?: Uint8Array | undefined;
-  /** Whose data it is, where several people share a device. */
+  /** The owner of the data, if several people share a device. */
   account?: string | undefined;
   /** A bearer token, or a function that fetches one. */
   token?: string | TokenSource | undefined;
   /**
-   * Milliseconds between two pulls while changes are not told as they happen: the server has no socket, or it is closed.
-   * 30,000 unless said otherwise, 1,000 at least.
+   * Milliseconds between two pulls while the server does not push changes, because it has no socket or the socket is
+   * closed. The default is 30,000, the minimum 1,000.
    */
   pollEveryMs?: number | undefined;
-  /** How messages are written; `msgpack` unless said otherwise. */
+  /** The encoding of messages; the default is `msgpack`. */
   format?: "msgpack" | "json" | undefined;
-  /** The operations of the application's own, with what they do before the server has answered. */
+  /** Application-defined operations, with their effects before the server has answered. */
   operations?: O | undefined;
-  /** How each class settles its conflicts; `ask` unless said otherwise. */
+  /** The conflict policy of each class; the default is `ask`. */
   conflicts?: Conflicts<S> | undefined;
 }
 
-/** What `wipe` takes: whose store it is, as `open` was told. */
+/** The options of `wipe`. They name the store as the options of `open` did. */
 export interface WipeOptions {
   /** The org's code. */
   org: string;
-  /** The account, where `open` was given one. */
+  /** The account, if `open` had one. */
   account?: string | undefined;
 }
 
@@ -75,7 +79,7 @@ const KNOWN: Record<keyof OpenOptions, true> = {
 };
 const WIPE_KNOWN: Record<keyof WipeOptions, true> = { org: true, account: true };
 
-/** The options as the core takes them; whatever cannot be used is refused by its name. */
+/** Checks the options and gives them as the core takes them. An unusable option is refused by its name. */
 export function checkOptions(options: OpenOptions): CoreOptions {
   checkNames("open", options, KNOWN);
   const { schema, passphrase, key, token, format = "msgpack" } = options;
@@ -97,7 +101,7 @@ export function checkOptions(options: OpenOptions): CoreOptions {
     mode,
     server,
     passphrase,
-    // The application may overwrite its own.
+    // A copy, so that the application may overwrite its own.
     key: key && Uint8Array.from(key),
     hasToken: token !== undefined,
     pollEveryMs: checkPollEvery(options.pollEveryMs),
@@ -106,18 +110,18 @@ export function checkOptions(options: OpenOptions): CoreOptions {
   };
 }
 
-/** Whose store `wipe` is asked to delete. */
+/** Checks the options of `wipe`, and gives the owner of the store. */
 export function checkWipe(options: WipeOptions): { org: string; account: string } {
   checkNames("wipe", options, WIPE_KNOWN);
   return checkOwner(options);
 }
 
-/** A name for the store of an org and account: two stores never share one, for an org has no slash in it. */
+/** A name for the store of an org and account. Two stores never share one, because an org has no slash in it. */
 export function storeOf({ org, account }: { org: string; account: string }): string {
   return `${org}/${account}`;
 }
 
-/** A mode, or the refusal of what is none. */
+/** Gives the mode, or throws if it is none. */
 export function checkMode(mode: unknown): Mode {
   if (typeof mode !== "string" || !MODES.includes(mode)) throw bad("mode: must be synced, incognito or avion");
   return mode as Mode;
@@ -128,7 +132,7 @@ function checkPollEvery(ms: unknown): number | undefined {
   throw bad(`pollEveryMs: must be a whole number from ${POLL_EVERY_LEAST_MS}`);
 }
 
-/** A passphrase, or the refusal of what is none. */
+/** Gives the passphrase, or throws if it is none. */
 export function checkPassphrase(name: string, passphrase: unknown): string {
   if (typeof passphrase !== "string" || passphrase === "") throw bad(`${name}: must be a string, not empty`);
   return passphrase;
@@ -172,7 +176,7 @@ function checkServer(server: unknown): string | Adapter | undefined {
 function checkUrl(text: string): string {
   let url: URL;
   try {
-    // A page may name its own server by a path.
+    // A page may give its own server by a path.
     url = new URL(text, globalThis.location?.href);
   } catch {
     throw bad("server: not a URL");

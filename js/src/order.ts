@@ -1,7 +1,9 @@
-/** Documents ascend by their key properties, as strings compare in JavaScript (UTF-16 code units). */
+/** The order of documents: by their keys. */
+
+/** Compares two documents. They ascend by their key properties, as JavaScript compares strings (UTF-16 code units). */
 export type Compare<T> = (a: T, b: T) => number;
 
-/** How the documents of a class compare. */
+/** The comparison for a class with these key properties. */
 export function byKey(key: readonly string[]): Compare<object> {
   return (a, b) => {
     for (const name of key) {
@@ -14,7 +16,7 @@ export function byKey(key: readonly string[]): Compare<object> {
   };
 }
 
-/** Two ascending lists as one: what changed is sorted alone, so that a change among many costs one pass. */
+/** Merges two ascending lists. Only the changed documents need sorting, so a change among many costs one pass. */
 export function merge<T>(held: readonly T[], added: readonly T[], compare: Compare<T>): T[] {
   const merged: T[] = [];
   let next = 0;

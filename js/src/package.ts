@@ -1,3 +1,5 @@
+/** The entry functions of the package: `init`, `open` and `wipe`, on the page's one wasm. */
+
 import { makeGlue } from "./escale.js";
 import { openWith } from "./open.js";
 import type { Operations } from "./operation-types.js";
@@ -8,12 +10,12 @@ import type { Session } from "./session.js";
 import { Wasm, type InitInput } from "./wasm.js";
 import { wipeWith } from "./wipe.js";
 
-/** @internal Bundlers know this form: they copy the file and put its address here. */
+/** @internal Bundlers recognise this form of URL: they copy the file and insert its address here. */
 export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));
 
-/** What `init` does besides loading the wasm. */
+/** Options of `init`, besides the source of the wasm. */
 export interface InitOptions {
-  /** Whether an opening is rehearsed: `true` unless said otherwise. */
+  /** Whether to rehearse an opening; the default is `true`. */
   rehearsal?: boolean | undefined;
 }
 
@@ -31,9 +33,9 @@ export function open<S extends SchemaDeclaration, O extends Operations<S> = Oper
 }
 
 /**
- * Deletes from the device all that rests there for an org and account, with no session and no passphrase: for when
- * the passphrase is forgotten, the store is damaged, or the user leaves a machine. Where nothing rests it does
- * nothing. While this page or another tab has the store open it fails with `store_in_use` and removes nothing.
+ * Deletes everything that the device stores for an org and account, without a session or passphrase. Use it if the
+ * passphrase is forgotten, if the store is damaged, or when the user leaves a machine. Without a store it does nothing.
+ * While this page or another tab has the store open, it fails with `store_in_use` and removes nothing.
  *
  *     await wipe({ org: "demo" });
  */
@@ -42,15 +44,16 @@ export function wipe(options: WipeOptions): Promise<void> {
 }
 
 /**
- * Loads the wasm ahead of `open`, or from elsewhere than the file beside this package, and rehearses an opening: browsers
- * compile each function when it is first called, and code that runs for the first time is a large part of what a first
- * opening costs. The rehearsal takes less than a tenth of a second of the page's thread on a desk, in pieces between which the
- * page goes on; it runs in an instance and in databases of its own, in memory, needs no network, and what goes wrong in it
- * concerns nobody. `init(input, { rehearsal: false })` does without.
+ * Loads the wasm ahead of `open`, from the file next to this package or from `input`, and rehearses an opening.
  *
- * Calling it is optional, and calling it again does nothing. Called while the page waits for something else, as for a
- * passphrase, it spares the first `open` a third to a half of its time; where `open` is called at once, it only delays it.
- * Fails with `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
+ * The rehearsal exists because browsers compile each function at its first call, which is a large part of the cost of a
+ * first opening. On a desktop it takes less than a tenth of a second of the page's thread, in pieces with pauses for
+ * the page. It runs in its own instance with its own databases in memory, and needs no network. A failure of it has no
+ * effect. `init(input, { rehearsal: false })` leaves it out.
+ *
+ * Calling `init` is optional; calling it again does nothing. Called while the page waits, for a passphrase for example,
+ * it saves a third to a half of the first `open`'s time. If `open` follows at once, `init` only delays it. Fails with
+ * `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
  */
 export async function init(input?: InitInput, { rehearsal = true }: InitOptions = {}): Promise<void> {
   await wasm.start(input);

@@ -1,3 +1,5 @@
+/** Queries by index, and the check of matches. */
+
 import { raise } from "./errors.js";
 import type { ClassDeclaration, DocumentOf, IndexName, OperandOf, OperatorOf } from "./schema-types.js";
 import { isMap, type Raw } from "./values.js";
@@ -5,7 +7,7 @@ import { checkKey } from "./writing.js";
 
 type Predicate = readonly [index: string, operator: string, operand: string | number];
 
-/** A question to the documents that the session holds of one class. Each `where` makes another one. */
+/** A query over the documents of one class that the session holds. Each `where` makes a new query. */
 export class Query<D extends ClassDeclaration> {
   readonly #run: (predicates: string) => Promise<readonly object[]>;
   readonly #predicates: readonly Predicate[];
@@ -16,19 +18,22 @@ export class Query<D extends ClassDeclaration> {
     this.#predicates = predicates;
   }
 
-  /** The documents whose index compares so, besides what was asked before. */
+  /** Adds a condition: the documents must also compare so in this index. */
   where<I extends IndexName<D>>(index: I, operator: OperatorOf<D, I>, operand: OperandOf<D, I>): Query<D> {
     const predicate = checkPredicate(index, operator, operand);
     return new Query<D>(this.#run, [...this.#predicates, predicate]);
   }
 
-  /** The documents that satisfy all of it, in the order of their keys. */
+  /** The documents that satisfy all conditions, in the order of their keys. */
   async docs(): Promise<readonly DocumentOf<D>[]> {
     return (await this.#run(JSON.stringify(this.#predicates))) as readonly DocumentOf<D>[];
   }
 }
 
-/** A match as it is sent. What JSON would leave out or change must not widen or move a subscription. */
+/**
+ * Checks a match and gives it as it is sent. JSON would drop or change some values, which could widen or move a
+ * subscription: they are refused.
+ */
 export function checkMatch(match: unknown): Raw {
   if (!isMap(match)) throw raise("bad_option", "match: must be {}, { key: [..] } or the properties of a collection");
   const names = Object.keys(match);
@@ -39,7 +44,7 @@ export function checkMatch(match: unknown): Raw {
   return match;
 }
 
-/** What an index compares with is told by its type, which the core knows. */
+/** Only the core knows the index's type, and checks the operand against it. */
 function checkPredicate(index: unknown, operator: unknown, operand: unknown): Predicate {
   if (typeof index !== "string" || typeof operator !== "string") {
     throw raise("bad_option", "where: the index and the operator are strings");

@@ -1,3 +1,5 @@
+/** `session.refused`: the list of operations that the server refused for good, and the decisions about them. */
+
 import type { CoreOperation } from "./core.js";
 import { EscaleError, raise } from "./errors.js";
 import { documentOf } from "./migrate.js";
@@ -6,7 +8,7 @@ import { callSafely, report } from "./report.js";
 import type { Schema } from "./schema.js";
 import { freezeDeep, reviveMap } from "./values.js";
 
-/** What can be done about a refused operation. */
+/** The possible decisions about a refused operation. */
 export interface Decisions {
   amend(id: string, args: OperationArgs | undefined): Operation;
   discard(id: string, error: EscaleError): void;
@@ -14,20 +16,20 @@ export interface Decisions {
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The refused operations of a session, read from the core when they are asked for. */
+/** The refused operations of a session. The list is read from the core only on demand. */
 export class LiveRefused implements Refused {
   readonly #read: () => CoreOperation[];
   readonly #schema: Schema;
   readonly #decisions: Decisions;
   readonly #callbacks = new Set<{ call: (refused: readonly RefusedOperation[]) => unknown }>();
   #value: readonly RefusedOperation[] = NONE;
-  /** What the callbacks were told last. */
+  /** The list that the callbacks received last. */
   #told: readonly RefusedOperation[] = NONE;
   #isStale = true;
   #isScheduled = false;
   #isOver = false;
 
-  /** `read` gives the operations that are not over; it may throw once the session is. */
+  /** `read` gives the unfinished operations; it may throw after the session has ended. */
   constructor(read: () => CoreOperation[], schema: Schema, decisions: Decisions) {
     this.#read = read;
     this.#schema = schema;
@@ -43,7 +45,7 @@ export class LiveRefused implements Refused {
     if (typeof callback !== "function") throw raise("bad_option", "refused.subscribe takes a function");
     const entry = { call: callback };
     const now = this.value;
-    // The others hear of it in their turn.
+    // Earlier subscribers are notified in their turn.
     if (this.#callbacks.size === 0) this.#told = now;
     this.#callbacks.add(entry);
     callSafely(callback, now);
@@ -52,7 +54,7 @@ export class LiveRefused implements Refused {
     };
   }
 
-  /** The list may have changed. Many changes make one reading, when the core's call is over. */
+  /** The list may have changed. Many changes cause one read, after the core's call is over. */
   changed(): void {
     this.#isStale = true;
     if (this.#isScheduled || this.#isOver) return;
@@ -64,12 +66,12 @@ export class LiveRefused implements Refused {
     });
   }
 
-  /** Whether an operation is in the list, as it was last read. */
+  /** Whether the list, as last read, contains an operation. */
   has(id: string): boolean {
     return this.#value.some((entry) => entry.id === id);
   }
 
-  /** The session is over: what was refused shows again at the next opening. */
+  /** The session is over. Refused operations are shown again at the next opening. */
   end(): void {
     this.#isOver = true;
     this.#value = this.#told = NONE;
@@ -110,7 +112,7 @@ export class LiveRefused implements Refused {
     });
   }
 
-  /** What no migration can bring up is not shown: the decision does not need it. */
+  /** A document that fails to migrate is left out: the decision does not need it. */
   #theirs(theirs: CoreOperation["theirs"]): { theirs?: Theirs } {
     if (!theirs) return {};
     const { class: className, v, data } = theirs;

@@ -1,19 +1,21 @@
+/** Rehearses an opening in memory before the first real one, so that the browser has compiled the code by then. */
+
 import { memoryDatabases } from "./memory-databases.js";
 import { openWith } from "./open.js";
 import { sampleSchema, sampleServer, SAMPLE_SIZE } from "./sample.js";
 import type { Wasm } from "./wasm.js";
 
-/** A rehearsal takes some hundredths of this; nobody waits for one that does not come to its end. */
+/** A rehearsal takes a few hundredths of this. One that never ends delays nobody longer. */
 const LONGEST_MS = 5_000;
 
-/** A store of nobody's: where it is, and what opens it. */
+/** A store that belongs to nobody: its org, key and databases. */
 interface Place {
   org: string;
   key: Uint8Array;
   databases: IDBFactory;
 }
 
-/** Opens a session, follows and reads two collections, and closes it. */
+/** Opens a session, subscribes to two collections, reads them, and closes the session. */
 async function session(wasm: Pick<Wasm, "take">, { org, key, databases }: Place): Promise<void> {
   const opened = await openWith(wasm, { org, schema: sampleSchema, server: sampleServer, key }, databases);
   try {
@@ -28,10 +30,13 @@ async function session(wasm: Pick<Wasm, "take">, { org, key, databases }: Place)
 }
 
 /**
- * Runs what opening a session runs, on databases in memory: browsers compile each function when it is first called. Nothing
- * of it rests anywhere, and no server hears of it. Its instance of the wasm is its own, so that nothing that befalls it
- * befalls a session; what the engine compiles belongs to them all. Fails where a session would, as in Node, which has no
- * IndexedDB, and where there are no locks, without which each session first waits for other tabs.
+ * Runs the code of opening a session, on databases in memory, because browsers compile each function at its first call.
+ * It stores nothing, and contacts no server.
+ *
+ * It uses its own instance of the wasm, so that its failures cannot reach a session. Instances share the compiled code.
+ *
+ * It fails if a session would fail: Node, for example, has no IndexedDB. It also fails without locks, because each
+ * session would then first wait for other tabs.
  */
 export async function rehearse(wasm: Pick<Wasm, "start" | "twin">, databases = memoryDatabases()): Promise<void> {
   if (typeof indexedDB === "undefined") throw new Error("there is no IndexedDB here");
@@ -39,14 +44,14 @@ export async function rehearse(wasm: Pick<Wasm, "start" | "twin">, databases = m
   await wasm.start();
   const own = wasm.twin();
   const key = crypto.getRandomValues(new Uint8Array(32));
-  // Tabs that rehearse at the same time share nothing, locks and channels included.
+  // Tabs that rehearse at the same time share nothing, not even locks and channels.
   const place = { org: `rehearsal-${crypto.randomUUID()}`, key, databases };
-  // The first makes a store, the second opens what is there.
+  // The first session makes a store, the second opens it.
   await session(own, place);
   await session(own, place);
 }
 
-/** As {@link rehearse}, and never fails: what goes wrong here goes wrong again, with its message, when a session is opened. */
+/** Like {@link rehearse}, but never fails. An error here occurs again, with its message, when a session is opened. */
 export async function rehearseAhead(wasm: Pick<Wasm, "start" | "twin">): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {

@@ -1,3 +1,5 @@
+/** Builds operations from the calls of the application, and refuses those that cannot be sent. */
+
 import type { Core } from "./core.js";
 import type { Documents } from "./documents.js";
 import { encodeMap } from "./encode.js";
@@ -8,7 +10,7 @@ import { isMap, type Raw } from "./values.js";
 import type { WriteRequest } from "./write-options.js";
 import { checkKey, classOf, encodeArgs, encodeChanges, encodeDocument, joinedKey, patched } from "./writing.js";
 
-/** An operation as it is sent, by itself or within a batch. */
+/** An operation as it is sent, alone or within a batch. */
 export interface Request {
   name: string;
   args: Raw;
@@ -19,7 +21,7 @@ export const BUILT_IN: readonly string[] = ["doc.put", "doc.patch", "doc.delete"
 /** Characters of an operation's name: the bound of `src/limits.rs`. */
 const NAME_CHARS_MAX = 64;
 
-/** What requests are made by; `settles` tells whether conflicts of a class are settled in the session. */
+/** The parts that {@link Requests} needs. `settles` tells whether the session resolves conflicts of a class itself. */
 interface RequestsOf {
   core: Pick<Core, "find" | "meta">;
   schema: Schema;
@@ -27,7 +29,7 @@ interface RequestsOf {
   settles: (className: string) => boolean;
 }
 
-/** Makes operations of what the application asks; what cannot be sent is refused before anything is written. */
+/** Builds operations. One that cannot be sent is refused before anything is written. */
 export class Requests {
   readonly #core: Pick<Core, "find" | "meta">;
   readonly #schema: Schema;
@@ -35,7 +37,7 @@ export class Requests {
   readonly #settles: (className: string) => boolean;
   readonly #current: (id: string) => string;
 
-  /** `current` gives the operation that stands in the place of another one. */
+  /** `current` gives the operation that has replaced another one. */
   constructor({ core, schema, documents, settles }: RequestsOf, current: (id: string) => string) {
     this.#core = core;
     this.#schema = schema;
@@ -49,7 +51,7 @@ export class Requests {
     return { name: "doc.put", args: { class: className, data: encoded, ...this.#ifVersion(options) } };
   }
 
-  /** `renewed` holds the keys of what a batch has written whole before. */
+  /** `renewed` holds the keys of the documents that the batch has already written whole. */
   patch(className: string, key: unknown, changes: unknown, options: WriteRequest, renewed?: ReadonlySet<string>): Request {
     classOf(this.#schema, className);
     const parts = checkKey(key);
@@ -62,8 +64,9 @@ export class Requests {
       const unset = patch.unset.length > 0 ? { unset: patch.unset } : {};
       return { name: "doc.patch", args: { class: className, key: parts, set: patch.set, ...unset, ...ifVersion } };
     }
-    // Patched as it rests, it would be of an older release in parts: it is written whole, on the version that was read.
-    // Where the session settles conflicts, it expects that version by itself, and settles them.
+    // The stored data is of an older release, and a patch would mix two releases. So the whole document is written,
+    // with the version that was read as a condition. If the session resolves conflicts of the class, it adds that
+    // condition itself, and resolves the conflict.
     const data = encodeDocument(this.#schema, className, patched(migrated as Raw, { ...patch, set: { ...(changes as Raw) } }));
     const meta = this.#core.meta(id);
     const read = meta && !meta.pending && !this.#settles(className) ? { ifVersion: meta.v } : {};
@@ -83,7 +86,7 @@ export class Requests {
     return { name, args: encodeArgs(args) };
   }
 
-  /** What names the document that a request writes whole, for the rest of its batch. */
+  /** A text that names the document that a request writes whole. A later patch in its batch then knows. */
   writtenWhole({ name, args }: Request): string | undefined {
     if (name !== "doc.put") return undefined;
     const [className, data] = [args["class"] as string, args["data"] as Raw];
@@ -91,7 +94,7 @@ export class Requests {
     return keyText(className, parts);
   }
 
-  /** What the core is told beside the arguments, as JSON. */
+  /** The options that the core receives in addition to the arguments, as JSON. */
   order({ after, touches }: WriteRequest): string {
     return JSON.stringify({ ...this.#after(after), ...this.#touches(touches) });
   }
@@ -128,7 +131,7 @@ export class Requests {
 
 const keyText = (className: string, parts: readonly string[]): string => JSON.stringify([className, ...parts]);
 
-/** Arguments that take the place of those of a refused operation, as JSON. */
+/** The new arguments of a refused operation, as JSON. */
 export function amendment(args: unknown): string | undefined {
   if (args === undefined) return undefined;
   if (!isMap(args)) throw raise("bad_value", "args is no map");

@@ -1,7 +1,9 @@
+/** The schema, documents and server of a rehearsal. */
+
 import type { Adapter } from "./core.js";
 import { defineSchema } from "./schema.js";
 
-/** A schema of nobody's, for a rehearsal. */
+/** A schema that belongs to no application. */
 export const sampleSchema = /* @__PURE__ */ defineSchema({ Sample: { key: ["name"], collections: { kind: { key: ["kind"] } } } });
 
 const NOW = 1_700_000_100_000;
@@ -12,10 +14,10 @@ const rows = [
   { pk: "rTTqLRczjTnhLKKza61soQ", v: 1_700_000_000_001, data: { name: "\u00e9\u00e0\u00fc", kind: "one", size: 0.5, isNew: true, text } },
 ];
 
-/** How many documents there are, each in both collections. */
+/** The number of documents; each of them is in both collections. */
 export const SAMPLE_SIZE = rows.length;
 
-/** A server with two documents, which stand here. */
+/** A server in memory, with these two documents. */
 export const sampleServer: Adapter = {
   sync: (request) => {
     const { subs } = request as { subs: [def: string, v: number][] };

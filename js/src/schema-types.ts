@@ -1,6 +1,8 @@
+/** The types of a schema declaration, and the types of documents, keys, matches and queries that follow from it. */
+
 import type { Value } from "./values.js";
 
-/** What a declared property holds. */
+/** The type of a declared property. */
 export type PropertyType =
   | "string"
   | "number"
@@ -11,22 +13,25 @@ export type PropertyType =
   | "boolean[]"
   | "any";
 
-/** What an index answers: `hash` equality; `string`, `int`, `float` equality and order; `list` contains. */
+/**
+ * The type of an index and its queries. `hash`: equality; `string`, `int`, `float`: equality and order; `list`:
+ * contains.
+ */
 export type IndexType = "hash" | "string" | "int" | "float" | "list";
 
-/** A collection: the documents whose key properties hold a value. */
+/** A collection: the documents that have a given value in their key properties. */
 export interface CollectionDeclaration {
   readonly key: readonly string[];
-  /** The property is a list; a document is a member once for each of its elements. */
+  /** The property is a list. A document is then a member once for each element. */
   readonly list?: boolean;
   /** A write may change the property. */
   readonly mutable?: boolean;
 }
 
-/** An index, where its type alone does not say it all. */
+/** The long form of an index, if a type alone does not say everything. */
 export interface IndexLong {
   readonly type: IndexType;
-  /** The property that it is on; its own name unless said otherwise. */
+  /** The indexed property; by default the one with the index's name. */
   readonly property?: string;
   readonly global?: boolean;
   readonly unique?: boolean;
@@ -37,21 +42,21 @@ export interface ClassDeclaration {
   /** The properties that name a document; each holds a string. */
   readonly key: readonly [string, ...string[]];
   readonly sync?: boolean;
-  /** The number of the structure of the data; 1 unless said otherwise. */
+  /** The number of the data's structure; the default is 1. */
   readonly release?: number;
   readonly collections?: { readonly [name: string]: CollectionDeclaration };
   readonly indexes?: { readonly [name: string]: IndexType | IndexLong };
-  /** Types of properties. Where it is given, documents have no other ones as far as TypeScript knows. */
+  /** Types of properties. If present, TypeScript knows documents to have no other properties. */
   readonly properties?: { readonly [name: string]: PropertyType };
   readonly clock?: "time";
 }
 
-/** The classes of an application: a JSON object, the same as the server's schema file. */
+/** The classes of an application: a JSON object, equal to the server's schema file. */
 export interface SchemaDeclaration {
   readonly [className: string]: ClassDeclaration;
 }
 
-/** A schema whose classes hold nothing that {@link ClassDeclaration} does not know: a misspelt word is an error. */
+/** A schema without any word that {@link ClassDeclaration} does not know: a misspelt word is a type error. */
 export type Exact<S> = {
   readonly [C in keyof S]: S[C] & { readonly [K in Exclude<keyof S[C], keyof ClassDeclaration>]: never };
 };
@@ -122,12 +127,12 @@ type Known<D extends ClassDeclaration> = Flat<
     }
 >;
 
-/** A document of a declared class. What the schema says is taken at its word: nothing checks it at run time. */
+/** A document of a declared class. TypeScript trusts the schema: nothing checks documents at run time. */
 export type DocumentOf<D extends ClassDeclaration> = D extends { readonly properties: object }
   ? Known<D>
   : Open<Known<D> & { readonly [other: string]: unknown }>;
 
-/** Properties that nothing declares hold any value; intersecting with `Value` at once would spoil the others. */
+/** Undeclared properties hold any value. Intersecting with `Value` at once would spoil the declared ones. */
 type Open<T> = { readonly [K in keyof T]: unknown extends T[K] ? Value | undefined : T[K] };
 
 /** The key of a document: the values of its key properties, in the order of the declaration. */
@@ -141,7 +146,9 @@ type CollectionMatch<C> = {
     : never;
 }[keyof C];
 
-/** Which documents of a class: `{}` all of them, `{ key: [..] }` one, or those of a collection by its properties. */
+/**
+ * Selects documents of a class: `{}` all of them, `{ key: [..] }` one, or the properties of a collection its members.
+ */
 export type MatchOf<D extends ClassDeclaration> =
   | { readonly [none: string]: never }
   | { readonly key: KeyOf<D> }
@@ -161,17 +168,17 @@ interface Comparison {
 type ComparisonOf<D extends ClassDeclaration, I extends IndexName<D>> =
   TypeOfIndex<Indexes<D>[I]> extends keyof Comparison ? Comparison[TypeOfIndex<Indexes<D>[I]>] : never;
 
-/** What an index can be asked. */
+/** The operators of an index. */
 export type OperatorOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[0];
 
-/** What an index is compared with. */
+/** The type that an index compares with. */
 export type OperandOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[1];
 
 /** The data of a document of an older release, as a migration takes and returns it. */
 export type MigratedData = Record<string, unknown>;
 
-/** From the release before to this one. It may change what it is given, or return another map. */
+/** Converts data of the previous release to this one. It may change its argument, or return another map. */
 export type Migration = (data: MigratedData) => MigratedData;
 
-/** Migrations by class, each under the release that it leads to. */
+/** Migrations by class; each is listed under the release that it leads to. */
 export type Migrations<S> = { readonly [C in keyof S]?: { readonly [release: number]: Migration } };

@@ -1,3 +1,5 @@
+/** `defineSchema`: declares the classes of an application and their migrations. */
+
 import { raise } from "./errors.js";
 import type {
   ClassDeclaration,
@@ -10,13 +12,13 @@ import type {
 } from "./schema-types.js";
 import { isMap } from "./values.js";
 
-/** The functions that go with a schema. */
+/** The functions that belong to a schema. */
 export interface SchemaFunctions<S> {
-  /** How a document of an older release becomes one of the declared release. */
+  /** Migrations: they convert a document of an older release to the declared release. */
   migrate?: Migrations<S>;
 }
 
-/** A schema that {@link defineSchema} made. */
+/** A schema, as {@link defineSchema} makes it. */
 export class Schema<S extends SchemaDeclaration = SchemaDeclaration> {
   /** The classes, as they were declared. */
   readonly classes: S;
@@ -29,24 +31,24 @@ export class Schema<S extends SchemaDeclaration = SchemaDeclaration> {
     this.migrations = migrations;
   }
 
-  /** The declaration as the core and the server read it. */
+  /** The declaration in the form that the core and the server read. */
   toJSON(): S {
     return this.classes;
   }
 }
 
-/** A document of a class: `Document<typeof schema, "Package">`. */
+/** The type of a document of a class: `Document<typeof schema, "Package">`. */
 export type Document<T extends Schema, C extends string> =
   T extends Schema<infer S> ? (C extends ClassName<S> ? DocumentOf<S[C]> : never) : never;
 
 /**
- * Declares the classes of an application; types follow from what it is given.
+ * Declares the classes of an application. The types of documents follow from the declaration.
  *
  *     const schema = defineSchema({
  *       Package: { key: ["name"], collections: { section: { key: ["section"], mutable: true } } },
  *     });
  *
- * The names and the shape are checked here as far as functions are concerned, and whole by `open`.
+ * This function checks only as much as the package's own functions need; `open` checks the whole schema.
  */
 export function defineSchema<const S extends SchemaDeclaration>(
   classes: S & Exact<S>,
@@ -63,7 +65,7 @@ export function defineSchema<const S extends SchemaDeclaration>(
   return new Schema<S>(classes, migrations);
 }
 
-/** The release that a class is at. */
+/** The release of a class. */
 export function releaseOf(declared: ClassDeclaration): number {
   return declared.release ?? 1;
 }

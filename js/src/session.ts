@@ -1,3 +1,8 @@
+/**
+ * The session: the API of the application for one open store. It checks arguments, calls the core, and turns every
+ * error into an `EscaleError`.
+ */
+
 import type { Batch } from "./batch.js";
 import type { Core, OperationNews, PastAction } from "./core.js";
 import type { Device } from "./device.js";
@@ -34,7 +39,7 @@ import type { Collection, Views } from "./views.js";
 import { Writes } from "./writes.js";
 import { checkKey, classOf, joinedKey } from "./writing.js";
 
-/** What is known of a document besides its data. */
+/** The metadata of a document. */
 export interface Meta {
   /** The version of the document. */
   readonly v: number;
@@ -44,36 +49,36 @@ export interface Meta {
   readonly deleted: boolean;
 }
 
-/** What rests on the device and what is in memory: for inspectors. */
+/** The stored records and the contents of memory, for inspectors. */
 export interface Inspection {
   readonly store: Awaited<ReturnType<Core["inspect"]>>;
   readonly memory: ReturnType<Core["memory"]>;
 }
 
-/** What a session is made of. */
+/** The parts that a session consists of. */
 export interface Parts<S extends SchemaDeclaration> {
   core: Core;
   schema: Schema<S>;
-  /** Whether conflicts of a class are settled in the session. */
+  /** Whether the session resolves conflicts of a class itself. */
   settles: (className: string) => boolean;
   status: LiveStatus;
   documents: Documents;
   views: Views;
   /** Keeps the core alive. */
   living: Living;
-  /** Where the core is. */
+  /** Decides where the core works. */
   device: Device;
-  /** Forgets what the core could be opened again with. */
+  /** Clears the secrets with which the core could be opened again. */
   forget: () => void;
 }
 
 /** An open session: the documents of one org, on this device and in step with the server. */
 export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
-  /** The status now, and its changes. */
+  /** The current status, and its changes. */
   readonly status: Status;
-  /** The operations that the server refused for good: each waits to be amended, retried or discarded. */
+  /** The operations that the server refused for good. Each waits to be amended, retried or discarded. */
   readonly refused: Refused;
-  /** What was written in this session, until it is forgotten. */
+  /** The record of the writes made on this device, until they are swept. */
   readonly journal: Journal;
   readonly #core: Core;
   readonly #schema: Schema<S>;
@@ -111,23 +116,23 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#writes.take(news);
   }
 
-  /** @internal The core has closed, by itself or because it was asked to. */
+  /** @internal The core has closed, by itself or on request. */
   ended(): void {
     this.#views.endAll();
-    // News of what was written at the last moment come in the same breath.
+    // News of the last writes arrive in the same turn, after this call.
     queueMicrotask(() => {
       if (!this.#closing) this.#end();
     });
   }
 
-  /** @internal The wasm died of a bug, and the core lives in another instance: what it names has new names. */
+  /** @internal The wasm died of a bug, and the core is now in another instance: every id has changed. */
   recovered(): void {
     this.#documents.renew();
     this.#views.recovered();
     this.#writes.recovered();
   }
 
-  /** @internal The wasm died of a bug, and the core cannot be had again. */
+  /** @internal The wasm died of a bug, and the core could not be recovered. */
   died(error: EscaleError): void {
     this.#closing ??= Promise.resolve();
     this.#end();
@@ -135,8 +140,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /**
-   * Subscribes to the documents of a match, and calls back with those that are held, then at every change. What it
-   * returns stops the callback; the subscription stays until {@link unsubscribe}.
+   * Subscribes to the documents of a match. Calls back with those that are held, then at every change. The function
+   * that it returns stops the callback; the subscription stays until {@link unsubscribe}.
    */
   live<C extends ClassName<S>>(
     className: C,
@@ -149,7 +154,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     );
   }
 
-  /** Subscribes to the documents of a match, and keeps them at hand. */
+  /** Subscribes to the documents of a match, and keeps them in memory. */
   collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): Collection<DocumentOf<S[C]>> {
     const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match)));
     return collection as Collection<DocumentOf<S[C]>>;
@@ -169,7 +174,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return document as DocumentOf<S[C]> | undefined;
   }
 
-  /** Asks the documents that the session holds of a class, by its indexes. */
+  /** Starts a query over the documents of a class that the session holds, by its indexes. */
   query<C extends ClassName<S>>(className: C): Query<S[C]> {
     this.#guard(() => this.#known(className));
     return new Query<S[C]>(async (predicates) => {
@@ -178,18 +183,18 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
-  /** What is known of a document of this session; undefined once another version took its place, or it left. */
+  /** The metadata of a document of this session. Undefined once another version has replaced it, or it has left. */
   meta(document: object): Meta | undefined {
     const id = this.#documents.idOf(document);
     return id === undefined ? undefined : this.#guard(() => this.#core.meta(id));
   }
 
-  /** Creates a document, or replaces it; restores it where it is deleted. */
+  /** Creates or replaces a document; restores a deleted one. */
   put<C extends ClassName<S>>(className: C, data: DataOf<S[C]>, options?: WriteOptions): Operation {
     return this.#writes.put(className, data, options);
   }
 
-  /** Changes some properties of a document; one set to undefined is taken away. */
+  /** Changes some properties of a document. A property set to undefined is removed. */
   patch<C extends ClassName<S>>(
     className: C,
     key: KeyOf<S[C]>,
@@ -204,27 +209,27 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return this.#writes.delete(className, key, options);
   }
 
-  /** Runs an operation of the application's own. */
+  /** Runs an application-defined operation. */
   run<N extends OperationName<O>>(name: N, args: ArgsOf<O, N>, options?: RunOptions<S>): Operation {
     return this.#writes.run(name, args, options);
   }
 
-  /** Writes several documents as one operation: the server does all of it, or nothing. */
+  /** Writes several documents as one operation: the server executes all of it, or nothing. */
   batch(write: (tx: Batch<S, O>) => void, options?: OrderOptions): Operation {
     return this.#writes.batch(write, options);
   }
 
-  /** The operations that wait for the server, in order; refused ones wait in {@link refused}. */
+  /** The operations that wait for the server, in order. Refused ones are in {@link refused}. */
   pending(): readonly PendingOperation[] {
     return this.#guard(() => this.#writes.pending());
   }
 
-  /** Ids of operations that the server had accepted, and that a restored server no longer has. */
+  /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */
   lostByServer(): readonly string[] {
     return this.#guard(() => this.#core.lostByServer());
   }
 
-  /** What was done to a document on this device, the oldest first, as far as the journal remembers. */
+  /** The writes of a document on this device, oldest first, as far as the journal still holds them. */
   async history<C extends ClassName<S>>(
     className: C,
     key: KeyOf<S[C]>,
@@ -238,7 +243,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     );
   }
 
-  /** Ends a subscription: what no other one holds leaves the memory and the device. */
+  /** Ends a subscription. Documents that no other subscription holds leave the memory and the device. */
   unsubscribe<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): void;
   /** Ends the subscription to a def, as {@link subscriptions} lists it. */
   unsubscribe(def: string): void;
@@ -250,12 +255,12 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
-  /** The defs that are subscribed to, those of earlier openings included. */
+  /** The defs subscribed to, those of earlier openings included. */
   subscriptions(): string[] {
     return this.#guard(() => this.#core.subscriptions());
   }
 
-  /** Goes to another mode, in every tab that has the store open. */
+  /** Changes the mode, in every tab that has the store open. */
   async setMode(mode: Mode): Promise<void> {
     await this.#ask(() => this.#core.setMode(checkMode(mode)));
   }
@@ -268,35 +273,36 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /**
-   * Resolves once everything that the session holds is on the device: from then on it is there with no network. Fails
-   * with `storage_full`, `storage_failed` or `storage_closed` while the device takes nothing; in incognito there is nothing to wait for.
+   * Resolves once everything that the session holds is on the device, and so available without a network. Fails with
+   * `storage_full`, `storage_failed` or `storage_closed` while the device cannot be written. In incognito it resolves
+   * at once.
    */
   async flush(): Promise<void> {
     await this.#ask(() => this.#onDevice(() => this.#core.flush()));
   }
 
   /**
-   * Asks the browser to keep what rests on the device until the user deletes it. Without that, browsers evict what was
-   * not visited for a while, operations that wait included. Never fails for what the browser answers.
+   * Asks the browser to keep the stored data until the user deletes it. Otherwise browsers evict the data of sites that
+   * were not visited for a while, with operations that wait. Never fails because of the browser's answer.
    */
   async requestPersistence(): Promise<Persistence> {
     return this.#ask(async () => (this.#status.mode === "incognito" ? "unsupported" : requestPersistence()));
   }
 
-  /** How much of the browser's storage this origin takes, and whether the browser keeps it. */
+  /** How much of the browser's storage this origin uses, and whether the browser keeps it. */
   async usage(): Promise<StorageUsage> {
     return this.#ask(usage);
   }
 
   /**
-   * Forgets the key and all documents in memory, in every tab that has the store open; their sessions are closed, what
-   * rests on the device stays.
+   * Forgets the key and all documents in memory, and closes the session, in every tab that has the store open. The
+   * stored data stays on the device.
    */
   lock(): Promise<void> {
     return this.#finish(() => this.#core.lock());
   }
 
-  /** Closes the session, in every tab, and deletes from the device all that rests there for this org and account. */
+  /** Closes the session, in every tab, and deletes everything that the device stores for this org and account. */
   async wipe(): Promise<void> {
     this.#guard(() => {});
     await this.#finish(async () => {
@@ -305,18 +311,21 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
-  /** Closes the session; doing it again changes nothing. */
+  /** Closes the session. Calling it again changes nothing. */
   close(): Promise<void> {
     return this.#finish(() => this.#core.close());
   }
 
-  /** What rests on the device, at most `limit` records of it, and what is in memory: for inspectors. */
+  /** The stored records, at most `limit` of them, and the contents of memory, for inspectors. */
   async inspect({ limit = 100 }: { limit?: number } = {}): Promise<Inspection> {
     const store = await this.#ask(() => this.#core.inspect(limit));
     return { store, memory: this.#guard(() => this.#core.memory()) };
   }
 
-  /** The document of an id, where there is nothing to wait for; what is wrong is told by who asks again. */
+  /**
+   * The document of a key, if it can be given without waiting. Errors are ignored: the slow path finds and throws them
+   * again.
+   */
   #atHand(className: string, key: unknown, find: () => number): object | undefined {
     if (this.#closing || !this.#living.isThere) return undefined;
     try {
@@ -330,10 +339,10 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /** Reads the documents of the ids that `ask` gives, and asks again when a change overtook the reading. */
+  /** Reads the documents of the ids that `ask` gives. Asks again if a change made ids invalid during the read. */
   async #load(className: string, ask: () => ArrayLike<number> | Promise<ArrayLike<number>>): Promise<object[]> {
     for (;;) {
-      // Ids of an instance that died are asked for again in the next one.
+      // After an instance died, the next one is asked for its own ids.
       const loaded = await this.#again(async () => this.#documents.load(className, Array.from(await ask())));
       if (!loaded.overtaken) return [...loaded.documents.values()];
     }
@@ -348,13 +357,13 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     return className;
   }
 
-  /** What needs a device: while it refuses to open, everything is in memory alone. */
+  /** Makes a call that needs the device. Fails while the device refuses to open and everything is in memory only. */
   #onDevice<T>(call: () => T): T {
     this.#device.check();
     return call();
   }
 
-  /** As {@link #ask}; what the death of an instance has cut short is asked once more, of the next one. */
+  /** Like {@link #ask}, but repeats a call once, in the next instance, if the death of an instance cut it short. */
   async #again<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.#guard(call);
@@ -382,7 +391,9 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /** The error for the caller; after a panic nothing of the core can be trusted: another one lives on, or the session ends. */
+  /**
+   * The error for the caller. After a panic the core cannot be trusted: another core replaces it, or the session ends.
+   */
   #failed(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
     if (error.code === "panicked" && this.#living.isMortal) this.died(error);

@@ -1,54 +1,57 @@
+/** The status of a session: the values that the core reports, with the errors of this side. */
+
 import type { CoreStatus } from "./core.js";
 import { EscaleError, raise, toEscaleError } from "./errors.js";
 import { callSafely } from "./report.js";
 import type { Stop } from "./view.js";
 
-/** How a session meets the server and the device. */
+/** How a session uses the server and the device. */
 export type Mode = CoreStatus["mode"];
 
-/** What the session is doing. */
+/** The current activity of a session. */
 export type Phase = CoreStatus["phase"];
 
-/** How a session is at one moment. */
+/** The status of a session at one point in time. */
 export interface StatusValue {
   readonly mode: Mode;
   readonly phase: Phase;
   /**
-   * How this session hears of changes: `pushed`, by a socket or the adapter's `listen`, or `polled`, by a pull every 30
-   * seconds (`pollEveryMs`), where there is no such thing or it is closed. Null where the session asks no server itself.
+   * How this session learns of changes. `pushed`: by a socket or the adapter's `listen`. `polled`: by a pull every 30
+   * seconds (`pollEveryMs`), while there is neither or it is closed. Null if the session does not talk to a server
+   * itself.
    */
   readonly updates: CoreStatus["updates"];
   /**
-   * Whether this tab's session talks to the server, for all tabs that have the store open. Nothing else depends on it: the
-   * others are as live, and write as well.
+   * Whether this tab's session talks to the server, on behalf of all tabs that have the store open. The other tabs are
+   * just as live, and can write as well.
    */
   readonly leads: boolean;
   /** Operations not yet accepted by the server. */
   readonly pending: number;
-  /** Of the running first load: documents received, and how many there are where the server said it. */
+  /** Progress of the first loads, while they run: documents received, and the total if the server gave it. */
   readonly progress: { readonly received: number; readonly total: number | null } | null;
   readonly storage: CoreStatus["storage"];
-  /** Found damaged on the device and not fetched again yet; of operations, how many may be lost for good. */
+  /** Found damaged on the device and not fetched again yet. For operations: how many may be lost for good. */
   readonly damaged: { readonly documents: number; readonly collections: number; readonly operations: number };
-  /** The last error that concerns no call. */
+  /** The last error that belongs to no call. */
   readonly error: EscaleError | null;
-  /** Defs that the server refused, each with why. */
+  /** Defs that the server refused, each with its reason. */
   readonly faults: { readonly [def: string]: EscaleError };
 }
 
-/** The status of a session: its fields now, and every change of them. */
+/** The status of a session: its current fields, and their changes. */
 export interface Status extends StatusValue {
-  /** All fields at one moment: the same frozen object until something changes. */
+  /** All fields at one point in time: the same frozen object until something changes. */
   readonly value: StatusValue;
   /** Calls back with the status at once, then at every change. */
   subscribe(callback: (status: StatusValue) => unknown): Stop;
 }
 
-/** The status that a session keeps: what the core tells, and the errors of this side. */
+/** The status that a session keeps: the core's reports, and the errors of this side. */
 export class LiveStatus implements Status {
   readonly #callbacks = new Set<{ call: (status: StatusValue) => unknown }>();
   #value: StatusValue;
-  /** As the core told it last, to know a new error from one that it merely repeats. */
+  /** The error of the core's last report as JSON, to distinguish a new error from a repeated one. */
   #coreError = "null";
 
   constructor(mode: Mode) {
@@ -110,11 +113,11 @@ export class LiveStatus implements Status {
     };
   }
 
-  /** Takes what the core tells. */
+  /** Takes a report of the core. */
   update(status: CoreStatus): void {
     const told = JSON.stringify(status.error);
     const isNews = told !== this.#coreError;
-    // The server's author looks here, not at what the page makes of its status.
+    // The author of the server reads the console, not the page's view of the status.
     // eslint-disable-next-line no-console -- it is a warning, not an error of the page
     if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
     this.#coreError = told;
@@ -133,12 +136,12 @@ export class LiveStatus implements Status {
     });
   }
 
-  /** An error of this side that concerns no call. */
+  /** Records an error of this side that belongs to no call. */
   fail(error: unknown): void {
     this.#set({ ...this.#value, error: toEscaleError(error) });
   }
 
-  /** The session is over, whatever the core still says. */
+  /** The session is over, even if the core still reports. */
   close(): void {
     if (this.#value.phase === "closed") return;
     this.#set({ ...this.#value, phase: "closed", updates: null, leads: false, progress: null });

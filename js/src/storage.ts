@@ -1,17 +1,21 @@
-/** What the browser promises of the storage: `granted`, it is kept until the user deletes it; `denied`, it may be evicted
- * where room is short, or after a while without a visit; `unsupported`, the browser cannot say, or nothing is written. */
+/** The browser's storage: how much is used, and whether the browser keeps it. */
+
+/**
+ * The browser's promise about stored data. `granted`: kept until the user deletes it. `denied`: it may be evicted if
+ * space is short, or after a while without a visit. `unsupported`: the browser cannot say, or nothing is written.
+ */
 export type Persistence = "granted" | "denied" | "unsupported";
 
-/** How much of the browser's storage this origin takes. */
+/** The browser's storage that this origin uses. */
 export interface StorageUsage {
-  /** Bytes in use by the whole origin, as the browser estimates them; null where it does not say. */
+  /** Bytes in use by the whole origin, by the browser's estimate; null if it gives none. */
   readonly used: number | null;
-  /** Bytes that the origin may use; null where the browser does not say. */
+  /** Bytes that the origin may use; null if the browser does not say. */
   readonly quota: number | null;
   readonly persistence: Persistence;
 }
 
-/** The part of `navigator.storage` that is asked; browsers and contexts lack some of it, or all. */
+/** The part of `navigator.storage` in use here. Some browsers and contexts lack parts of it, or all. */
 interface Manager {
   persist?(): Promise<boolean>;
   persisted?(): Promise<boolean>;
@@ -23,18 +27,20 @@ function manager(): Manager | undefined {
   return navigator?.storage;
 }
 
-/** Asks the browser to keep the storage. Some ask the user, others decide by themselves; asking twice is harmless. */
+/**
+ * Asks the browser to keep the storage. Some browsers ask the user, others decide themselves. Asking twice is harmless.
+ */
 export async function requestPersistence(): Promise<Persistence> {
   return answer((storage) => storage.persist?.());
 }
 
-/** What the origin takes, and what the browser promises of it. */
+/** The origin's usage, and the browser's promise about it. */
 export async function usage(): Promise<StorageUsage> {
   let estimate: { usage?: number; quota?: number } = {};
   try {
     estimate = (await manager()?.estimate?.()) ?? {};
   } catch {
-    // A browser that refuses to say is one that does not say.
+    // A browser that throws here gives no estimate either.
   }
   const persistence = await answer((storage) => storage.persisted?.());
   return Object.freeze({ used: estimate.usage ?? null, quota: estimate.quota ?? null, persistence });

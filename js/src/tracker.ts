@@ -1,3 +1,5 @@
+/** Connects the news of the core with the promises of the operations that the application issued. */
+
 import type { CoreOperation, OperationNews } from "./core.js";
 import { Deferred } from "./deferred.js";
 import { EscaleError, raise } from "./errors.js";
@@ -10,16 +12,16 @@ interface Tracked {
   accepted: Deferred<Accepted>;
 }
 
-/** Follows the operations that this session issued, through those that take their places. */
+/** Tracks the operations issued by this session to their end, across the operations that replace them. */
 export class Tracker {
   readonly #byId = new Map<string, Tracked[]>();
-  /** Operations in whose place others stand: the application may still name them. */
+  /** Replaced operations, each with its replacement: the application may still name the old ones. */
   readonly #replaced = new Map<string, string>();
-  /** News that came while an operation was being issued, before its id was known. */
+  /** News that arrived while an operation was being issued, before its id was known. */
   #early: OperationNews[] = [];
   #issuing = 0;
 
-  /** Issues an operation by that call of the core, in the place of another one if `old` is given. */
+  /** Issues an operation by that call of the core. If `old` is given, it replaces that operation. */
   issue(call: () => string, old?: string): Operation {
     let id: string;
     this.#issuing++;
@@ -37,14 +39,14 @@ export class Tracker {
     return Object.freeze({ id, saved: tracked.saved.promise, accepted: tracked.accepted.promise });
   }
 
-  /** The operation that stands in the place of that one now. */
+  /** The operation that has replaced this one by now, or this one. */
   current(id: string): string {
     let current = id;
     for (let next = this.#replaced.get(id); next !== undefined; next = this.#replaced.get(next)) current = next;
     return current;
   }
 
-  /** Takes what the core tells. */
+  /** Takes news of the core. */
   take(news: OperationNews): void {
     if (!this.#byId.has(news.id) && this.#issuing > 0) {
       this.#early.push(news);
@@ -71,14 +73,14 @@ export class Tracker {
     }
   }
 
-  /** An operation was given up. */
+  /** An operation was discarded. */
   fail(id: string, error: EscaleError): void {
     for (const { accepted } of this.#over(id)) accepted.reject(error);
   }
 
   /**
-   * Another core is there, with these operations. One that was saved and is not among them is over, and nobody will tell
-   * how; one that was not saved is gone.
+   * Another core is in use, with these operations. An operation that was saved and is not among them has finished with
+   * an unknown result; one that was not saved is lost.
    */
   recovered(states: ReadonlyMap<string, CoreOperation["state"]>): void {
     for (const [id, all] of [...this.#byId]) {
@@ -101,7 +103,7 @@ export class Tracker {
     }
   }
 
-  /** The session is over: nothing more will be known. */
+  /** The session is over: no more news will arrive. */
   end(): void {
     const error = raise("closed", "the session ended before the server had accepted the operation");
     for (const { saved, accepted } of [...this.#byId.values()].flat()) {

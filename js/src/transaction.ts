@@ -1,3 +1,5 @@
+/** Runs an application's optimistic part over the documents that the core knows, and collects its changes. */
+
 import type { KnownDocument, OptimisticOutcome } from "./core.js";
 import { documentOf, isOlder } from "./migrate.js";
 import type { Transaction } from "./operation-types.js";
@@ -8,10 +10,12 @@ import { checkKey, classOf, encodeChanges, encodeDocument, keyOf, patched } from
 
 type Change = NonNullable<OptimisticOutcome["changes"]>[number];
 
-/** Thrown through an optimistic part that reads a document which is not known yet: it is run again once it is. */
+/**
+ * Thrown through an optimistic part that reads an unknown document. The core runs the part again with that document.
+ */
 class Missing extends Error {}
 
-/** Runs an optimistic part over the documents that are known so far. */
+/** Runs an optimistic part over the documents known so far. */
 export function runOptimistic(
   schema: Schema,
   known: readonly KnownDocument[],
@@ -21,7 +25,8 @@ export function runOptimistic(
   try {
     part(run.transaction());
   } catch (error) {
-    // What followed may have failed for want of the document, and the part may catch what is thrown through it.
+    // Code after the missing read may have failed for that reason, and the part may catch `Missing`: so `wants`
+    // decides.
     if (run.wants.length === 0) throw error;
   }
   return run.wants.length > 0 ? { wants: run.wants } : { changes: run.changes };
@@ -31,7 +36,7 @@ class OptimisticRun {
   readonly changes: Change[] = [];
   readonly wants: [className: string, key: string[]][] = [];
   readonly #schema: Schema;
-  /** Data as it would rest, by class and key: as known, with the changes so far. */
+  /** Data in its stored form, by class and key: the known documents with the changes so far. */
   readonly #states = new Map<string, Raw | null>();
 
   constructor(schema: Schema, known: readonly KnownDocument[]) {
@@ -62,10 +67,10 @@ class OptimisticRun {
   #patch(className: string, key: string[], changes: unknown): void {
     const state = this.#state(className, key);
     const patch = encodeChanges(changes);
-    // The server refuses it; there is nothing to show.
+    // The server will refuse this patch; there is nothing to show.
     if (state === null) return;
     if (isOlder(this.#schema, className, state["release"])) {
-      // Patched as it rests, it would be of an older release in parts.
+      // A patch of the stored data would mix two releases.
       const document = documentOf(this.#schema, className, reviveMap(state));
       const set = revive(patch.set) as Raw;
       this.#put(className, encodeDocument(this.#schema, className, patched(document, { ...patch, set })));

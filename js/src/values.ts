@@ -1,4 +1,6 @@
-/** What a property of a document can hold. */
+/** Values of documents: their type, and their decoding from the core's JSON. `encode.ts` encodes. */
+
+/** A value that a property of a document can hold. */
 export type Value =
   | string
   | number
@@ -13,19 +15,19 @@ export type Raw = Record<string, unknown>;
 
 const ESCAPED = /^\$\$+bytes$/;
 
-/** Whether a JSON text can hold bytes or escaped keys: most hold none, and need no walk. */
+/** Whether a JSON text may hold bytes or escaped keys. Most texts hold none, and need no walk. */
 export function needsReviving(text: string): boolean {
   return text.includes('$bytes"');
 }
 
-/** The value with `{"$bytes": base64url}` as bytes, and `$$bytes` as the key `$bytes` that it stands for. */
+/** Decodes a value: `{"$bytes": base64url}` becomes bytes, and the escaped key `$$bytes` becomes `$bytes`. */
 export function revive(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(revive);
   if (!isMap(value)) return value;
   return typeof value["$bytes"] === "string" ? decodeBase64Url(value["$bytes"]) : reviveMap(value);
 }
 
-/** The same for a document's data, which is a map and never bytes. */
+/** Decodes a document's data, which is a map and never bytes. */
 export function reviveMap(map: Raw): Raw {
   const revived: Raw = {};
   for (const [key, held] of Object.entries(map)) {
@@ -34,10 +36,10 @@ export function reviveMap(map: Raw): Raw {
   return revived;
 }
 
-/** Freezes a value and all that it holds, bytes excepted: a typed array with elements cannot be frozen. */
+/** Freezes a value and everything in it except bytes: a typed array with elements cannot be frozen. */
 export function freezeDeep<T>(value: T): T {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
-  // What data is made of has no properties but its own; most hold no object.
+  // The maps of a document's data inherit no enumerable properties, and most hold no object.
   for (const name in value) {
     const held = value[name];
     if (typeof held === "object" && held !== null) freezeDeep(held);
@@ -45,7 +47,7 @@ export function freezeDeep<T>(value: T): T {
   return Object.freeze(value);
 }
 
-/** Whether a value is a plain map: what `data` must be, whoever made it. */
+/** Whether a value is a plain map, as `data` must be. */
 export function isMap(value: unknown): value is Raw {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }

@@ -1,3 +1,5 @@
+/** The documents of one def, kept in order for the callbacks that listen to it. */
+
 import type { Core } from "./core.js";
 import { Deferred } from "./deferred.js";
 import type { Documents } from "./documents.js";
@@ -5,12 +7,12 @@ import { raise, type EscaleError } from "./errors.js";
 import { byKey, merge, type Compare } from "./order.js";
 import { callSafely } from "./report.js";
 
-/** Ends a callback; it is never called again. */
+/** Ends a callback: it is never called again. */
 export type Stop = () => void;
 
-/** What is known of the documents that a callback is given. */
+/** The state of the documents that a callback receives. */
 export interface LiveState {
-  /** Whether a whole load of them has ended once; until then there may be more on the server. */
+  /** Whether a complete load has finished at least once. Until then the server may have more documents. */
   readonly ready: boolean;
 }
 
@@ -23,7 +25,7 @@ interface Listener {
   called: boolean;
 }
 
-/** What a view works with. */
+/** The parts that a view uses. */
 export interface ViewContext {
   core: Pick<Core, "list">;
   documents: Pick<Documents, "load">;
@@ -35,8 +37,8 @@ const NONE: readonly never[] = Object.freeze([]);
 /**
  * The documents of one def, in order, for all the callbacks that listen to it.
  *
- * At most one refresh runs; what changes meanwhile makes exactly one more. A view that nobody looks at only notes
- * that it is out of date.
+ * At most one refresh runs at a time; all changes meanwhile cause exactly one more. A view without a listener only
+ * records that it is out of date.
  */
 export class View {
   readonly def: string;
@@ -52,11 +54,11 @@ export class View {
   #refreshing = false;
   #scheduled = false;
   #kept = false;
-  /** What is shown was read from a core that is no more. */
+  /** The documents shown were read from a core that no longer exists. */
   #isRenewed = false;
   #ended = false;
   #whenReady: Deferred<readonly object[]> | undefined;
-  /** Why the server refuses it, for good. */
+  /** The server's reason to refuse the def for good. */
   #fault: EscaleError | undefined;
 
   constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
@@ -71,13 +73,13 @@ export class View {
     return this.#docs;
   }
 
-  /** Keeps the view up to date from now on, listeners or not. */
+  /** Keeps the view up to date from now on, with or without listeners. */
   keep(): void {
     this.#kept = true;
     this.#schedule();
   }
 
-  /** The documents once a whole load has ended; fails when the view ends before. */
+  /** The documents, once a complete load has finished. Rejects if the view ends first. */
   whenReady(): Promise<readonly object[]> {
     this.#whenReady ??= new Deferred();
     if (this.#ready) this.#whenReady.resolve(this.#docs);
@@ -86,17 +88,17 @@ export class View {
     return this.#whenReady.promise;
   }
 
-  /** The server refuses the def, or no longer does: its first load would be waited for in vain. */
+  /** The server refuses the def, or no longer does. While it does, waiting for the first load is futile. */
   refused(fault: EscaleError | undefined): void {
     const before = this.#fault;
     this.#fault = fault;
     if (this.#ready) return;
     if (fault) this.#whenReady?.reject(fault);
-    // One that was rejected says nothing of the next try.
+    // The rejected promise must not answer for the next attempt.
     else if (before) this.#whenReady = undefined;
   }
 
-  /** Calls back with what is held as soon as it is read, then at each change. */
+  /** Calls back with the held documents as soon as they are read, then at each change. */
   listen(callback: LiveCallback<object>): Stop {
     if (this.#ended) return () => {};
     const listener: Listener = { callback, called: false };
@@ -107,14 +109,17 @@ export class View {
     };
   }
 
-  /** The core says that something changed. */
+  /** The core reports a change. */
   changed(): void {
     if (this.#ended) return;
     this.#dirty = true;
     this.#schedule();
   }
 
-  /** The ids of what is shown name nothing any more: all of it is read again, and shown until then. */
+  /**
+   * The ids of the documents shown are no longer valid: all documents are read again, and the old ones stay visible
+   * until then.
+   */
   recovered(): void {
     this.#held.clear();
     this.#isRenewed = true;
@@ -129,11 +134,11 @@ export class View {
     this.#held.clear();
     this.#docs = NONE;
     if (!this.#ready) this.#whenReady?.reject(endedEarly());
-    // The promise of before holds documents.
+    // The old promise holds documents.
     else this.#whenReady = undefined;
   }
 
-  /** A burst of changes makes one refresh, once the core's call is over. */
+  /** Schedules one refresh for a burst of changes, after the core's call is over. */
   #schedule(): void {
     if (this.#scheduled || this.#refreshing || !this.#isWatched()) return;
     this.#scheduled = true;
@@ -158,7 +163,7 @@ export class View {
     } catch (error) {
       const again = this.#dirty;
       this.#dirty = true;
-      // Not tried again by itself: the next change, or the next listener, does it.
+      // Not retried by itself: the next change or the next listener retries.
       queueMicrotask(() => again && this.#schedule());
       if (!this.#ended) this.#context.onError(error);
     } finally {
@@ -172,7 +177,7 @@ export class View {
     const listing = this.#context.core.list(this.def);
     const added = [...listing.ids].filter((id) => !this.#held.has(id));
     const loaded = await this.#context.documents.load(this.#className, added);
-    // Shown now, a document whose new version overtook the reading would be missing for a moment.
+    // A document whose new version arrived during the read would be missing for a short time if shown now.
     if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
     const becameReady = listing.ready !== this.#ready;
     this.#ready = listing.ready;

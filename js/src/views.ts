@@ -1,16 +1,18 @@
+/** All the views of a session, and the collections that the application holds of them. */
+
 import type { Core } from "./core.js";
 import type { Documents } from "./documents.js";
 import type { EscaleError } from "./errors.js";
 import type { SchemaDeclaration } from "./schema-types.js";
 import { View, type LiveCallback, type Stop } from "./view.js";
 
-/** The documents of a match, kept up to date: the same object for the same match. */
+/** The documents of a match, kept up to date. The same match gives the same object. */
 export interface Collection<T> {
-  /** What is held now, in the order of the keys: the same frozen array until something changes. */
+  /** The documents held now, in the order of their keys. The same frozen array until something changes. */
   readonly docs: readonly T[];
   /**
-   * Resolves, with the documents, once a whole load has ended; at once if one ended before. Rejects if the server refuses
-   * them for good, as a class that it does not know.
+   * Resolves with the documents once a complete load has finished; at once if one finished before. Rejects if the
+   * server refuses them for good, for example because it does not know the class.
    */
   readonly ready: Promise<readonly T[]>;
   /** Calls back with the documents as soon as they are read, then at each change. */
@@ -23,7 +25,7 @@ export class Views {
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
-  /** Why the server refuses defs. */
+  /** The server's reasons to refuse defs. */
   #faults: { readonly [def: string]: EscaleError } = {};
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
@@ -44,20 +46,20 @@ export class Views {
     return this.#open(className, def).view.listen(callback);
   }
 
-  /** Subscribes to a def of that class, and keeps its documents at hand. */
+  /** Subscribes to a def of that class, and keeps its documents in memory. */
   collection(className: string, def: string): Collection<object> {
     const entry = this.#open(className, def);
     entry.collection ??= collectionOf(entry.view);
     return entry.collection;
   }
 
-  /** The core says that these defs changed, and that those ids are of no use any more. */
+  /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
     for (const def of defs) this.#byDef.get(def)?.view.changed();
   }
 
-  /** What the server refuses, by def: a refusal that passes by itself keeps nobody from waiting. */
+  /** Takes the server's refusals, by def. A retryable refusal rejects no waiting promise. */
   refused(faults: { readonly [def: string]: EscaleError }): void {
     this.#faults = faults;
     for (const [def, { view }] of this.#byDef) view.refused(this.#refusalOf(def));
@@ -68,7 +70,7 @@ export class Views {
     return fault?.retryable ? undefined : fault;
   }
 
-  /** Another core is there: it knows of the subscriptions what rests on the device. */
+  /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
   recovered(): void {
     for (const [def, { view }] of this.#byDef) {
       this.#core.subscribe(def);

@@ -1,7 +1,9 @@
+/** Compiles the wasm of the page once, and hands out its instances. */
+
 import type { Glue } from "./core.js";
 import { EscaleError, raise } from "./errors.js";
 
-/** Where the wasm comes from: compiled, as bytes, or by its URL. */
+/** The source of the wasm: a compiled module, bytes, a response, or a URL. */
 export type InitInput =
   | WebAssembly.Module
   | ArrayBuffer
@@ -11,17 +13,17 @@ export type InitInput =
   | Response
   | PromiseLike<Response>;
 
-/** The smallest module there is: magic number and version. */
+/** The smallest possible module: magic number and version. */
 const EMPTY_MODULE = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
 /** An instance of the wasm, in use until it is given back. */
 export interface Lease {
   readonly glue: Glue;
-  /** Doing it again changes nothing. */
+  /** Idempotent. */
   giveBack(this: void): void;
 }
 
-/** An instance, and how many have it in use. */
+/** An instance, and the number of its users. */
 interface Shared {
   readonly starting: Promise<Glue>;
   glue?: Glue;
@@ -31,9 +33,9 @@ interface Shared {
 /**
  * The wasm of this page, compiled once. A failed start is forgotten, so that the next call tries again.
  *
- * Sessions of one store share an instance, which keeps the list of those who have the store open. No others do: an instance
- * ends with its last session, and its memory is overwritten, with the keys and documents that were freed there and not
- * cleared.
+ * Sessions of one store share an instance, which keeps the list of the sessions that have the store open. Sessions of
+ * different stores never share one. An instance ends with its last session. Its memory is then overwritten, because
+ * freed keys and documents are still in it.
  */
 export class Wasm {
   readonly #make: () => Glue;
@@ -43,7 +45,7 @@ export class Wasm {
   readonly #shared = new Map<string | symbol, Shared>();
   /** The ends of instances that may still hold locks of their stores. */
   readonly #ending = new Map<string | symbol, Promise<void>>();
-  /** As it was compiled, to start it again with no network. */
+  /** The compiled module, to start another instance without a network. */
   #module: WebAssembly.Module | undefined;
 
   constructor(make: () => Glue, defaultUrl: () => URL) {
@@ -51,7 +53,7 @@ export class Wasm {
     this.#defaultUrl = defaultUrl;
   }
 
-  /** The same code as it was compiled, for instances of its own. */
+  /** Another `Wasm` with the same compiled code, and with separate instances. */
   twin(): Wasm {
     const twin = new Wasm(this.#make, this.#defaultUrl);
     twin.#module = this.#module;
@@ -59,14 +61,14 @@ export class Wasm {
   }
 
   /**
-   * Starts an instance ahead, from `input` or from the file beside this package; the first call that succeeds decides. Once
-   * the wasm is compiled there is nothing to do ahead.
+   * Starts an instance ahead of its use, from `input` or from the file next to this package. The first call that
+   * succeeds decides. Once the wasm is compiled, there is nothing to do ahead.
    */
   async start(input?: InitInput): Promise<void> {
     if (this.#module === undefined || this.#spare) await this.#ahead(input);
   }
 
-  /** Takes the instance of a store, starting one where there is none. */
+  /** Takes the instance of a store, and starts one if there is none. */
   async take(store: string | symbol): Promise<Lease> {
     let known = this.#shared.get(store);
     if (!known || known.glue?.isDead?.()) {
@@ -129,7 +131,10 @@ export class Wasm {
   }
 }
 
-/** Whether the page's policy lets wasm run; asked of the engine itself, whose wording differs between browsers. */
+/**
+ * Whether the page's policy allows wasm. Tested by compiling, because the wording of the errors differs between
+ * browsers.
+ */
 function isAllowed(): boolean {
   try {
     return new WebAssembly.Module(EMPTY_MODULE) instanceof WebAssembly.Module;
@@ -163,7 +168,7 @@ async function compileUrl(url: URL): Promise<WebAssembly.Module> {
 async function compileResponse(response: Response): Promise<WebAssembly.Module> {
   const place = response.url || "the response given";
   if (!response.ok) throw raise("wasm_failed", `${place} answered ${response.status}`);
-  // Compiled as it arrives where the server names the type rightly; many do not, and bytes do as well.
+  // Streaming compilation needs the right content type. Many servers send another one, and bytes work as well.
   if (response.headers.get("content-type") !== "application/wasm") return compileBytes(await response.arrayBuffer(), place);
   try {
     return await WebAssembly.compileStreaming(response);
@@ -184,7 +189,9 @@ async function compileBytes(bytes: ArrayBuffer | Uint8Array, place: string): Pro
   }
 }
 
-/** Node does not fetch files. The module's name is no literal, or bundlers for browsers would look for it. */
+/**
+ * Reads a file: Node's `fetch` does not. The module's name is no literal, or bundlers for browsers would look for it.
+ */
 async function compileFile(url: URL): Promise<WebAssembly.Module> {
   const name = ["node", "fs/promises"].join(":");
   let bytes: Uint8Array;

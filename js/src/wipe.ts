@@ -1,8 +1,10 @@
+/** `wipe`: deletes a store without a session. */
+
 import { toEscaleError } from "./errors.js";
 import { checkWipe, storeOf, type WipeOptions } from "./options.js";
 import type { Wasm } from "./wasm.js";
 
-/** Deletes a store on the given wasm, which knows its name and how to own it. */
+/** Deletes a store on the given wasm, which knows the store's name and how to lock it. */
 export async function wipeWith(wasm: Pick<Wasm, "take">, options: WipeOptions): Promise<void> {
   const owner = checkWipe(options);
   try {

@@ -1,7 +1,9 @@
+/** The options of each write, and their check. */
+
 import { raise } from "./errors.js";
 import { isMap } from "./values.js";
 
-/** What a write may say, whoever calls. */
+/** The options of a write, before they are checked. */
 export interface WriteRequest {
   ifVersion?: unknown;
   after?: unknown;
@@ -20,7 +22,7 @@ const TAKEN = {
 
 export type WriteCall = keyof typeof TAKEN;
 
-/** Refuses what the call does not know: a condition that is misspelt would be none. */
+/** Refuses unknown options: a misspelt condition would have no effect. */
 export function checkOptions(call: WriteCall, options: unknown, isWithinBatch = false): WriteRequest {
   if (!isMap(options)) throw raise("bad_option", `${call}: its options must be an object`);
   for (const name of Object.keys(options)) {

@@ -1,3 +1,5 @@
+/** The writes of a session: issues operations, tracks them, and lists those that wait or were refused. */
+
 import { BatchWriter, type Batch } from "./batch.js";
 import type { Core, CoreOperation, OperationNews } from "./core.js";
 import type { Documents } from "./documents.js";
@@ -11,10 +13,10 @@ import { Tracker } from "./tracker.js";
 import { freezeDeep, reviveMap } from "./values.js";
 import { checkOptions, type WriteCall, type WriteRequest } from "./write-options.js";
 
-/** What the writes need of the core. */
+/** The part of the core that writes use. */
 type WritingCore = Pick<Core, "write" | "amend" | "discard" | "operations" | "find" | "meta">;
 
-/** What the writes of a session are made with; `settles` tells whether conflicts of a class are settled in the session. */
+/** The parts that {@link Writes} needs. `settles` tells whether the session resolves conflicts of a class itself. */
 interface WritesOf {
   core: WritingCore;
   schema: Schema;
@@ -22,7 +24,7 @@ interface WritesOf {
   settles: (className: string) => boolean;
 }
 
-/** The operations of a session: issues them, and follows them to their end. */
+/** The operations of a session: issues them, and tracks them to their end. */
 export class Writes {
   readonly #core: WritingCore;
   readonly #guard: <T>(call: () => T) => T;
@@ -31,7 +33,7 @@ export class Writes {
   readonly #tracker = new Tracker();
   readonly #refused: LiveRefused;
 
-  /** `guard` calls the core on behalf of the session, which may be over. */
+  /** `guard` makes a call of the core, or throws if the session is over. */
   constructor({ core, schema, documents, settles }: WritesOf, guard: <T>(call: () => T) => T) {
     this.#core = core;
     this.#guard = guard;
@@ -71,7 +73,7 @@ export class Writes {
   batch(write: (tx: Batch<SchemaDeclaration, object>) => unknown, options: WriteRequest = {}): Operation {
     if (typeof write !== "function") throw raise("bad_option", "batch takes a function");
     const { after } = checkOptions("batch", options);
-    // The function is the application's: what it throws is its own, and not an error of this package.
+    // Errors that the function throws belong to the application, and are passed on unchanged.
     const { request, touches } = new BatchWriter(this.#requests, this.#guard).collect(write);
     return this.#issue("run", { after, touches }, () => request);
   }
@@ -90,14 +92,14 @@ export class Writes {
     );
   }
 
-  /** Takes what the core tells. */
+  /** Takes news of the core. */
   take(news: OperationNews): void {
     this.#documents.forgetKeys();
     this.#tracker.take(news);
     if (news.kind === "refused" || (news.kind !== "saved" && this.#refused.has(news.id))) this.#refused.changed();
   }
 
-  /** Another core is there: it has what was saved, and nothing else. */
+  /** Another core is in use: it has the saved operations, and no others. */
   recovered(): void {
     this.#tracker.recovered(new Map(this.#operations().map((operation) => [operation.id, operation.state])));
     this.#refused.changed();

@@ -1,16 +1,18 @@
+/** Encodes and checks keys, documents and changes, as they are sent. */
+
 import { encodeMap } from "./encode.js";
 import { raise } from "./errors.js";
 import { releaseOf, type Schema } from "./schema.js";
 import type { ClassDeclaration } from "./schema-types.js";
 import { isMap, type Raw } from "./values.js";
 
-/** What a patch sets and takes away, as it is sent. */
+/** The properties that a patch sets and removes, as it is sent. */
 export interface Patched {
   set: Raw;
   unset: string[];
 }
 
-/** The class of that name. */
+/** The class of that name; throws if there is none. */
 export function classOf(schema: Schema, className: string): ClassDeclaration {
   const declared = Object.hasOwn(schema.classes, className) ? schema.classes[className] : undefined;
   if (!declared) throw raise("unknown_class", "the schema has no class by that name");
@@ -25,7 +27,7 @@ export function checkKey(key: unknown): string[] {
   return key;
 }
 
-/** A key as it crosses to be found: one text is quicker than a list of them. */
+/** A key as `find` takes it: crossing as one text is faster than as a list. */
 export function joinedKey(key: readonly string[]): string {
   const [only] = key;
   if (key.length === 1 && only !== undefined) return only;
@@ -52,7 +54,7 @@ export function keyOf(declared: ClassDeclaration, data: Raw): string[] {
   });
 }
 
-/** Changes as they are sent: what is undefined is taken away, with what `unset` names. */
+/** Changes as they are sent. Properties that are undefined are removed, and so are those in `unset`. */
 export function encodeChanges(changes: unknown, unset: unknown = []): Patched {
   if (!isMap(changes)) throw raise("bad_value", "changes is no map");
   if (!Array.isArray(unset) || !unset.every((name) => typeof name === "string")) {
