@@ -113,7 +113,8 @@ pub fn run() -> Result<()> {
     run_with(Ok)
 }
 
-/// The same, for a server with operations of its own: `prepare` registers them on the engine that serves.
+/// Like [`run`], for a server with application-defined operations: `prepare` registers them on the engine
+/// that serves.
 pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
     match Cli::parse().command {
@@ -166,7 +167,8 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
     let base = options.base.trim_end_matches('/').to_owned();
-    // Listened to before the address is told: whoever waits for that line may stop the server at once.
+    // The signals are caught before the address is printed: a script that waits for that line may stop the
+    // server at once.
     let stop = stop_signal()?;
     let running = start(options).await?;
     say(&format!("listening on http://{}{base}", running.address))?;
@@ -234,7 +236,7 @@ fn check_there(path: &Path) -> Result<()> {
     Err(Error::new(Code::BadOption, format!("--data: there is no database {}", path.display())))
 }
 
-/// A line on the standard output, for people and scripts.
+/// Prints a line on the standard output, for people and scripts.
 fn say(line: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")

@@ -1,4 +1,4 @@
-//! The command `sweep`: its arguments, and what it prints.
+//! The command `sweep`: its arguments and its output.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -54,8 +54,8 @@ impl SweepArgs {
         }
     }
 
-    /// Sweeps, and tells what went. Errors: `bad_option` before anything is opened; that of the first database that
-    /// failed, after all of them.
+    /// Sweeps the databases and prints the removed actions. Errors: `bad_option` before any database is
+    /// opened. If databases fail, it goes on with the others, and returns the first error in the end.
     pub(crate) fn run(&self, now_ms: u64, say: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let sweep = Sweep {
             retention: self.retention(now_ms),

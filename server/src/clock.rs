@@ -1,4 +1,4 @@
-//! Time, behind a trait: the server's own clock, and one that tests set.
+//! Time, behind a trait: the machine's clock, and a clock that tests set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since 1970 UTC. May be wrong, and may go back.
     fn now_ms(&self) -> u64;
 
-    /// Milliseconds since some instant. Never goes back: durations are measured with it.
+    /// Milliseconds since an arbitrary instant. Never goes back: durations are measured with it.
     fn elapsed_ms(&self) -> u64;
 }
 
@@ -36,7 +36,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move: for tests and simulations.
+/// A clock that stands still until a test moves it: for tests and simulations.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now: AtomicU64,
@@ -49,13 +49,13 @@ impl ManualClock {
         Arc::new(ManualClock { now: AtomicU64::new(now_ms), elapsed: AtomicU64::new(0) })
     }
 
-    /// Lets time pass, for both clocks.
+    /// Lets time pass on both clocks.
     pub fn advance(&self, ms: u64) {
         self.now.fetch_add(ms, Ordering::SeqCst);
         self.elapsed.fetch_add(ms, Ordering::SeqCst);
     }
 
-    /// Sets the date, forward or back; no time passes.
+    /// Sets the date, forward or back. No time passes.
     pub fn set(&self, now_ms: u64) {
         self.now.store(now_ms, Ordering::SeqCst);
     }

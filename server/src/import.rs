@@ -1,7 +1,7 @@
-//! `escale-server import`: documents from lines of JSON, in transactions of 500 lines.
+//! `escale-server import`: imports documents from lines of JSON, in transactions of 500 lines.
 //!
-//! Running it again stamps only what changed. A line that cannot be used stops it, with its number; the
-//! transactions before it stay.
+//! A second run assigns new versions only to the documents that changed. An unusable line stops the import
+//! and is reported by its number; the transactions before it stay.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ pub const BATCH_LINES: usize = 500;
 /// The property that makes a line delete its document.
 const DELETED: &str = "_deleted";
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Lines read, blank ones not counted.
@@ -35,7 +35,7 @@ pub struct Summary {
     pub unchanged: u64,
 }
 
-/// Where documents go.
+/// The destination of the documents.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The org's code.
@@ -50,7 +50,7 @@ struct Line {
     deleted: bool,
 }
 
-/// Imports a file of lines of JSON, compressed by gzip or not. `progress` hears of each transaction.
+/// Imports a file of lines of JSON, compressed by gzip or not. `progress` is called after each transaction.
 pub fn import_file(
     engine: &Engine,
     target: Target,
@@ -60,7 +60,7 @@ pub fn import_file(
     let unreadable =
         |e: std::io::Error| Error::new(Code::BadOption, format!("cannot read {}: {e}", path.display()));
     let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
-    // By its content: a name can lie.
+    // Recognised by content: a file name can be wrong.
     let is_gzip = reader.fill_buf().map_err(unreadable)?.starts_with(&[0x1f, 0x8b]);
     if is_gzip {
         import(engine, target, BufReader::new(MultiGzDecoder::new(reader)), progress)
@@ -83,7 +83,7 @@ pub fn import(
     let mut summary = Summary::default();
     let mut number = 0;
     loop {
-        // Read and parsed before the transaction begins: others can write meanwhile.
+        // Read and parsed before the transaction begins, so that others can write meanwhile.
         let batch = read_batch(&mut lines, &mut number)?;
         if batch.is_empty() {
             return Ok(summary);
@@ -126,7 +126,7 @@ fn parse(bytes: &[u8], number: u64) -> Result<Line> {
     Ok(Line { number, map, deleted })
 }
 
-/// Writes a batch as one transaction; where that takes too long on this machine, as several.
+/// Writes a batch as one transaction. If that takes too long on this machine, it splits the batch in halves.
 fn write_batch(engine: &Engine, target: Target, batch: &[Line], summary: &mut Summary) -> Result<()> {
     let written = engine.write(target.org, |writing| {
         let mut done = Summary::default();

@@ -1,8 +1,9 @@
-//! The reference server of Escale: something real for the SDK to talk to, and small enough to put in production.
+//! The reference server of Escale: a real server to test the SDK against, and small enough for production.
 //!
-//! [`provider`] stores and finds, [`engine`] decides (versions, pulls, pages, refusals), [`http`] carries, and
-//! [`cli`] is the command line. Dependencies point that way: `cli` -> `http` -> `engine` -> `provider`. The
-//! protocol is in docs/protocol.md; types that go over the wire are those of the crate `escale`.
+//! [`provider`] stores and finds. [`engine`] decides: versions, pulls, pages, refusals. [`http`] transports,
+//! and [`cli`] is the command line. Dependencies point in one direction: `cli` -> `http` -> `engine` ->
+//! `provider`. The protocol is in docs/protocol.md; the types of its messages are those of the crate
+//! `escale`.
 
 pub mod cli;
 mod cli_sweep;

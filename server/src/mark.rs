@@ -1,9 +1,11 @@
-//! The mark: a small file beside the database that remembers how far it had come (R8).
+//! The watermark: a small file next to the database that records how far the database had come (R8).
 //!
-//! A database put back from a copy has seen fewer commits than the mark, or is another file than the one that the
-//! mark was made for: either way its life begins anew. Versions alone would not do: with several instances a write
-//! may be stamped below an earlier one. The mark is written after each commit, without waiting for the disk: one
-//! that is behind, or lost, only detects less.
+//! It reveals a database that was restored from a backup. A restored database has seen fewer commits than the
+//! watermark says, or is another file than the one recorded. In both cases a new epoch begins.
+//!
+//! Versions alone would not be enough: with several instances, a write may get a lower version than an
+//! earlier one. The watermark is written after each commit without waiting for the disk. If it is outdated or
+//! lost, it only detects less.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,28 +15,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use escale::model::{Epoch, Version};
 use serde::{Deserialize, Serialize};
 
-/// How far a database has come.
+/// The progress of a database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reached {
-    /// Its life.
+    /// Its epoch.
     pub epoch: Epoch,
     /// The highest version committed.
     pub v: Version,
-    /// How many transactions have changed it; the first marks did not say.
+    /// The number of transactions that have changed it. The first watermarks did not have it.
     #[serde(default)]
     pub commits: u64,
 }
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Content {
     #[serde(flatten)]
     reached: Reached,
-    /// The database's inode, where the system has such a thing.
+    /// The database file's inode, if the system has inodes.
     file: Option<u64>,
 }
 
-/// The mark of one database.
+/// The watermark of one database.
 #[derive(Debug)]
 pub struct Mark {
     place: Place,
@@ -46,7 +48,7 @@ enum Place {
     Memory(Arc<MemoryMark>),
 }
 
-/// A mark that is kept in memory, beside a database in memory. Instances share it.
+/// A watermark in memory, for a database in memory. Instances share it.
 #[derive(Debug, Default)]
 pub struct MemoryMark {
     content: Mutex<Option<Content>>,
@@ -54,12 +56,13 @@ pub struct MemoryMark {
 }
 
 impl MemoryMark {
-    /// Another database takes the place of the one marked, as another file would: `file` is its number.
+    /// Records that another database takes the place of the marked one. `file` is its number, as an inode
+    /// would be.
     pub fn stands_beside(&self, file: u64) {
         self.file.store(file, Ordering::SeqCst);
     }
 
-    /// A copy of it: what a backup of the folder holds.
+    /// A copy, as a backup of the folder would hold it.
     pub fn copy(&self) -> Self {
         let file = AtomicU64::new(self.file.load(Ordering::SeqCst));
         MemoryMark { content: Mutex::new(self.content().clone()), file }
@@ -71,18 +74,18 @@ impl MemoryMark {
 }
 
 impl Mark {
-    /// The mark of the database file at `database`.
+    /// The watermark of the database file at `database`.
     pub fn beside(database: &Path) -> Self {
         let (path, database) = (database.with_extension("mark"), database.to_owned());
         Mark { place: Place::Beside { path, database } }
     }
 
-    /// A mark in memory.
+    /// A watermark in memory.
     pub fn in_memory(mark: &Arc<MemoryMark>) -> Self {
         Mark { place: Place::Memory(mark.clone()) }
     }
 
-    /// The epoch that the mark remembers.
+    /// The epoch that the watermark records.
     pub fn epoch(&self) -> Option<Epoch> {
         self.read().map(|content| content.reached.epoch)
     }
@@ -91,7 +94,7 @@ impl Mark {
         match &self.place {
             Place::Beside { path, .. } => {
                 let text = fs::read_to_string(path).ok()?;
-                // Cut short by a crash of the machine: as good as none.
+                // A file cut short by a crash of the machine counts as none.
                 serde_json::from_str(&text).ok()
             }
             Place::Memory(mark) => mark.content().clone(),
@@ -106,7 +109,7 @@ impl Mark {
         }
     }
 
-    /// Why a database that has come this far is not the one that was last written, if it is not.
+    /// Decides whether a database with this progress is the one last written. If not, returns the reason.
     pub fn contradicts(&self, reached: &Reached) -> Option<&'static str> {
         let content = self.read()?;
         let mark = &content.reached;
@@ -123,7 +126,7 @@ impl Mark {
         }
     }
 
-    /// Remembers that the database has come to this.
+    /// Records the progress of the database.
     pub fn write(&self, reached: &Reached) {
         let content = Content { reached: reached.clone(), file: self.file() };
         let path = match &self.place {

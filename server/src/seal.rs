@@ -1,8 +1,8 @@
-//! The site key: `data` sealed at rest in the server's database, bound to where it stands.
+//! The site key: seals the stored `data` of documents, and binds it to its place in the database.
 //!
-//! A stored `data` begins with one byte: 0, in clear, or 1, AES-256-GCM with a nonce of 12 bytes. What is bound is
-//! the org, the class, the pk and the version: data copied elsewhere, or put back at an older version, does not
-//! open.
+//! A stored `data` begins with one byte: 0 for clear text, or 1 for AES-256-GCM with a nonce of 12 bytes. The
+//! seal is bound to the org, the class, the pk and the version. So data that was copied to another document,
+//! or put back at an older version, does not open.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ const CLEAR: u8 = 0;
 const SEALED: u8 = 1;
 const NONCE_BYTES: usize = 12;
 
-/// How `data` rests: sealed under the site key, or in clear.
+/// How `data` is stored: sealed under the site key, or in clear.
 pub struct Seal {
     cipher: Option<Box<Aes256Gcm>>,
 }
 
 impl Seal {
-    /// No site key: data rests in clear.
+    /// No site key: data is stored in clear.
     pub fn clear() -> Self {
         Seal { cipher: None }
     }
@@ -49,12 +49,12 @@ impl Seal {
         self.cipher.is_some()
     }
 
-    /// Whether these bytes, as they rest, are in clear.
+    /// Whether these stored bytes are in clear.
     pub fn is_clear(stored: &[u8]) -> bool {
         stored.first() != Some(&SEALED)
     }
 
-    /// What to store of `data` at that place and version.
+    /// The bytes to store for `data` at that place and version.
     pub fn close(&self, at: Place, v: Version, data: &[u8]) -> Result<Vec<u8>> {
         let Some(cipher) = &self.cipher else {
             let mut stored = Vec::with_capacity(1 + data.len());
@@ -75,7 +75,7 @@ impl Seal {
         Ok(stored)
     }
 
-    /// The data that was stored at that place and version. Errors: `storage_failed`.
+    /// Recovers the data stored at that place and version. Errors: `storage_failed`.
     pub fn open(&self, at: Place, v: Version, stored: &[u8]) -> Result<Vec<u8>> {
         let bad = |what: &str| Error::new(Code::StorageFailed, format!("a document of {}: {what}", at.class));
         match (stored.split_first(), &self.cipher) {
@@ -93,7 +93,8 @@ impl Seal {
     }
 }
 
-/// What a seal is bound to; each text is preceded by its length, so that no two places give the same bytes.
+/// The text that a seal is bound to. Each part is preceded by its length, so that no two places give the same
+/// bytes.
 fn bound(at: Place, v: Version) -> Vec<u8> {
     let mut bytes = b"escale-server/1".to_vec();
     for text in [at.org, at.class, at.pk] {

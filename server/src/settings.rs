@@ -1,20 +1,20 @@
-//! What an instance is told: DELTA, skew, retention, the size of pages.
+//! The settings of an instance: DELTA, skew, retention, the size of pages.
 
 use std::time::Duration;
 
 use escale::limits::PAGE_BYTES;
 use escale::{Code, Error, Result};
 
-/// Milliseconds after which a write is given up (R4). Also how far a reply's `now` may run ahead of what is
-/// written down in the database.
+/// Milliseconds after which a write is aborted (R4). Also the most by which a reply's `now` may exceed the
+/// value stored in the database.
 pub const WRITE_MS_MAX: u64 = 1_000;
 
-/// The numbers that an instance works by.
+/// The numeric settings of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What sessions take off `now` for their collections' `v` (R4).
+    /// Sessions subtract this from `now` to get their collections' `v` (R4).
     pub delta_ms: u64,
-    /// How far the clocks of several instances may disagree; 0 where there is one.
+    /// The largest difference between the clocks of several instances; 0 if there is one instance.
     pub skew_ms: u64,
     /// Days for which tombstones and departures are kept (R6).
     pub retention_days: u64,
@@ -22,11 +22,11 @@ pub struct Settings {
     pub results_days: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
-    /// How long a reply waits for its turn to write its `now` down. Without a turn it tells an earlier one, which
-    /// is always safe: the session then asks again for a little more.
+    /// How long a reply waits for its turn to store its `now`. If it gets none, it gives an earlier `now`.
+    /// That is always safe: the session then asks again for a little more.
     pub tell_wait: Duration,
-    /// How long a write waits for the ones before it, each bounded by [`WRITE_MS_MAX`]. Without a turn it is
-    /// `contention`.
+    /// How long a write waits for the writes before it, each of which is bounded by [`WRITE_MS_MAX`]. If it
+    /// gets no turn, it fails with `contention`.
     pub write_wait: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Refuses numbers under which R4 would not hold.
+    /// Refuses settings under which R4 would not hold.
     pub fn check(&self) -> Result<()> {
         let bad = |what: String| Err(Error::new(Code::BadOption, what));
         let least = WRITE_MS_MAX.saturating_add(self.skew_ms);

@@ -1,11 +1,15 @@
-//! `escale-server sweep`: removes from journals (SQLite files with a table `actions`) what a retention rule no longer
-//! keeps. The rules are the device's own, [`escale::journal::ActorSweep`].
+//! `escale-server sweep`: removes from journals (SQLite files with a table `actions`) the actions that a
+//! retention rule no longer keeps. The rules are those of the device, [`escale::journal::ActorSweep`].
 //!
-//! What goes is decided from one state of the file, for a dry run and for a real one alike, and noted row by row in a
-//! temporary table, which SQLite keeps on the disk: a journal may be larger than the memory. It is then removed in
-//! transactions of a bounded number of rows, so that a server on the same file waits for none of them long. Rows go from
-//! the oldest on, and a rule's cut lies where it was as long as those before it are what is missing: a sweep that was
-//! cut off anywhere is finished by the next one, with the same rows left. Each database's failure is its own.
+//! The decision is made on one state of the file, for a dry run and a real run alike. It is noted row by row
+//! in a temporary table, which SQLite keeps on the disk, because a journal may be larger than the memory.
+//!
+//! The rows are then removed in transactions of a bounded number of rows, so that a server on the same file
+//! never waits long. They are removed from the oldest on. A rule's cut depends only on newer rows, so it
+//! stays where it was while older rows disappear. If a sweep is interrupted at any point, the next one
+//! completes it with the same result.
+//!
+//! A failure in one database does not affect the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,29 +19,30 @@ use escale::journal::{ActionMeta, ActionType, ActorSweep, Protect, Retention};
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 
-/// Rows removed above which the file is compacted.
+/// Removed rows above which the file is compacted.
 pub const VACUUM_ROWS: u64 = 100_000;
 
-/// Rows removed in one transaction: some hundredths of a second, far from what a server's writes wait.
+/// Rows removed in one transaction. That takes some hundredths of a second, far less than a server's writes
+/// wait.
 pub const BATCH_ROWS: u32 = 5_000;
 
 /// How long to wait for a server that writes to the same file.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// What to remove, and how.
+/// The rule and the mode of a sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What to keep.
+    /// The rule that selects the actions to keep.
     pub retention: Retention,
-    /// Whether the journal is synchronised: what is not accepted does not count, and stays.
+    /// Whether the journal is synchronised. If so, actions that are not accepted do not count, and stay.
     pub is_synchronised: bool,
-    /// Whether to remove, or only to tell.
+    /// Whether to remove, or only to report.
     pub apply: bool,
     /// Rows removed in one transaction, at least one.
     pub batch_rows: u32,
 }
 
-/// A row that goes.
+/// A row that is removed, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// Its number.
@@ -50,23 +55,25 @@ pub struct Gone {
     pub timestamp: String,
 }
 
-/// What a sweep did to a database, or would do.
+/// The result of a sweep of one database, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// How many rows go.
+    /// The number of rows removed.
     pub gone: u64,
-    /// How many of each type.
+    /// That number for each type.
     pub by_kind: BTreeMap<String, u64>,
-    /// How many rows there were.
+    /// The number of rows before the sweep.
     pub rows: u64,
-    /// Whether the file was compacted; the error where it could not be. What was removed is removed all the same.
+    /// Whether the file was compacted, or the error if that failed. The rows are removed in either case.
     pub compacted: Option<std::result::Result<(), String>>,
 }
 
 impl Sweep {
-    /// Sweeps a database, and tells each row that goes, once, by its number: of a real run after it is removed. Errors:
-    /// `bad_option` for a rule that is none, before the database is opened; those of `tell`, which end the sweep: what
-    /// was removed before stays so.
+    /// Sweeps a database. It passes each removed row to `tell` once, by ascending number; in a real run,
+    /// after the row is removed.
+    ///
+    /// Errors: `bad_option` for an invalid rule, before the database is opened. An error of `tell` ends the
+    /// sweep; rows removed before it stay removed.
     pub fn run(&self, path: &Path, mut tell: impl FnMut(Gone) -> Result<()>) -> Result<Swept> {
         self.retention.check()?;
         let access =
@@ -103,13 +110,13 @@ impl Sweep {
         Ok(swept)
     }
 
-    /// Notes what goes, as of one state of the database; returns the layout that it was decided on.
+    /// Notes the rows to remove, as of one state of the database. Returns the layout number of that state.
     fn decide(&self, connection: &mut Connection, swept: &mut Swept) -> Result<i64> {
         let protect = if self.is_synchronised { Protect::UnacceptedPersists } else { Protect::Nothing };
         let tx = connection.transaction().map_err(failed)?;
         {
-            // Actor by actor, each from its newest row on. An action without an actor belongs to no history: no rule
-            // removes it.
+            // Actor by actor, each from its newest row on. An action without an actor belongs to no history,
+            // and no rule removes it.
             let mut statement = tx
                 .prepare(
                     "SELECT rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), commitId IS NOT NULL,
@@ -136,7 +143,7 @@ impl Sweep {
         Ok(layout)
     }
 
-    /// The last row of the batch that comes after `last`; none at the end.
+    /// The last row of the batch that follows `last`; none at the end.
     fn next_batch(&self, connection: &Connection, last: i64) -> Result<Option<i64>> {
         let sql = "SELECT max(rowid) FROM
                      (SELECT rowid FROM temp.going WHERE rowid > ?1 ORDER BY rowid LIMIT ?2)";
@@ -144,10 +151,10 @@ impl Sweep {
     }
 }
 
-/// Removes the rows to go after the first of two numbers, up to the second, and returns those that were still there.
+/// Removes the noted rows after the first number and up to the second. Returns those that still existed.
 fn remove(connection: &mut Connection, between: (i64, i64), decided_on: i64) -> Result<Vec<Gone>> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    // Another program that compacts the file may number its rows anew.
+    // Another program that compacts the file may renumber its rows.
     if layout(&tx)? != decided_on {
         let what = "another program rearranged the database: run again for what is left";
         return Err(Error::new(Code::Contention, what));
@@ -164,8 +171,8 @@ fn rows(connection: &Connection, sql: &str, between: (i64, i64)) -> Result<Vec<G
     rows.map(|row| row.map_err(failed)).collect()
 }
 
-/// Sweeps each database; what befalls one stands in its place. Errors: `bad_option` for a rule that is none, before any
-/// database is opened.
+/// Sweeps each database, and passes each result or error to `ended`. Errors: `bad_option` for an invalid
+/// rule, before any database is opened.
 pub fn sweep_each(
     sweep: &Sweep,
     databases: &[PathBuf],
@@ -187,7 +194,7 @@ const REMOVE: &str = "DELETE FROM actions
      WHERE rowid IN (SELECT rowid FROM temp.going WHERE rowid > ?1 AND rowid <= ?2)
      RETURNING rowid, CAST(goblin AS TEXT), CAST(type AS TEXT), CAST(timestamp AS TEXT)";
 
-/// A number that changes where rows may have other numbers than before.
+/// A number that changes whenever rows may have been renumbered.
 fn layout(connection: &Connection) -> Result<i64> {
     connection.query_row("PRAGMA main.schema_version", [], |row| row.get(0)).map_err(failed)
 }
@@ -200,12 +207,12 @@ fn text(row: &Row, at: usize) -> rusqlite::Result<String> {
     Ok(row.get::<_, Option<String>>(at)?.unwrap_or_default())
 }
 
-/// A time that is missing is never before any other, as in SQL.
+/// A missing time counts as later than any other, so no date rule selects it.
 fn time(row: &Row, at: usize) -> rusqlite::Result<String> {
     Ok(row.get::<_, Option<String>>(at)?.unwrap_or_else(|| "\u{7f}".into()))
 }
 
-/// What the planner needs of a row.
+/// The columns of a row that the planner needs.
 fn action_of(row: &Row) -> rusqlite::Result<ActionMeta> {
     Ok(ActionMeta {
         rowid: row.get(0)?,

@@ -1,23 +1,25 @@
-//! How often an operation has failed in a way that may pass: what never passes must not stop its session for ever (R12).
+//! Counts how often an operation failed with a retryable fault. An operation that can never succeed must not
+//! block its session for ever (R12).
 //!
-//! An operation that fails with a fault of kind C or X is sent again, and nothing of its session is executed before it. That is
-//! right for a cause outside of the operation. One that lies in it, such as a document that it always reads and that is
-//! damaged, or work that never ends in time, cannot be told from the other kind at once, but by its coming again.
+//! An operation that fails with a fault of kind C or X is sent again, and nothing of its session is executed
+//! before it. That is right if the cause lies outside the operation. But the cause may lie in the operation:
+//! it always reads a damaged document, for example, or its work never ends in time. The two cases differ only
+//! in that the second one keeps coming back.
 //!
-//! Counted in memory: a restart counts anew, each instance counts for itself, and of very many sessions those are
-//! forgotten that failed the longest time ago. All of these only make the end come later.
+//! The count is in memory. A restart begins again, and each instance counts separately. Among very many
+//! sessions, those with the oldest failures are forgotten. All of this only delays the end.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Tries after which an operation is refused for good. A session that waits up to 30 s between two, as the protocol has it,
-/// comes to them in about a minute.
+/// Attempts after which an operation is refused for good. A session that waits up to 30 s between two, as the
+/// protocol has it, makes them in about a minute.
 pub const TRIES_MAX: u32 = 10;
 
-/// Sessions remembered at a time; each is at most two names of 1,024 bytes and an id.
+/// Sessions remembered at a time. Each takes at most two names of 1,024 bytes and an id.
 const SESSIONS_MAX: usize = 4_096;
 
-/// The tries of the operations that stand before others, one for each session.
+/// The failed attempts of each session's next operation.
 #[derive(Default)]
 pub(super) struct Tries {
     inner: Mutex<Inner>,
@@ -26,7 +28,7 @@ pub(super) struct Tries {
 #[derive(Default)]
 struct Inner {
     by_session: HashMap<(String, String), Tried>,
-    /// Counts up; the lowest one failed the longest time ago.
+    /// Counts failures; the entry with the lowest number has the oldest failure.
     last: u64,
 }
 
@@ -37,7 +39,7 @@ struct Tried {
 }
 
 impl Tries {
-    /// The operation has failed once more; returns whether that was its last try.
+    /// The operation has failed once more. Returns whether that was its last attempt.
     pub(super) fn failed(&self, org: &str, session: &str, id: &str) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let Inner { by_session, last } = &mut *inner;
@@ -56,7 +58,7 @@ impl Tries {
         tried.times >= TRIES_MAX
     }
 
-    /// The session has come further.
+    /// The session has advanced to another operation.
     pub(super) fn ended(&self, org: &str, session: &str) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.by_session.is_empty() {

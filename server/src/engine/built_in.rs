@@ -1,5 +1,5 @@
 //! The built-in operations: `doc.put`, `doc.patch`, `doc.delete`, `batch` (docs/protocol.md).
-// A fault is as large as what it tells the session; refusals are rare.
+// A fault is as large as the information that the session needs. Refusals are rare.
 #![allow(clippy::result_large_err)]
 
 use escale::codec::{Fault, Format, encode};
@@ -16,13 +16,13 @@ pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batc
 
 /// The version that a document must have.
 enum IfVersion<'a> {
-    /// That one; 0 where there must be no living document.
+    /// This version; 0 if there must be no living document.
     At(Version),
-    /// None above the one that this earlier operation gave: nobody has written to it since.
+    /// No version above the one that this earlier operation gave: nobody has written to the document since.
     Of(&'a str),
 }
 
-/// Runs one that concerns one document.
+/// Runs a built-in operation on one document.
 pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
     let class = tx.writing.schema().class(text(args, "class").map_err(working)?).map_err(working)?;
     let wanted = if_version(args).map_err(working)?;
@@ -31,7 +31,7 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             let data = map(args, "data").map_err(working)?;
             let pk = class.columns(data).map_err(working)?.pk;
             check_version(tx, class, &pk, wanted)?;
-            // Before it is copied: a small message can be large in memory.
+            // Checked before it is copied: a small message can be large in memory.
             check_size(data).map_err(working)?;
             tx.put(class.name().as_str(), data.clone())?;
         }
@@ -84,7 +84,8 @@ pub(super) fn batch(operations: &Operations, tx: &mut Tx<'_>, args: &Value) -> R
     Ok(None)
 }
 
-/// Refuses where the document is of another version than the one wanted, and shows the current one.
+/// Refuses the operation if the document has another version than the one wanted. The fault carries the
+/// current document.
 fn check_version(
     tx: &mut Tx<'_>,
     class: &Class,
@@ -102,8 +103,8 @@ fn check_version(
         }
     };
     let row = tx.writing.row(class, pk).map_err(working)?;
-    // The operation may have changed other documents and not this one, which then is older. What has left nothing has no
-    // version at all: nothing tells whether somebody deleted it since.
+    // The operation may have changed other documents and not this one, which then is older. But a document
+    // that does not exist has no version at all: nothing shows whether somebody deleted it since.
     let is_older = may_be_older && (1..wanted).contains(&row.v);
     if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Cursors: where an answer of several pages goes on. Opaque to sessions, signed, and bound to one answer.
+//! Cursors: the position where an answer of several pages continues. They are opaque to sessions, signed, and
+//! bound to one answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,20 +12,20 @@ use sha2::Sha256;
 /// Bytes of the signature that a cursor carries.
 const TAG_BYTES: usize = 16;
 
-/// Where an answer stopped.
+/// The position where a page ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cursor {
-    /// The `now` of its first page.
+    /// The `now` of the first page.
     pub first_now: Version,
-    /// The last change told: its version,
+    /// The last change sent: its version,
     pub v: Version,
     /// and its pk.
     pub pk: String,
-    /// How many rows the whole answer had when it began.
+    /// The number of rows of the whole answer, counted at its beginning.
     pub total: u64,
 }
 
-/// What a cursor belongs to: it is refused anywhere else.
+/// The answer that a cursor belongs to. It is refused for any other.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Bound<'a> {
     pub epoch: &'a Epoch,
@@ -34,7 +35,7 @@ pub(super) struct Bound<'a> {
 }
 
 impl Cursor {
-    /// The text that the session hands back.
+    /// The text that the session sends back.
     pub(super) fn sign(&self, key: &[u8], bound: Bound) -> Result<String> {
         let body = serde_json::to_vec(&(self.first_now, self.v, &self.pk, self.total)).map_err(internal)?;
         let tag = mac(key, &body, bound)?.finalize().into_bytes();
@@ -43,7 +44,7 @@ impl Cursor {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The cursor, where this server signed it for this very answer. Errors: `bad_cursor`.
+    /// Reads a cursor that this server signed for this answer. Errors: `bad_cursor`.
     pub(super) fn verify(text: &str, key: &[u8], bound: Bound) -> Result<Self> {
         let bad = || Error::new(Code::BadCursor, "the cursor does not belong to this answer");
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;

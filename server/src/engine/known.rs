@@ -1,4 +1,5 @@
-//! What is known of an operation by its id: for a while its result, for ever that it was executed or refused (R11).
+//! Looks up an operation by its id. The server keeps the result for a while, and for ever the fact that it
+//! was executed or refused (R11).
 
 use escale::Result;
 use escale::model::Version;
@@ -9,12 +10,12 @@ use crate::provider::{Operation, Snapshot, Spent};
 pub(super) enum Known {
     /// Its result is kept.
     Kept(Operation),
-    /// Its result is gone.
+    /// Its result was purged.
     Spent(Spent),
 }
 
 impl Known {
-    /// The version that it gave; none where it was refused.
+    /// The version that it gave; none if it was refused.
     pub(super) fn v(&self) -> Option<Version> {
         match self {
             Known::Kept(operation) => operation.v,

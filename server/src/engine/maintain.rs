@@ -1,4 +1,4 @@
-//! What keeps the database in order: the purge, and the renewal of the epoch.
+//! Maintenance of the database: the purge, and the renewal of the epoch.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::{Engine, first_state};
 use crate::mark::Mark;
 use crate::provider::{Provider, SqliteProvider, inspect};
 
-/// Documents and departures purged in one transaction: far from what a write may last.
+/// Documents and departures purged in one transaction: far below the time limit of a write.
 const PURGE_BATCH: usize = 500;
 
 impl Engine {
-    /// Removes what the retention time no longer asks to keep, and moves the horizon there (R6). Returns how many
-    /// tombstones, expired documents and departures went. Old results of operations go too.
+    /// Removes everything older than the retention time, and moves the horizon there (R6). Returns how many
+    /// tombstones, expired documents and departures were removed. Old results of operations are removed too.
     pub fn purge(&self) -> Result<u64> {
         let mut n = 0;
         loop {
@@ -25,7 +25,7 @@ impl Engine {
             let horizon = state.horizon.max(now.saturating_sub(self.settings.retention_ms()));
             let gone = tx.purge(now, horizon, PURGE_BATCH)?;
             n += gone;
-            // The horizon moves with the first thing that is gone, and not before: until then nobody needs
+            // The horizon moves with the first removal, and not before. Until then no session needs
             // `present`.
             if gone > 0 {
                 state.horizon = horizon;
@@ -41,7 +41,8 @@ impl Engine {
         Ok(n)
     }
 
-    /// Forgets the results of old operations (R11): their ids, and the last number of each session, are kept for ever.
+    /// Removes the results of old operations (R11). Their ids, and the last number of each session, are kept
+    /// for ever.
     fn purge_results(&self) -> Result<()> {
         loop {
             let mut tx = self.provider.write(self.settings.write_wait)?;
@@ -57,20 +58,20 @@ impl Engine {
     }
 }
 
-/// The epoch of the database file at `path`; nothing is written.
+/// The epoch of the database file at `path`. Writes nothing.
 pub fn epoch_of(path: &Path) -> Result<Epoch> {
     Ok(inspect(path)?.epoch)
 }
 
-/// Begins a new life of the database file at `path` (R8), also under a server that serves it: every session loads
-/// its collections again.
+/// Begins a new epoch of the database file at `path` (R8), even if a server is using it. Every session then
+/// loads its collections again.
 pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
     inspect(path)?;
     let provider = SqliteProvider::open(path, &first_state(now_ms)?)?;
     renew_epoch(&provider, &Mark::beside(path), now_ms, fresh_name()?)
 }
 
-/// Begins a new life of a database, called by that name.
+/// Begins a new epoch of a database, with that name.
 pub fn renew_epoch(provider: &dyn Provider, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;

@@ -1,4 +1,4 @@
-//! What the server decides, whatever carries it and wherever it is stored: versions, pulls, pages, refusals.
+//! The decisions of the server, independent of transport and storage: versions, pulls, pages, refusals.
 
 mod attempts;
 mod built_in;

@@ -1,15 +1,17 @@
 //! Time as sessions and documents see it (R4).
 //!
-//! What must hold: whatever commits after a reply's snapshot was opened has a version of at least the reply's
-//! `now` - DELTA. Clocks alone cannot promise it: one of them may be set back. So the database holds `told`, the
-//! highest `now` given to a session, to the second, and `highest`, the highest version committed:
+//! The invariant: every commit after a reply's snapshot was opened has a version of at least the reply's
+//! `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the database stores
+//! two numbers. `told` is the highest `now` given to a session, to the second. `highest` is the highest
+//! version committed.
 //!
-//! - a reply's `now` is at most `told` + [`WRITE_MS_MAX`], with `told` written down before its snapshot opens;
-//! - a write is stamped at or above `told` and `highest`, less the skew.
+//! - A reply's `now` is at most `told` + [`WRITE_MS_MAX`], and `told` is stored before the reply's snapshot
+//!   opens.
+//! - A write is stamped at or above `told` and `highest`, less the skew.
 //!
-//! Writes come one after another. One that began before `told` was written down ended before it too, so the
-//! snapshot holds it; one that began after is stamped at least `told` - skew, that is `now` - WRITE_MS_MAX - skew,
-//! and DELTA is at least that much (`Settings::check`).
+//! Writes run one after another. A write that began before `told` was stored also ended before it, so the
+//! snapshot contains it. A write that began after it is stamped at least `told` - skew, that is `now` -
+//! WRITE_MS_MAX - skew. DELTA is at least WRITE_MS_MAX + skew (`Settings::check`).
 
 use escale::limits::VERSION_MAX;
 use escale::model::Version;
@@ -26,14 +28,14 @@ impl Engine {
         let floor = |state: &State| state.told.max(state.highest);
         let mut known = floor(&self.provider.read()?.state()?);
         let wanted = self.clock.now_ms().max(known);
-        // Half of the way: replies in between tell their `now` without a write.
+        // Stored when half of the allowance is used up: replies in between give their `now` without a write.
         if wanted > known + WRITE_MS_MAX / 2 {
             match self.write_told(wanted) {
                 Ok(told) => known = told,
                 Err(error) if error.code() == Code::Contention => {
                     tracing::debug!("another write holds the database: an earlier `now` is told");
                 }
-                // A full disk, say: what is there can still be read.
+                // A full disk, for example: stored data can still be read.
                 Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
@@ -48,13 +50,13 @@ impl Engine {
             state.told = checked(told)?;
             put_state(tx.as_mut(), &mut state)?;
             tx.commit()?;
-            // A database put back from before this `now` must not stamp below it (R8).
+            // If the database is restored from before this `now`, it must not stamp below it (R8).
             self.remember(&state);
         }
         Ok(told.max(state.told))
     }
 
-    /// The version of a write that begins now. With one instance each has a version of its own.
+    /// The version of a write that begins now. With one instance, each write has its own version.
     pub(super) fn stamp(&self, state: &State, at_least: Version) -> Result<Version> {
         let floor = match self.settings.skew_ms {
             0 => state.told.max(state.highest + 1),

@@ -1,5 +1,5 @@
-//! Opening: the schema is compared with the one in the database, the site key is checked, the epoch renewed where
-//! the mark asks for it (R8).
+//! Opens an engine: compares the schema with the one in the database, checks the site key, and renews the
+//! epoch if the watermark requires it (R8).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,24 +18,24 @@ use crate::provider::{Place, Provider, SqliteProvider, State, Transaction};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
-/// The database's name in the data folder.
+/// The database's file name in the data folder.
 const DATABASE: &str = "escale.db";
 
 /// How long the opening waits for the writes of another process.
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(5);
 
-/// What sealing must give back for the site key to be the right one.
+/// The text that the stored seal check must open to. If it does, the site key is the right one.
 const SEAL_CHECK: &[u8] = b"escale-server site key";
 const SEAL_PLACE: Place = Place { org: "", class: "", pk: "" };
 
 /// Documents converted at a time when the schema or the site key changes.
 const WALK: usize = 500;
 
-/// How an engine is opened.
+/// The parameters of opening an engine.
 pub struct Opening {
     /// The schema of the documents.
     pub schema: Schema,
-    /// The numbers to work by.
+    /// The numeric settings.
     pub settings: Settings,
     /// The site key, or none.
     pub seal: Seal,
@@ -43,7 +43,7 @@ pub struct Opening {
     pub clock: Arc<dyn Clock>,
 }
 
-/// One instance of the server, without its network: shared by every connection.
+/// One instance of the server, without its network part. All connections share it.
 pub struct Engine {
     pub(super) provider: Box<dyn Provider>,
     pub(super) mark: Mark,
@@ -74,8 +74,9 @@ impl Engine {
         Ok(Engine::of(Box::new(provider), mark, opening))
     }
 
-    /// Opens an instance over another database than that of a folder. `name` is what an epoch that begins now is called:
-    /// random, so that two that begin in one millisecond differ. Errors: as of [`Engine::open`].
+    /// Opens an instance over another database than that of a folder. `name` is the name of an epoch that
+    /// begins now. It is random, so that two epochs that begin in the same millisecond differ. Errors: as for
+    /// [`Engine::open`].
     pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
         opening.settings.check()?;
         adopt(provider.as_ref(), &mark, &opening, name)?;
@@ -89,9 +90,9 @@ impl Engine {
         Engine { provider, mark, schema, settings, seal, clock, operations, tries, committed }
     }
 
-    /// Registers an operation of the application's own. It runs as one transaction, which its fault takes back
-    /// whole, and may run again from its start: what it does outside of `tx` is done as often. Errors: `bad_option`
-    /// for a name that is taken or cannot be sent.
+    /// Registers an application-defined operation. It runs as one transaction, which a fault rolls back
+    /// completely. It may run again from its start, and then repeats its effects outside of `tx`. Errors:
+    /// `bad_option` for a name that is taken or cannot be sent.
     ///
     /// ```
     /// use escale::model::Value;
@@ -115,7 +116,7 @@ impl Engine {
         &self.schema
     }
 
-    /// The numbers that it works by.
+    /// The numeric settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -130,12 +131,12 @@ impl Engine {
         self.provider.as_ref()
     }
 
-    /// Whether data rests sealed.
+    /// Whether stored data is sealed.
     pub fn is_sealing(&self) -> bool {
         self.seal.is_sealing()
     }
 
-    /// Calls `notify` after each commit of this instance, in place of what was called before.
+    /// Calls `notify` after each commit of this instance. It replaces an earlier `notify`.
     pub fn on_commit(&self, notify: impl Fn() + Send + Sync + 'static) {
         *self.committed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(notify));
     }
@@ -162,7 +163,7 @@ pub fn first_state(now_ms: u64) -> Result<State> {
     })
 }
 
-/// A name for an epoch.
+/// A random name for an epoch.
 pub(super) fn fresh_name() -> Result<u64> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
@@ -174,24 +175,24 @@ fn make_epoch(ms: u64, name: u64) -> Result<Epoch> {
     Epoch::new(ms, &format!("{name:016x}"))
 }
 
-/// The epoch that follows those of the database and of its mark: later than both, whatever the clock says.
+/// The next epoch: later than those of the database and of its watermark, even if the clock is behind.
 pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
     let last = mark.epoch().map_or(0, |epoch| epoch.ms());
     make_epoch(now_ms.max(state.epoch.ms().max(last) + 1), name)
 }
 
-/// Puts the state of a transaction that is about to be committed.
+/// Stores the state in a transaction that is about to be committed, and counts that commit.
 pub(super) fn put_state(tx: &mut dyn Transaction, state: &mut State) -> Result<()> {
     state.commits += 1;
     tx.put_state(state)
 }
 
-/// What the mark must remember of a state that was committed.
+/// The part of a committed state that the watermark records.
 pub(super) fn reached(state: &State) -> Reached {
     Reached { epoch: state.epoch.clone(), v: state.highest, commits: state.commits }
 }
 
-/// Brings the database to this schema and site key, and renews its epoch where it must be. Returns whether data
+/// Converts the database to this schema and site key, and renews its epoch if necessary. Returns whether data
 /// that was in clear is sealed now.
 fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> Result<bool> {
     let mut tx = provider.write(WRITE_WAIT)?;
@@ -281,9 +282,9 @@ fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<u64> {
     Ok(sealed.get())
 }
 
-/// A schema that follows the stored one takes its place. Where its collections or indexes differ, memberships are
-/// made again from the data, and the horizon moves up to here: departures that were never noted can then only be
-/// told by `present` (R6).
+/// Replaces the stored schema by a compatible newer one. If collections or indexes differ, memberships are
+/// rebuilt from the data. Departures that were never recorded can then only be conveyed by `present`, so the
+/// horizon moves up to here (R6).
 fn adopt_schema(tx: &mut dyn Transaction, state: &mut State, opening: &Opening) -> Result<()> {
     let text = opening.schema.to_json();
     if state.schema == text {

@@ -1,5 +1,6 @@
-//! Operations: each executed once, in the order of its session, as one transaction that holds its result (R11, R12).
-// A fault is as large as what it tells the session; refusals are rare.
+//! Executes operations: each once, in the order of its session, as one transaction that also holds its result
+//! (R11, R12).
+// A fault is as large as the information that the session needs. Refusals are rare.
 #![allow(clippy::result_large_err)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,59 +18,60 @@ use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
 use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};
 
-/// Milliseconds after which no further operation of a request is begun: far from where its caller gives up. The
+/// Milliseconds after which no further operation of a request begins, well before its caller gives up. The
 /// session sends the rest again.
 const OPERATE_MS_MAX: u64 = 20_000;
 
-/// What results weigh beside the documents and values that they bring: 500 ids of 1 KiB, and some words for each.
+/// The weight of results without their documents and values: 500 ids of 1 KiB, and some words for each.
 const RESULTS_BARE_BYTES: usize = 1 << 20;
 
-/// The phase of a fault that arose before the operation started: while it waited for its turn to write, say.
+/// The phase of a fault that arose before the operation started, for example while it waited for its turn to
+/// write.
 const WAITING: u8 = 0;
 
 /// The phase of a fault that arose while the result was committed.
 const COMMITTING: u8 = 2;
 
-/// Who asks, and where.
+/// The sender of the operations, and the org.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     org: &'a str,
     caller: &'a Caller,
     session: &'a str,
-    /// The epoch that the operations are for; `None` where the request names none.
+    /// The epoch that the operations are for; `None` if the request names none.
     epoch: Option<&'a Epoch>,
 }
 
-/// A transaction, and the database's state as it finds it.
+/// A transaction, and the database's state at its beginning.
 type Begun<'a> = (Box<dyn Transaction + 'a>, State);
 
-/// What was known of an operation before it runs.
+/// The state of an operation before it runs.
 enum Before {
-    /// It was executed, or refused; the number is the session's next one, or not.
+    /// Already executed or refused. `is_next` says whether its number is the session's next one.
     Known { known: Known, is_next: bool },
-    /// It is not executed, and leaves nothing.
+    /// Refused without a trace: it is not executed, and nothing is recorded.
     Refused(Fault),
     /// It is the session's next.
     Next,
 }
 
-/// What came of the operations of a request.
+/// The outcome of the operations of a request.
 pub(super) struct Operated {
     /// The results of those executed, in order.
     results: Vec<OpResult>,
-    /// Why the next one was not.
+    /// The reason why the next one was not executed.
     fault: Option<Fault>,
     /// Bytes that results may still take.
     room: usize,
 }
 
-/// What came of an operation.
+/// The outcome of one operation.
 enum Done {
-    /// Its result: what follows goes on.
+    /// Its result. The operations after it can run.
     Result(OpResult),
-    /// It was not executed: the request's results end here.
+    /// It was not executed. The request's results end here.
     Not(Fault),
-    /// It met a document of this version: it starts again above it.
+    /// It met a document of this version, so it must start again with a higher one.
     Regressed(Version),
 }
 
@@ -81,7 +83,7 @@ impl Engine {
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let started = self.clock.elapsed_ms();
         let (mut results, mut fault) = (Vec::new(), None);
-        // Whatever the last one brings, the bound of all is kept.
+        // Leaves room for the largest possible last result, so that the total stays within the bound.
         let room_max = RESULTS_BYTES_MAX - DOCUMENT_BYTES_MAX - RESULTS_BARE_BYTES;
         let mut room = self.settings.page_bytes.min(room_max);
         for op in ops {
@@ -103,11 +105,15 @@ impl Engine {
         Ok(Operated { results, fault, room })
     }
 
-    /// The results of a request, completed in the reply's snapshot where they end with an operation that was not executed:
-    /// of it and of those behind it, what is known by then is answered, be it from before or from another copy of the
-    /// request. So its fault says of all that have no result that they are not in the parts; a session that has forgotten
-    /// its numbers need not guess. It stands at the first that is not known by then, for the operation that met it may be
-    /// known now; it is left out where not every result can be told.
+    /// Completes the results of a request from the reply's snapshot, if they end with an operation that was
+    /// not executed.
+    ///
+    /// Each later operation whose id is known by now, from before or through another copy of the request,
+    /// gets its stored result. The fault is attached to the first operation that is still unknown; the
+    /// operation that met it may be known by now. The fault then means that the parts contain no effect of
+    /// any operation without a result. So a session that has forgotten its numbers need not guess.
+    ///
+    /// The fault is left out if some known result does not fit into the reply.
     pub(super) fn complete(
         &self,
         snapshot: &dyn Snapshot,
@@ -130,7 +136,8 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                // It was executed, and that cannot be told: the fault must not speak for it.
+                // The operation was executed, but its result does not fit. The fault must not claim
+                // otherwise.
                 Some(_) if place > first => {
                     told_at.map(|place| results.remove(place));
                     break;
@@ -146,7 +153,7 @@ impl Engine {
         Ok(results)
     }
 
-    /// The result of an operation, or why it was not executed.
+    /// Gives the result of an operation, or the reason why it was not executed.
     fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
         let mut at_least = 0;
         for _ in 0..RESTARTS_MAX {
@@ -169,8 +176,8 @@ impl Engine {
         let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
         let state = tx.state().map_err(waiting)?;
         if asking.epoch.is_some_and(|epoch| *epoch != state.epoch) {
-            // A copy may come late, after the server was put back: what had been refused since, and discarded by its
-            // user, would be executed (R11).
+            // A copy of the request may arrive after the server was restored from a backup. It could execute
+            // operations that the server had refused and their user had discarded since (R11).
             let what = "the request was sent in another epoch";
             return Ok(Done::Not(Fault::new(Code::Contention, what)));
         }
@@ -179,7 +186,7 @@ impl Engine {
             Before::Known { known, is_next } => {
                 let result = self.known_result(asking, &op.id, &known);
                 if is_next {
-                    // The session took a new name, or lost its count: this number of it is used now.
+                    // The session took a new name, or lost its count. This number of it is used now.
                     self.spend((tx, state), asking, op.seq).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
@@ -188,8 +195,8 @@ impl Engine {
         }
     }
 
-    /// A number is used for an operation that was executed under another one. A copy of the database from before does not
-    /// know of it: it counts as a commit (R8).
+    /// Records that a number is used, for an operation that was executed under another number. An older copy
+    /// of the database does not know that, so it counts as a commit (R8).
     fn spend(&self, (mut tx, mut state): Begun, asking: Asking, seq: u64) -> Result<()> {
         put_seq(tx.as_mut(), asking, seq)?;
         put_state(tx.as_mut(), &mut state)?;
@@ -198,7 +205,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs an operation, and commits its effect with its result; of a refused one, the result alone.
+    /// Runs an operation, and commits its effect together with its result. If it is refused, only the result
+    /// is committed.
     fn execute(
         &self,
         (mut tx, mut state): Begun,
@@ -253,7 +261,7 @@ impl Engine {
         if changed {
             state.highest = state.highest.max(now);
         }
-        // A result counts too: a copy from before it does not know of it (R8).
+        // A result counts as a commit too: a copy of the database from before does not have it (R8).
         put_state(tx.as_mut(), &mut state)?;
         tx.commit()?;
         if changed {
@@ -264,8 +272,11 @@ impl Engine {
         Ok(Done::Result(result))
     }
 
-    /// Counts a try that failed while the operation ran; of the last one, the fault that is the operation's result.
-    /// A fault of kind O says that its cause is known and passes, `order_held` that another operation's fate decides.
+    /// Counts a failed attempt to run an operation. On the last attempt it returns the fault that becomes the
+    /// operation's result.
+    ///
+    /// Not counted: a fault of kind O, whose cause is known and passes; and `order_held`, which depends on
+    /// another operation's fate.
     fn given_up(&self, asking: Asking, op: &Op, fault: &Fault) -> Option<Fault> {
         let may_last = matches!(fault.kind, Kind::C | Kind::X) && fault.code != Code::OrderHeld.as_str();
         if !may_last || !self.tries.failed(asking.org, asking.session, &op.id) {
@@ -277,8 +288,9 @@ impl Engine {
         Some(Fault { phase: WORKING, ..Fault::new(Code::Internal, what) })
     }
 
-    /// What an operation was answered. A result that is gone, or cannot be read, will not be read the next time either:
-    /// the operation was executed all the same, or refused, and its session goes on.
+    /// The result that an operation got. If the stored result is purged or unreadable, it will not be
+    /// readable next time either. The operation was executed or refused all the same, so its session is told
+    /// that and proceeds.
     fn known_result(&self, asking: Asking, id: &str, known: &Known) -> OpResult {
         if let Known::Kept(operation) = known {
             match self.stored_result(asking, operation) {
@@ -301,7 +313,7 @@ impl Engine {
     }
 }
 
-/// Where a result rests, for its seal; no document's place has an empty class.
+/// The place of a result, for its seal. No document's place has an empty class.
 pub(super) fn result_place<'a>(org: &'a str, pk: &'a str) -> Place<'a> {
     Place { org, class: "", pk }
 }
@@ -311,7 +323,7 @@ pub(super) fn result_pk(account: &str, id: &str) -> String {
     format!("{account}/{id}")
 }
 
-/// Refuses a request whose operations no session could have numbered so.
+/// Refuses a request with operations that no session could have numbered so.
 fn check(ops: &[Op]) -> Result<()> {
     for op in ops {
         if op.seq == 0 || op.seq > VERSION_MAX {
@@ -327,13 +339,14 @@ fn check(ops: &[Op]) -> Result<()> {
     Ok(())
 }
 
-/// The rules of the order (R11): what is known by its id is answered as it was; of the others the next one of the session
-/// is executed.
+/// Applies the rules of order (R11). A known id gets its stored result. Otherwise only the session's next
+/// operation may run.
 fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
     let Asking { org, caller, session, .. } = asking;
     let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
     let last = match tx.session(org, session)? {
-        // Not `forbidden`: whoever uses a name first must not shut its owner out. It takes a new one.
+        // Not `forbidden`: another account that used the name first must not lock this session out. It takes
+        // a new name.
         Some(held) if held.account != caller.account => {
             return refused(Code::SessionReused, "the session's name belongs to another account");
         }
@@ -352,7 +365,7 @@ fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
         return refused(Code::OrderGap, &what);
     }
     if !is_next {
-        // Its own id would be known.
+        // If it were the same operation, its id would be known.
         return refused(Code::SessionReused, "the session used this number for another operation");
     }
     if let Some(after) = &op.after
@@ -364,23 +377,23 @@ fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
     Ok(Before::Next)
 }
 
-/// The name goes with the result.
+/// The stored name is purged together with the result.
 fn is_of_another_name(known: &Known, op: &Op) -> bool {
     matches!(known, Known::Kept(operation) if operation.name != sha_s(&op.name))
 }
 
-/// What ends the results at another operation than the one that met it.
+/// The fault for another operation than the one that met the original fault.
 fn passed() -> Fault {
     Fault::new(Code::Contention, "another copy of the request executed what stands before it")
 }
 
-/// A session has come this far.
+/// Records the number of the session's last operation.
 fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
     let account = asking.caller.account.clone();
     tx.put_session(asking.org, asking.session, &Session { account, seq })
 }
 
-/// An operation that panics is refused for good: tried again, it would stop its session for ever.
+/// An operation that panics is refused for good. Retried, it would block its session for ever.
 fn panicked(name: &str) -> Fault {
     tracing::error!(name, "an operation panicked; it is refused");
     Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed; the server's log says more") }
@@ -398,7 +411,7 @@ fn check_value(value: Option<Value>) -> Ran {
     Ok(value)
 }
 
-/// What a result weighs in the reply, as far as it can be large: small ones never end the results.
+/// The bytes of a result that can be large: its value and its document. Small results have no weight.
 fn weight(result: &OpResult) -> usize {
     let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
     let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());

@@ -1,5 +1,5 @@
-//! Operations of the application's own: their registry, and what they see of the database.
-// A fault is as large as what it tells the session; refusals are rare.
+//! Application-defined operations: their registry, and their view of the database.
+// A fault is as large as the information that the session needs. Refusals are rare.
 #![allow(clippy::result_large_err)]
 
 use std::collections::BTreeMap;
@@ -13,8 +13,9 @@ use escale::{Code, Error, Result};
 use super::built_in;
 use super::write::Writing;
 
-/// What an operation gives: a value for the session, or why it was refused. A fault of kind C, O or X is not kept: the
-/// session sends the operation again, of kind C and X up to [`super::TRIES_MAX`] times.
+/// The outcome of an operation: a value for the session, or the fault that refuses it. A fault of kind C, O
+/// or X is not stored, and the session sends the operation again; for C and X, up to [`super::TRIES_MAX`]
+/// times.
 pub type Ran = std::result::Result<Option<Value>, Fault>;
 
 /// A document's properties, by name.
@@ -25,7 +26,7 @@ type Run = Box<dyn Fn(&mut Tx<'_>, &Value) -> Ran + Send + Sync>;
 /// The phase of a fault that arose while the operation ran.
 pub(super) const WORKING: u8 = 1;
 
-/// Codes that speak of a session's order: an operation's own faults may not carry them.
+/// Codes about a session's order. The faults of an operation itself may not carry them.
 const RESERVED: [Code; 4] = [Code::SessionReused, Code::OrderGap, Code::OrderHeld, Code::Forgotten];
 
 /// The registered operations, by name.
@@ -67,20 +68,20 @@ impl Operations {
                 );
                 Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed") }
             }
-            // It did start, whatever the fault was made with.
+            // It did start, even if the fault was made with an earlier phase.
             _ => Fault { phase: fault.phase.max(WORKING), ..fault },
         })
     }
 }
 
-/// What an operation reads and writes: the documents of one org, in one transaction.
+/// The reads and writes of an operation: the documents of one org, in one transaction.
 pub struct Tx<'t> {
     pub(super) writing: Writing<'t>,
     pub(super) account: &'t str,
 }
 
 impl Tx<'_> {
-    /// The version that the documents written get: the time of the transaction's start.
+    /// The version of the documents that this operation writes: the time of the transaction's start.
     pub fn now(&self) -> Version {
         self.writing.now()
     }
@@ -90,7 +91,7 @@ impl Tx<'_> {
         self.writing.org()
     }
 
-    /// The account that asks; empty where there are no tokens.
+    /// The account of the caller; empty if the server requires no tokens.
     pub fn account(&self) -> &str {
         self.account
     }
@@ -100,7 +101,7 @@ impl Tx<'_> {
         Ok(self.get_with_version(class, key)?.map(|(_, map)| map))
     }
 
-    /// The same, with its version.
+    /// Like [`Tx::get`], with the document's version.
     pub fn get_with_version(
         &mut self,
         class: &str,
@@ -115,7 +116,7 @@ impl Tx<'_> {
         self.writing.put(class, map).map(drop).map_err(working)
     }
 
-    /// Deletes a document; `not_found` where there is none.
+    /// Deletes a document. Fails with `not_found` if there is none.
     pub fn delete(&mut self, class: &str, key: &[&str]) -> std::result::Result<(), Fault> {
         let (_, map) = key_map(self.class(class)?, key).map_err(working)?;
         self.writing.delete(class, &map).map_err(working)
@@ -133,15 +134,15 @@ pub(super) fn key_map(class: &Class, key: &[&str]) -> Result<(Pk, Properties)> {
     Ok((pk, map.collect()))
 }
 
-/// The fault of an error that arose while the operation ran.
+/// The fault for an error that arose while the operation ran.
 pub(super) fn working(error: Error) -> Fault {
     fault_of(&error, WORKING)
 }
 
-/// What broke is for the log, not for the caller; the session tries again.
+/// The fault for an error. Details of internal errors go to the log, not to the caller; the session retries.
 pub(super) fn fault_of(error: &Error, phase: u8) -> Fault {
     let fault = match error.code() {
-        // Closed until there is room again: no fault of the operation's.
+        // The service is closed until there is room again. The operation itself is not at fault.
         Code::StorageFull => {
             tracing::error!(%error, "an operation finds no room");
             Fault::new(Code::Unavailable, "the server has no room left; its log says more")

@@ -1,4 +1,4 @@
-//! Replies: what changed in each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
+//! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
 
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::{Pk, Version};
@@ -8,22 +8,22 @@ use super::Engine;
 use super::cursor::{Bound, Cursor};
 use crate::provider::{Change, ChangeState, Place, Snapshot, State};
 
-/// What a row or departure weighs beside its data: its pk, its version, the names of its fields.
+/// Weight of a row or departure without its data: its pk, its version, the names of its fields.
 const ROW_BYTES: usize = 48;
 
-/// What a pk of `present` weighs.
+/// Weight of a pk in `present`.
 const PRESENT_BYTES: usize = 25;
 
-/// Who asks, and what they may do.
+/// The caller, and its permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The token's account; empty where there are no tokens.
+    /// The token's account; empty if the server requires no tokens.
     pub account: String,
     /// Whether operations are allowed.
     pub may_write: bool,
 }
 
-/// One reply being made.
+/// A reply under construction.
 struct Answer<'a> {
     engine: &'a Engine,
     snapshot: &'a dyn Snapshot,
@@ -35,9 +35,9 @@ struct Answer<'a> {
 }
 
 impl Engine {
-    /// Answers a request that has passed [`SyncRequest::check`]: operations first, then each def from one
-    /// snapshot, until the reply is full. An org in which nothing was ever written is answered like any other: whoever
-    /// writes the first of it has asked before. Errors: those of the database.
+    /// Answers a request that has passed [`SyncRequest::check`]: first its operations, then each def from one
+    /// snapshot, until the reply is full. An org without any data is answered like any other, because a
+    /// session asks before it writes the org's first document. Errors: those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
         let operated = self.operate(org, caller, request)?;
         // R4: read before the snapshot, which is opened after the operations.
@@ -55,13 +55,13 @@ impl Engine {
         };
         let mut parts = Vec::new();
         for sub in &request.subs {
-            // The first def always gets its part, so that every reply goes forward. Those for which no room is
-            // left get none: the session asks again for them.
+            // The first def always gets a part, so that every reply makes progress. Defs for which no room is
+            // left get none, and the session asks for them again.
             let Some(part) = answer.part(sub, parts.is_empty())? else { break };
             parts.push(part);
         }
         let epoch = answer.state.epoch;
-        // Of the session's own account only: another one learns nothing of it.
+        // Only for the session's own account: another account must learn nothing of it.
         let session = snapshot.session(org, &request.session)?;
         let seq =
             session.filter(|session| session.account == caller.account).map_or(0, |session| session.seq);
@@ -70,8 +70,8 @@ impl Engine {
 }
 
 impl Answer<'_> {
-    /// The part of a def. What concerns this def alone is its fault; what concerns the database fails the reply.
-    /// `None` where the reply has no room for it.
+    /// The part of a def. An error that concerns only this def becomes the part's fault; an error of the
+    /// database fails the reply. `None` if the reply has no room for the part.
     fn part(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
         let faulty = |fault| Ok(Some(Part { fault: Some(fault), ..Part::empty(sub.def.clone()) }));
         if self.room == 0 && !first {
@@ -100,8 +100,8 @@ impl Answer<'_> {
             Some(text) => Cursor::verify(text, &self.state.cursor_key, bound)?,
             None => Cursor { first_now: self.now, v: sub.v, pk: String::new(), total: 0 },
         };
-        // A pull from 0 ends with `present`, so what is gone need not be listed, but for what a document that
-        // was in an earlier page became since.
+        // A pull from 0 ends with `present`, so earlier deletions and departures need not be listed. The
+        // exception is a document that an earlier page sent and that has changed since.
         let gone_from = match sub.v {
             0 => from.first_now.saturating_sub(self.engine.settings.delta_ms),
             _ => 0,
@@ -149,8 +149,8 @@ impl Answer<'_> {
             ChangeState::Left => part.left.push((pk, v)),
             ChangeState::Deleted => part.rows.push(gone(pk)),
             ChangeState::Alive if change.max_life.is_some_and(|minute| minute * 60_000 <= self.now) => {
-                // Past its life the document is sent no more. Who holds an older version of it, without this
-                // end, must hear of it all the same: as of a deletion.
+                // Its life has ended, so the document is not sent any more. But a session that holds an older
+                // version without this end must learn of it. To that session it is sent as a deletion.
                 if v >= gone_from {
                     part.rows.push(gone(pk));
                 }

@@ -1,4 +1,5 @@
-//! What the database sees of a document: its memberships and the values of its indexes.
+//! The columns of a document: the part that the database can see, which is its memberships and the values of
+//! its indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use smol_str::SmolStr;
 
 use crate::provider::{ChangeState, Document, Entry, EntryValue, Link, Place, Shown, Transaction};
 
-/// The columns of a document with this data, and how they rest.
+/// The columns of a document with this data, and their stored form.
 pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Columns, Shown)> {
     let columns = class.columns(data)?;
     let text = |name: &Name| SmolStr::new(name.as_str());
@@ -37,7 +38,7 @@ pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Colum
     Ok((columns, Shown { links, entries }))
 }
 
-/// The scope of an index: the org, or empty where it reaches across orgs.
+/// The scope of an index: the org, or empty if the index covers all orgs.
 pub(super) fn scope<'a>(class: &Class, index: &str, org: &'a str) -> &'a str {
     match class.index(index) {
         Ok(index) if index.is_global() => "",
@@ -45,10 +46,10 @@ pub(super) fn scope<'a>(class: &Class, index: &str, org: &'a str) -> &'a str {
     }
 }
 
-/// Whether two schemas make different memberships or indexes of the same documents.
+/// Whether two schemas give the same documents different memberships or indexes.
 pub(super) fn differs(older: &Schema, newer: &Schema) -> bool {
     newer.classes().iter().any(|class| match older.class(class.name().as_str()) {
-        // A class that is new has no documents, unless it was there before: then they must be seen again.
+        // A new class has no documents, unless it existed before: then they must be processed again.
         Err(_) => true,
         Ok(was) => {
             let collections = |c: &Class| -> Vec<_> {
@@ -61,7 +62,7 @@ pub(super) fn differs(older: &Schema, newer: &Schema) -> bool {
     })
 }
 
-/// Makes the links and entries of a living document again, as `fresh` has them, at its version.
+/// Rebuilds the links and entries of a living document as in `fresh`, at the document's version.
 pub(super) fn replace(
     tx: &mut dyn Transaction,
     class: &Class,

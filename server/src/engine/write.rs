@@ -1,4 +1,4 @@
-//! The one way to write: versions, refusals, memberships, departures, indexes.
+//! The only way to write: versions, refusals, memberships, departures, indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,31 +18,31 @@ use crate::provider::{
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
-/// How often a write starts again with a later version before it is given up.
+/// How often a write restarts with a later version before it fails.
 pub(super) const RESTARTS_MAX: usize = 16;
 
-/// What a write gave.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
-    /// The version of the documents written; none where nothing was.
+    /// The version of the documents written; none if nothing was written.
     pub v: Option<Version>,
-    /// What the closure returned.
+    /// The closure's return value.
     pub value: T,
 }
 
-/// What a put or a delete did.
+/// The outcome of a put or a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The document was written, or deleted.
     Written,
-    /// It was already so: it keeps its version.
+    /// The document was already equal, and keeps its version.
     Unchanged,
 }
 
 impl Engine {
-    /// Runs `run` as one transaction on an org: all of what it wrote becomes visible at once, under one version,
-    /// or none of it. It runs again, from the start, where a document that it read is not older than its
-    /// version. Errors: those of `run`, and `contention` where it outlasts a second.
+    /// Runs `run` as one transaction on an org. All its writes become visible at once, under one version, or
+    /// none does. If it reads a document that is not older than its version, it runs again from the start.
+    /// Errors: those of `run`, and `contention` if it takes longer than a second.
     pub fn write<T>(
         &self,
         org: &str,
@@ -100,7 +100,7 @@ impl Engine {
         })
     }
 
-    /// Marks how far the database has come (R8).
+    /// Records in the watermark how far the database has come (R8).
     pub(super) fn remember(&self, state: &State) {
         self.mark.write(&reached(state));
     }
@@ -114,7 +114,7 @@ impl Engine {
     }
 }
 
-/// A write under way, on one org.
+/// A write in progress, on one org.
 pub struct Writing<'t> {
     org: &'t str,
     now: Version,
@@ -124,19 +124,19 @@ pub struct Writing<'t> {
     clock: &'t dyn Clock,
     started: u64,
     tx: &'t mut dyn Transaction,
-    /// What the journal names as the cause.
+    /// The cause that the journal records.
     commit: String,
-    /// The highest version among the documents that were put and are so already: they keep theirs.
+    /// The highest version among the documents that were put unchanged: they keep their versions.
     kept: Version,
-    /// Documents that this write has written: theirs is the version `now`, and that is no regression.
+    /// Documents that this write has written. They have the version `now`, which is no regression.
     own: BTreeSet<(SmolStr, SmolStr)>,
     changed: bool,
-    /// The highest version met that is not below the write's: it must start again above it.
+    /// The highest version met that is not below the write's own. The write must start again above it.
     pub(super) regressed: Option<Version>,
 }
 
 impl<'t> Writing<'t> {
-    /// The write of an operation: the journal names it.
+    /// Makes the journal name that operation as the cause.
     pub(super) fn of_operation(self, id: &str) -> Self {
         Writing { commit: id.to_owned(), ..self }
     }
@@ -156,8 +156,8 @@ impl<'t> Writing<'t> {
         self.changed
     }
 
-    /// The highest version, as it stands now, among the documents that it wrote or was asked to write; 0 where there is
-    /// none. What it met is older than what it writes.
+    /// The highest current version among the documents that this write wrote or was asked to write; 0 if
+    /// there is none. Documents that it wrote have `now`, which is above all that it read.
     pub(super) fn given(&self) -> Version {
         if self.changed { self.now } else { self.kept }
     }
@@ -167,7 +167,7 @@ impl<'t> Writing<'t> {
         self.tx
     }
 
-    /// The document of that class and pk as it stands; `deleted` at version 0 where there never was one.
+    /// The current document of that class and pk. If there never was one: `deleted`, with version 0.
     pub(super) fn row(&mut self, class: &Class, pk: &Pk) -> Result<Row> {
         let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
         let nothing = Row { pk: pk.clone(), v: 0, deleted: true, max_life: None, data: None };
@@ -182,7 +182,7 @@ impl<'t> Writing<'t> {
         })
     }
 
-    /// The version that this write gives.
+    /// The version of the documents that this write writes.
     pub fn now(&self) -> Version {
         self.now
     }
@@ -201,9 +201,9 @@ impl<'t> Writing<'t> {
         }
     }
 
-    /// Writes a document whole; on a tombstone, it is created again. One that is so already keeps its version.
-    /// Errors: `unknown_class`, `bad_key`, `bad_value`, `too_large`, `key_mismatch`, `immutable_key`,
-    /// `not_unique`.
+    /// Writes a whole document. On a tombstone it creates the document again; an equal document keeps its
+    /// version. Errors: `unknown_class`, `bad_key`, `bad_value`, `too_large`, `key_mismatch`,
+    /// `immutable_key`, `not_unique`.
     pub fn put(&mut self, class: &str, mut map: BTreeMap<String, Value>) -> Result<Outcome> {
         self.check_time()?;
         let class = self.schema.class(class)?;
@@ -224,7 +224,7 @@ impl<'t> Writing<'t> {
         }
         self.check_unique(class, at, &shown.entries)?;
         let now = self.now;
-        // An expired document is kept for those who do not know of its end, as a tombstone is.
+        // Like a tombstone, an expired document is kept for the sessions that do not know of its end.
         let ttl = columns.max_life.map(|minute| (minute * 60_000).max(now) + self.settings.retention_ms());
         let document = Document {
             v: now,
@@ -238,8 +238,8 @@ impl<'t> Writing<'t> {
         Ok(Outcome::Written)
     }
 
-    /// Deletes a document: of a synchronised class it leaves a tombstone. Errors: `unknown_class`, `bad_key`, and
-    /// `not_found` where there is none, or no longer.
+    /// Deletes a document; of a synchronised class it leaves a tombstone. Errors: `unknown_class`, `bad_key`,
+    /// and `not_found` if there is none, or no longer.
     pub fn delete(&mut self, class: &str, key: &BTreeMap<String, Value>) -> Result<()> {
         self.check_time()?;
         let class = self.schema.class(class)?;
@@ -258,7 +258,7 @@ impl<'t> Writing<'t> {
             deleted: true,
             max_life: None,
             ttl: Some(now + self.settings.retention_ms()),
-            // It stays in the defs that held the document: those are told of its end.
+            // The tombstone stays in the defs that held the document, so that they report its end.
             shown: Shown { links: before.shown.links.clone(), entries: Vec::new() },
             data: self.seal.close(at, now, Data::from_map(&map)?.as_bytes())?,
         };
@@ -305,7 +305,7 @@ impl<'t> Writing<'t> {
         Ok(())
     }
 
-    /// Stores a document or tombstone, and what it changes in collections, indexes and the feed.
+    /// Stores a document or tombstone, and updates collections, indexes and the feed.
     fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
         let nothing = Shown::default();
         let old = before.map_or(&nothing, |document| &document.shown);
@@ -314,7 +314,8 @@ impl<'t> Writing<'t> {
                 if after.shown.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
                     continue;
                 }
-                // Also where the key cannot change: a tombstone was followed by a document with another one.
+                // Needed even if the key cannot change: after a tombstone, a document with another key may
+                // follow.
                 if class.is_sync() {
                     let state = ChangeState::Left;
                     self.tx.put_link(at, &Link { collection, hash, v: after.v, state, max_life: None })?;
@@ -355,7 +356,7 @@ impl<'t> Writing<'t> {
         self.note(class, at, &before.shown, &Shown::default())
     }
 
-    /// Appends the document's state to the journal; none where it was deleted.
+    /// Appends the document's state to the journal; none if it was deleted.
     fn journal(&mut self, at: Place, state: Option<Vec<u8>>) -> Result<()> {
         self.tx.append_action(&Action {
             goblin: goblin(at),
@@ -366,7 +367,7 @@ impl<'t> Writing<'t> {
         })
     }
 
-    /// Remembers what was written, and tells the feed which defs saw it.
+    /// Records the write, and appends to the feed the defs that it affects.
     fn note(&mut self, class: &Class, at: Place, old: &Shown, new: &Shown) -> Result<()> {
         self.changed = true;
         self.own.insert((SmolStr::new(at.class), SmolStr::new(at.pk)));
@@ -402,7 +403,7 @@ pub(super) fn place_of(goblin: &str) -> Option<Place<'_>> {
     Some(Place { org, class, pk })
 }
 
-/// Refuses technical names, and gives the document its release.
+/// Refuses reserved names, and gives the document its release.
 fn check_map(class: &Class, org: &str, map: &mut BTreeMap<String, Value>) -> Result<()> {
     if map.keys().any(|name| name.starts_with('_')) {
         return Err(Error::new(Code::BadValue, "names that begin with _ are reserved"));
@@ -425,7 +426,7 @@ fn check_map(class: &Class, org: &str, map: &mut BTreeMap<String, Value>) -> Res
     Ok(())
 }
 
-/// The key properties alone, and the pk that they make.
+/// The key properties alone, and the pk that they give.
 fn key_of(class: &Class, key: &BTreeMap<String, Value>) -> Result<(BTreeMap<String, Value>, SmolStr)> {
     let mut map = BTreeMap::new();
     let mut parts = Vec::new();
@@ -443,12 +444,12 @@ fn key_of(class: &Class, key: &BTreeMap<String, Value>) -> Result<(BTreeMap<Stri
     Ok((map, pk))
 }
 
-/// What is stored is at fault, not who asks.
+/// The stored data is at fault, not the caller.
 fn unreadable(error: Error) -> Error {
     Error::new(Code::StorageFailed, error.detail()).at("a stored document")
 }
 
-/// Only `Hdr` can come here with another key under the same pk; a hash that collides would too.
+/// Only `Hdr` can get here with another key under the same pk; so could a hash collision.
 fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> Result<()> {
     let names: Vec<&Name> = class.key().iter().collect();
     let kept = Data::from_bytes(held).and_then(|data| data.pick(&names)).map_err(unreadable)?;

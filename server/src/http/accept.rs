@@ -1,5 +1,5 @@
-//! Connections. The loop is our own because `axum::serve` installs no timer: without one, a caller who sends its
-//! header a byte at a time would hold a connection for ever.
+//! Accepts connections. The loop is our own because `axum::serve` installs no timer. Without a timer, a
+//! caller who sends its header one byte at a time would keep a connection for ever.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,15 +22,15 @@ use super::connections::Crowd;
 use super::router::answer;
 use super::serve::{Peer, Server, stopped};
 
-/// Bytes of a request's header, all in all.
+/// Bytes of a request's header in all.
 const HEADER_BYTES_MAX: usize = 32 << 10;
 
 pub(super) struct ConnectionLimits {
     /// How long a header may take to arrive.
     pub header: Duration,
-    /// How long a caller may leave what is sent to it unread.
+    /// How long a caller may leave sent data unread.
     pub stall: Duration,
-    /// How many there may be at once.
+    /// How many connections there may be at once.
     pub places: usize,
 }
 
@@ -54,13 +54,14 @@ pub(super) async fn run(
                 Ok((stream, peer)) => (stream, Peer(peer.ip())),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    // Out of file descriptors, most likely: some come free as connections end.
+                    // Most likely out of file descriptors: some become free as connections end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             },
         };
-        // Where nobody yields a place, this caller waits for one, and the others in the system's queue.
+        // If no connection can be evicted, this caller waits for a free place, and further callers wait in
+        // the system's queue.
         let entering = crowd.enter();
         tokio::pin!(entering);
         let place = loop {
@@ -91,7 +92,8 @@ pub(super) async fn run(
             tokio::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                // Dropped, whatever it was about to say: somebody else has more to say.
+                // Evicted: dropped even in the middle of an answer, because a newer connection needs the
+                // place.
                 () = place.must_leave() => return,
                 () = stopped(&mut stop) => {
                     connection.as_mut().graceful_shutdown();
@@ -107,7 +109,7 @@ pub(super) async fn run(
     while connections.join_next().await.is_some() {}
 }
 
-/// A stream that gives up a peer who reads nothing of what is sent for `stall_max`.
+/// A stream that fails if the peer reads none of the sent data for `stall_max`.
 struct Patient {
     stream: TcpStream,
     stall_max: Duration,

@@ -1,4 +1,4 @@
-//! Bearer tokens: who may enter which org. The file is read again when it changes.
+//! Bearer tokens: they decide who may enter which org. The file is read again when it changes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::Caller;
 
-/// What a token allows in its orgs.
+/// The permissions of a token in its orgs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -23,23 +23,24 @@ pub enum Role {
     Admin,
 }
 
-/// What a token opens.
+/// The access that a token gives.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Who it belongs to.
+    /// The account that it belongs to.
     pub account: String,
     /// The orgs that it opens.
     pub orgs: Vec<String>,
-    /// What it allows there.
+    /// Its permissions there.
     pub role: Role,
-    /// The end of its life, in milliseconds since 1970 by the server's clock; none lasts until it is withdrawn.
+    /// Its expiry, in milliseconds since 1970 by the server's clock. Without one it is valid until it is
+    /// withdrawn.
     #[serde(default)]
     pub until: Option<u64>,
 }
 
-/// A file that was changed this lately may change again without showing it: with the same length, within the same tick
-/// of its clock.
+/// A file that changed more recently than this may change again unnoticed: to the same length, within the
+/// same tick of its clock.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// The tokens of a file, or none at all: then anyone may enter.
@@ -50,7 +51,7 @@ pub struct Tokens {
 
 #[derive(Default)]
 struct Known {
-    /// By the SHA-256 of the token: comparing digests tells nothing of a token by its time.
+    /// By the SHA-256 of the token. Comparing digests takes a time that reveals nothing of a token.
     by_digest: HashMap<[u8; 32], Access>,
     stamp: Option<Stamp>,
     is_settled: bool,
@@ -58,12 +59,12 @@ struct Known {
 
 type Stamp = (Option<SystemTime>, u64);
 
-/// Someone who may enter an org.
+/// A caller that may enter an org.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// The account, where there are tokens.
+    /// The account, if there are tokens.
     pub account: Option<String>,
-    /// What they may do.
+    /// The caller's permissions.
     pub caller: Caller,
 }
 
@@ -79,12 +80,12 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Whether a token is asked for.
+    /// Whether a token is required.
     pub fn are_required(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Lets the bearer of `token` into `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
+    /// Admits the bearer of `token` to `org` at `now_ms`, or not. Errors: `unauthorized`, `forbidden`.
     pub fn admit(&self, token: Option<&str>, org: &str, now_ms: u64) -> Result<Guest> {
         let Some(path) = &self.file else {
             let caller = Caller { account: String::new(), may_write: true };
@@ -98,7 +99,7 @@ impl Tokens {
         if stamp != known.stamp || !known.is_settled {
             match read(path) {
                 Ok(fresh) => *known = fresh,
-                // What was known stays in force until the file can be read.
+                // The tokens read before stay in force until the file can be read.
                 Err(error) => {
                     tracing::error!(%error, "the tokens file was not taken over");
                     (known.stamp, known.is_settled) = (stamp, is_settled(stamp));
@@ -138,7 +139,7 @@ fn read(path: &std::path::Path) -> Result<Known> {
     let bad = |what: String| Error::new(Code::BadOption, format!("--tokens {}: {what}", path.display()));
     let stamp = stamp_of(path);
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    // serde's words would quote the file; the line is enough to find the place.
+    // serde's message would quote the file, so only the line number is given.
     let tokens: HashMap<String, Access> = serde_json::from_str(&text)
         .map_err(|e| bad(format!("{{token: {{account, orgs, role}}}} expected; see line {}", e.line())))?;
     if tokens.keys().any(|token| token.trim().is_empty()) {

@@ -1,6 +1,9 @@
-//! Who holds a connection: those whose request or socket was let in, and strangers, who have said nothing that counts
-//! yet. Strangers are served as long as there is room; once all places are taken, the one who has been one for longest
-//! yields to whoever comes. So connections that say nothing, however many, keep nobody out.
+//! The limiter of connections.
+//!
+//! A connection is engaged while it serves an admitted request. Otherwise it is a stranger. An admitted
+//! socket is counted elsewhere, and gives its place back. Strangers are served as long as there is room. Once
+//! all places are taken, the oldest stranger has to leave when a new connection arrives. So silent
+//! connections, however many, keep nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,11 +19,11 @@ pub(super) struct Crowd {
 #[derive(Default)]
 struct Strangers {
     last: u64,
-    /// By the order in which they became strangers; what tells them to go.
+    /// The senders of the signal to leave, in the order in which their connections became strangers.
     by_age: BTreeMap<u64, Arc<Notify>>,
 }
 
-/// A connection's place; given back when dropped.
+/// A connection's place; released when dropped.
 pub(super) struct Connection {
     crowd: Arc<Crowd>,
     leave: Arc<Notify>,
@@ -29,13 +32,13 @@ pub(super) struct Connection {
 }
 
 struct Standing {
-    /// Requests let in and not answered yet.
+    /// Admitted requests that are not answered yet.
     engaged: usize,
-    /// The place among strangers, where there is nothing of these.
+    /// Its number among the strangers, while there are none of these.
     number: u64,
 }
 
-/// While it lives, its connection is no stranger.
+/// While this value exists, its connection is no stranger.
 pub(super) struct Engaged(Arc<Connection>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,7 +50,8 @@ impl Crowd {
         Arc::new(Crowd { places: Arc::new(Semaphore::new(places)), strangers: Mutex::default() })
     }
 
-    /// A place for someone who is there already: at once, or that of a stranger, or the next one that comes free.
+    /// Takes a place for a new connection: a free one, or that of the oldest stranger, or the next one that
+    /// becomes free.
     pub(super) async fn enter(self: &Arc<Self>) -> Arc<Connection> {
         if self.places.available_permits() == 0 {
             let oldest = lock(&self.strangers).by_age.pop_first();
@@ -72,7 +76,7 @@ impl Crowd {
 }
 
 impl Connection {
-    /// From now on it serves someone who was let in.
+    /// From now on the connection serves an admitted caller.
     pub(super) fn engage(self: &Arc<Self>) -> Engaged {
         let mut standing = lock(&self.standing);
         standing.engaged += 1;
@@ -81,7 +85,7 @@ impl Connection {
         Engaged(Arc::clone(self))
     }
 
-    /// Resolves once it must go.
+    /// Resolves once the connection must leave.
     pub(super) async fn must_leave(&self) {
         self.leave.notified().await;
     }
@@ -121,7 +125,7 @@ mod tests {
                 drop(other);
             });
             newcomers.push(newcomer);
-            // Back among strangers, behind the others.
+            // It becomes a stranger again, behind the others.
             engaged.take();
         }
         drop((first, newcomers));

@@ -1,4 +1,4 @@
-//! From the database's feed to the hub: what this process and others committed, in the order of the commits.
+//! Passes the database's feed to the hub: the commits of this process and of others, in commit order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::serve::stopped;
 use crate::engine::Engine;
 use crate::provider::FeedRow;
 
-/// How often the database is asked whether another process committed. The question costs microseconds.
+/// How often the database is asked whether another process has committed. The question takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Lines read at once.
+/// Rows read at once.
 const LINES: usize = 2_000;
 
-/// Follows the feed from where it ends now.
+/// Reads the feed, starting from its end.
 pub(super) struct Follower {
     engine: Arc<Engine>,
     hub: Arc<Hub>,
@@ -39,7 +39,7 @@ impl Follower {
         }
     }
 
-    /// Passes on what was committed since the last look.
+    /// Passes on the commits since the last call.
     fn look(&mut self) -> Result<()> {
         let revision = self.engine.provider().revision()?;
         if self.revision == Some(revision) {
@@ -49,7 +49,7 @@ impl Follower {
             let snapshot = self.engine.provider().read()?;
             let (oldest, rows) = snapshot.feed(self.last, LINES)?;
             if oldest > self.last + 1 {
-                // Lines were lost before they were read: everybody looks for themselves.
+                // Rows were deleted before they were read, so every session has to pull.
                 self.hub.hint_all(snapshot.state()?.highest);
             }
             for row in &rows {
@@ -81,7 +81,7 @@ impl Follower {
         }
     }
 
-    /// Follows until `stop` says so. `committed` wakes it at once after a commit of this process.
+    /// Reads the feed until `stop` is set. `committed` wakes it at once after a commit of this process.
     pub(super) async fn run(self, committed: Arc<Notify>, mut stop: watch::Receiver<bool>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

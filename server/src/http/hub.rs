@@ -1,7 +1,7 @@
-//! Who listens to what: hints find their way from the feed to the sockets.
+//! The subscriptions of all sockets: brings hints from the feed to the sockets.
 //!
-//! What waits for a socket is one version for each def, the highest: a slow reader costs no more than its
-//! subscriptions, however much changes.
+//! For each socket, one version per def is queued, the highest. So a slow reader costs no more memory than
+//! its subscriptions, regardless of how much changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ struct Waiting {
     notify: Notify,
 }
 
-/// A socket's place; left when dropped.
+/// A socket's place in the hub; it leaves when dropped.
 pub(super) struct Seat {
     hub: Arc<Hub>,
     org: String,
@@ -47,7 +47,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// A place in an org, listening to nothing yet.
+    /// A place in an org, without subscriptions yet.
     pub(super) fn join(self: &Arc<Self>, org: &str) -> Seat {
         let mut inner = lock(&self.inner);
         inner.last += 1;
@@ -57,7 +57,7 @@ impl Hub {
         Seat { hub: Arc::clone(self), org: org.to_owned(), number, defs: HashSet::new(), waiting }
     }
 
-    /// Whether anyone listens in that org.
+    /// Whether any socket is in that org.
     pub(super) fn has_listeners(&self, org: &str) -> bool {
         lock(&self.inner).orgs.contains_key(org)
     }
@@ -73,7 +73,7 @@ impl Hub {
         }
     }
 
-    /// Anything may have changed: everybody pulls everything.
+    /// Anything may have changed: every session pulls everything.
     pub(super) fn hint_all(&self, v: Version) {
         let inner = lock(&self.inner);
         for org in inner.orgs.values() {
@@ -96,7 +96,7 @@ impl Waiting {
 }
 
 impl Seat {
-    /// Listens to these defs, and to nothing else, from now on.
+    /// Replaces the subscriptions by these defs.
     pub(super) fn listen(&mut self, defs: HashSet<Def>) {
         let mut inner = lock(&self.hub.inner);
         if let Some(org) = inner.orgs.get_mut(&self.org) {
@@ -110,7 +110,7 @@ impl Seat {
         self.defs = defs;
     }
 
-    /// Resolves once there are hints.
+    /// Waits until there are hints, and takes them.
     pub(super) async fn hints(&self) -> Vec<(Def, Version)> {
         loop {
             let hints = std::mem::take(&mut *lock(&self.waiting.hints));

@@ -1,6 +1,6 @@
-//! A reply on its way out, piece by piece. What its request holds is held until the last piece has gone: whoever reads
-//! slowly, or not at all, keeps its place for as long, and so no caller makes the server hold more replies than it may
-//! ask for at once.
+//! A reply being sent, piece by piece. The places of its request stay taken until the last piece is sent. So
+//! a caller that reads slowly, or not at all, keeps its places. No caller can make the server hold more
+//! replies than it may request at once.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ struct Leaving<T> {
     _held: T,
 }
 
-/// Those bytes as a body that lets go of `held` with its last piece.
+/// These bytes as a body that drops `held` with its last piece.
 pub(super) fn leaving<T: Send + Unpin + 'static>(bytes: Vec<u8>, held: T) -> Body {
     Body::new(Leaving { rest: bytes.into(), _held: held })
 }

@@ -14,21 +14,22 @@ use super::connections::Connection;
 use super::hub::Seat;
 use super::serve::{Peer, Server, stopped};
 
-/// Bytes of a message or frame: 1,000 defs of the longest names fit.
+/// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// Messages that a session may send in [`MESSAGES_EVERY`]: it sends one for each change of its subscriptions.
+/// Messages that a session may send within [`MESSAGES_EVERY`]. It sends one for each change of its
+/// subscriptions.
 const MESSAGES_MAX: u32 = 100;
 const MESSAGES_EVERY: Duration = Duration::from_secs(10);
 
-/// Close codes: those of the protocol, then those of RFC 6455.
+/// Close codes: first those of the protocol, then those registered for WebSocket (RFC 6455).
 const CLOSE_TOKEN: u16 = 4401;
 const CLOSE_TOO_MANY: u16 = 4429;
 const CLOSE_POLICY: u16 = 1008;
 const CLOSE_ERROR: u16 = 1011;
 const CLOSE_RESTART: u16 = 1012;
 
-/// Why a socket is closed.
+/// The reason for closing a socket.
 struct Closing {
     code: u16,
     reason: String,
@@ -67,7 +68,7 @@ struct Live {
     messages: (Instant, u32),
 }
 
-/// Serves a socket until either side closes it. `token` is the one of the upgrade's header, if any.
+/// Serves a socket until either side closes it. `token` is from the header of the upgrade, if it has one.
 pub(super) async fn serve(
     server: Arc<Server>,
     org: String,
@@ -79,12 +80,12 @@ pub(super) async fn serve(
     let messages = (Instant::now(), 0);
     let mut live = Live { server, org, token, socket, format: Format::Json, messages };
     let closing = match live.run(peer, connection).await {
-        // The other side closed it, or is gone.
+        // The other side closed it, or has disappeared.
         Ok(()) => return,
         Err(closing) => closing,
     };
     let frame = CloseFrame { code: closing.code, reason: closing.reason.into() };
-    // Then its answer, so that what we said is not lost with the connection.
+    // Waits for the answer to the close frame, so that the frame is not lost with the connection.
     let goodbye = async {
         if live.socket.send(Message::Close(Some(frame))).await.is_ok() {
             while let Some(Ok(_)) = live.socket.recv().await {}
@@ -111,7 +112,7 @@ impl Live {
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
-        // From here on it counts among the sockets.
+        // From here on the socket limit applies to it, not the connection limit.
         drop(connection);
         let mut seat = self.server.hub.join(&self.org);
         self.register(&mut seat, first).await?;
@@ -141,12 +142,12 @@ impl Live {
         }
     }
 
-    /// A token that was withdrawn or has expired since closes the socket: before it is told anything more.
+    /// Closes the socket if its token was withdrawn or has expired, before anything more is sent.
     fn check_token(&self) -> Result<(), Closing> {
         Ok(self.server.admit(self.token.as_deref(), &self.org).map(drop)?)
     }
 
-    /// Listens to what the message names, and says so: whatever changes after this is told.
+    /// Subscribes to the defs of the message, and confirms. Every change after the confirmation is hinted.
     async fn register(&mut self, seat: &mut Seat, message: LiveRequest) -> Result<(), Closing> {
         let mut live = Vec::new();
         let mut refused = Vec::new();
@@ -160,7 +161,7 @@ impl Live {
         self.send(&ServerFrame::Live { live, refused }).await
     }
 
-    /// The next message; none once the other side has closed. Cancelling it loses nothing.
+    /// The next message; none once the other side has closed. Cancelling the call loses nothing.
     async fn receive(&mut self) -> Result<Option<LiveRequest>, Closing> {
         loop {
             let (format, bytes) = match self.socket.recv().await {

@@ -1,4 +1,4 @@
-//! HTTP and WebSocket: what carries the engine's answers.
+//! HTTP and WebSocket: the transport of the engine's answers.
 
 mod accept;
 mod auth;

@@ -1,15 +1,15 @@
-//! Which pages may call: those of this machine, and those named with `--origin`.
+//! Which pages may call: those of this machine, and those given with `--origin`.
 
 use escale::{Code, Error, Result};
 
-/// The origins allowed.
+/// The allowed origins.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     others: Vec<String>,
 }
 
 impl Origins {
-    /// Pages of this machine, and of these origins (`https://app.example`, without a path).
+    /// Allows pages of this machine, and of these origins (`https://app.example`, without a path).
     pub fn new(others: &[String]) -> Result<Self> {
         let mut checked = Vec::with_capacity(others.len());
         for text in others {
@@ -32,7 +32,7 @@ impl Origins {
     }
 }
 
-/// The host of an origin, where it is well formed: scheme, host, an optional port, and nothing else.
+/// The host of a well-formed origin: scheme, host, an optional port, and nothing else.
 fn split(origin: &str) -> Option<&str> {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
     let (host, port) = if rest.starts_with('[') {

@@ -1,30 +1,30 @@
-//! How much one caller, and all of them, may ask for at once.
+//! Limits the number of simultaneous requests, for each caller and for all together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Counts what is under way, by caller.
+/// Counts the requests in progress, by caller.
 pub(super) struct Gate {
     each_max: usize,
     by_caller: Mutex<HashMap<String, usize>>,
     all: Arc<Semaphore>,
 }
 
-/// A place inside; given back when dropped.
+/// A place for one request; released when dropped.
 pub(super) struct Place {
     gate: Arc<Gate>,
     caller: String,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Why there is no place.
+/// The reason why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// This caller has too many under way.
+    /// This caller has too many requests in progress.
     Caller,
-    /// All together have.
+    /// All callers together have too many.
     Server,
 }
 

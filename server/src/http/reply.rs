@@ -1,4 +1,4 @@
-//! Answers: a message or a fault in the format that was asked in, with the status that belongs to it.
+//! Answers: a message or a fault, in the format of the request, with the matching status.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -6,10 +6,10 @@ use escale::codec::{Fault, Format, encode};
 use escale::{Code, Error};
 use serde::Serialize;
 
-/// Seconds after which a request refused for its number or for contention may come again.
+/// Seconds after which a request may be repeated that was refused because of the rate limit or contention.
 pub(super) const RETRY_SECONDS: u64 = 1;
 
-/// A whole request refused.
+/// The refusal of a whole request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -52,7 +52,7 @@ impl From<Error> for Refusal {
                 return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message);
             }
             _ => {
-                // What broke is for the log, not for the caller.
+                // Details of internal errors go to the log, not to the caller.
                 tracing::error!(%error, "a request failed");
                 let message = "the server failed; its log says more";
                 return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Code::ServerError, message);
@@ -77,7 +77,7 @@ pub(super) fn message(status: StatusCode, format: Format, message: &impl Seriali
     response
 }
 
-/// The format that a request is answered in: its own, JSON where it has none that is known.
+/// The format of a request. It is also the format of the answer; if it is unknown, that is JSON.
 pub(super) fn format_of(headers: &HeaderMap) -> Option<Format> {
     headers.get(header::CONTENT_TYPE)?.to_str().ok().and_then(Format::from_content_type)
 }

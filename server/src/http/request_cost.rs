@@ -1,6 +1,8 @@
-//! What a request will weigh once it is decoded. A byte of a message can become two hundred in memory (an empty map is
-//! one byte, and a node of a tree), so that the limit of a body says little. It is weighed before, without decoding it:
-//! light requests go on at once, heavy ones one after another, those heavier than all that may be sent are refused.
+//! Estimates the memory that a request takes once it is decoded. One byte of a message can become two hundred
+//! in memory: an empty map is one byte, and a node of a tree. So a limit on the body's length says little.
+//!
+//! The estimate is made without decoding. Light requests proceed at once, heavy ones run one after another,
+//! and those above the bound for any request are refused.
 
 use std::sync::mpsc;
 
@@ -8,21 +10,23 @@ use escale::codec::Format;
 use escale::{Code, Error, Result};
 use tokio::sync::oneshot;
 
-/// Bytes of memory that a request may take: one operation of the greatest size, made of nothing but the smallest maps, may
-/// come.
+/// Bytes of memory that a request may take. One operation of the greatest size, made only of the smallest
+/// maps, is allowed.
 pub(super) const HEAVY_BYTES_MAX: usize = 512 << 20;
 
-/// Bytes up to which a request is light: as many as may be under way at once have room anyway.
+/// Bytes up to which a request is light. Even the largest permitted number of light requests fits into the
+/// memory.
 pub(super) const LIGHT_BYTES_MAX: usize = 2 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread where heavy requests are decoded and answered. One thread, and not one at a time on any: what it frees is
-/// there for the next one, whereas an allocator keeps what each of many threads has freed.
+/// The thread that decodes and answers heavy requests. It is a single thread, not a lock for many threads:
+/// memory that it frees serves the next request, whereas an allocator keeps the freed memory of each thread
+/// apart.
 pub(super) struct HeavyLane(mpsc::Sender<Job>);
 
 impl HeavyLane {
-    /// The thread ends with the last one who could ask it.
+    /// Starts the thread. It ends when the last handle is dropped.
     pub(super) fn new() -> Result<Self> {
         let (jobs, coming) = mpsc::channel::<Job>();
         let lane = std::thread::Builder::new().name("heavy requests".into());
@@ -31,13 +35,14 @@ impl HeavyLane {
         Ok(HeavyLane(jobs))
     }
 
-    /// Runs that when its turn comes, unless nobody waits for it any more. Errors: `server_error` where it panicked.
+    /// Runs a job when its turn comes, unless its caller has stopped waiting. Errors: `server_error` if the
+    /// job panicked.
     pub(super) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (done, result) = oneshot::channel();
         let job = Box::new(move || {
             if !done.is_closed() {
                 let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-                // An error says that nobody waits any more.
+                // The send fails if nobody waits any more.
                 drop(ended.map(|value| done.send(value)));
             }
         });
@@ -47,16 +52,16 @@ impl HeavyLane {
     }
 }
 
-/// What a value takes beside its bytes: its own size, twice, since lists grow by doubling.
+/// Memory of a value besides its bytes: its own size, twice, because lists grow by doubling.
 const VALUE_BYTES: usize = 64;
 
-/// What a list or map that is not empty takes besides: room for four values, or the rest of a node of a tree, whose first
-/// key and value are counted as values.
+/// Additional memory of a list or map that is not empty: room for four values, or the rest of a tree node,
+/// whose first key and value are counted as values.
 const LIST_BYTES: usize = 128;
 const MAP_BYTES: usize = 512;
 
-/// Bytes of memory that a message takes when it is decoded, its own included; more than it does, and not much less. Bytes
-/// that are no message have some weight as well.
+/// Estimates the memory of a decoded message, its own bytes included. The estimate is usually too high, and never
+/// much too low. Bytes that are no message get some weight as well.
 pub(super) fn weight(format: Format, bytes: &[u8]) -> usize {
     bytes.len() + if format == Format::Json { json(bytes) } else { msgpack(bytes) }
 }
@@ -85,7 +90,7 @@ fn msgpack(bytes: &[u8]) -> usize {
     let (mut weight, mut at) = (0_usize, 0);
     while let Some(marker) = bytes.get(at).copied() {
         weight += VALUE_BYTES;
-        // What follows the marker: the bytes of a number or of a length, then those that the length announces.
+        // The bytes after the marker: those of a number or of a length, then those that the length announces.
         let (width, content) = match marker {
             0xa0..=0xbf => (0, usize::from(marker & 0x1f)),
             0xc4 | 0xd9 => (1, number(at + 1, 1)),

@@ -1,4 +1,4 @@
-//! Which path goes where, and what every answer carries.
+//! The routes, and the headers that every answer carries.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn refuse(headers: &HeaderMap, status: StatusCode, what: &str) -> Response<Body>
     Refusal::new(status, Code::NotFound, what).into_response(format_of(headers).unwrap_or(Format::Json))
 }
 
-/// Reserved by the protocol: refused by name until it comes.
+/// Reserved by the protocol: refused by name until files are supported.
 async fn no_files(headers: HeaderMap) -> Response<Body> {
     Refusal::new(StatusCode::NOT_IMPLEMENTED, Code::NotSupported, "files come in a later version")
         .into_response(format_of(&headers).unwrap_or(Format::Json))
@@ -92,7 +92,7 @@ fn refuse_org(headers: &HeaderMap) -> Response<Body> {
         .into_response(format_of(headers).unwrap_or(Format::Json))
 }
 
-/// Answers any request: the page's origin is checked first, then the path.
+/// Answers any request: checks the page's origin first, then the path.
 pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request<Body>) -> Response<Body> {
     let format = format_of(request.headers()).unwrap_or(Format::Json);
     let origin = request.headers().get(header::ORIGIN).cloned();

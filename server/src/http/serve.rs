@@ -19,44 +19,44 @@ use super::request_cost::HeavyLane;
 use super::router::router;
 use crate::engine::Engine;
 
-/// How often old tombstones are looked for.
+/// How often old tombstones are purged.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
 
 /// How long connections may take to end when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
-/// How an instance is put on the network.
+/// The options of an instance on the network.
 pub struct ServeOptions {
-    /// What answers.
+    /// The engine that answers.
     pub engine: Arc<Engine>,
     /// The address to listen on; port 0 takes a free one.
     pub listen: String,
     /// A path before `/{org}`, such as `/api`, or nothing.
     pub base: String,
-    /// Who may enter.
+    /// The tokens that open orgs.
     pub tokens: Tokens,
-    /// Which pages may call.
+    /// The pages that may call.
     pub origins: Origins,
     /// How long a request's header, or a socket's first message, may take to arrive.
     pub header_max: Duration,
     /// How long a request's body may take to arrive.
     pub body_max: Duration,
-    /// How long a request may take, all in all.
+    /// How long a request may take in all.
     pub request_max: Duration,
-    /// How long a caller may leave what is sent to it unread.
+    /// How long a caller may leave sent data unread.
     pub stall_max: Duration,
-    /// How long a frame of a socket may take to leave: a reader slower than this is given up.
+    /// How long a frame may take to be sent over a socket: a slower reader is disconnected.
     pub send_max: Duration,
-    /// How often a socket is sent a sign of life; sessions expect one every 10 s.
+    /// How often a socket gets a sign of life. Sessions expect one every 10 s.
     pub alive_every: Duration,
-    /// How often it is looked whether the token of an open socket is still good, beside at each hint.
+    /// How often the token of an open socket is checked, in addition to the check at each hint.
     pub token_every: Duration,
-    /// Connections open at once, sockets that were let in aside. Who comes then takes the place of the one that has said
-    /// nothing for longest, or waits.
+    /// Connections open at once, without admitted sockets. Above that, a new connection takes the place of
+    /// the one that has been silent for longest, or waits.
     pub connections_max: usize,
-    /// Requests under way at once, for each account (or address, where there are no tokens) and in all.
+    /// Requests in progress at once: for each account (or address, if there are no tokens), and in all.
     pub requests_max: (usize, usize),
-    /// Sockets open at once, likewise.
+    /// Sockets open at once, counted in the same way.
     pub sockets_max: (usize, usize),
 }
 
@@ -83,11 +83,11 @@ impl ServeOptions {
     }
 }
 
-/// The address of who calls.
+/// The address of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub IpAddr);
 
-/// What every connection shares.
+/// The state that all connections share.
 pub(super) struct Server {
     pub engine: Arc<Engine>,
     pub tokens: Tokens,
@@ -102,27 +102,28 @@ pub(super) struct Server {
     pub requests: Arc<Gate>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
-    /// Read by each socket as long as it is served: whoever can write it knows that there is none.
+    /// Each socket holds a read lock while it is served. A successful write lock means that there is no
+    /// socket.
     pub open: Arc<RwLock<()>>,
     pub stop: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Lets the bearer of a token into an org, or not.
+    /// Admits the bearer of a token to an org, or not.
     pub(super) fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
         self.tokens.admit(token, org, self.engine.clock_ms())
     }
 }
 
-/// An instance that answers.
+/// A running instance.
 pub struct Running {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     server: Arc<Server>,
     tasks: JoinSet<()>,
 }
 
-/// Starts listening. Errors: `bad_option` for an address that cannot be had.
+/// Starts listening. Errors: `bad_option` for an address that is not available.
 pub async fn start(options: ServeOptions) -> Result<Running> {
     let base = check_base(&options.base)?;
     let bad = |e: std::io::Error| Error::new(Code::BadOption, format!("--listen {}: {e}", options.listen));
@@ -166,13 +167,14 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
 }
 
 impl Running {
-    /// Stops: no new connection, the requests under way are answered, sockets are closed.
+    /// Stops: accepts no new connection, answers the requests in progress, and closes the sockets.
     pub async fn stop(mut self) {
         self.server.stop.send_replace(true);
         let open = Arc::clone(&self.server.open);
         let ended = async {
             while self.tasks.join_next().await.is_some() {}
-            // Connections end where sockets begin: these say goodbye before the process ends.
+            // A connection's task ends when it becomes a socket. The lock waits until the sockets have said
+            // goodbye.
             drop(open.write().await);
         };
         if tokio::time::timeout(STOP_MAX, ended).await.is_err() {

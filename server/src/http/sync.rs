@@ -1,4 +1,4 @@
-//! `POST {base}/{org}/sync`.
+//! `POST {base}/{org}/sync`: reads a request, and answers it on a suitable thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::reply::{Refusal, format_of, message};
 use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
 use super::serve::{Peer, Server};
 
-/// Bytes of a body that is weighed in passing.
+/// Bytes of a body that is small enough to be weighed on this thread.
 const IN_PASSING: usize = 16 << 10;
 
 pub(super) async fn sync(
@@ -39,7 +39,7 @@ async fn answer(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let malformed = |what: &str| Refusal::new(StatusCode::BAD_REQUEST, Code::Malformed, what);
-    // Who asks is checked before anything else is read.
+    // The caller is checked before anything else is read.
     let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org)?;
     let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
     let place = server.requests.enter(&caller).map_err(|full| match full {
@@ -61,8 +61,9 @@ async fn answer(
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
             let reply = server.engine.sync(&org, &guest.caller, &request)?;
-            // The place is held here, since a caller who hangs up does not make room for more work than the gate allows;
-            // and while the reply is read, since those who read slowly hold no more replies than that.
+            // The place is kept during the work: a caller that hangs up must not make room for more work than
+            // the gate allows. It is kept while the reply is read, too: slow readers must not hold more
+            // replies than that.
             Ok::<_, Error>(
                 message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (place, engaged))),
             )
@@ -71,14 +72,14 @@ async fn answer(
     let reply = if weight > LIGHT_BYTES_MAX {
         server.heavy.run(run).await
     } else {
-        // An error here is a panic of the task, which the log has.
+        // An error here is a panic of the task, which is in the log.
         let panicked = |_| Error::new(Code::ServerError, "a request ended by a panic");
         tokio::task::spawn_blocking(run).await.map_err(panicked)
     };
     Ok(reply??)
 }
 
-/// What the message becomes in memory; refused where that is too much.
+/// Estimates the memory of the decoded message. Refuses the request if that is too much.
 async fn weigh(format: Format, bytes: &axum::body::Bytes) -> Result<usize, Refusal> {
     let weight = if bytes.len() < IN_PASSING {
         weight(format, bytes)

@@ -1,7 +1,7 @@
 //! The suite that every provider must pass.
 //!
-//! It panics at the first broken promise, naming it. `open` opens one more instance on the same, at first empty,
-//! database each time it is called.
+//! It panics at the first broken promise, and names it. The database is empty at first. Each call of `open`
+//! opens one more instance on it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{
 const WAIT: Duration = Duration::from_secs(5);
 const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
-/// Every test of the suite, each on a database of its own, which `fresh` makes.
+/// Runs every test of the suite, each on its own database, which `fresh` makes.
 pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     what_is_committed_is_read_back(&fresh());
     what_is_dropped_leaves_nothing(&fresh());
@@ -281,7 +281,7 @@ fn the_feed_follows_the_commits<P: Provider>(open: &dyn Fn() -> P) {
         tx.append_feed(&row("a", 5)).expect("append_feed");
         tx.append_feed(&row("b", 5)).expect("append_feed");
     });
-    // A lower version that commits later comes later.
+    // A lower version that commits later comes later in the feed.
     write(&second, |tx| tx.append_feed(&row("c", 4)).expect("append_feed"));
     let snapshot = first.read().expect("a snapshot");
     let (oldest, rows) = snapshot.feed(0, 10).expect("feed");

@@ -1,9 +1,9 @@
-//! The part of the suite that is about sessions, operations and the journal.
+//! The part of the suite about sessions, operations and the journal.
 
 use super::conformance::write;
 use super::{Action, Operation, Provider, Session, Spent};
 
-/// Each test on a database of its own.
+/// Runs each test on its own database.
 pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
     operations_are_found_by_id(&fresh());
     an_id_and_a_number_are_used_once(&fresh());

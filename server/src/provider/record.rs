@@ -1,4 +1,4 @@
-//! What a provider stores.
+//! The records that a provider stores.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use escale::model::{Epoch, Version};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-/// Where a document is.
+/// The place of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The org's code.
@@ -17,20 +17,21 @@ pub struct Place<'a> {
     pub pk: &'a str,
 }
 
-/// A document, or its tombstone, as it rests.
+/// A document or its tombstone, as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The version of the operation that wrote it.
     pub v: Version,
-    /// A tombstone.
+    /// Whether it is a tombstone.
     pub deleted: bool,
     /// Minutes since 1970 of the end of its logical life.
     pub max_life: Option<u64>,
     /// Milliseconds since 1970 after which it may be purged.
     pub ttl: Option<u64>,
-    /// What the database sees of it: also of a tombstone, which stays in the defs that held the document.
+    /// The columns that the database can see. A tombstone has them too, because it stays in the defs that
+    /// held the document.
     pub shown: Shown,
-    /// Its data, sealed where there is a site key; of a tombstone, the key properties only.
+    /// Its data, sealed if there is a site key. A tombstone has only the key properties.
     pub data: Vec<u8>,
 }
 
@@ -54,7 +55,7 @@ pub struct Entry {
     pub value: EntryValue,
 }
 
-/// What an index holds of a document.
+/// The value that an index holds of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EntryValue {
@@ -77,40 +78,40 @@ pub struct Link<'a> {
     pub v: Version,
     /// Whether the member lives, was deleted, or left.
     pub state: ChangeState,
-    /// As the document's.
+    /// As in the document.
     pub max_life: Option<u64>,
 }
 
-/// How a document stands in a def.
+/// The state of a document in a def.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeState {
     /// A member.
     Alive,
-    /// It left, and lives on elsewhere.
+    /// It left this def, and still exists elsewhere.
     Left,
     /// It was deleted while it was a member.
     Deleted,
 }
 
-/// Something that changed in a def.
+/// A change in a def.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The primary key.
     pub pk: String,
-    /// When.
+    /// The version of the change.
     pub v: Version,
-    /// What.
+    /// The state after it.
     pub state: ChangeState,
     /// Minutes since 1970 of the end of its logical life.
     pub max_life: Option<u64>,
-    /// The data of a living member, as it rests.
+    /// The data of a living member, as stored.
     pub data: Vec<u8>,
 }
 
-/// A line of the feed: a document was written, and these links saw it.
+/// A row of the feed: a document was written, and these links are affected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedRow {
-    /// Its number, ascending with the commits.
+    /// Its number, ascending in commit order.
     pub number: u64,
     /// The org.
     pub org: String,
@@ -120,16 +121,16 @@ pub struct FeedRow {
     pub pk: String,
     /// The version written.
     pub v: Version,
-    /// The collections and hashes that held it before, or hold it now.
+    /// The collections and hashes that held the document before, or hold it now.
     pub links: BTreeMap<SmolStr, Vec<SmolStr>>,
 }
 
-/// A session, as far as operations know it.
+/// A session, as far as operations need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The account that it belongs to; empty where there are no tokens.
+    /// The account that it belongs to; empty if the server requires no tokens.
     pub account: String,
-    /// Its last executed operation.
+    /// The number of its last executed operation.
     pub seq: u64,
 }
 
@@ -138,17 +139,17 @@ pub struct Session {
 pub struct Operation {
     /// The session that sent it.
     pub session: String,
-    /// Its number there.
+    /// Its number in that session.
     pub seq: u64,
     /// Its id.
     pub id: String,
     /// The hash of its name.
     pub name: String,
-    /// The version that it gave; none where it was refused.
+    /// The version that it gave; none if it was refused.
     pub v: Option<Version>,
-    /// When, in milliseconds since 1970.
+    /// The time of execution, in milliseconds since 1970.
     pub at: u64,
-    /// What was answered, as it rests.
+    /// The answer, as stored.
     pub result: Vec<u8>,
 }
 
@@ -157,30 +158,31 @@ pub struct Operation {
 pub struct Action {
     /// The actor: `org/Class@pk`.
     pub goblin: String,
-    /// The document's data as it rests; none where it was deleted.
+    /// The document's data as stored; none if it was deleted.
     pub state: Option<Vec<u8>>,
     /// The document's version.
     pub v: Version,
     /// The operation that wrote it.
     pub commit: String,
-    /// ISO 8601 text.
+    /// The time, as ISO 8601 text.
     pub timestamp: String,
 }
 
-/// What is known of the database as a whole.
+/// The state of the database as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// The database's life (R8).
+    /// The database's epoch (R8).
     pub epoch: Epoch,
-    /// How many transactions have changed the database: unlike versions, each has its own number (R8).
+    /// The number of transactions that have changed the database. Unlike a version, each has its own number
+    /// (R8).
     pub commits: u64,
     /// The highest version committed (R4).
     pub highest: Version,
-    /// The highest `now` told to a session, to the second (R4).
+    /// The highest `now` given to a session, to the second (R4).
     pub told: Version,
-    /// Tombstones and departures below it may be gone (R6).
+    /// Tombstones and departures below it may have been purged (R6).
     pub horizon: Version,
-    /// The key that cursors are signed with.
+    /// The key that signs cursors.
     pub cursor_key: Vec<u8>,
     /// The schema that the documents were written under, as JSON; empty at first.
     pub schema: String,

@@ -1,23 +1,24 @@
-//! What is left of operations for ever: that their ids were used, and the versions that they gave (R11).
+//! The permanent remains of operations: that their ids were used, and the versions that they gave (R11).
 
 use escale::model::Version;
 use sha2::{Digest, Sha256};
 
-/// Bytes that stand for an id.
+/// Bytes that represent an id.
 pub(super) const KEY_BYTES: usize = 16;
 
-/// Of these, those of the time that a UUID v7 begins with.
+/// The first of these bytes: the time that a UUID v7 begins with.
 const TIME_BYTES: usize = 6;
 
-/// What is left of an operation whose result is gone.
+/// The remains of an operation whose result was purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// The version that it gave; none where it was refused.
+    /// The version that it gave; none if it was refused.
     pub v: Option<Version>,
 }
 
-/// What stands for an id within its org and account: a hash, after the time that a UUID v7 begins with. Ids of one time
-/// then lie together, and one that is new is looked for at the end, whose pages are at hand, however many there are.
+/// The key that represents an id within its org and account: a hash, preceded by the time that a UUID v7
+/// begins with. So ids of one time are next to each other. A new id is looked up at the end of the index,
+/// whose pages are in memory however many ids there are.
 pub(super) fn spent_key(org: &str, account: &str, id: &str) -> [u8; KEY_BYTES] {
     let mut hash = Sha256::new();
     for text in [org, account, id] {
@@ -32,7 +33,7 @@ pub(super) fn spent_key(org: &str, account: &str, id: &str) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Milliseconds since 1970 of the making of a UUID v7; none of any other id.
+/// Milliseconds since 1970 at which a UUID v7 was made; none for any other id.
 fn time_of(id: &str) -> Option<u64> {
     let is_uuid = id.len() == 36
         && id.bytes().enumerate().all(|(at, byte)| match at {

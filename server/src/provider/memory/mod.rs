@@ -1,8 +1,8 @@
-//! The twin in memory: for simulations, which open thousands of databases a second, and for tests.
+//! The provider in memory: for tests, and for simulations, which open thousands of databases a second.
 //!
-//! Every instance shares one [`MemoryDatabase`]. Its tables are values shared until they are written: a snapshot is a
-//! handful of counted references, and what a transaction has changed is seen by nobody before its commit. Nothing here
-//! is durable; a copy of it is a backup.
+//! Every instance shares one [`MemoryDatabase`]. Its tables are shared until they are written. So a snapshot
+//! is a handful of reference counts, and nobody sees the changes of a transaction before its commit. Nothing
+//! is durable here. A copy of the database is a backup.
 
 mod snapshot;
 mod tables;
@@ -18,10 +18,11 @@ use snapshot::MemorySnapshot;
 use tables::Tables;
 use transaction::MemoryTransaction;
 
-/// A database in memory, as a file is one on a disk: each [`MemoryProvider`] of it is an instance's connection.
+/// A database in memory, the counterpart of a file on a disk. Each [`MemoryProvider`] is one instance's
+/// connection to it.
 pub struct MemoryDatabase {
     committed: Mutex<Committed>,
-    /// Whether a write holds its turn.
+    /// Whether a write is in progress.
     is_taken: Mutex<bool>,
     given_back: Condvar,
 }
@@ -31,7 +32,7 @@ struct Committed {
     revision: u64,
 }
 
-/// Everything that a database holds, to be put back later.
+/// The complete contents of a database, to be restored later.
 #[derive(Clone)]
 pub struct MemoryCopy(Tables);
 
@@ -41,12 +42,12 @@ pub struct MemoryProvider {
 }
 
 impl MemoryDatabase {
-    /// A database with nothing in it but its state.
+    /// A database that holds only its state.
     pub fn new(first: State) -> Arc<Self> {
         MemoryDatabase::over(Tables::new(first))
     }
 
-    /// A database that holds what a copy holds.
+    /// A database with the contents of a copy.
     pub fn restored(copy: &MemoryCopy) -> Arc<Self> {
         MemoryDatabase::over(copy.0.clone())
     }
@@ -59,12 +60,12 @@ impl MemoryDatabase {
         })
     }
 
-    /// What is committed now.
+    /// A copy of the committed contents.
     pub fn copy(&self) -> MemoryCopy {
         MemoryCopy(self.tables())
     }
 
-    /// What the journal holds after its first so many actions, in the order of the commits.
+    /// The actions of the journal in commit order, without the first `after`.
     pub fn actions(&self, after: usize) -> Vec<Action> {
         self.tables().actions.iter().skip(after).map(|action| action.as_ref().clone()).collect()
     }
@@ -112,7 +113,7 @@ impl Provider for MemoryProvider {
     }
 }
 
-/// What a panic elsewhere left is whole: it is replaced by one assignment.
+/// A panic elsewhere cannot leave a torn value: the value is replaced by one assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

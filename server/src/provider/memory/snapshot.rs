@@ -1,4 +1,4 @@
-//! Reading: one state of the tables, whoever holds it.
+//! Reading: the same queries for a snapshot and for a transaction.
 
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
@@ -10,10 +10,10 @@ use crate::provider::{
     Change, ChangeState, Document, Entry, FeedRow, Operation, Place, Session, Snapshot, Spent, State,
 };
 
-/// The tables as they were at one moment.
+/// The tables at one point in time.
 pub(super) struct MemorySnapshot(pub(super) Tables);
 
-/// What is read from: a snapshot, or a transaction with what it has written.
+/// A source of reads: a snapshot, or a transaction with its own writes.
 pub(super) trait Reads {
     fn tables(&self) -> &Tables;
 }
@@ -24,7 +24,7 @@ impl Reads for MemorySnapshot {
     }
 }
 
-/// A document or departure of a def, before its data is looked at.
+/// A document or departure of a def, without its data.
 struct Found {
     pk: SmolStr,
     v: Version,
@@ -44,7 +44,7 @@ impl Found {
 }
 
 impl Tables {
-    /// All that there is of a def, in no order.
+    /// Everything in a def, in no order.
     fn of_def(&self, org: &str, def: &Def) -> Vec<Found> {
         let (org, class) = (SmolStr::new(org), SmolStr::new(def.class().as_str()));
         match def.kind() {

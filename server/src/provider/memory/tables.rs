@@ -1,4 +1,4 @@
-//! The tables, as values that are shared until they are written.
+//! The tables. They are shared between snapshots, and copied when written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) type DocumentKey = (SmolStr, SmolStr, SmolStr);
 /// Org, class, collection, hash; then the pk.
 pub(super) type LinkKey = (SmolStr, SmolStr, SmolStr, SmolStr, SmolStr);
 
-/// A membership or departure as it rests.
+/// A membership or departure, as stored.
 #[derive(Clone, Copy)]
 pub(super) struct LinkAtRest {
     pub(super) v: Version,
@@ -47,7 +47,7 @@ impl From<&EntryValue> for Indexed {
     }
 }
 
-/// An operation with the org and the account that it is of.
+/// An operation with its org and account.
 pub(super) struct OperationAtRest {
     pub(super) org: SmolStr,
     pub(super) account: SmolStr,
@@ -65,14 +65,14 @@ pub(super) struct Tables {
     pub(super) feed: Arc<BTreeMap<u64, Arc<FeedRow>>>,
     /// By org and name.
     pub(super) sessions: Arc<BTreeMap<(SmolStr, SmolStr), Session>>,
-    /// By the number of their insertion, which is never given again.
+    /// By insertion number, which is never used again.
     pub(super) operations: Arc<BTreeMap<i64, Arc<OperationAtRest>>>,
     pub(super) last_operation: i64,
-    /// Org, account and id, with their numbers.
+    /// Org, account and id, with their insertion numbers.
     pub(super) by_id: Arc<BTreeMap<(SmolStr, SmolStr, SmolStr), i64>>,
     /// Org, session and `seq`.
     pub(super) by_seq: Arc<BTreeSet<(SmolStr, SmolStr, u64)>>,
-    /// What is left of purged operations.
+    /// The remains of purged operations.
     pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
     pub(super) actions: Arc<Vec<Arc<Action>>>,
 }

@@ -1,4 +1,4 @@
-//! Writing: a copy of the tables that takes their place at the commit.
+//! Writing: a copy of the tables that replaces them at the commit.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::provider::{
     Session, Spent, State, Transaction, Walked,
 };
 
-/// A write under way. Dropped before its commit, it leaves nothing.
+/// A write in progress. Dropped before its commit, it leaves no trace.
 pub(super) struct MemoryTransaction<'d> {
     database: &'d MemoryDatabase,
     tables: Tables,
@@ -22,7 +22,7 @@ pub(super) struct MemoryTransaction<'d> {
 }
 
 impl<'d> MemoryTransaction<'d> {
-    /// Begins, with the turn taken.
+    /// Begins. The caller has taken the turn.
     pub(super) fn begin(database: &'d MemoryDatabase) -> Self {
         MemoryTransaction { database, tables: database.tables(), saved: None }
     }

@@ -17,7 +17,7 @@ pub use open::inspect;
 use read::SqliteSnapshot;
 use transaction::SqliteTransaction;
 
-/// Read connections kept open for the next snapshot.
+/// Read connections kept open for the next snapshots.
 const IDLE_READERS_MAX: usize = 8;
 
 /// Documents in one SQLite file.
@@ -54,12 +54,12 @@ impl Provider for SqliteProvider {
     }
 
     fn revision(&self) -> Result<u64> {
-        // The watcher never writes, so commits of this process count as those of others do.
+        // The watcher never writes, so it sees commits of this process like those of others.
         lock(&self.watcher).query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(failed)
     }
 }
 
-/// The connection that writes, for one at a time.
+/// The connection that writes, used by one transaction at a time.
 struct Turn {
     connection: Mutex<Option<Connection>>,
     given_back: Condvar,
@@ -76,7 +76,7 @@ impl Turn {
         Turn { connection: Mutex::new(Some(connection)), given_back: Condvar::new() }
     }
 
-    /// Waits no longer than `wait` for the others of this process.
+    /// Waits at most `wait` for the other writes of this process.
     fn take(&self, wait: Duration) -> Result<Writer<'_>> {
         let (mut held, _) = self
             .given_back
@@ -104,12 +104,12 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// A panic elsewhere leaves a connection whose transaction was rolled back by its guard: still good.
+/// A panic elsewhere leaves a good connection: its guard has rolled the transaction back.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error of a statement: contention is told from what is broken.
+/// Converts the error of a statement, and separates contention from real failures.
 fn failed(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
@@ -128,12 +128,13 @@ fn failed(error: rusqlite::Error) -> Error {
     }
 }
 
-/// A value of the database that this code cannot have written.
+/// The error for a stored value that this code cannot have written.
 fn damaged(what: &str) -> Error {
     Error::new(Code::StorageFailed, format!("the database holds {what} that cannot be read"))
 }
 
-/// Begins at once rather than at the first write: two writers never both read and then clash.
+/// A write transaction takes its lock at once, not at its first write: two writers can then never both read
+/// and then conflict.
 fn begin(connection: &Connection, behavior: TransactionBehavior) -> Result<()> {
     let sql = match behavior {
         TransactionBehavior::Immediate => "BEGIN IMMEDIATE",

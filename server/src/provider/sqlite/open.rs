@@ -14,10 +14,10 @@ use crate::provider::State;
 /// The layout of the tables. A newer one than this is refused.
 const FORMAT: i64 = 3;
 
-/// `Escl`: tells this file from any other SQLite database.
+/// `Escl`: distinguishes this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
 
-/// What each format added to the one before it.
+/// The tables that each format added to the one before it.
 const TABLES: [&str; FORMAT as usize] =
     [include_str!("tables.sql"), include_str!("operations.sql"), include_str!("spent.sql")];
 
@@ -25,11 +25,12 @@ const TABLES: [&str; FORMAT as usize] =
 const BUSY: Duration = Duration::from_secs(5);
 
 impl SqliteProvider {
-    /// Opens the file at `path`, or makes it with `first` as its state. Errors: `store_too_new` for a file of a
-    /// newer format, left untouched; `storage_failed` for one that is something else.
+    /// Opens the file at `path`, or makes it with `first` as its state. Errors: `store_too_new` for a file of
+    /// a newer format, which is left untouched; `storage_failed` for a file of another kind.
     pub fn open(path: &Path, first: &State) -> Result<Self> {
         let mut writer = connect(path)?;
-        // Writes touch pages all over the indexes: kept in memory, and brought home from the log less often.
+        // Writes touch pages all over the indexes. A larger cache keeps these in memory, and rarer
+        // checkpoints copy them from the log less often.
         writer
             .execute_batch("PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16384;")
             .map_err(failed)?;
@@ -43,8 +44,8 @@ impl SqliteProvider {
         })
     }
 
-    /// Overwrites what was deleted from now on, and rewrites the file once: nothing of the data that was in
-    /// clear before is left in it.
+    /// From now on overwrites deleted data, and rewrites the file once. No data that was in clear before is
+    /// left in it.
     pub fn scrub(&self) -> Result<()> {
         let writer = self.writer.take(BUSY)?;
         writer
@@ -53,7 +54,7 @@ impl SqliteProvider {
     }
 }
 
-/// The state of the database at `path`, which must be there; nothing is written.
+/// The state of the database at `path`, which must exist. Writes nothing.
 pub fn inspect(path: &Path) -> Result<State> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
@@ -117,7 +118,7 @@ fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
-/// An epoch as it rests in `meta`.
+/// An epoch as stored in `meta`.
 pub(super) fn epoch_text(epoch: &Epoch) -> Result<String> {
     serde_json::to_string(epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))
 }

@@ -84,8 +84,8 @@ pub(super) fn purge_operations(connection: &Connection, before: u64, limit: usiz
     Ok(old.len() as u64)
 }
 
-/// Replaces the bytes of what `select` shows after `number` (numbers, then columns, then bytes), one by one, by what
-/// `change` makes of them. Returns the last number seen.
+/// Replaces the bytes of the rows after `number` that `select` lists (a number, then other columns), one by
+/// one. `change` computes the new bytes. Returns the last number seen.
 fn rewrite<T>(
     connection: &Connection,
     select: &str,

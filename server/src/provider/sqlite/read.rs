@@ -1,4 +1,4 @@
-//! Snapshots: a read transaction on a connection of its own.
+//! Snapshots: a read transaction on a separate connection.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::provider::{
     State,
 };
 
-/// A read transaction, ended when dropped.
+/// A read transaction; it ends when dropped.
 pub(super) struct SqliteSnapshot<'p> {
     provider: &'p SqliteProvider,
     connection: Option<Connection>,
@@ -23,7 +23,7 @@ impl<'p> SqliteSnapshot<'p> {
     pub(super) fn open(provider: &'p SqliteProvider) -> Result<Self> {
         let connection = provider.reader()?;
         begin(&connection, TransactionBehavior::Deferred)?;
-        // The first read is what opens the snapshot.
+        // SQLite opens the snapshot at the first read, not at `BEGIN`.
         connection
             .prepare_cached("SELECT count(*) FROM meta")
             .and_then(|mut statement| statement.query_row([], |_| Ok(())))
@@ -46,7 +46,7 @@ impl Drop for SqliteSnapshot<'_> {
     }
 }
 
-/// Both a snapshot and a transaction read through a connection.
+/// Implements the reads for a snapshot and for a transaction: both read through a connection.
 macro_rules! snapshot_through_connection {
     ($type:ty) => {
         impl Snapshot for $type {
@@ -135,7 +135,7 @@ pub(super) fn state(connection: &Connection) -> Result<State> {
         Ok((row.get::<_, String>(0)?, value))
     })?;
     let mut values: BTreeMap<String, Vec<u8>> = rows.into_iter().collect();
-    // The first databases did not count.
+    // The first databases did not count commits.
     values.entry("commits".into()).or_insert_with(|| b"0".to_vec());
     let mut bytes = |name: &str| values.remove(name).ok_or_else(|| damaged(name));
     let mut text = |name: &str| String::from_utf8(bytes(name)?).map_err(|_| damaged(name));
@@ -204,7 +204,7 @@ pub(super) fn changes(
     visit: &mut dyn FnMut(Change) -> Result<bool>,
 ) -> Result<()> {
     let class = def.class().as_str();
-    // Data is read of living members only; the planner walks the covering index and looks each of them up.
+    // Data is read for living members only. The planner walks the covering index and looks each of them up.
     let sql = match def.kind() {
         DefKind::Class => {
             "SELECT pk, v, deleted * 2, max_life, CASE deleted WHEN 0 THEN data ELSE x'' END

@@ -16,10 +16,10 @@ use crate::provider::{
     RewriteState, Session, Snapshot, Spent, State, Transaction, Walked,
 };
 
-/// Lines of the feed that are kept: more than any server lags behind in the time between two looks.
+/// Rows of the feed that are kept: more than any server falls behind between two polls.
 const FEED_ROWS_MAX: u64 = 50_000;
 
-/// A write transaction, rolled back when dropped before its commit.
+/// A write transaction; rolled back if dropped before its commit.
 pub(super) struct SqliteTransaction<'p> {
     connection: Writer<'p>,
     committed: bool,
@@ -45,7 +45,7 @@ impl<'p> SqliteTransaction<'p> {
 impl Drop for SqliteTransaction<'_> {
     fn drop(&mut self) {
         if !self.committed {
-            // It fails where SQLite has rolled back by itself, and then there is nothing left to undo.
+            // This fails if SQLite has already rolled back by itself, and then there is nothing left to undo.
             drop(self.connection.execute_batch("ROLLBACK"));
         }
     }
@@ -153,7 +153,8 @@ impl Transaction for SqliteTransaction<'_> {
                     self.remove_link(at, collection, hash)?;
                 }
             }
-            // Of an expired document; a tombstone holds none. An index is of the org or of all.
+            // Only an expired document has entries; a tombstone has none. An index belongs to the org or to
+            // all orgs.
             for entry in &document.shown.entries {
                 self.remove_entry(at, &org, entry)?;
                 self.remove_entry(at, "", entry)?;
