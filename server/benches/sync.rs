@@ -1,4 +1,4 @@
-//! `cargo bench -p escale-server`: what the server does for one collection of 100 documents among 100,000.
+//! `cargo bench -p escale-server`: the server's work for one collection of 100 documents among 100,000.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

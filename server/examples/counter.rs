@@ -1,13 +1,15 @@
-//! A server with an operation of its own: `counter.add`, which adds to a number that many devices change at once.
+//! A server with an application-defined operation: `counter.add`, which adds to a number that many devices
+//! change at once.
 //!
-//! Run it as `escale-server` itself, with the schema beside it:
+//! Run it like `escale-server` itself, with the schema next to it:
 //!
 //! ```text
 //! cargo run -p escale-server --example counter -- serve --schema server/examples/counter.schema.json --data /tmp/c
 //! ```
 //!
-//! A session then calls `session.run("counter.add", { key: ["visits"], by: 1 })`. With `doc.patch` two devices that
-//! each read 5 would both write 6; here the server adds to what it holds, once for each operation.
+//! A session then calls `session.run("counter.add", { key: ["visits"], by: 1 })`. With `doc.patch`, two
+//! devices that each read 5 would both write 6. Here the server adds to its own number, once for each
+//! operation.
 // A fault is as large as what it tells the session; refusals are rare.
 #![allow(clippy::result_large_err)]
 

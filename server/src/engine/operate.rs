@@ -289,8 +289,8 @@ impl Engine {
     }
 
     /// The result that an operation got. If the stored result is purged or unreadable, it will not be
-    /// readable next time either. The operation was executed or refused all the same, so its session is told
-    /// that and proceeds.
+    /// readable next time either. The operation was executed or refused all the same. So the answer says
+    /// that, and the session proceeds.
     fn known_result(&self, asking: Asking, id: &str, known: &Known) -> OpResult {
         if let Known::Kept(operation) = known {
             match self.stored_result(asking, operation) {

@@ -1,4 +1,4 @@
-//! Who may enter: tokens, orgs, roles, and the pages of other origins.
+//! Access control: tokens, orgs, roles, and the pages of other origins.
 
 use escale::Kind;
 use escale::codec::{Format, ServerFrame, SyncReply};
@@ -86,7 +86,7 @@ async fn operations_are_refused_by_name_and_by_role() {
     for (token, codes) in
         [("tok-writer", ["bad_value", "unknown_operation"]), ("tok-reader", ["forbidden", "forbidden"])]
     {
-        // Each account has a session of its own.
+        // Each account has its own session.
         let body = body.replace(r#""session":"s""#, &format!(r#""session":"{token}""#));
         let reply: SyncReply = post_as(&running, "o", token, &body).await.json();
         let seen: Vec<_> = reply.results.iter().map(|r| (&*r.id, &*r.fault.as_ref().unwrap().code)).collect();

@@ -1,4 +1,4 @@
-//! Whatever arrives, the answer is a named fault, and the server goes on.
+//! Bad input: the answer to any bytes is a named fault, and the server goes on.
 
 use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, encode};
 use escale::limits::REQUEST_BYTES_MAX;
@@ -50,7 +50,7 @@ async fn what_is_no_request_is_refused_by_name() {
         let answer = post_json(&running, "/o/sync", body).await;
         let fault = answer.fault();
         let text: String = body.chars().take(60).collect();
-        // Too deep for the decoder's own stack is malformed or too deep by the format's own bound.
+        // Input too deep for the decoder's stack may be `malformed` or `too_deep`, depending on the format.
         let same = fault.code == *code || (*code == "too_deep" && fault.code == "malformed");
         assert!(answer.status == *status && same, "{text}: {} {fault:?}", answer.status);
         if *code == "wrong_protocol" {

@@ -1,19 +1,19 @@
-//! Chance from a seed, for what is too long for proptest.
+//! Seeded random choices, for runs that are too long for proptest.
 
 use super::seeds;
 
-/// SplitMix64: small, and good enough to choose by.
+/// SplitMix64: small, and good enough for choices.
 pub struct Chance(u64);
 
 impl Chance {
-    /// From `ESCALE_SEED`, or another seed each time; it is printed.
+    /// From `ESCALE_SEED`, or from a new seed each time, which is printed.
     pub fn new() -> Self {
         let seed = seeds::start();
         eprintln!("ESCALE_SEED={seed}");
         Chance(seed)
     }
 
-    /// Another one that goes its own way.
+    /// Another generator with an independent sequence.
     pub fn fork(&mut self) -> Self {
         Chance(self.next())
     }

@@ -1,4 +1,4 @@
-//! The command itself: what it prints, what it exits with, and how it stops.
+//! The command itself: its output, its exit code, and how it stops.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -31,7 +31,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A server under way, killed with the test that fails.
+/// A running server. It is killed if its test fails.
 struct Serving(Child);
 
 impl Drop for Serving {
@@ -83,7 +83,7 @@ async fn import_serve_hear_of_an_import_and_stop() {
     assert!(status.success());
     let last = loop {
         match socket.next().await {
-            // A sign of life, where all this took long.
+            // A sign of life, in case all this took long.
             Some(Ok(message)) if message.to_text().is_ok_and(|text| text == "{}") => {}
             last => break last,
         }

@@ -1,4 +1,4 @@
-//! A real instance on a free port, and the plainest clients: one request a connection, byte by byte.
+//! A real instance on a free port, and minimal clients: one request per connection, written byte by byte.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::world::*;
 
-/// Nothing takes this long: whoever waits longer waits for what will not come.
+/// Nothing takes this long. A test that waits longer waits in vain, and fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub async fn serve(world: &World, change: impl FnOnce(&mut ServeOptions)) -> Running {
@@ -140,7 +140,7 @@ pub async fn hear(socket: &mut Socket) -> Result<(Format, ServerFrame), (u16, St
     }
 }
 
-/// A socket that listens to these defs, confirmed.
+/// A socket with confirmed subscriptions to these defs.
 pub async fn listen(running: &Running, path: &str, subs: &[Def]) -> Socket {
     let mut socket = connect(running, path, &[]).await;
     say(&mut socket, Format::Msgpack, None, subs).await;
@@ -153,7 +153,7 @@ pub async fn listen(running: &Running, path: &str, subs: &[Def]) -> Socket {
     socket
 }
 
-/// The next hints, signs of life aside.
+/// The next hints; signs of life are skipped.
 pub async fn hints(socket: &mut Socket) -> Vec<(Def, Version)> {
     loop {
         match hear(socket).await.unwrap().1 {

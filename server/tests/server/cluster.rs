@@ -1,4 +1,5 @@
-//! Three instances on one data folder, each with a clock of its own; the folder copied, and put back from a copy.
+//! Three instances on one data folder, each with its own clock. The folder can be copied, and restored from a
+//! copy.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use escale_server::settings::Settings;
 
 use super::world::{NOON, open};
 
-/// How far the clocks may disagree.
+/// The largest difference between the clocks.
 pub const SKEW: u64 = 700;
 
 pub fn settings() -> Settings {
@@ -24,27 +25,27 @@ pub fn settings() -> Settings {
     }
 }
 
-/// The instances. All folders are kept to the end, so that no file takes another one's place on the disk.
+/// The instances. All folders are kept to the end, so that no new file gets the inode of an old one.
 pub struct Cluster {
     folders: Vec<tempfile::TempDir>,
-    /// The true time, which no clock must show.
+    /// The true time, which no clock has to show.
     time: Cell<u64>,
     pub clocks: Vec<Arc<ManualClock>>,
     pub engines: Vec<Engine>,
 }
 
-/// A data folder as it was at some moment.
+/// A data folder as it was at one point in time.
 #[derive(Clone)]
 pub struct Copy(PathBuf);
 
 /// How a data folder is put back.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// The database alone, in the place of the other one: the mark stays.
+    /// The database alone is replaced: the watermark stays.
     UnderItsMark,
-    /// All of the folder, on another disk.
+    /// The whole folder is restored, on another disk.
     Elsewhere,
-    /// All of the folder, in the place of the other one; then the epoch is renewed by command.
+    /// The whole folder is restored in place; then the epoch is renewed by command.
     ByCommand,
 }
 
@@ -70,26 +71,26 @@ impl Cluster {
         self.engines = self.clocks.iter().map(|clock| open(&folder, clock, settings()).unwrap()).collect();
     }
 
-    /// Time passes, for every clock.
+    /// Lets time pass on every clock.
     pub fn pass(&self, ms: u64) {
         self.time.set(self.time.get() + ms);
         self.clocks.iter().for_each(|clock| clock.advance(ms));
     }
 
-    /// The process of one instance ends, and another one takes its place.
+    /// Ends the process of one instance, and starts another one in its place.
     pub fn restart(&mut self, at: usize) {
         let engine = open(self.folder(), &self.clocks[at], settings()).unwrap();
         self.engines[at] = engine;
     }
 
-    /// The clocks are right again, within the skew.
+    /// Sets the clocks right again, within the skew.
     pub fn put_right(&self) {
         for (clock, ahead) in self.clocks.iter().zip([0, SKEW / 2, SKEW]) {
             clock.set(self.time.get() + ahead);
         }
     }
 
-    /// The epoch is renewed by command, on a machine whose clock is right.
+    /// Renews the epoch by command, on a machine whose clock is right.
     pub fn renew(&self) {
         renew_epoch_of(&Engine::database_in(self.folder()), self.time.get() + SKEW).unwrap();
     }
@@ -99,13 +100,13 @@ impl Cluster {
         let aside = tempfile::tempdir().unwrap();
         copy_files(self.folder(), aside.path(), &[DATABASE, LOG, MARK]);
         let path = aside.path().to_owned();
-        // Not the last one: that is the folder served.
+        // Not the last one: that is the folder in use.
         self.folders.insert(0, aside);
         Copy(path)
     }
 
-    /// Ends every instance, puts a copy back, and starts them again. Where nothing tells of the life that is lost,
-    /// the new one is later than it by the clocks alone: they are right then.
+    /// Ends every instance, restores a copy, and starts them again. If nothing records the lost epoch, only
+    /// the clocks make the new one later; they are right in that case.
     pub fn restore(&mut self, copy: &Copy, way: Way) {
         self.engines.clear();
         self.pass(1_000);
@@ -127,7 +128,7 @@ impl Cluster {
     }
 }
 
-/// Over what is there; a name that is not in `from` is no longer in `to` either.
+/// Overwrites the files in `to`. A name that is not in `from` is removed from `to` as well.
 fn copy_files(from: &Path, to: &Path, names: &[&str]) {
     for name in names {
         let (from, to) = (from.join(name), to.join(name));

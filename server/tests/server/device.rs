@@ -1,4 +1,4 @@
-//! A device as browsers have one: the session's own machine, with a network that brings answers late, or never.
+//! A device as in browsers: the session's own machine, with a network that delivers answers late, or never.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,22 +14,22 @@ use escale_server::engine::Engine;
 
 use super::world::{NOON, SCHEMA, caller};
 
-/// What a def shows: each id with the version and the number in its data.
+/// The contents of a def: each id with its version and the number in its data.
 pub type Shown = BTreeMap<String, (u64, u64)>;
 
 pub struct Device {
     machine: Machine,
     mono: u64,
-    /// Sent, and not at a server yet: one at a time (R5).
+    /// Sent, but not at a server yet: one at a time (R5).
     request: Option<(u64, SyncRequest)>,
-    /// Answers on their way.
+    /// Answers in transit.
     answers: VecDeque<(u64, SyncReply)>,
-    /// The socket, once its registrations were confirmed.
+    /// The socket, once its subscriptions are confirmed.
     socket: Option<u64>,
 }
 
 impl Device {
-    /// A device that follows these defs.
+    /// A device that is subscribed to these defs.
     pub fn new(defs: &[Def]) -> Self {
         let memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
         let config = Config {
@@ -73,13 +73,13 @@ impl Device {
         }
     }
 
-    /// Time passes on the device.
+    /// Lets time pass on the device.
     pub fn pass(&mut self, ms: u64) {
         self.mono += ms;
         self.feed(Event::Woke);
     }
 
-    /// A hint for every def: all are asked for, as soon as no request is in flight.
+    /// Gives a hint for every def. The device pulls them all as soon as no request is in flight.
     pub fn hint(&mut self) {
         let hints = self.machine.memory().collections().map(|(def, _)| (def.clone(), 1)).collect();
         if let Some(socket) = self.socket {
@@ -87,7 +87,8 @@ impl Device {
         }
     }
 
-    /// The request reaches a server, if there is one; the answer is on its way. Gives it.
+    /// Delivers the request to a server, if there is one. The answer is then in transit, and is returned as
+    /// well.
     pub fn ask(&mut self, engine: &Engine) -> Option<SyncReply> {
         let (number, request) = self.request.take()?;
         let bytes = encode(Format::Msgpack, &request).unwrap();
@@ -100,7 +101,7 @@ impl Device {
         Some(reply)
     }
 
-    /// The oldest answer arrives; `again` leaves it on its way, so that it arrives twice.
+    /// Delivers the oldest answer. With `again` it stays in transit, so that it arrives twice.
     pub fn hear(&mut self, again: bool) {
         let Some((number, reply)) = self.answers.pop_front() else { return };
         if again {
@@ -109,7 +110,7 @@ impl Device {
         self.feed(Event::Replied { number, reply: Ok(reply) });
     }
 
-    /// The device gives its request up: the answer may come all the same, when nobody awaits it.
+    /// The device's request times out. Its answer may still arrive, when nobody awaits it.
     pub fn give_up(&mut self) {
         let number = match (&self.request, self.answers.back()) {
             (Some((number, _)), _) | (None, Some((number, _))) => *number,
@@ -120,9 +121,9 @@ impl Device {
         self.feed(Event::Replied { number, reply: Err(refusal) });
     }
 
-    /// The network is whole: all that was late arrives, then every def is asked for until nothing is left to ask.
-    /// Then once more, as every five minutes: a load under way began before the last write, and what that changed may
-    /// lie behind its cursor.
+    /// The network has recovered: all late answers arrive, then every def is pulled until nothing is left.
+    /// Then all are pulled once more, as a session does every five minutes: a load in progress began before
+    /// the last write, whose changes may be behind its cursor.
     pub fn catch_up(&mut self, engine: &Engine) {
         while !self.answers.is_empty() {
             self.hear(false);
@@ -145,17 +146,17 @@ impl Device {
         panic!("a device that asks for ever");
     }
 
-    /// The epoch that the device lives in.
+    /// The epoch of the device's memory.
     pub fn epoch(&self) -> Option<&Epoch> {
         self.machine.memory().epoch().0
     }
 
-    /// What it follows.
+    /// The defs that it is subscribed to.
     pub fn defs(&self) -> Vec<Def> {
         self.machine.memory().collections().map(|(def, _)| def.clone()).collect()
     }
 
-    /// What a def shows.
+    /// The contents of a def.
     pub fn shown(&self, def: &Def) -> Shown {
         let (ids, _, _) = self.machine.list(def).unwrap();
         ids.iter()
@@ -169,7 +170,7 @@ impl Device {
             .collect()
     }
 
-    /// Whether a def was loaded whole once.
+    /// Whether a complete load of a def has finished.
     pub fn is_ready(&self, def: &Def) -> bool {
         self.machine.list(def).unwrap().1
     }

@@ -1,4 +1,4 @@
-//! An org in which nothing was ever written is answered like any other, and costs nothing as long as that is so.
+//! An org without any data is answered like any other, and takes no room until something is written to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::world::*;
 
 const PULL: &str = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
 
-/// How many rows each table has.
+/// The number of rows in each table.
 fn rows(folder: &Path) -> BTreeMap<String, u64> {
     let database = rusqlite::Connection::open(Engine::database_in(folder)).unwrap();
     let mut names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();

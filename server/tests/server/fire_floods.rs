@@ -1,6 +1,7 @@
-//! Under fire: half-open connections, slow headers, floods, deep and huge messages, messages that grow in memory, readers
-//! who do not read. The server's memory stays under a bound, and an honest caller is answered all the while. All of it on
-//! this machine, in bounded numbers; the server is the real binary, measured from outside.
+//! Under fire: half-open connections, slow headers, floods, deep and huge messages, messages that grow in
+//! memory, readers that do not read. The server's memory stays under a bound, and an honest caller is
+//! answered all the time. All of it runs on this machine, in bounded numbers. The server is the real binary,
+//! measured from outside.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,10 +23,11 @@ use super::outside::{Outside, post};
 use super::proof::shown;
 use super::world::*;
 
-/// What the server may take, whatever comes: the room for heavy requests, and what the others may have under way.
+/// The memory that the server may take: the room for heavy requests, and that of the other requests in
+/// progress.
 const MEMORY_MAX: u64 = 768 << 20;
 
-/// What an honest caller waits at most, beside floods on a machine that tests share.
+/// The longest wait of an honest caller, during floods on a machine that tests share.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 const TOKENS: &str = r#"{
@@ -33,8 +35,8 @@ const TOKENS: &str = r#"{
     "hostile": {"account": "hostile", "orgs": ["o"], "role": "write"}
 }"#;
 
-/// Asks and writes without a pause until it is told to end; returns how long each answer took. As a session does, it
-/// asks again where its connection had to yield before its request was read; that counts as waiting.
+/// Pulls and writes without a pause until `is_over`. Returns how long each answer took. Like a session, it
+/// asks again if its connection was evicted before its request was read; that counts as waiting.
 fn honest(address: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     let mut seq = 0;
@@ -82,8 +84,8 @@ fn with_body(token: &str, format: Format, body: &[u8]) -> Vec<u8> {
     [head(token, format.content_type(), body.len()), body.to_vec()].concat()
 }
 
-/// A request whose one operation has a document that grows: maps in a list, three bytes each, two hundred times that in
-/// memory.
+/// A request whose one operation has a document that grows. It has maps in a list: three bytes each, and two
+/// hundred times that in memory.
 fn growing(session: &str, bytes: usize) -> Vec<u8> {
     let map: Value = [("", Value::Null)].into();
     let data = with(
@@ -99,7 +101,8 @@ fn growing(session: &str, bytes: usize) -> Vec<u8> {
     .unwrap()
 }
 
-/// More connections than there are places, which say nothing, or begin a header, or leave a socket without a message.
+/// More connections than there are places. They say nothing, or begin a header, or leave a socket without a
+/// message.
 async fn half_open(address: SocketAddr, n: usize) -> Vec<TcpStream> {
     let upgrade = "GET /o/live HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -113,7 +116,8 @@ async fn half_open(address: SocketAddr, n: usize) -> Vec<TcpStream> {
     held
 }
 
-/// Sockets that send too much, too deep, too large, nothing that is a message, or go on after they were let in.
+/// Sockets that send too much, too deep, too large, nothing that is a message, or that continue after they
+/// were admitted.
 async fn sockets(address: SocketAddr, n: usize) {
     let subscribe = r#"{"token":"hostile","session":"s","subs":["Note"]}"#;
     let deep = format!(r#"{{"session":"s","subs":{}1{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
@@ -130,7 +134,7 @@ async fn sockets(address: SocketAddr, n: usize) {
         let text = text.to_owned();
         under_way.spawn(async move {
             let request = format!("ws://{address}/o/live").into_client_request().unwrap();
-            // At the cap of strangers a socket may have to yield before it was opened.
+            // With all places taken, a socket may be evicted before it is open.
             let Ok((mut socket, _)) = tokio_tungstenite::connect_async(request).await else { return };
             for _ in 0..times {
                 if socket.send(Message::text(text.clone())).await.is_err() {
@@ -214,7 +218,7 @@ async fn memory_is_bounded_and_the_honest_are_answered_whatever_comes() {
     assert!(statuses.iter().all(|status| [400, 413, 429].contains(status)), "{statuses:?}");
     hostile += statuses.len();
 
-    // Those that are let in one after another, and those that never are.
+    // Two that are admitted one after another, and two that never are.
     let sizes = [1 << 20, (2 << 20) - 1_000, (1 << 20) - 1_000, (2 << 20) - 2_000];
     let requests: Vec<_> =
         sizes.iter().enumerate().map(|(at, bytes)| growing(&format!("grows-{at}"), *bytes)).collect();

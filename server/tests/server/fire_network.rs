@@ -1,5 +1,6 @@
-//! Under fire: three orgs over real HTTP and WebSocket, with tokens of every role. What is pushed and what is answered is
-//! searched as in `fire_orgs`. `ESCALE_REQUESTS` says how many requests; ten times fewer than for the engine.
+//! Under fire: three orgs over real HTTP and WebSocket, with tokens of every role. Every hint and every
+//! answer is searched as in `fire_orgs`. `ESCALE_REQUESTS` sets the number of requests; here it is divided by
+//! ten.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::world::*;
 
 const ROLES: [&str; 3] = ["read", "write", "admin"];
 
-/// A token for each org and role, one of two orgs, and one of none.
+/// A token for each org and role, one token for two orgs, and one for none.
 fn tokens() -> String {
     let one = |token: &str, orgs: &str, role: &str| {
         format!(r#""{token}": {{"account": "acc-{role}", "orgs": [{orgs}], "role": "{role}"}}"#)
@@ -29,7 +30,7 @@ fn tokens() -> String {
     format!("{{{}}}", lines.join(","))
 }
 
-/// What a token opens, and the account that it is of.
+/// Whether a token opens an org: `None`, or the status of the refusal.
 fn opens(token: &str, org: &str) -> Option<u16> {
     match token {
         "both" => (org == "blue").then_some(403),
@@ -71,7 +72,7 @@ async fn no_answer_and_no_frame_bears_anything_of_another_org() {
             assert!(matches!(hear(&mut socket).await.unwrap().1, ServerFrame::Live { .. }));
             listeners.push((org, socket));
         }
-        // Another org's token, and none, open nothing.
+        // A token of another org opens nothing, and so does no token.
         for token in [Some("none"), None, Some(if org == "red" { "blue-admin" } else { "red-admin" })] {
             let mut socket = connect(&running, &format!("/{org}/live"), &[]).await;
             say(&mut socket, Format::Json, token, &defs(org)).await;
@@ -114,7 +115,7 @@ async fn no_answer_and_no_frame_bears_anything_of_another_org() {
     }
     assert!([200, 401, 403].iter().all(|status| statuses.contains_key(status)), "{statuses:?}");
 
-    // A last write in each org tells that all hints before it have come.
+    // A last write in each org shows that all hints before it have arrived.
     let last: HashMap<&str, u64> =
         ORGS.iter().map(|org| (*org, town.write(org, 1, 1 << 60).expect("it is new"))).collect();
     let mut frames = 0;

@@ -1,6 +1,8 @@
-//! Under fire: three orgs whose sessions ask for everything, their own and the others'. Every property of a document
-//! bears its org's mark, and no answer may bear another's: no mark, no pk, no version, no session's number, no cursor
-//! that works. `ESCALE_REQUESTS=100000 cargo test --release -p escale-server --test server fire_orgs` is the long form.
+//! Under fire: three orgs whose sessions ask for everything, in their own org and in the others. Every
+//! property of a document contains its org's mark. No answer may contain anything of another org: no mark, no
+//! pk, no version, no session's number, no working cursor.
+//!
+//! `ESCALE_REQUESTS=100000 cargo test --release -p escale-server --test server fire_orgs` is the long form.
 
 #![allow(clippy::result_large_err)] // as in the engine
 
@@ -28,7 +30,7 @@ pub fn mark(org: &str) -> String {
     format!("~{org}~")
 }
 
-/// The id of a document; the first ones have the same in each org, and the same pk.
+/// The id of a document. The first ids are the same in each org, and so are their pks.
 fn id(org: &str, n: u64) -> String {
     if n < 4 { format!("common-{n}") } else { format!("{}{n}", mark(org)) }
 }
@@ -37,7 +39,7 @@ fn pk(org: &str, n: u64) -> Pk {
     Pk::from_key(&[&*id(org, n)]).unwrap()
 }
 
-/// A document of an org, marked all over.
+/// A document of an org, with its mark in every property.
 pub fn marked(org: &str, n: u64, salt: u64) -> Value {
     let text = |what: &str, n: u64| Value::from(&*format!("{}{what}{n}", mark(org)));
     let tags = Value::Array(vec![text("tag", salt % 3), text("tag", 3 + salt % 2)]);
@@ -59,7 +61,7 @@ pub fn marked_shelf(org: &str, n: u64) -> Def {
     Def::collection(&name("Note"), &name("shelf"), &[&*format!("{}shelf{n}", mark(org))]).unwrap()
 }
 
-/// What each org has, and what must not be seen elsewhere.
+/// The contents of each org, and the values that must not appear elsewhere.
 pub struct Town {
     pub engine: Arc<Engine>,
     clock: Arc<ManualClock>,
@@ -98,7 +100,7 @@ impl Town {
         town
     }
 
-    /// Writes a document of an org, beside its sessions.
+    /// Writes a document of an org, outside of its sessions.
     pub fn write(&mut self, org: &'static str, n: u64, salt: u64) -> Option<u64> {
         let map = marked(org, n, salt).as_map().unwrap().clone();
         let written = self.engine.write(org, |w| w.put("Note", map.clone())).unwrap();
@@ -129,7 +131,7 @@ impl Town {
         sub(&Town::def(chance, org), v)
     }
 
-    /// An operation of a session of `org`: on its documents, or on what only others have.
+    /// An operation of a session of `org`: on its own documents, or on documents that only other orgs have.
     fn op(&mut self, chance: &mut Chance, org: &str, seq: u64) -> Op {
         if self.ids.is_empty() || chance.is(60) {
             self.ids.push(format!("op-{}", self.ids.len()));
@@ -161,7 +163,7 @@ impl Town {
 
     /// A request of a random session of an org.
     pub fn request(&mut self, chance: &mut Chance, org: &'static str, account: &str) -> SyncRequest {
-        // Mostly of its own, among them names that all accounts use.
+        // Mostly the account's own sessions; some have names that all accounts use.
         let own = if chance.is(85) { account } else { "any" };
         let session = format!("session-{own}-{}", chance.below(4));
         let known = self.seqs.get(&(org, session.clone(), account.to_owned())).copied().unwrap_or(0);
@@ -172,7 +174,7 @@ impl Town {
         SyncRequest { p: 1, session, epoch: None, ops, subs }
     }
 
-    /// Sees that a reply to that request is of this org alone. Returns why not.
+    /// Checks that a reply to that request contains only this org. Returns the reason if not.
     pub fn check(
         &mut self,
         org: &'static str,
@@ -208,7 +210,7 @@ impl Town {
                 return Err(format!("a version of {of}: {pk} {v:?}"));
             }
         }
-        // How far a session has come is known from its own requests alone.
+        // The session's progress is known only from its own requests.
         let known = self.seqs.entry((org, request.session.clone(), account.to_owned())).or_default();
         if reply.seq < *known || reply.seq > *known + request.ops.len() as u64 {
             return Err(format!("seq {} where {known} was known", reply.seq));
@@ -228,7 +230,7 @@ impl Town {
     }
 }
 
-/// Whether bytes bear the mark of another org.
+/// Whether bytes contain the mark of another org.
 pub fn foreign_mark(org: &str, bytes: &[u8]) -> Result<(), String> {
     let others: Vec<String> = ORGS.iter().filter(|other| **other != org).map(|other| mark(other)).collect();
     let mut rest = bytes;
@@ -272,7 +274,7 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
         let faults = faults.chain(reply.results.iter().filter_map(|result| result.fault.as_ref()));
         codes.extend(faults.map(|fault| fault.code.clone()));
     }
-    // What was asked was worth asking.
+    // The requests must have reached something worth protecting.
     assert!(own > requests / 5 && executed > requests / 20, "{own} {executed}");
     for code in
         ["bad_cursor", "unknown_def", "not_found", "forbidden", "order_held", "order_gap", "version_conflict"]
@@ -283,7 +285,7 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
     shown("server-orgs", "no byte of one org reaches another, engine", requests, "requests", since);
 }
 
-/// The search finds what is there: replies held against another org than theirs.
+/// The search itself is tested: replies are checked against another org than theirs.
 #[test]
 fn an_answer_of_another_org_would_be_seen() {
     let request = |subs| SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs };
@@ -298,7 +300,7 @@ fn an_answer_of_another_org_would_be_seen() {
         let mut reply = town.engine.sync("red", &caller(), &request).unwrap();
         town.check("red", "", &request, &reply).unwrap();
         if !what.starts_with("green") {
-            // Without what bears the mark.
+            // Without the data, which contains the mark.
             reply.parts.iter_mut().flat_map(|part| &mut part.rows).for_each(|row| row.data = None);
         }
         match what {

@@ -1,4 +1,4 @@
-//! Under fire: a token that is withdrawn, or at its end, silences the sockets that it opened.
+//! Under fire: a token that is withdrawn or expires silences the sockets that it opened.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use super::world::*;
 /// The promise.
 const SILENT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why a token is good no longer.
+/// The ways in which a token becomes invalid.
 const WAYS: [&str; 3] = ["withdrawn", "moved", "expired"];
 
-/// The file of so many tokens for each way, before and after they end.
+/// The tokens file with `each` tokens for each way, before or after they end.
 fn tokens(each: usize, have_ended: bool) -> String {
     let access =
         |org: &str, until: &str| format!(r#"{{"account":"a","orgs":["{org}"],"role":"read"{until}}}"#);
@@ -40,7 +40,7 @@ async fn open_socket(running: &escale_server::http::Running, token: &str) -> Soc
     socket
 }
 
-/// What a socket still hears, and how it ends.
+/// Reads a socket to its end: the close code, and the frames before it.
 async fn to_the_end(mut socket: Socket) -> (u16, Vec<ServerFrame>) {
     let mut frames = Vec::new();
     loop {
@@ -51,7 +51,8 @@ async fn to_the_end(mut socket: Socket) -> (u16, Vec<ServerFrame>) {
     }
 }
 
-/// Ends tokens under open sockets, with changes to be told of or in silence; the longest that one stayed open.
+/// Ends tokens under open sockets, with or without changes to report. Returns the longest time that a socket
+/// stayed open.
 async fn end_tokens(each: usize, changes: usize) -> Duration {
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
@@ -86,7 +87,7 @@ async fn end_tokens(each: usize, changes: usize) -> Duration {
         assert!(at <= SILENT_WITHIN, "{way}: {at:?}");
         longest = longest.max(at);
     }
-    // Who has a good token is told all the while.
+    // A socket with a good token gets hints all the time.
     let v = put(&world.engine, note("last", "one")).unwrap().unwrap();
     while !hints(&mut good).await.contains(&(def("Note"), v)) {}
     running.stop().await;
@@ -106,7 +107,7 @@ async fn a_token_that_ends_silences_its_open_sockets_within_five_seconds() {
     shown("server-tokens", promise, sockets, "sockets", since);
 }
 
-/// The file's time and length do not change: as when it is written twice within a tick of its clock.
+/// The file's time and length stay the same, as when it is written twice within a tick of its clock.
 #[tokio::test]
 async fn a_token_withdrawn_in_the_moment_it_was_given_is_withdrawn() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Hints: who listens hears of what was committed, by whichever process, and of nothing else.
+//! Hints: a socket hears of every commit in its defs, by any process, and of nothing else.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use escale_server::settings::Settings;
 use super::client::*;
 use super::world::*;
 
-/// Hints until each of `expected` has come at its version; anything else is a failure.
+/// Reads hints until each of `expected` has arrived at its version. Any other hint fails the test.
 async fn expect(socket: &mut Socket, expected: &[(Def, u64)]) {
     let mut missing: BTreeMap<&Def, u64> = expected.iter().map(|(def, v)| (def, *v)).collect();
     while !missing.is_empty() {
@@ -49,7 +49,8 @@ async fn what_is_not_listened_to_is_not_told() {
     let (format, frame) = hear(&mut socket).await.unwrap();
     assert!(matches!(frame, ServerFrame::Live { .. }));
     assert_eq!(format, Format::Json, "answered in kind from now on");
-    // Another org's, another class's, one no longer listened to; then one that is.
+    // Changes of another org, of another class, and of a def no longer subscribed to; then one of a
+    // subscribed def.
     world.engine.write("p", |w| w.put("Note", note("b", "two"))).unwrap();
     world.engine.write("o", |w| w.put("Log", note("b", "two"))).unwrap();
     put(&world.engine, note("b", "one")).unwrap();
@@ -64,11 +65,11 @@ async fn what_another_process_commits_is_told_too() {
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |_| {}).await;
     let mut socket = listen(&running, "/o/live", &[shelf("one")]).await;
-    // Another engine on the folder: as little known to this one as another process.
+    // Another engine on the folder: to this one it is as unknown as another process.
     let other = open(world.folder.path(), &world.clock, Settings::default()).unwrap();
     let v = put(&other, note("b", "one")).unwrap().unwrap();
     assert_eq!(hints(&mut socket).await, [(shelf("one"), v)]);
-    // Late, at a lower version than what was told already (skew): told all the same.
+    // Committed late, at a lower version than the last hint (skew): it is hinted all the same.
     drop(other);
     let skewed = Settings { skew_ms: 700, ..Settings::default() };
     let ahead = escale_server::clock::ManualClock::at(NOON + 600);

@@ -1,4 +1,4 @@
-//! `import`: only what changed is stamped, and a bad line is named.
+//! `import`: only changed documents get new versions, and a bad line is named.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn only_what_changed_is_stamped() {
     world.clock.advance(60_000);
     assert_eq!(run(&world.engine, &lines(1_200)).unwrap(), summary(1_200, 0, 0, 1_200));
     assert_eq!(pull(&world.engine, &def("Note"), 0).rows, before.rows);
-    // Other order of the properties, other spacing, other spelling of a number: the same document.
+    // Another order of properties, other spacing, another spelling of a number: the same document.
     let same = "\r\n  { \"size\" : 3.0, \"shelf\":\"one\",\t\"id\":\"3\" }  \r\n\n";
     assert_eq!(run(&world.engine, same).unwrap(), summary(1, 0, 0, 1));
     let changed = lines(1_200).replace("\"size\":7}", "\"size\":-7}");
@@ -135,7 +135,7 @@ fn what_cannot_be_imported_into_is_refused_at_once() {
     assert!(!world.engine.provider().read().unwrap().knows_org("o").unwrap());
 }
 
-/// A machine on which every look at the time finds 3 ms gone.
+/// A machine on which each reading of the clock takes 3 ms.
 struct Slow(AtomicU64);
 
 impl Clock for Slow {

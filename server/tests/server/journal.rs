@@ -51,7 +51,7 @@ fn each_document_written_is_a_persist_of_its_operation() {
     }
 }
 
-/// Whether any file of the folder holds that text.
+/// Whether any file of the folder contains that text.
 fn holds(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();

@@ -1,6 +1,7 @@
-//! The server killed (SIGKILL of the real binary, on SQLite) while clients write: what was acknowledged is there, and
-//! nothing was done twice. `make kill-server KILLS=100` is the long form. A killed process leaves what it has handed to
-//! the system: what a loss of power does is not shown here.
+//! The server is killed (SIGKILL of the real binary, on SQLite) while clients write. Every acknowledged
+//! operation is still there, and none was executed twice. `make kill-server KILLS=100` is the long form.
+//!
+//! A killed process leaves its writes with the system. The effects of a loss of power are not tested here.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use super::world::*;
 
 const CLIENTS: u64 = 4;
 
-/// What clients and killer tell each other.
+/// The state that the clients and the killer share.
 #[derive(Default)]
 struct Scene {
     state: Mutex<State>,
@@ -30,11 +31,11 @@ struct Scene {
 
 #[derive(Default)]
 struct State {
-    /// Where the server listens; none while there is none.
+    /// The server's address; none while no server runs.
     address: Option<SocketAddr>,
     /// Requests begun, in all.
     requests: u64,
-    /// Clients begin nothing more once their last operation is answered.
+    /// Once it is set, clients begin no further operation after the current one is answered.
     is_over: bool,
 }
 
@@ -57,8 +58,8 @@ impl Scene {
     }
 }
 
-/// Writes until the scene is over: documents of its own, each made (it must not be there), then edited on the version
-/// that its making gave. Returns the version of each operation, by its id.
+/// Writes until the scene is over. Each document is first created (it must not exist), then edited on the
+/// version that its creation gave. Returns the version of each operation, by its id.
 fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64> {
     let session = format!("session-{client}");
     let mut accepted = BTreeMap::new();
@@ -69,7 +70,7 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
         let request = SyncRequest { p: 1, session: session.clone(), epoch: None, ops, subs: Vec::new() };
         let body = encode(Format::Msgpack, &request).unwrap();
         let mut is_over = false;
-        // Sent again, the same, until it is answered: to the next server where one has gone.
+        // The same request is sent again until it is answered: to the next server if one was killed.
         let mut tried = None;
         let reply = loop {
             let address = scene.wait(|state| state.address.filter(|address| tried != Some(*address)));
@@ -95,7 +96,7 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
     }
 }
 
-/// Odd numbers make a document, even ones edit it. Done twice, either would be a conflict.
+/// Odd numbers create a document, even ones edit it. Executed twice, either would be a conflict.
 fn operation(client: u64, seq: u64) -> Op {
     let id = |seq: u64| format!("op-{client}-{seq}");
     let document = format!("{client}-{}", seq.div_ceil(2));
@@ -129,7 +130,7 @@ fn a_server_killed_at_random_loses_nothing_and_does_nothing_twice() {
         let until = scene.state.lock().unwrap().requests + 1 + chance.below(40);
         scene.set(|state| state.address = Some(server.address));
         scene.wait(|state| (state.requests >= until).then_some(()));
-        // Somewhere in the work of that request: a turn of the processor more or less decides.
+        // Somewhere during the work of that request: small differences in scheduling decide where.
         let moment = Instant::now() + Duration::from_micros(chance.below(6_000));
         while Instant::now() < moment {
             std::thread::yield_now();
@@ -157,7 +158,8 @@ fn a_server_killed_at_random_loses_nothing_and_does_nothing_twice() {
     shown("server-kills", promise, kills, "kills", since);
 }
 
-/// Compares what was acknowledged with the database: its operations, its journal, and the documents as they are.
+/// Compares the acknowledged operations with the database: its operations, its journal, and the current
+/// documents.
 fn check(folder: &Path, accepted: &BTreeMap<String, u64>, reply: &SyncReply) {
     let connection = Connection::open(Engine::database_in(&folder.join("data"))).unwrap();
     let query = |sql: &str| -> Vec<(String, u64)> {

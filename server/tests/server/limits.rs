@@ -1,4 +1,4 @@
-//! Nobody holds the server up: slow headers, too many at once, and its own end.
+//! No caller can block the server: slow headers, too many requests at once; and the server's shutdown.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn connections_over_the_cap_wait_for_their_turn() {
         PULL.len()
     );
     first.write_all(head.as_bytes()).await.unwrap();
-    // Asked for its body: it was let in.
+    // The server asked for the body, so the request was admitted.
     let mut asked = [0; 25];
     first.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -96,8 +96,8 @@ async fn connections_over_the_cap_wait_for_their_turn() {
     running.stop().await;
 }
 
-/// Ten times as many as there are places say nothing, or half of a header, or leave a socket without its first message:
-/// each honest caller is answered all the same, at once.
+/// Ten times as many connections as places say nothing, or send half a header, or open a socket without a
+/// first message. Each honest caller is still answered at once.
 #[tokio::test]
 async fn whoever_says_nothing_yields_to_whoever_comes() {
     let world = world();
@@ -119,7 +119,7 @@ async fn whoever_says_nothing_yields_to_whoever_comes() {
             assert_eq!(post_json(&running, "/o/sync", PULL).await.status, 200);
         }
     }
-    // A socket that was let in is no stranger, however long it says nothing.
+    // A socket that was admitted is no stranger, however long it is silent.
     let mut socket = listen(&running, "/o/live", &[def("Note")]).await;
     for _ in 0..30 {
         held.push(TcpStream::connect(running.address).await.unwrap());

@@ -1,10 +1,12 @@
-//! What the server promises, rule by rule.
+//! The server's promises, rule by rule.
 //!
-//! `r4_`, `r6_`, `r8_` and `r11_` run random histories (proptest) on several instances with clocks of their own, and compare
-//! what a session holds in the end with a `BTreeMap` that went through the same writes. `session` is a session as
-//! small as the rules allow, `device` the machine that browsers run. A failing history is printed with its seed, which
-//! `ESCALE_SEED` takes back. The other modules drive a real instance over HTTP and WebSocket. Nothing waits for time
-//! to pass: clocks are set, and events are waited for.
+//! `r4_`, `r6_`, `r8_` and `r11_` run random histories (proptest) on several instances with separate clocks.
+//! They compare a session's final contents with a `BTreeMap` that took the same writes. `session` is a
+//! session as small as the rules allow, `device` the machine that browsers run. A failing history is printed
+//! with its seed, which `ESCALE_SEED` accepts.
+//!
+//! The other modules drive a real instance over HTTP and WebSocket. Nothing waits for time to pass: tests set
+//! clocks, and wait for events.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod auth;
@@ -39,7 +41,7 @@ mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;
 mod r8_epoch;
-#[allow(dead_code)] // what plays its seeds one by one
+#[allow(dead_code)] // the part that plays seeds one by one
 #[path = "../../../tests/support/seeds.rs"]
 mod seeds;
 mod session;

@@ -1,4 +1,4 @@
-//! Engines with operations of their own, and requests that carry operations.
+//! Engines with application-defined operations, and requests that carry operations.
 #![allow(clippy::result_large_err)] // as in the engine
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub fn put_args(id: &str, shelf: &str) -> Value {
     [("class", Value::from("Note")), ("data", map(note(id, shelf)))].into()
 }
 
-/// The arguments of `doc.delete`, or with `set` of `doc.patch`, of a note.
+/// The arguments of `doc.delete` for a note; with `set` added, those of `doc.patch`.
 pub fn key_args(id: &str) -> Value {
     [("class", Value::from("Note")), ("key", list(&[id]))].into()
 }
@@ -112,7 +112,7 @@ pub fn add_args(id: &str, by: i64) -> Value {
     [("key", list(&[id])), ("by", Value::from(by))].into()
 }
 
-/// What a session sends and gets, through the codec.
+/// Sends a session's operations, and returns the reply, both through the codec.
 pub fn send_as(engine: &Engine, account: &str, session: &str, ops: Vec<Op>) -> SyncReply {
     let request = SyncRequest { p: 1, session: session.into(), epoch: None, ops, subs: Vec::new() };
     let bytes = encode(Format::Msgpack, &request).unwrap();
@@ -141,7 +141,7 @@ pub fn code_of(result: &OpResult) -> &str {
     }
 }
 
-/// The code of a single operation, the session's next.
+/// The code and the result of a single operation, the session's next.
 pub fn one(engine: &Engine, name: &str, args: Value) -> (String, OpResult) {
     let seq = send(engine, Vec::new()).seq + 1;
     let mut reply = send(engine, vec![op(&format!("id-{seq}"), seq, name, args)]);
@@ -150,7 +150,7 @@ pub fn one(engine: &Engine, name: &str, args: Value) -> (String, OpResult) {
     (code_of(&result).to_owned(), result)
 }
 
-/// The document of a class, as it stands.
+/// The current document of a class.
 pub fn document(engine: &Engine, class: &str, id: &str) -> Option<BTreeMap<String, Value>> {
     let pk = Pk::from_key(&[id]).unwrap();
     engine.write("o", |w| w.get(class, pk.as_str())).unwrap().value.map(|(_, map)| map)

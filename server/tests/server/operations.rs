@@ -1,4 +1,4 @@
-//! The built-in operations: what they do, what they refuse, and over HTTP.
+//! The built-in operations: their effects and their refusals, also over HTTP.
 #![allow(clippy::result_large_err)] // as in the engine
 
 use escale::codec::{Format, Op, SyncReply, SyncRequest, decode, encode};
@@ -198,7 +198,7 @@ fn results_stop_where_the_reply_is_full() {
     assert_eq!(reply.seq, 4);
 }
 
-/// However large the pages are that a server is told to make.
+/// This holds even if the server is configured to make larger pages.
 #[test]
 fn results_of_a_reply_take_four_mebibytes_at_most() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The real binary in a process of its own, and callers of it that block: what is killed and measured from outside.
+//! The real binary in a separate process, and blocking callers of it, for tests that kill it or measure it
+//! from outside.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,14 +11,14 @@ use escale::codec::{Format, SyncReply, decode};
 use super::client::{Answer, PATIENCE, parse};
 use super::world::SCHEMA;
 
-/// A server under way; killed when dropped.
+/// A running server; killed when dropped.
 pub struct Outside {
     pub address: SocketAddr,
     child: Child,
 }
 
 impl Outside {
-    /// Serves `data` in that folder, with these arguments besides.
+    /// Serves `data` in that folder, with additional arguments.
     pub fn start(folder: &Path, args: &[&str]) -> Self {
         std::fs::write(folder.join("schema.json"), SCHEMA).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
@@ -41,7 +42,7 @@ impl Outside {
         let _ = self.child.wait();
     }
 
-    /// A line of `/proc/PID/status`, in bytes; none where the system has no such file.
+    /// A line of `/proc/PID/status`, in bytes; none if the system has no such file.
     pub fn memory(&self, line: &str) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let found = text.lines().find_map(|each| each.strip_prefix(line)?.strip_prefix(':'))?;
@@ -55,7 +56,7 @@ impl Drop for Outside {
     }
 }
 
-/// The answer to a request in msgpack, or none where the server has gone meanwhile.
+/// The answer to a request in msgpack, or none if the server disappeared meanwhile.
 pub fn post(address: SocketAddr, token: &str, body: &[u8]) -> Option<Answer> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -76,7 +77,7 @@ pub fn post(address: SocketAddr, token: &str, body: &[u8]) -> Option<Answer> {
     (length == Some(answer.body.len())).then_some(answer)
 }
 
-/// The same, of a request that is not refused.
+/// The same for a request that is not refused.
 pub fn sync(address: SocketAddr, token: &str, body: &[u8]) -> Option<SyncReply> {
     let answer = post(address, token, body)?;
     assert_eq!(answer.status, 200);

@@ -56,7 +56,7 @@ async fn request_in(running: &escale_server::http::Running, bytes: &[u8]) -> Ans
     request(running, "POST", "/o/sync", &[MSGPACK], bytes).await
 }
 
-/// An operation's arguments are one value: the document stands at its second level, in a batch at its fifth.
+/// An operation's arguments are one value. The document is at its second level, in a batch at its fifth.
 #[tokio::test]
 async fn a_document_nests_as_deep_as_the_arguments_that_bring_it() {
     let world = operating();
@@ -108,7 +108,7 @@ fn a_patch_that_sets_and_unsets_one_property_sets_it() {
     assert_eq!(document(&world.engine, "Note", "a").unwrap()["size"], Value::from(1));
 }
 
-/// Whether an operation is refused must not hang on whose clock is looked at.
+/// The refusal of an operation must not depend on any clock.
 #[test]
 fn a_document_past_its_life_is_still_there_for_writes() {
     let world = operating();
@@ -222,7 +222,7 @@ fn page() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/protocol.md")).unwrap()
 }
 
-/// The blocks of code under a heading, in one line each.
+/// The blocks of code under a heading, each joined into one line.
 fn blocks(page: &str, heading: &str) -> Vec<String> {
     let (_, section) = page.split_once(heading).unwrap();
     let section = section.split("\n#").next().unwrap();

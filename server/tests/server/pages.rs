@@ -1,4 +1,4 @@
-//! Large answers: pages, cursors, and what changes between them.
+//! Large answers: pages, cursors, and changes between pages.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn small(page_bytes: usize) -> Settings {
 
 fn with_notes(page_bytes: usize, n: usize) -> World {
     let world = world_with(small(page_bytes));
-    // So that the org is there, however few notes it has.
+    // So that the org exists even with few notes.
     world.engine.write("o", |w| w.put("Log", key("first"))).unwrap();
     world
         .engine
@@ -121,7 +121,7 @@ fn a_cursor_is_good_for_its_answer_only() {
     let request = SyncRequest { p: 1, session: "s".into(), epoch: None, ops: vec![], subs: vec![sub] };
     let part = world.engine.sync("p", &caller(), &request).unwrap().parts.remove(0);
     assert_eq!(part.fault.map(|fault| fault.code), bad);
-    // Another life of the database.
+    // Another epoch of the database.
     renew_epoch_of(&escale_server::engine::Engine::database_in(world.folder.path()), NOON).unwrap();
     assert_eq!(fault(&shelf("one"), 0, &cursor), bad);
 }
@@ -147,7 +147,7 @@ fn what_changes_between_pages_is_seen_in_the_end() {
     assert!(!session.pull_page(&world.engine));
     let first_now = ask(&world.engine, Vec::new()).now;
     let seen = session.held(NOON);
-    // Of those seen: one is deleted, one leaves, one changes. The load meanwhile goes on, an hour later.
+    // Of the notes seen so far, one is deleted, one leaves, one changes. The load goes on an hour later.
     let names: Vec<&String> = seen.keys().collect();
     world.clock.advance(3_600_000);
     delete(&world.engine, names[0]).unwrap();

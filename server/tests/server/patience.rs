@@ -1,5 +1,5 @@
-//! Time limits: what a body, a request, and whoever reads nothing may take. The limits are made short, and what the
-//! server does by itself is waited for.
+//! Time limits: for a body, for a request, and for a reader that reads nothing. The tests set short limits,
+//! and wait for the server's own reaction.
 #![allow(clippy::result_large_err)] // as in the engine
 
 use std::sync::{Arc, Mutex, mpsc};
@@ -21,7 +21,7 @@ use super::world::*;
 const SHORT: Duration = Duration::from_millis(150);
 const PULL: &str = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
 
-/// A caller with little room for what it does not read.
+/// A caller with little buffer space for data that it does not read.
 async fn narrow(address: std::net::SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -73,12 +73,12 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
     let answer = post_json(&running, "/o/sync", &body).await;
     assert_eq!((answer.status, answer.headers["retry-after"].as_str()), (503, "1"));
     assert_eq!(answer.fault().code, "unavailable");
-    // It still works, in one of the places for requests; who only reads is answered meanwhile.
+    // It still works, in one of the places for requests. A request that only reads is answered meanwhile.
     let reply: SyncReply = post_json(&running, "/o/sync", PULL).await.json();
     assert_eq!((ids(&reply.parts[0]), reply.seq), (vec!["a".to_owned()], 0));
     end.send(()).unwrap();
     let answer = loop {
-        // The answer comes in time once the one before has ended.
+        // The answer arrives in time once the earlier request has ended.
         let answer = post_json(&running, "/o/sync", &body).await;
         if answer.status == 200 {
             break answer;
@@ -97,7 +97,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
 
 #[tokio::test]
 async fn whoever_reads_nothing_is_dropped() {
-    // More than the system takes for a reader who does not read.
+    // More than the system buffers for a reader that does not read.
     let world = world_with(Settings { page_bytes: 16 << 20, ..Settings::default() });
     for n in 0..14 {
         let mut large = note(&n.to_string(), "one");
@@ -115,7 +115,7 @@ async fn whoever_reads_nothing_is_dropped() {
         PULL.len()
     );
     lazy.write_all(request.as_bytes()).await.unwrap();
-    // There is one place: it comes free when the lazy one is given up.
+    // There is one place: it becomes free when the lazy reader is dropped.
     let answer = tokio::time::timeout(PATIENCE, post_json(&running, "/o/sync", PULL)).await.expect("a place");
     assert_eq!(answer.status, 200);
     assert!(answer.body.len() > 14_000_000);
@@ -150,7 +150,7 @@ async fn a_socket_that_reads_nothing_is_dropped() {
         lazy
     });
     let lazy = talk.await.unwrap();
-    // There is one place: it comes free when the lazy one is given up, and nothing tells that but the place itself.
+    // There is one place: it becomes free when the lazy reader is dropped. Only the place itself shows that.
     let place = async {
         loop {
             let mut socket = connect(&running, "/o/live", &[]).await;

@@ -1,16 +1,16 @@
-//! What the long proofs say at their end, in one form: docs/reliability.md is made of these lines.
+//! The final lines of the long proofs, in one form: docs/reliability.md is made of these lines.
 
 use std::io::Write;
 use std::time::Instant;
 
-/// How often to do a thing: the number that the variable gives, or the usual one.
+/// How often to repeat something: the number in the environment variable, or the usual one.
 pub fn times(variable: &str, usual: u64) -> u64 {
     let given = std::env::var(variable).ok().filter(|text| !text.is_empty());
     given.map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
 
-/// Says what was shown, without a violation: whoever finds one panics before. Written around the capture of tests, so
-/// that it shows in any run.
+/// Prints a proof without violations; a violation has panicked before. It bypasses the capture of test
+/// output, so that every run shows it.
 pub fn shown(id: &str, promise: &str, count: u64, unit: &str, since: Instant) {
     let seconds = since.elapsed().as_secs_f64();
     let line = format!("\nproof: {id} | {promise} | {count} {unit} | violations 0 | {seconds:.1} s\n");

@@ -1,4 +1,4 @@
-//! SQLite, and the database in memory, against the suite of every provider.
+//! Runs the conformance suite of providers on SQLite and on the database in memory.
 
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
@@ -48,7 +48,7 @@ fn the_format_before_is_brought_up() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    // Operation `a` was executed, and number 1 of another session used for it too.
+    // Operation `a` was executed, and number 1 of another session was used for it too.
     raw.execute_batch(
         "DROP TABLE spent; PRAGMA user_version = 2;
          INSERT INTO ops VALUES ('o', 'x', 's', 1, 'a', 'n', 7, 5, x'00'), ('o', 'x', 't', 1, 'a', 'n', 7, 5, NULL);",
@@ -62,9 +62,9 @@ fn the_format_before_is_brought_up() {
     assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
 }
 
-/// What docs/protocol.md says of the room that ids take.
+/// The storage that an id takes, as docs/protocol.md gives it.
 #[test]
-#[allow(clippy::print_stdout)] // the figures are for who reads the log
+#[allow(clippy::print_stdout)] // the figures are for readers of the log
 fn an_id_that_is_kept_for_ever_takes_32_bytes() {
     const OPERATIONS: u64 = 20_000;
     let folder = tempfile::tempdir().unwrap();

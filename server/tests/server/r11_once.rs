@@ -70,13 +70,13 @@ fn r11_a_store_that_was_rolled_back_is_told() {
     let reply = send(&world.engine, vec![other(12, 2), other(13, 3), other(14, 4)]);
     assert_eq!(told(&reply), [("op-12", "session_reused")], "none of what follows is executed before it");
     assert_eq!((reply.seq, counted(&world.engine, "c")), (3, 6));
-    // A new name, new numbers, the same ids; among them one that was executed.
+    // A new name, new numbers, the same ids; one of them was executed before.
     let renamed = vec![other(3, 1), other(12, 2), other(13, 3), other(14, 4)];
     let reply = send_as(&world.engine, "", "renamed", renamed.clone());
     assert!(told(&reply).iter().all(|(_, code)| *code == "ok"), "{:?}", told(&reply));
     assert_eq!((reply.seq, counted(&world.engine, "c")), (4, 45));
     assert_eq!(send_as(&world.engine, "", "renamed", renamed).results, reply.results);
-    // The number used for what was executed before belongs to it.
+    // The number that was used for an operation executed before belongs to that operation.
     let reply = send_as(&world.engine, "", "renamed", vec![other(99, 1)]);
     assert_eq!(told(&reply), [("op-99", "session_reused")]);
     assert_eq!(counted(&world.engine, "c"), 45);
@@ -114,13 +114,13 @@ fn purged(ops: Vec<Op>) -> World {
 fn r11_an_id_is_known_for_ever() {
     let world = purged(vec![add(1), add(2), op("op-3", 3, "doc.delete", key_args("none"))]);
     let again = |n, seq| Op { seq, ..add(n) };
-    // A session that has forgotten its numbers goes on from the one told; then under another name.
+    // A session that has forgotten its numbers continues from the one in the reply; then under another name.
     let reply = send(&world.engine, vec![again(2, 4), again(4, 5)]);
     assert_eq!((told(&reply), reply.seq), (vec![("op-2", "forgotten"), ("op-4", "ok")], 5));
     let reply = send_as(&world.engine, "", "renamed", vec![again(1, 1), again(2, 2), again(4, 3)]);
     let expected = [("op-1", "forgotten"), ("op-2", "forgotten"), ("op-4", "ok")];
     assert_eq!((told(&reply), reply.seq), (expected.to_vec(), 3));
-    // So are those behind one that is not executed.
+    // The same holds for operations behind one that is not executed.
     let reply = send(&world.engine, vec![again(6, 9), again(1, 10)]);
     assert_eq!(told(&reply), [("op-6", "order_gap"), ("op-1", "forgotten")]);
     assert_eq!(counted(&world.engine, "c"), 7, "nothing is executed twice");
@@ -184,7 +184,8 @@ fn r11_a_new_epoch_keeps_what_was_executed() {
     assert_eq!((again.seq, counted(&world.engine, "c")), (3, 6));
 }
 
-/// A copy of a request comes late, and the server was put back meanwhile: what was refused since would be executed.
+/// A copy of a request arrives late, after the server was restored. It would execute operations that were
+/// refused since.
 #[test]
 fn r11_what_was_sent_in_another_epoch_is_not_executed() {
     let world = operating();
@@ -209,7 +210,7 @@ fn r11_what_was_sent_in_another_epoch_is_not_executed() {
     assert_eq!(told(&sent(&later, vec![add(4)])), [("op-4", "contention")]);
 }
 
-/// Who writes the first of an org asks for the epoch before.
+/// A session that writes the first data of an org asks for the epoch before.
 #[test]
 fn r11_the_epoch_is_told_to_whoever_asks_for_nothing_else() {
     let world = operating();
@@ -239,8 +240,8 @@ fn r11_a_database_put_back_tells_how_far_it_had_come() {
     assert_eq!(counted(&engine, "c"), 10);
 }
 
-/// What happens to a request of random operations: its answer is lost or not, it is sent once or twice, alone or
-/// beside another, to one of two instances.
+/// A step with a request of random operations. Its answer is lost or not. It is sent once or twice, alone or
+/// together with another, to one of two instances.
 #[derive(Clone, Debug)]
 enum Step {
     Send { from: u64, n: u64, at: usize, lost: bool },
@@ -265,7 +266,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 const COUNTERS: [&str; 3] = ["a", "b", "c"];
 
-/// A session as it should be: operation n adds n to a counter; every eleventh is refused.
+/// A correct session. Operation n adds n to a counter; every eleventh is refused.
 struct Client {
     engines: [Arc<Engine>; 2],
     clock: Arc<ManualClock>,
@@ -290,7 +291,7 @@ impl Client {
         [(); 2].map(|()| Arc::new(open_with(folder, clock, Settings::default(), Seal::clear())))
     }
 
-    /// Operations from `back` before the first unanswered one on.
+    /// The operations that begin `back` before the first unanswered one.
     fn ops(&self, (back, n): (u64, u64)) -> Vec<Op> {
         let from = (self.answered + 1).saturating_sub(back).max(self.first);
         (from..from + n)
@@ -348,7 +349,7 @@ impl Client {
                 self.take(one);
                 self.take(other);
             }
-            // What was not answered is sent again under the new name, with new numbers.
+            // Unanswered operations are sent again under the new name, with new numbers.
             Step::Rename => {
                 self.name += 1;
                 self.first = self.answered + 1;
@@ -368,13 +369,13 @@ proptest! {
         for step in &steps {
             client.run(step);
         }
-        // The network has healed: what is left is sent until it is answered.
+        // The network has recovered: the remaining operations are sent until they are answered.
         let sent = client.answered + 8;
         while client.answered < sent {
             let results = client.send((0, sent - client.answered), 0);
             client.take(results);
         }
-        // Operations executed beyond those answered were asked for: they are the next ones.
+        // Operations executed beyond the answered ones were sent: they are the next ones.
         let name = client.name();
         let last = send_as(&client.engines[1], "x", &name, Vec::new()).seq + client.first - 1;
         for (at, counter) in COUNTERS.iter().enumerate() {

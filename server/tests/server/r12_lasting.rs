@@ -1,4 +1,5 @@
-//! R12: what never passes does not stop a session for ever, and what passes is not refused for it.
+//! R12: a permanent cause does not block a session for ever, and a passing one does not get an operation
+//! refused.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ fn database(world: &World) -> Connection {
     Connection::open(Engine::database_in(world.folder.path())).unwrap()
 }
 
-/// Sends the operation and one behind it until it is refused for good: all tries but the last end the results.
+/// Sends the operation and one behind it until it is refused for good. Every attempt before the last ends the
+/// results.
 fn exhaust(world: &World, lasting: &Op, code: &str, kind: Kind) {
     let behind = add(&format!("behind-{}", lasting.id), lasting.seq + 1);
     for _ in 1..TRIES_MAX {
@@ -67,7 +69,7 @@ fn r12_an_operation_that_always_asks_to_come_again_is_refused_in_the_end() {
     let world = operating();
     exhaust(&world, &op("c", 1, "fault", "contention"), "contention", Kind::C);
     exhaust(&world, &op("x", 3, "fault", "server_error"), "server_error", Kind::X);
-    // Closed for a while is no reason, however long it takes.
+    // Closed for a while is no reason to refuse, however long it takes.
     for _ in 0..3 * TRIES_MAX {
         let reply = send(&world.engine, vec![op("o", 5, "fault", "unavailable"), add("6", 6)]);
         assert_eq!((told(&reply), reply.seq), (vec![("o", "unavailable")], 4));
@@ -85,7 +87,8 @@ fn r12_what_passes_in_time_is_executed_once() {
                 "contention"
             );
         }
-        // Another operation in its place has tries of its own, and the one after the next success as well.
+        // Another operation in its position has its own attempts, and so has the operation after the next
+        // success.
         assert_eq!(code_of(&send(&world.engine, vec![slow("other")]).results[0]), "contention");
     }
     assert_eq!(told(&send(&world.engine, vec![add("last", 1)])), [("last", "ok")]);
@@ -117,8 +120,9 @@ fn r12_waiting_for_others_is_no_try() {
     assert_eq!(told(&send(&engine, vec![add("a", 1), add("b", 2)])), [("a", "ok"), ("b", "ok")]);
 }
 
-/// The number of `lost` was used by `beside`, which its session has forgotten. Whoever met the fault is known: without a
-/// fault that speaks for `lost`, the session would take it as executed, for the reply says that it has come so far.
+/// The number of `lost` was used by `beside`, which its session has forgotten. The operation that met the
+/// fault is known. Without a fault for `lost`, the session would take it as executed, because the reply's
+/// `seq` covers it.
 #[test]
 fn r12_a_fault_stands_at_the_first_that_is_not_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,10 +150,10 @@ fn r12_a_stored_result_that_cannot_be_read_ends_nothing() {
         let first = vec![("1", "forgotten"), ("refused", "internal"), ("3", "ok")];
         let again = send(&world.engine, vec![add("1", 1), refused.clone(), add("3", 3)]);
         assert_eq!((told(&again), again.seq), (first.clone(), 3));
-        // Behind one that is not executed, too.
+        // The same behind an operation that is not executed.
         let behind = send(&world.engine, vec![add("9", 9), add("1", 1), Op { seq: 2, ..refused.clone() }]);
         assert_eq!(told(&behind), [("9", "order_gap"), ("1", "forgotten"), ("refused", "internal")]);
-        // A session that took a new name uses its numbers for them, and goes on.
+        // A session with a new name uses its numbers for them, and continues.
         let ops = vec![add("1", 1), refused.clone(), add("3", 3), add("4", 4)];
         let renamed = send_as(&world.engine, "", "renamed", ops);
         assert_eq!((told(&renamed)[..3].to_vec(), renamed.seq), (first, 4));

@@ -1,4 +1,5 @@
-//! R12: operations of one session execute in its order; one that was refused holds what depends on it, and no more.
+//! R12: operations of one session execute in its order. A refused one blocks the operations that depend on
+//! it, and no others.
 
 use escale::codec::{Op, SyncRequest};
 use escale::model::Value;
@@ -24,7 +25,7 @@ fn r12_the_order_is_kept_over_parallel_requests() {
     std::thread::scope(|scope| {
         for thread in 0..threads {
             scope.spawn(move || {
-                // Later operations knock until the earlier ones have come by another request.
+                // Later operations are retried until the earlier ones have arrived in another request.
                 let ops: Vec<Op> = (1..=each).map(|n| append(thread * each + n)).collect();
                 while send(engine, ops.clone()).results.iter().filter(|r| r.ok.is_some()).count() < ops.len()
                 {
@@ -85,12 +86,12 @@ fn r12_what_depends_on_a_refused_operation_is_held() {
     let fault = reply.results[2].fault.as_ref().unwrap();
     assert_eq!((fault.kind, fault.phase), (Kind::C, 0));
     assert_eq!(told(&send(&world.engine, vec![after("unknown", 3)])), [("op-3", "order_held")]);
-    // Another operation has its number; then it goes, behind what took the refused one's place.
+    // Another operation has its number. Then it is executed, after the replacement of the refused one.
     let amended = op("amended", 3, "doc.put", put_args("nobody", "one"));
     let reply = send(&world.engine, vec![amended, Op { seq: 4, ..after("amended", 3) }]);
     assert_eq!(told(&reply), [("amended", "ok"), ("op-3", "ok")]);
     assert_eq!(appended(&world.engine), [2, 3]);
-    // Sent again, what was executed is told, whatever became of what it followed.
+    // Sent again, an executed operation gets its result, even if the operation that it follows was refused.
     assert_eq!(told(&send(&world.engine, vec![Op { seq: 4, ..after("refused", 3) }])), [("op-3", "ok")]);
 }
 
@@ -106,7 +107,7 @@ fn r12_two_edits_of_one_document_do_not_conflict_with_each_other() {
     let ops = vec![
         patch("p1", 1, Value::from(v0 as i64)),
         patch("p2", 2, of("p1")),
-        // So already: this operation gives the version that the document has.
+        // The document is equal already: this operation gives the version that the document has.
         op(
             "p3",
             3,
@@ -121,7 +122,7 @@ fn r12_two_edits_of_one_document_do_not_conflict_with_each_other() {
     ];
     let reply = send(&world.engine, ops);
     assert!(told(&reply).iter().all(|(_, code)| *code == "ok"), "{:?}", told(&reply));
-    // Someone else writes: the next one conflicts, what builds on it is held.
+    // Another account writes: the next patch conflicts, and the patch that depends on it is held.
     put(&world.engine, note("a", "two")).unwrap();
     let reply = send(&world.engine, vec![patch("p5", 5, of("p4")), patch("p6", 6, of("p5")), append(7)]);
     assert_eq!(told(&reply), [("p5", "version_conflict"), ("p6", "order_held")]);

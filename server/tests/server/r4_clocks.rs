@@ -1,5 +1,4 @@
-//! R4: whatever the clocks of the instances say, and however late a write commits, a session that pulls misses
-//! nothing.
+//! R4: a session that pulls misses nothing, even if the instances' clocks are wrong and writes commit late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ enum Step {
         at: usize,
         id: u8,
     },
-    /// A write that is open while the session pulls elsewhere, and commits after.
+    /// A write that is open while the session pulls elsewhere, and that commits afterwards.
     Late {
         at: usize,
         id: u8,
@@ -87,7 +86,7 @@ fn run(steps: &[Step]) {
                     let outcome = w.put("Note", note(&id.to_string(), shelf_of(shelf)))?;
                     if !pulled {
                         pulled = true;
-                        // On an instance of its own: SQLite lets it read beside the write.
+                        // On a separate instance: SQLite lets it read during the write.
                         session.pull_page(&cluster.engines[pull]);
                         cluster.pass(400);
                     }
@@ -107,15 +106,15 @@ fn run(steps: &[Step]) {
             }
         }
     }
-    // A load under way began before the last write: what that changed may lie behind its cursor, and comes with the
-    // next pull.
+    // A load in progress began before the last write. Its changes may be behind the cursor, and arrive with
+    // the next pull.
     session.pull(&cluster.engines[0]);
     let expected: Vec<&String> = model.iter().filter(|(_, shelf)| **shelf).map(|(id, _)| id).collect();
     for engine in &cluster.engines {
         session.pull(engine);
         let held = session.held(NOON);
         assert_eq!(held.keys().collect::<Vec<_>>(), expected);
-        // Not the members alone: each in the version that a session which knows nothing is given.
+        // Not only the members: each must have the version that a new session gets.
         let mut fresh = Session::new(&shelf("one"));
         fresh.pull(engine);
         assert_eq!(held, fresh.held(NOON));
@@ -131,7 +130,7 @@ proptest! {
     }
 }
 
-/// Found at random: the late write's departure has a place in the order that the load's cursor has passed.
+/// Found at random: the late write's departure has a position that the load's cursor has passed.
 #[test]
 fn r4_what_commits_behind_a_cursor_comes_with_the_next_pull() {
     let put = |at, id, shelf| Step::Put { at, id, shelf };
@@ -154,7 +153,8 @@ fn r4_a_clock_set_back_before_a_write_hides_nothing() {
     put(&cluster.engines[0], note("first", "one")).unwrap();
     let mut session = Session::new(&shelf("one"));
     session.pull(&cluster.engines[0]);
-    // Nothing is written for a day; the session pulls; one instance loses an hour, and writes.
+    // Nothing is written for a day, and the session pulls. Then one instance's clock loses an hour, and it
+    // writes.
     cluster.clocks.iter().for_each(|clock| clock.advance(DAY));
     session.pull(&cluster.engines[0]);
     assert!(session.v > NOON + DAY - 10_000, "time goes on without writes");
@@ -164,7 +164,7 @@ fn r4_a_clock_set_back_before_a_write_hides_nothing() {
     assert_eq!(session.held(NOON).len(), 2);
 }
 
-/// A clock that others overtake: whenever it is asked the time, another instance writes, and then twenty seconds go by.
+/// A clock that others overtake. Whenever it is read, another instance writes, and then twenty seconds pass.
 struct Overtaken {
     clock: Arc<ManualClock>,
     other: Engine,
@@ -184,7 +184,8 @@ impl Clock for Overtaken {
     }
 }
 
-/// `now` is read before the snapshot opens: what is committed in between is in the reply, or else above what it reaches.
+/// `now` is read before the snapshot opens. A commit in between is in the reply, or above the version that
+/// the reply reaches.
 #[test]
 fn r4_what_is_committed_between_now_and_the_snapshot_is_told() {
     let world = world();
@@ -201,7 +202,7 @@ fn r4_what_is_committed_between_now_and_the_snapshot_is_told() {
         told.extend(ids(&reply.parts[0]));
         v = reply.now - reply.delta;
     }
-    // What the last ones wrote may lie above what was reached.
+    // The last writes may be above the version that was reached.
     world.clock.advance(20_000);
     told.extend(ids(&pull(&world.engine, &shelf("one"), v)));
     let written = clock.written.load(Ordering::SeqCst);
@@ -267,7 +268,7 @@ fn r4_now_is_bounded_by_what_is_written_down() {
     let settings = Settings { tell_wait: Duration::ZERO, ..Settings::default() };
     let other = open(world.folder.path(), &world.clock, settings).unwrap();
     world.clock.advance(DAY);
-    // A write holds the database: `now` cannot be written down, so an earlier one is told.
+    // A write holds the database: `now` cannot be stored, so the reply has an earlier one.
     let told = world.engine.write("o", |w| {
         w.put("Note", note("b", "one"))?;
         Ok(ask(&other, Vec::new()).now)

@@ -1,4 +1,4 @@
-//! R6: who comes back after the server has forgotten what was deleted still ends with what the server holds.
+//! R6: a session that returns after the server has forgotten deletions still ends with the server's contents.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn run(steps: &[Step], def: &escale::model::Def, whole_class: bool) {
                 model.insert(id.to_string(), (shelf, end));
             }
             Step::Delete { id } => {
-                // One past its life may be there still, or purged.
+                // A document whose life has ended may still exist, or may be purged.
                 let _ = delete(&world.engine, &id.to_string());
                 model.remove(&id.to_string());
             }
@@ -71,7 +71,7 @@ fn run(steps: &[Step], def: &escale::model::Def, whole_class: bool) {
             Step::Pass { ms } => world.clock.advance(ms),
         }
     }
-    // Twice: what changed in the last instants is only certain once DELTA has gone by.
+    // Twice: changes in the last DELTA are certain only after DELTA has passed.
     session.pull(&world.engine);
     world.clock.advance(10_000);
     session.pull(&world.engine);
@@ -106,8 +106,8 @@ fn pk(id: &str) -> Pk {
     Pk::from_key(&[id]).unwrap()
 }
 
-/// The horizon is the first version from which everything is known: who asks from it needs no list, who asks from the one
-/// before it does, for what left then is forgotten.
+/// The horizon is the first version from which everything is known. A pull from the horizon needs no list. A
+/// pull from the version before it does, because departures at that version are forgotten.
 #[test]
 fn r6_present_comes_up_to_the_moment_before_the_horizon() {
     let world = world_with(Settings { retention_days: 2, ..Settings::default() });
@@ -190,7 +190,7 @@ fn r6_past_its_life_a_document_is_neither_sent_nor_present() {
     world.clock.advance(60_000);
     let part = pull(&world.engine, &shelf("one"), 0);
     assert_eq!((part.rows.len(), part.present, part.total), (0, Some(vec![]), Some(0)));
-    // Who holds the version that had no end hears of it as of a deletion.
+    // A session that holds the version without an end is sent a deletion.
     let part = pull(&world.engine, &shelf("one"), v);
     assert_eq!(
         part.rows.iter().map(|r| (r.v, r.deleted, r.data.is_some())).collect::<Vec<_>>(),

@@ -1,6 +1,7 @@
-//! R4, R8 and R9 on three instances over one data folder: clocks that disagree and are set back, writes that commit
-//! late, answers that come late, twice or never, and the folder put back from an earlier copy. Devices that follow
-//! the protocol end with what the server holds; no write is lost, and no version is used twice in one epoch.
+//! R4, R8 and R9 on three instances over one data folder. Clocks disagree and are set back, and writes commit
+//! late. Answers arrive late, twice or never, and the folder is restored from an earlier copy. Devices that
+//! follow the protocol end with the server's contents. No write is lost, and no version is used twice in one
+//! epoch.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ enum Step {
         at: usize,
         id: u8,
     },
-    /// A write that is open while a device is answered by another instance, and commits after.
+    /// A write that is open while another instance answers a device, and that commits afterwards.
     Late {
         at: usize,
         id: u8,
@@ -51,12 +52,12 @@ enum Step {
     Pass {
         ms: u64,
     },
-    /// An instance's clock loses that much.
+    /// An instance's clock is set back by that much.
     SetBack {
         at: usize,
         ms: u64,
     },
-    /// The clocks are put right, within the skew.
+    /// The clocks are set right, within the skew.
     PutRight,
     Restart {
         at: usize,
@@ -91,12 +92,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a program without versions would hold: the shelf of each id, and the number of its last write.
+/// The contents as a program without versions would keep them: the shelf of each id, and the number of its
+/// last write.
 type Model = BTreeMap<String, (u8, u64)>;
 
 const SHELVES: [&str; 3] = ["one", "two", "three"];
 
-/// One life of the database, as it was seen from outside.
+/// One epoch of the database, as seen from outside.
 #[derive(Default)]
 struct Life {
     /// The last version of each document.
@@ -111,7 +113,7 @@ struct Story {
     model: Model,
     writes: u64,
     lives: BTreeMap<Epoch, Life>,
-    /// How often the database was changed, and the copy, with what it held.
+    /// The number of changes of the database. And the copy, with its contents and number of changes.
     changes: u64,
     copy: Option<(Copy, Model, u64)>,
 }
@@ -122,7 +124,7 @@ fn defs() -> Vec<Def> {
     defs
 }
 
-/// A document of the first shelf whose data tells one write from another.
+/// A document of the first shelf. Its data distinguishes one write from another.
 fn numbered(id: &str, write: u64) -> BTreeMap<String, Value> {
     let mut map = note(id, SHELVES[0]);
     map.insert("size".into(), Value::from(write as i64));
@@ -133,7 +135,8 @@ fn epoch(engine: &Engine) -> Epoch {
     ask(engine, Vec::new()).epoch
 }
 
-/// What an answer promises: nothing that it does not hold will be told below what the session reaches by it.
+/// Records the promise of an answer: no later change of this epoch may be below the `v` that a session
+/// reaches by it.
 fn note_answer(lives: &mut BTreeMap<Epoch, Life>, reply: Option<&SyncReply>) {
     if let Some(reply) = reply {
         let life = lives.entry(reply.epoch.clone()).or_default();
@@ -145,7 +148,7 @@ impl Story {
     fn new() -> Self {
         let cluster = cluster();
         let all = defs();
-        // One that follows everything, one a shelf alone, one the class alone.
+        // One device subscribes to everything, one to a shelf only, one to the class only.
         let devices = vec![Device::new(&all), Device::new(&all[..1]), Device::new(&all[3..])];
         let (model, lives) = (Model::new(), BTreeMap::new());
         let mut story = Story { cluster, devices, model, writes: 0, lives, changes: 0, copy: None };
@@ -153,7 +156,7 @@ impl Story {
         story
     }
 
-    /// A write, and the answer that a device is given while it is open.
+    /// A write, and the answer that a device gets while the write is open.
     fn put(&mut self, at: usize, id: &str, shelf: u8, meanwhile: Option<(usize, usize)>) {
         self.writes += 1;
         let mut map = numbered(id, self.writes);
@@ -162,7 +165,7 @@ impl Story {
         let mut meanwhile = meanwhile;
         let written = cluster.engines[at].write("o", |w| {
             let outcome = w.put("Note", map.clone())?;
-            // Not again where the write starts again.
+            // Not repeated if the write restarts.
             if let Some((device, asks)) = meanwhile.take() {
                 note_answer(lives, devices[device].ask(&cluster.engines[asks]).as_ref());
                 cluster.pass(400);
@@ -181,7 +184,7 @@ impl Story {
         }
     }
 
-    /// R4 at each commit, seen from outside.
+    /// Checks R4 at each commit, from outside.
     fn check_version(&mut self, id: &str, v: u64) {
         self.changes += 1;
         let epoch = epoch(&self.cluster.engines[0]);
@@ -198,7 +201,7 @@ impl Story {
         self.cluster.restore(&copy, way);
         self.model = model;
         let after = epoch(&self.cluster.engines[0]);
-        // Put back under its mark before anything else was written, there may be nothing to make good.
+        // Restored under its watermark before anything else was written, the database may have lost nothing.
         let may_go_on = matches!(way, Way::UnderItsMark) && !is_behind;
         assert!(after > before || may_go_on && after == before, "{way:?}: {after:?} after {before:?}");
         for engine in &self.cluster.engines {
@@ -239,7 +242,7 @@ impl Story {
         }
     }
 
-    /// R9: writing has stopped, every answer arrives.
+    /// R9: writing has stopped, and every answer arrives.
     fn check_end(&mut self) {
         for at in 0..3 {
             let engine = &self.cluster.engines[at];
@@ -253,7 +256,7 @@ impl Story {
                 assert_eq!(device.epoch(), fresh.epoch());
                 for def in device.defs() {
                     assert!(device.is_ready(&def));
-                    // Versions and data, not the members alone.
+                    // Versions and data, not only the members.
                     assert_eq!(device.shown(&def), fresh.shown(&def), "R9: device {number}, {def}");
                 }
             }
@@ -320,7 +323,7 @@ fn r8_an_operation_below_the_highest_version_is_missed_too() {
     cluster.restore(&copy, Way::UnderItsMark);
     let after = epoch(&cluster.engines[0]);
     assert!(after > before);
-    // Of a refused one there is nothing but its number and its result.
+    // A refused operation leaves only its number and its result.
     let copy = cluster.copy();
     let args = Value::from([("class", "Note".into()), ("key", Value::Array(vec!["none".into()]))]);
     assert!(operate(&cluster.engines[0], 2, "doc.delete", args).fault.is_some());
@@ -336,7 +339,7 @@ fn r8_a_now_told_since_the_copy_is_missed_too() {
     cluster.pass(DAY);
     let mut device = Device::new(&defs());
     device.catch_up(&cluster.engines[0]);
-    // Nothing was written; the clocks lose that day, and the database does not know of it any more.
+    // Nothing was written. The clocks lose that day, and the database has no record of it any more.
     cluster.clocks.iter().for_each(|clock| clock.set(NOON));
     cluster.restore(&copy, Way::UnderItsMark);
     for id in ["a", "b"] {
@@ -354,7 +357,7 @@ fn r8_the_new_life_is_later_than_the_one_lost() {
     cluster.pass(DAY);
     cluster.renew();
     let lost = epoch(&cluster.engines[0]);
-    // Two ways back to where only the mark knows of that life, by clocks that are behind it.
+    // Two restores after which only the watermark knows the lost epoch, with clocks that are behind it.
     cluster.clocks.iter().for_each(|clock| clock.set(NOON));
     cluster.restore(&copy, Way::UnderItsMark);
     assert!(epoch(&cluster.engines[0]) > lost);

@@ -1,4 +1,4 @@
-//! R8: a database put back from a copy begins a new life.
+//! R8: a database restored from a copy begins a new epoch.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
 const DATABASE: &str = "escale.db";
 const MARK: &str = "escale.mark";
 
-/// A folder where `a` was written, then copied aside, then `b` was written; closed.
+/// A folder in which `a` was written, then copied aside, then `b` was written; closed.
 fn world_with_copy() -> (tempfile::TempDir, tempfile::TempDir, Epoch, Session) {
     let World { folder, clock, engine } = world();
     put(&engine, note("a", "one")).unwrap();
@@ -44,7 +44,7 @@ fn world_with_copy() -> (tempfile::TempDir, tempfile::TempDir, Epoch, Session) {
 }
 
 fn check_renewed(folder: &Path, first: &Epoch, mut session: Session) {
-    // The clock is behind that of the making of the copy: the new life is later all the same.
+    // The clock is behind that of the copy's making: the new epoch is later all the same.
     let clock = ManualClock::at(NOON - DAY);
     let engine = open(folder, &clock, Settings::default()).unwrap();
     assert!(epoch(&engine) > *first);
@@ -66,7 +66,7 @@ fn r8_a_database_put_back_under_its_mark_begins_a_new_life() {
 #[test]
 fn r8_a_folder_put_back_whole_begins_a_new_life() {
     let (folder, aside, first, session) = world_with_copy();
-    // Beside the old file while it is there: the copy is another file.
+    // The copy is made while the old file still exists, so it is another file.
     copy(aside.path(), &folder.path().join("again"), &[DATABASE, MARK]);
     check_renewed(&folder.path().join("again"), &first, session);
 }
@@ -80,7 +80,7 @@ fn r8_the_epoch_is_renewed_by_command_under_a_running_server() {
     assert_eq!(epoch_of(&path).unwrap(), first);
     let mut session = Session::new(&shelf("one"));
     session.pull(&world.engine);
-    // By a clock that is behind.
+    // With a clock that is behind.
     let renewed = renew_epoch_of(&path, NOON - DAY).unwrap();
     assert!(renewed > first);
     assert_eq!(epoch(&world.engine), renewed);
@@ -111,7 +111,8 @@ fn r8_there_is_no_epoch_without_a_database() {
     assert!(!path.exists());
 }
 
-/// Two databases that begin in one millisecond have two epochs all the same, or one could be put in the other's place.
+/// Two databases that begin in the same millisecond still have two epochs. Otherwise one could replace the
+/// other unnoticed.
 #[test]
 fn r8_two_databases_made_at_one_moment_have_two_epochs() {
     let epochs = [world(), world()].map(|world| ask(&world.engine, Vec::new()).epoch);

@@ -30,14 +30,14 @@ impl Session {
         }
     }
 
-    /// One request. Returns whether the def is finished.
+    /// Sends one request. Returns whether the def is finished.
     pub fn pull_page(&mut self, engine: &Engine) -> bool {
         let cursor = self.cursor.as_ref().map(|(text, _)| text.clone());
         let reply = ask(engine, vec![Sub { def: self.def.clone(), v: self.v, cursor }]);
         self.apply(&reply)
     }
 
-    /// Requests until the def is finished.
+    /// Sends requests until the def is finished.
     pub fn pull(&mut self, engine: &Engine) {
         for _ in 0..1_000 {
             if self.pull_page(engine) {
@@ -102,7 +102,7 @@ impl Session {
         *mark = v.max(*mark);
     }
 
-    /// The ids held, each with the version of its data, at that time.
+    /// The ids held at that time, each with the version of its data.
     pub fn held(&self, now: u64) -> BTreeMap<String, u64> {
         self.links
             .values()

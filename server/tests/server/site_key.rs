@@ -1,4 +1,4 @@
-//! `--site-key`: data is sealed where it rests, bound to its place, and nothing opens it but the key.
+//! `--site-key`: stored data is sealed, bound to its place, and only the key opens it.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn secret(id: &str) -> std::collections::BTreeMap<String, Value> {
     map
 }
 
-/// Whether any file of the folder holds the secret.
+/// Whether any file of the folder contains the secret.
 fn shows(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();

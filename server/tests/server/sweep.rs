@@ -1,4 +1,4 @@
-//! `sweep`: against the queries that define it, and the dry run against the real one.
+//! `sweep`: compared with the queries that define it, and the dry run compared with the real one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ fn journal(folder: &Path, name: &str, rows: &[Row]) -> PathBuf {
     path
 }
 
-/// The query of the rule, as it was first written down: by count with 100 nulls and `<`, by date with two and `<=`.
+/// The query of the rule, as it was first written down: by count with 100 nulls and `<`, by date with two and
+/// `<=`.
 fn query(limit: u32, before: Option<&str>, is_synchronised: bool) -> String {
     let nulls = vec!["(0)"; if before.is_some() { 2 } else { 100 }].join(",");
     let (older, compare) = match before {
@@ -71,7 +72,7 @@ fn query(limit: u32, before: Option<&str>, is_synchronised: bool) -> String {
     if is_synchronised { text } else { text.replace("AND commitId IS NOT NULL", "") }
 }
 
-/// Removes by the queries, but for what is never removed; returns what went.
+/// Removes by the queries, except for protected actions. Returns the removed rows.
 fn by_queries(connection: &Connection, retention: &Retention, is_synchronised: bool) -> BTreeSet<i64> {
     let queries = match retention {
         Retention::Count(count) => vec![query(*count, None, is_synchronised)],
@@ -100,7 +101,7 @@ fn numbers(gone: &[Gone]) -> Vec<i64> {
     gone.iter().map(|gone| gone.rowid).collect()
 }
 
-/// What a sweep says, and each row that it tells.
+/// The result of a sweep, and the rows that it passed on.
 fn swept(sweep: &Sweep, path: &Path) -> (Swept, Vec<Gone>) {
     let mut told = Vec::new();
     let swept = sweep.run(path, |gone| {
@@ -152,7 +153,8 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
         prop_assert_eq!(dry.0.gone, expected.len() as u64);
         let real = Sweep { apply: true, ..sweep };
         if let Some(rows) = cut_off {
-            // It ends within a batch, or behind it: what was removed was told, but for the end of the batch.
+            // It ends within a batch or after it. Every removed row was passed on, except for the end of the
+            // batch.
             let mut told = Vec::new();
             let cut = real.run(&path, |gone| {
                 if told.len() == rows {
@@ -180,7 +182,8 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
     result.unwrap();
 }
 
-/// On the device no action that the server has not accepted goes, whatever its type; all else is what the queries remove.
+/// On the device, no action goes that the server has not accepted, whatever its type. Otherwise the queries
+/// decide.
 #[test]
 fn the_devices_sweep_removes_what_the_queries_remove_but_for_what_is_not_accepted() {
     let mut runner = TestRunner::new(cases(1_000));
@@ -227,7 +230,8 @@ fn a_sweep_goes_in_small_transactions_and_others_write_in_between() {
     let sweep = Sweep { retention: Retention::Count(1), is_synchronised: true, apply: true, batch_rows: 4 };
     let swept = sweep.run(&path, |_| {
         told += 1;
-        // A batch is gone when its rows are told, and no more than it: nothing is collected to be done at once.
+        // A batch is removed when its rows are passed on, and no later one: deletions are not collected to be
+        // done at once.
         let left: u64 = other
             .query_row("SELECT count(*) FROM actions WHERE goblin = 'a1'", [], |row| row.get(0))
             .unwrap();

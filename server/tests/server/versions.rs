@@ -1,4 +1,5 @@
-//! The version that an operation gives, and who may name it: `ifVersion: {op}` holds as long as nobody has written since.
+//! The version that an operation gives, and who may refer to it: `ifVersion: {op}` holds as long as nobody
+//! has written since.
 #![allow(clippy::result_large_err)] // as in the engine
 
 use escale::codec::Op;
@@ -22,7 +23,7 @@ fn batch(items: &[(&str, Value)]) -> Value {
     [("ops", Value::Array(items.iter().map(item).collect()))].into()
 }
 
-/// The version that an operation gave; it is the session's next.
+/// The version that an operation gives. The operation is the session's next.
 fn given(world: &World, id: &str, name: &str, args: Value) -> u64 {
     let seq = send(&world.engine, Vec::new()).seq + 1;
     let reply = send(&world.engine, vec![op(id, seq, name, args)]);
@@ -118,7 +119,7 @@ fn a_tombstone_may_be_named_by_the_operation_that_left_it() {
     given(&world, "again", "doc.put", with(put_args("a", "two"), "ifVersion", of("gone")));
 }
 
-/// Of a class without tombstones nothing tells whether somebody deleted the document since.
+/// In a class without tombstones, nothing shows whether somebody deleted the document since.
 #[test]
 fn a_document_that_left_nothing_has_no_version_that_an_operation_gave() {
     let world = operating();
@@ -151,7 +152,7 @@ fn an_operation_of_the_application_gives_the_version_of_what_it_put_or_deleted()
     assert_eq!(version(&world, "a"), v);
 }
 
-/// Of a document that a batch writes twice, the second write meets what the first one made.
+/// If a batch writes a document twice, the second write meets the result of the first one.
 #[test]
 fn a_batch_may_write_one_document_twice_and_only_the_first_can_expect_a_version() {
     let world = operating();
@@ -168,7 +169,8 @@ fn a_batch_may_write_one_document_twice_and_only_the_first_can_expect_a_version(
     given(&world, "again", "batch", again);
 }
 
-/// Edits made offline, one upon the other, of which one changes nothing: nobody else wrote, nothing is lost.
+/// Edits made offline, each on top of the other, of which one changes nothing. Nobody else wrote, so nothing
+/// is lost.
 #[test]
 fn a_chain_of_edits_holds_whatever_each_of_them_changes() {
     let world = operating();

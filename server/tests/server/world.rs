@@ -1,4 +1,4 @@
-//! Engines on folders of their own, with clocks that stand still.
+//! Engines on separate folders, with clocks that stand still.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +16,12 @@ use proptest::test_runner::Config as ProptestConfig;
 
 use super::seeds;
 
-/// So many random cases, from a seed that is printed where one fails.
+/// A configuration of `n` random cases, from a seed that is printed if one fails.
 pub fn cases(n: u32) -> ProptestConfig {
     ProptestConfig { max_shrink_iters: 400, ..seeds::config(n) }
 }
 
-/// Some day in 2027.
+/// A day in 2027.
 pub const NOON: u64 = 1_800_000_000_000;
 pub const DAY: u64 = 86_400_000;
 
@@ -48,7 +48,8 @@ pub struct World {
     pub engine: Arc<Engine>,
 }
 
-/// A folder where nothing waits for a disk, where the system has one: for what commits thousands of times.
+/// A folder in memory, if the system has one, so that nothing waits for a disk: for tests that commit
+/// thousands of times.
 pub fn quick_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
@@ -112,7 +113,7 @@ pub fn ask(engine: &Engine, subs: Vec<Sub>) -> SyncReply {
     reply
 }
 
-/// The only part of a reply about that def since `v`.
+/// The part of a reply about that def since `v`. It must be the only part.
 pub fn pull(engine: &Engine, def: &Def, v: u64) -> Part {
     let mut parts = ask(engine, vec![sub(def, v)]).parts;
     assert_eq!(parts.len(), 1);

@@ -1,4 +1,4 @@
-//! The one way to write: what it refuses, and what it leaves.
+//! The only way to write: its refusals and its effects.
 
 use escale::Code;
 use escale::model::schema::Schema;
@@ -32,7 +32,7 @@ fn a_key_that_cannot_change_does_not() {
     let mut more = with("a", "author", "Zola");
     more.insert("size".into(), Value::from(1));
     assert!(put(&world.engine, more).is_ok());
-    // Deleted and made again, it is another document: the collection that held it is told.
+    // Deleted and created again, it is another document: the collection that held it is informed.
     delete(&world.engine, "a").unwrap();
     put(&world.engine, with("a", "author", "Hugo")).unwrap();
     assert_eq!(ids(&pull(&world.engine, &author("Hugo"), 1)), ["a"]);
@@ -50,7 +50,7 @@ fn a_unique_value_has_one_holder() {
     assert!(other_org(with("b", "mail", "m")).is_ok(), "unique within the org");
     put(&world.engine, with("c", "isbn", "1")).unwrap();
     assert_eq!(code(other_org(with("c", "isbn", "1"))), Code::NotUnique, "unique across orgs");
-    // Given up, by another value or by deletion, it is free.
+    // Once its holder has another value or is deleted, the value is free.
     put(&world.engine, with("a", "mail", "n")).unwrap();
     put(&world.engine, with("b", "mail", "m")).unwrap();
     delete(&world.engine, "b").unwrap();
