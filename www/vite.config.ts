@@ -5,7 +5,7 @@ import { shell } from "./build/shell";
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 export default defineConfig({
-  // Served from any folder.
+  // The page can be served from any folder.
   base: "./",
   root: here("."),
   resolve: { alias: { escale: here("../pkg/index.js") } },

@@ -10,7 +10,7 @@
 //! A session then calls `session.run("counter.add", { key: ["visits"], by: 1 })`. With `doc.patch`, two
 //! devices that each read 5 would both write 6. Here the server adds to its own number, once for each
 //! operation.
-// A fault is as large as what it tells the session; refusals are rare.
+// A fault is as large as the information that the session needs. Refusals are rare.
 #![allow(clippy::result_large_err)]
 
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Adds `by` to `n` of the counter with this `key`, which begins at 0; returns what it comes to.
+/// Adds `by` to `n` of the counter with this `key`, which begins at 0, and returns the new number.
 pub fn add(tx: &mut Tx<'_>, args: &Value) -> Ran {
     let bad = |what: &str| Fault::new(Code::BadValue, what);
     let args = args.as_map().ok_or_else(|| bad("{ key, by } expected"))?;

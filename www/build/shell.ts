@@ -1,4 +1,7 @@
-/** A Vite plugin: writes into the service worker which files the page is made of, and a version that they decide. */
+/**
+ * A Vite plugin: writes the list of the page's files into the service worker, and a version computed from their
+ * contents.
+ */
 
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -7,7 +10,7 @@ import type { Plugin } from "vite";
 
 const WORKER = "sw.js";
 
-/** The plugin. */
+/** Makes the plugin. */
 export function shell(): Plugin {
   let folder = "";
   return {
@@ -17,7 +20,7 @@ export function shell(): Plugin {
     configResolved(config) {
       folder = join(config.root, config.build.outDir);
     },
-    // After everything is written, the files copied from `public` included.
+    // After everything is written, including the files copied from `public`.
     async closeBundle() {
       const files = await filesOf(folder);
       const version = createHash("sha256");

@@ -1,8 +1,8 @@
 /**
- * From the defs that a session lists back to the topics that this page names.
+ * Translates the defs that a session lists back to the topics that this page names.
  *
- * A def holds a hash of the value, so the way back is to hash what may have been meant: the catalogue first, then
- * every section and tag of the documents that are held.
+ * A def holds a hash of the value. So this module hashes every candidate and compares: first the catalogue, then every
+ * section and tag of the held documents.
  */
 
 import type { Session } from "./session";
@@ -15,7 +15,7 @@ export async function shaS(text: string): Promise<string> {
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** The topics of the defs that the session is subscribed to; those that nothing explains are left out. */
+/** The topics of the defs that the session is subscribed to. A def without a matching topic is left out. */
 export async function topicsOf(session: Session): Promise<Map<string, Topic>> {
   const found = new Map<string, Topic>();
   const unknown = new Set(session.subscriptions());
@@ -30,7 +30,7 @@ export async function topicsOf(session: Session): Promise<Map<string, Topic>> {
   return found;
 }
 
-/** The def that a topic of a collection has. */
+/** The def of a topic that is a collection. */
 export async function defOf(topic: Topic): Promise<string> {
   const collection = topic.kind === "section" ? "section" : "tags";
   return `Package/${collection}@${await shaS(topic.name)}`;

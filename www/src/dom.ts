@@ -1,9 +1,9 @@
-/** Building the page's elements: no templates, no innerHTML, so that no content can become markup. */
+/** Builds the page's elements without templates or innerHTML, so that no content can become markup. */
 
 type Child = Node | string | number | null | undefined | false | readonly Child[];
 type Handlers = { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void };
 
-/** Attributes of an element; `on` takes listeners, `testid` is what the end-to-end tests look for. */
+/** Attributes of an element. `on` takes listeners; `testid` is the attribute that the end-to-end tests use. */
 export interface Props {
   on?: Handlers;
   testid?: string;
@@ -30,7 +30,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Replaces what an element holds. */
+/** Replaces the children of an element. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren();
   append(element, children);
@@ -44,7 +44,7 @@ function append(element: Element, children: readonly Child[]): void {
   }
 }
 
-/** Sets the text of an element only where it differs, so that screen readers hear real changes alone. */
+/** Sets the text of an element only if it differs, so that screen readers announce only real changes. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -54,7 +54,7 @@ export function show(element: HTMLElement, visible: boolean): void {
   element.hidden = !visible;
 }
 
-/** Runs `task` before the next frame, or soon where the page is hidden and frames have stopped. */
+/** Runs `task` before the next frame; or soon, if the page is hidden and frames have stopped. */
 export function nextFrame(task: () => void): void {
   if (document.hidden) setTimeout(task, 0);
   else requestAnimationFrame(task);

@@ -40,7 +40,7 @@ export type IconName = keyof typeof PATHS;
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An icon, for the eye only: the text beside it, or the control's label, says the same. */
+/** An icon, for the eye only: the text next to it, or the control's label, says the same. */
 export function icon(name: IconName): SVGSVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 24 24");
@@ -52,7 +52,7 @@ export function icon(name: IconName): SVGSVGElement {
   return svg;
 }
 
-/** The mark of the project: a route, and its port of call. */
+/** The logo of the project: a route, and its port of call. */
 export function logo(): SVGSVGElement {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 32 32");

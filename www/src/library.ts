@@ -1,9 +1,9 @@
 /**
- * What is followed, and the list that comes of it.
+ * The followed topics, and the list of their packages.
  *
- * Every topic is one `session.live`; the list is their union, narrowed to one of them, filtered and sorted. Changes
- * of several topics in one frame make one new list. Nothing here is stored: which topics are followed is known by
- * the session, in its sealed store.
+ * Each topic is one `session.live`. The list is their union, narrowed to one of them, filtered and sorted. Changes of
+ * several topics in one frame cause one new list. Nothing is stored here: the session keeps the followed topics in its
+ * sealed store.
  */
 
 import { topicsOf } from "./defs";
@@ -12,20 +12,20 @@ import type { Package } from "./schema";
 import type { Session } from "./session";
 import { topicId, topicMatch, type Topic } from "./topics";
 
-/** A topic that is followed. */
+/** A followed topic. */
 export interface Followed {
   topic: Topic;
   docs: readonly Package[];
-  /** Whether a whole load has ended once: before, `docs` is what has arrived so far. */
+  /** Whether a complete load has finished at least once. Before that, `docs` has only the documents received so far. */
   ready: boolean;
-  /** Whether the session has told what it holds: before, nothing is known. */
+  /** Whether the session has called back. Before that, nothing is known. */
   told: boolean;
 }
 
-/** How the list can be sorted. */
+/** The ways to sort the list. */
 export type Sort = "name" | "installedSize" | "size";
 
-/** What happened to a topic after its first load. */
+/** A change of a topic after its first load. */
 export interface Activity {
   at: number;
   topic: Topic;
@@ -43,7 +43,7 @@ const ACTIVITY_MAX = 50;
 
 interface Entry extends Followed {
   stop: () => void;
-  /** The names of `docs`, made when it is first asked for. */
+  /** The packages of `docs` by name, made on demand. */
   names: Map<string, Package> | undefined;
 }
 
@@ -74,12 +74,12 @@ export class Library {
     for (const topic of [...defs.values()]) this.listen(topic);
   }
 
-  /** Takes up the subscriptions that the session has already. */
+  /** Starts with the subscriptions that the session already has. */
   static async of(session: Session): Promise<Library> {
     return new Library(session, await topicsOf(session));
   }
 
-  /** What a def stands for; `undefined` for one that this page did not make. */
+  /** The topic of a def; `undefined` if this page did not make the def. */
   topicOf(def: string): Topic | undefined {
     return this.defs.get(def);
   }
@@ -90,19 +90,19 @@ export class Library {
     this.schedule();
   }
 
-  /** Calls back when topics are followed, fill up or are left. */
+  /** Calls back when a topic is followed, receives documents, or is left. */
   onTopics(listener: () => void): void {
     this.topicListeners.push(listener);
     this.topicsChanged = true;
     this.schedule();
   }
 
-  /** Follows a topic; once more changes nothing. */
+  /** Follows a topic. Calling it again changes nothing. */
   follow(topic: Topic): void {
     if (!this.entries.has(topicId(topic))) this.listen(topic);
   }
 
-  /** Ends the subscription: what no other topic holds leaves the device. */
+  /** Ends the subscription. Packages that no other topic holds leave the device. */
   unfollow(topic: Topic): void {
     const id = topicId(topic);
     const entry = this.entries.get(id);
@@ -114,7 +114,7 @@ export class Library {
     this.schedule(true);
   }
 
-  /** What is followed, in the order in which it was first asked for. */
+  /** The followed topics, in the order in which they were first followed. */
   topics(): readonly Followed[] {
     return [...this.entries.values()];
   }
@@ -135,7 +135,7 @@ export class Library {
     this.schedule(true);
   }
 
-  /** Keeps the packages whose name or summary holds every word of `text`. */
+  /** Keeps the packages with every word of `text` in their name or summary. */
   setFilter(text: string): void {
     this.filter = text.trim().toLowerCase();
     this.schedule();
@@ -146,13 +146,13 @@ export class Library {
     return this.filter;
   }
 
-  /** Sorts by name, or by a size, the greatest first. */
+  /** Sorts by name, or by a size with the greatest first. */
   setSort(sort: Sort): void {
     this.sort = sort;
     this.schedule();
   }
 
-  /** A followed package by its name, as it is now. */
+  /** The current version of a followed package, by its name. */
   find(name: string): Package | undefined {
     for (const entry of this.entries.values()) {
       entry.names ??= new Map(entry.docs.map((doc) => [doc.name, doc]));

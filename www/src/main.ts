@@ -1,4 +1,4 @@
-/** The page: one screen at a time, and the one session that is open. */
+/** The page: one screen at a time, and at most one open session. */
 
 import { adapterOf } from "./adapter";
 import { fill } from "./dom";
@@ -14,7 +14,7 @@ import { clearToast, toast } from "./ui/toast";
 
 declare global {
   interface Window {
-    /** The open session, for tinkering in the console. */
+    /** The open session, for experiments in the console. */
     session?: Session;
   }
 }
@@ -25,7 +25,7 @@ const NOTICES: Record<Ending, string> = {
   closed: "The session was closed.",
 };
 
-/** What the visitor chose last, for the next opening; forgotten with the page. */
+/** The visitor's last choices, for the next opening; forgotten with the page. */
 const last: Pick<Opening, "mode" | "server"> = { mode: "synced", server: adapterOf(window) ?? serverAddress(location) };
 
 const root = document.querySelector("#app");

@@ -1,8 +1,8 @@
-/** The phases of a session, each with a word, a sentence and an icon: never a colour alone. */
+/** The phases of a session, each with a word, a sentence and an icon: a colour alone never carries the meaning. */
 
 import type { IconName } from "./icons";
 
-/** What is shown for a phase. */
+/** The text and icon of a phase. */
 export interface PhaseText {
   word: string;
   sentence: string;
@@ -24,10 +24,10 @@ export const PHASES: Readonly<Record<string, PhaseText>> = {
   closed: { word: "Closed", sentence: "The session is closed.", icon: "closed" },
 };
 
-/** In step with a server that there is nothing to ask of: it may not even be there. */
+/** Live without any subscription: nothing is asked of the server, which may not even exist. */
 const READY: PhaseText = { word: "Ready", sentence: "Nothing is followed, so that the server is not asked.", icon: "live" };
 
-/** The words of a phase, for a session that follows something or does not. */
+/** The text of a phase, for a session with or without followed topics. */
 export function phaseText(phase: string, following = true): PhaseText {
   if (phase === "live" && !following) return READY;
   return PHASES[phase] ?? { word: phase, sentence: "", icon: "closed" };

@@ -1,15 +1,15 @@
-/** Looking for readable text in bytes, as an attacker with the disk would: plain, UTF-16, base64 and hexadecimal. */
+/** Searches bytes for readable text, as an attacker with the disk would: plain, UTF-16, base64 and hexadecimal. */
 
-/** Shorter texts turn up in random bytes by chance. */
+/** Shorter texts occur in random bytes by chance. */
 export const NEEDLE_BYTES_MIN = 5;
 
-/** How each text is looked for. */
+/** The encodings in which each text is searched. */
 export const ENCODINGS = "UTF-8, UTF-16, base64 and hexadecimal";
 
-/** Bytes that `String.fromCharCode` is given at once. */
+/** Bytes that `String.fromCharCode` gets at once. */
 const CHUNK = 8_192;
 
-/** A text and the forms that it could rest in, each as a string of bytes. */
+/** A text and its possible stored forms, each as a string of bytes. */
 export interface Needle {
   text: string;
   forms: string[];
@@ -25,7 +25,7 @@ export function needle(text: string): Needle | undefined {
   return { text, forms: [...new Set(forms)] };
 }
 
-/** How often the text occurs in the bytes, whatever its form. */
+/** The number of occurrences of the text in the bytes, in any form. */
 export function occurrences({ forms }: Needle, haystack: string): number {
   let found = 0;
   for (const form of forms) {
@@ -34,7 +34,7 @@ export function occurrences({ forms }: Needle, haystack: string): number {
   return found;
 }
 
-/** Bytes as a string of one character each, which the engine searches fastest. */
+/** Bytes as a string with one character each: the engine searches that fastest. */
 export function byteString(bytes: Uint8Array | number[]): string {
   let text = "";
   for (let i = 0; i < bytes.length; i += CHUNK) text += String.fromCharCode(...bytes.slice(i, i + CHUNK));
@@ -51,8 +51,10 @@ export function fromHex(hex: string): Uint8Array {
   return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 }
 
-/** The three ways in which bytes inside a longer base64 text can fall, without the characters that depend on the
- * neighbours. */
+/**
+ * The three forms of bytes within a longer base64 text, one for each alignment, without the characters that depend on
+ * neighbouring bytes.
+ */
 function base64Forms(bytes: Uint8Array): string[] {
   const forms: string[] = [];
   for (let shift = 0; shift < 3; shift++) {

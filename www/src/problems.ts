@@ -1,8 +1,10 @@
-/** The errors that a visitor can meet, in a visitor's words; the cure comes from the error itself where it says more. */
+/**
+ * The errors that a visitor can meet, in a visitor's words. If the error itself knows more, the cure is taken from it.
+ */
 
 import { EscaleError } from "escale";
 
-/** What a button under an error does. */
+/** The action of a button under an error. */
 export type Remedy = "retry" | "open-synced" | "open-incognito" | "erase" | "reload";
 
 /** An error, ready to be shown. */
@@ -82,7 +84,7 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
   },
 };
 
-/** What to show for anything that was thrown. */
+/** The problem to show for anything that was thrown. */
 export function problemOf(thrown: unknown): Problem {
   const code = thrown instanceof EscaleError ? thrown.code : "internal";
   const known = KNOWN[code];
@@ -95,7 +97,7 @@ export function problemOf(thrown: unknown): Problem {
   return { code, title: "Something went wrong", text, remedies: ["retry", "reload"] };
 }
 
-/** What a remedy's button says. */
+/** The label of each remedy's button. */
 export const REMEDY_LABEL: Readonly<Record<Remedy, string>> = {
   retry: "Try again",
   "open-synced": "Open synced",

@@ -1,4 +1,4 @@
-/** The schema: the same that the server reads from `server/examples/packages.schema.json`. */
+/** The schema, equal to the one that the server reads from `server/examples/packages.schema.json`. */
 
 import { defineSchema, type Document } from "escale";
 
@@ -23,5 +23,5 @@ export const schema = defineSchema({
   },
 });
 
-/** A Debian package, as the session hands it out: frozen, and the same object as long as its version is. */
+/** A Debian package as the session hands it out: frozen, and the same object until its version changes. */
 export type Package = Document<typeof schema, "Package">;

@@ -1,4 +1,4 @@
-/** Where the server is: `?server=`, or port 7700 of the machine that serves this page. Kept nowhere. */
+/** The server's address: `?server=`, or port 7700 of the machine that serves this page. It is not stored. */
 
 const PORT = 7700;
 
@@ -10,7 +10,7 @@ export function serverAddress(location: Location): string {
   return `${protocol}//${location.hostname || "localhost"}:${PORT}`;
 }
 
-/** Whether a text is an address that a session can be given. */
+/** Whether a session accepts a text as an address. */
 export function isEndpoint(text: string): boolean {
   try {
     return /^https?:$/.test(new URL(text).protocol);

@@ -1,4 +1,4 @@
-/** Opening the session, and erasing what it leaves: the one place that says of what, and how. */
+/** Opens the session and erases its store: the only place that names the org, the schema and the options. */
 
 import { init, open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
 import { schema } from "./schema";
@@ -11,7 +11,10 @@ export type Session = EscaleSession<(typeof schema)["classes"]>;
 /** The org of the demonstration. */
 export const ORG = "demo";
 
-/** Loads the core, and rehearses, while the visitor types. What fails here fails again, with its message, when a session is opened. */
+/**
+ * Loads the core and rehearses while the visitor types. A failure here occurs again, with its message, when a session
+ * opens.
+ */
 export function loadCore(): void {
   void init().catch(() => {});
 }
@@ -24,12 +27,12 @@ export function openSession(options: {
   token: string | undefined;
 }): Promise<Session> {
   const { mode, server, token } = options;
-  // Nothing rests in incognito, so that there is nothing for a passphrase to open.
+  // Nothing is stored in incognito, so a passphrase would open nothing.
   const passphrase = mode === "incognito" ? undefined : options.passphrase;
   return open({ org: ORG, schema, server, mode, passphrase, token });
 }
 
-/** Deletes the store of the demonstration, with no session and no passphrase. */
+/** Deletes the store of the demonstration, without a session or passphrase. */
 export function eraseStore(): Promise<void> {
   return wipe({ org: ORG });
 }

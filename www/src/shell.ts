@@ -1,12 +1,12 @@
-/** The copy of this page that opens with no network: kept by a service worker, registered after a first opening. */
+/** The copy of this page that opens without a network. A service worker keeps it, registered after a first opening. */
 
 import { toast } from "./ui/toast";
 
 const PREFIX = "escale-demo-";
 
 /**
- * Registers the worker, unless it is there. Only a session that rests on the device calls this: an incognito one
- * must leave nothing behind, not even the page.
+ * Registers the worker, unless it is registered. Only a session that stores data on the device calls this: an incognito
+ * session must leave nothing behind, not even the page.
  */
 export async function keepShell(): Promise<void> {
   if (!("serviceWorker" in navigator) || import.meta.env.DEV) return;
@@ -18,7 +18,7 @@ export async function keepShell(): Promise<void> {
     await navigator.serviceWorker.ready;
     toast("This page now opens with no network, too.", { icon: "device" });
   } catch {
-    // Refused by the browser or cut on the way: the page works, it only needs its server to open.
+    // Refused by the browser, or interrupted: the page works, but needs its server to open.
   }
 }
 
@@ -36,7 +36,7 @@ function watch(registration: ServiceWorkerRegistration): void {
   registration.addEventListener("updatefound", () => {
     const worker = registration.installing;
     worker?.addEventListener("statechange", () => {
-      // Without a controller this is the first installation: nothing older is running.
+      // Without a controller this is the first installation: no older version is running.
       if (worker.state === "installed" && navigator.serviceWorker.controller) offer(worker);
     });
   });

@@ -1,8 +1,9 @@
 /**
- * The service worker: keeps this version of the page, whole or not at all, so that it opens with its server stopped.
+ * The service worker: keeps this version of the page, completely or not at all, so that it opens while its server is
+ * stopped.
  *
- * It answers for the page's own files alone. What a session asks of a data server is none of its business, and is
- * never cached.
+ * It answers only for the page's own files. It does not touch a session's requests to a data server, and never caches
+ * them.
  */
 
 declare const self: ServiceWorkerGlobalScope;
@@ -19,7 +20,7 @@ const FILES = new Set(__SHELL__.files.map((file) => new URL(file, SCOPE).href));
 
 self.addEventListener("install", (event) => {
   const requests = [...FILES].map((url) => new Request(url, { cache: "reload" }));
-  // addAll fails as a whole where one file fails: there is no half a version.
+  // addAll fails as a whole if one file fails, so there is never half a version.
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(requests)));
 });
 

@@ -1,18 +1,20 @@
-/** What a visitor can follow: a section, a tag, or the whole class. Known before anything is loaded. */
+/**
+ * The topics that a visitor can follow: a section, a tag, or the whole class. They are known before anything is loaded.
+ */
 
 import catalogue from "./catalogue.json";
 
-/** One thing to follow. */
+/** A topic to follow. */
 export interface Topic {
   kind: "all" | "section" | "tag";
   /** The section or the tag; empty for the whole class. */
   name: string;
 }
 
-/** Whatever can be passed to the session as `match`. */
+/** A `match` for the session. */
 export type Match = { section: string } | { tags: string } | Record<string, never>;
 
-/** A topic and how many packages Debian counts in it. */
+/** A topic, and the number of packages that Debian counts in it. */
 export interface Choice {
   topic: Topic;
   size: number;
@@ -21,7 +23,7 @@ export interface Choice {
 /** The whole class. */
 export const ALL: Topic = { kind: "all", name: "" };
 
-/** How many packages there are in all. */
+/** The number of packages in all. */
 export const TOTAL = catalogue.total;
 
 /** Every section, by name. */
@@ -30,7 +32,7 @@ export const SECTIONS: Choice[] = choices("section", catalogue.sections);
 /** The most frequent tags, the most frequent first. */
 export const TAGS: Choice[] = choices("tag", catalogue.tags);
 
-/** A few that make a good beginning: small, and known to everyone. */
+/** A few good topics to begin with: small, and known to everyone. */
 export const SUGGESTIONS: Topic[] = [
   { kind: "section", name: "games" },
   { kind: "section", name: "fonts" },
@@ -47,18 +49,18 @@ export function topicId(topic: Topic): string {
   return topic.kind === "all" ? "all" : `${topic.kind}-${topic.name}`;
 }
 
-/** What people read. */
+/** The text shown for a topic. */
 export function topicLabel(topic: Topic): string {
   return topic.kind === "all" ? "Everything" : topic.name;
 }
 
-/** The match that a topic stands for. */
+/** The match of a topic. */
 export function topicMatch(topic: Topic): Match {
   if (topic.kind === "all") return {};
   return topic.kind === "section" ? { section: topic.name } : { tags: topic.name };
 }
 
-/** How many packages a topic is expected to hold; `undefined` for one that the catalogue does not list. */
+/** The number of packages that a topic should hold; `undefined` if the catalogue does not list it. */
 export function expectedSize(topic: Topic): number | undefined {
   if (topic.kind === "all") return TOTAL;
   const list = topic.kind === "section" ? SECTIONS : TAGS;

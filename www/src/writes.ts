@@ -1,16 +1,18 @@
-/** What this page writes: edits, moves, deletions and restorations of packages, and what became of them. */
+/** The writes of this page: edits, moves, deletions and restorations of packages, and their outcomes. */
 
 import type { Operation, OperationArgs, RefusedOperation } from "escale";
 import type { Package } from "./schema";
 import type { Session } from "./session";
 
-/** What an edit changes. */
+/** The changes of an edit. */
 export interface Changes {
   summary?: string;
   section?: string;
 }
 
-/** A package at the moment when its editing began: what an edit is based on. `pending`: the last write of this page. */
+/**
+ * A package at the start of its editing: an edit is based on it. `pending`: the last write of this page still waits.
+ */
 export interface Basis {
   doc: Package;
   v: number | undefined;
@@ -28,7 +30,7 @@ export interface Described {
 export interface Answered extends Described {
   id: string;
   at: number;
-  /** The version that the server gave; `undefined` where the write came to nothing. */
+  /** The version that the server gave; `undefined` if the write failed. */
   v: number | undefined;
 }
 
@@ -41,30 +43,30 @@ export class Writes {
   readonly answered: Answered[] = [];
   /** The last write on each package: the next one expects the version that it gives. */
   private readonly last = new Map<string, Operation>();
-  /** The writes under way, by their ids: what is amended goes on under another id, in other words. */
+  /** The writes in progress, by their ids. An amended write continues under another id, with another description. */
   private readonly followed = new Map<string, { described: Described }>();
-  /** Packages that a write took out of sight, as they were. */
+  /** Packages that a write deleted or moved out of the list, as they were. */
   private readonly taken = new Map<string, { doc: Package; section: string | undefined }>();
   private readonly listeners: (() => void)[] = [];
 
   constructor(private readonly session: Session) {}
 
-  /** Calls back whenever something became of a write of this page. */
+  /** Calls back at every news of a write of this page. */
   onChange(listener: () => void): void {
     this.listeners.push(listener);
   }
 
-  /** What an edit that begins now is based on. */
+  /** The basis of an edit that begins now. */
   basis(doc: Package): Basis {
     const meta = this.session.meta(doc);
     return { doc, v: meta?.v, pending: meta?.pending ?? false };
   }
 
-  /** Sends what differs; gives false where nothing does. */
+  /** Sends the changed properties; returns false if there are none. */
   edit(basis: Basis, wanted: Changes): boolean {
     const { doc } = basis;
     const changes: Changes = {};
-    // An empty summary is none.
+    // An empty summary counts as none.
     if (wanted.summary && wanted.summary !== doc.summary) changes.summary = wanted.summary;
     if (wanted.section !== undefined && wanted.section !== doc.section) changes.section = wanted.section;
     if (Object.keys(changes).length === 0) return false;
@@ -83,10 +85,10 @@ export class Writes {
     this.taken.set(doc.name, { doc, section: undefined });
   }
 
-  /** Puts a package back as it was, deleted or not, unless somebody else has written to it since. */
+  /** Restores a package, deleted or moved, unless somebody else has written to it since. */
   restore(doc: Package): void {
     const basis = this.basis(doc);
-    // What this page took away goes back on the version that this gave.
+    // A package that this page removed is restored on the version that the removal gave.
     const pending = basis.pending || this.taken.has(doc.name);
     this.follow(doc.name, describe("doc.put", { data: { name: doc.name, summary: doc.summary } }), () =>
       this.session.put("Package", doc, this.expecting({ ...basis, pending })),
@@ -94,7 +96,10 @@ export class Writes {
     this.taken.delete(doc.name);
   }
 
-  /** Sends other arguments in the place of a refused write; where they are for theirs, on the version that is there now. */
+  /**
+   * Sends other arguments in place of a refused write. If the write conflicted, it expects the server's current
+   * version.
+   */
   amend(entry: RefusedOperation, args: OperationArgs): void {
     const { ifVersion: _, ...others } = args;
     const next = entry.theirs ? { ...others, ifVersion: entry.theirs.v } : others;
@@ -105,18 +110,18 @@ export class Writes {
       followed.described = described;
       this.followed.set(operation.id, followed);
     } else {
-      // Written before this page was opened.
+      // The write was made before this page was opened.
       this.track(described, operation);
     }
     this.tell();
   }
 
-  /** The package that a write of this page took out of sight; `section` where it was moved there. */
+  /** The package that a write of this page deleted or moved out of the list; `section` if it was moved to one. */
   takenAway(name: string): { doc: Package; section: string | undefined } | undefined {
     return this.taken.get(name);
   }
 
-  /** Another tab, or another person, may have changed the package meanwhile: the server then refuses the write. */
+  /** Another tab or person may have changed the package meanwhile: the server then refuses the write. */
   private expecting({ doc, v, pending }: Basis): { ifVersion?: number | Operation } {
     const before = this.last.get(doc.name);
     if (pending || v === undefined) return before ? { ifVersion: before } : {};
@@ -137,7 +142,7 @@ export class Writes {
       for (const [id, one] of this.followed) if (one === followed) this.followed.delete(id);
       const name = followed.described.package;
       if (v === undefined && this.last.get(name) === operation) {
-        // It took nothing away, and there is no version of it.
+        // The write removed nothing, and there is no version of it.
         this.last.delete(name);
         this.taken.delete(name);
       }
@@ -154,7 +159,7 @@ export class Writes {
   }
 }
 
-/** A write in a visitor's words, from what is sent. */
+/** Describes a write in a visitor's words, from the arguments that are sent. */
 export function describe(name: string, args: OperationArgs): Described {
   const key = args["key"] as readonly string[] | undefined;
   const data = args["data"] as { name?: string } | undefined;

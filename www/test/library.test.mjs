@@ -1,5 +1,5 @@
-// Goal: the list is the union of what is followed, each package once. Method: the library on a session that the test
-// drives by hand; frames come at once because the page counts as hidden.
+// Goal: the list is the union of the followed topics, each package once. Method: the library on a session that the test
+// drives by hand. Frames come at once because the page counts as hidden.
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { loader } from "./load.mjs";
@@ -12,7 +12,7 @@ const { defOf } = await load("/src/defs.ts");
 const GAMES = { kind: "section", name: "games" };
 const SDL = { kind: "tag", name: "uitoolkit::sdl" };
 
-/** A session without a server: `give` is what it would load. */
+/** A session without a server: `give` supplies the documents that it would load. */
 class Session {
   listeners = new Map();
   held = [];

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { createServer } from "vite";
 
-/** Gives `load(path)` to the tests, and ends what it started after them. */
+/** Gives `load(path)` to the tests, and stops its server after them. */
 export async function loader(after) {
   const server = await createServer({
     configFile: false,

@@ -1,4 +1,4 @@
-// Goal: "0 hits" is honest. Whatever form a text rests in, and wherever in the bytes, the search finds it.
+// Goal: "0 hits" is honest. The search finds a text in every stored form, at every position in the bytes.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test } from "node:test";
@@ -8,7 +8,7 @@ const load = await loader(after);
 const { byteString, fromHex, needle, occurrences, toHex } = await load("/src/plaintext.ts");
 
 const TEXT = "Real-time strategy g\u00e4me";
-/** Bytes that look random, the same at every run. */
+/** Bytes that look random, the same in every run. */
 const noise = (length) =>
   Buffer.concat(Array.from({ length: Math.ceil(length / 32) }, (_, i) => createHash("sha256").update(`${i}`).digest())).subarray(0, length);
 const searched = (bytes, text = TEXT) => occurrences(needle(text), byteString(bytes));

@@ -1,5 +1,5 @@
-// Goal: each write expects the version that its editor saw, is told in a visitor's words, and can be taken back.
-// Method: the page's writes on a session that only notes what it is asked.
+// Goal: each write expects the version that its editor saw, is described in a visitor's words, and can be undone.
+// Method: the page's writes on a session that only records its calls.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { loader } from "./load.mjs";

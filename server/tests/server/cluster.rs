@@ -38,7 +38,7 @@ pub struct Cluster {
 #[derive(Clone)]
 pub struct Copy(PathBuf);
 
-/// How a data folder is put back.
+/// The ways to restore a data folder.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
     /// The database alone is replaced: the watermark stays.

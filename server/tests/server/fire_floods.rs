@@ -148,7 +148,7 @@ async fn sockets(address: SocketAddr, n: usize) {
     under_way.join_all().await;
 }
 
-/// Callers who ask for everything and read nothing of it.
+/// Callers that ask for everything and read none of it.
 async fn lazy(address: SocketAddr, n: usize) -> Vec<TcpStream> {
     let body = r#"{"p":1,"session":"lazy","subs":[["Note",0]]}"#;
     let mut held = Vec::new();
@@ -160,7 +160,7 @@ async fn lazy(address: SocketAddr, n: usize) -> Vec<TcpStream> {
     held
 }
 
-/// Open files that this process may have.
+/// The number of files that this process may open.
 fn files_max() -> usize {
     let text = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));

@@ -182,7 +182,7 @@ fn sweeps_remove_what_the_queries_remove_and_dry_runs_tell_it() {
     result.unwrap();
 }
 
-/// On the device, no action goes that the server has not accepted, whatever its type. Otherwise the queries
+/// On the device, an action of any type stays if the server has not accepted it. Otherwise the queries
 /// decide.
 #[test]
 fn the_devices_sweep_removes_what_the_queries_remove_but_for_what_is_not_accepted() {

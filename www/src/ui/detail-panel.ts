@@ -1,4 +1,4 @@
-/** One package, whole: what it is, where it comes from, what was written to it, and which version this is. */
+/** The panel of one package: its description, its origin, the writes to it, and its version. */
 
 import { fill, h } from "../dom";
 import { bytes, count, date } from "../format";
@@ -23,7 +23,7 @@ export class DetailPanel {
     testid: "detail",
   });
   private shown: Package | undefined;
-  /** Whether the form is open: what arrives meanwhile does not draw it away. */
+  /** Whether the form is open: documents that arrive meanwhile must not replace it. */
   private editing = false;
   private history: HistoryList | undefined;
 
@@ -34,7 +34,7 @@ export class DetailPanel {
     private readonly options: { close: () => void; show: (name: string) => void },
   ) {}
 
-  /** The package on show. */
+  /** The package shown. */
   get current(): Package | undefined {
     return this.shown;
   }
@@ -52,7 +52,7 @@ export class DetailPanel {
     this.draw(doc, this.body(doc), changed);
   }
 
-  /** Something was written, or answered. */
+  /** A write of this page was made, or answered. */
   written(): void {
     const { shown } = this;
     if (!shown || this.editing) return;
@@ -61,7 +61,7 @@ export class DetailPanel {
     else void this.history?.update();
   }
 
-  /** Shows the newest version of the same package, or says that it is followed no more. */
+  /** Shows the newest version of the same package, or says that it is no longer followed. */
   refresh(): void {
     if (!this.shown) return;
     const now = this.library.find(this.shown.name);
@@ -78,7 +78,7 @@ export class DetailPanel {
     void this.history?.update();
   }
 
-  /** A write of this page took the package out of sight: it says so, and offers the way back. */
+  /** A write of this page deleted the package or moved it out of the list: says so, and offers to undo it. */
   private showTaken(doc: Package): void {
     const taken = this.writes.takenAway(doc.name);
     if (!taken) return;
@@ -155,7 +155,7 @@ export class DetailPanel {
     return this.history ? block("Written on this device", this.history.element) : null;
   }
 
-  /** What became of the writes on this package, where they are not over. */
+  /** The state of unfinished writes on this package, if there are any. */
   private pill(doc: Package): HTMLElement | null {
     if (this.session.refused.value.some(({ name, args }) => describe(name, args).package === doc.name)) {
       return h("p", { class: "pill", "data-state": "refused", testid: "detail-pill" }, icon("alert"), "A write was refused");
@@ -242,7 +242,8 @@ export class DetailPanel {
       if (this.library.topic(topic)) this.library.unfollow(topic);
       else this.library.follow(topic);
       const current = this.shown;
-      // Drawn again to show the chip's new state; where the package itself left with its topic, `refresh` closes.
+      // Drawn again to show the chip's new state. If the package left together with its topic, `refresh` closes the
+      // panel.
       this.shown = undefined;
       this.show(current);
     });
@@ -272,7 +273,7 @@ function block(title: string, ...content: Node[]): HTMLElement {
 }
 
 function homepage(address: string): Node | string {
-  // Data is data: only what is a web address becomes a link.
+  // Only a web address becomes a link: the data is not trusted.
   if (!/^https?:\/\//i.test(address)) return address;
   return h(
     "a",

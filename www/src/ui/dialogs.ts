@@ -1,9 +1,9 @@
-/** The dialogs: modal, closed by Escape, the focus back where it was. */
+/** The dialogs. They are modal, Escape closes them, and the focus then returns to its earlier place. */
 
 import { fill, h, show } from "../dom";
 import { icon } from "../icons";
 
-/** Shows a dialog and resolves once it is closed, with the value that closed it. */
+/** Shows a dialog. Resolves with the value that closed it. */
 function open(dialog: HTMLDialogElement): Promise<string> {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
@@ -18,17 +18,17 @@ function open(dialog: HTMLDialogElement): Promise<string> {
   });
 }
 
-/** What a confirmation says. */
+/** The texts of a confirmation. */
 export interface Confirmation {
   title: string;
   text: string;
   confirm: string;
   testid: string;
-  /** A box to tick besides. */
+  /** The label of an additional box to tick. */
   option?: string;
 }
 
-/** Asks before something that cannot be undone; `undefined` where the visitor went back. */
+/** Asks before an action that cannot be undone; `undefined` if the visitor cancels. */
 export async function confirmDialog(ask: Confirmation): Promise<{ option: boolean } | undefined> {
   const option = h("input", { type: "checkbox", id: "confirm-option" });
   const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
@@ -51,7 +51,7 @@ export async function confirmDialog(ask: Confirmation): Promise<{ option: boolea
   return (await open(dialog)) === "yes" ? { option: option.checked } : undefined;
 }
 
-/** Asks for the old and the new passphrase; `change` is tried until it succeeds or the visitor goes back. */
+/** Asks for the old and the new passphrase. Calls `change` until it succeeds or the visitor cancels. */
 export async function passphraseDialog(change: (old: string, next: string) => Promise<void>): Promise<boolean> {
   const old = secret("passphrase-old");
   const next = secret("passphrase-next");

@@ -1,11 +1,11 @@
-/** The form that edits a package: its summary, and the section that it is in. */
+/** The form that edits a package: its summary and its section. */
 
 import { fill, h, show } from "../dom";
 import { problemOf } from "../problems";
 import { SECTIONS } from "../topics";
 import type { Basis, Writes } from "../writes";
 
-/** A form on a package as it is now; `done` closes it. */
+/** Makes a form for a package as it is now; `done` closes it. */
 export function editForm(writes: Writes, basis: Basis, done: () => void): HTMLFormElement {
   const { doc } = basis;
   const summary = h("textarea", { id: "edit-summary", rows: 3, maxlength: 400, required: true, testid: "edit-summary" });

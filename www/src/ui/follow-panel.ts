@@ -1,4 +1,4 @@
-/** Choosing what to follow: chips of sections and tags with their sizes, known before anything is loaded. */
+/** The panel to choose topics: chips of sections and tags with their sizes, known before anything is loaded. */
 
 import { fill, h, setText, show } from "../dom";
 import { count } from "../format";
@@ -56,12 +56,12 @@ export class FollowPanel {
     );
   }
 
-  /** Takes the focus, where a phone shows the panel over the list. */
+  /** Takes the focus, for a phone that shows the panel over the list. */
   focus(): void {
     this.close.focus();
   }
 
-  /** Shows what is followed now. */
+  /** Shows the topics that are followed now. */
   update(): void {
     const followed = this.library.topics().length;
     setText(this.summary, followed === 0 ? "" : `${count(followed)} followed`);

@@ -1,4 +1,4 @@
-/** Bytes as people look at them: offsets, hexadecimal, and what is printable. */
+/** A hex dump: offsets, hexadecimal, and the printable characters. */
 
 import { fill, h } from "../dom";
 import { count } from "../format";

@@ -1,4 +1,4 @@
-/** The history of a package on this device: the states that were written here, the newest first. */
+/** The history of a package on this device: the states written here, newest first. */
 
 import type { PastState } from "escale";
 import { fill, h } from "../dom";
@@ -7,11 +7,11 @@ import { icon } from "../icons";
 import type { Package } from "../schema";
 import type { Session } from "../session";
 
-/** What became of a state, by its icon and in words. */
+/** The fate of a state, as an icon and in words. */
 const ICONS = { accepted: "check", refused: "alert", waiting: "pending" } as const;
 const FATES = { accepted: "accepted", refused: "refused by the server", waiting: "waiting for the server" } as const;
 
-/** A list that reads itself again when it is told to. */
+/** A list that reads the journal again at every `update`. */
 export class HistoryList {
   readonly element = h("ol", { class: "history", testid: "history" });
   private reading = 0;
@@ -26,7 +26,7 @@ export class HistoryList {
   async update(): Promise<void> {
     const reading = (this.reading += 1);
     const past = await this.session.history("Package", [this.name]).catch(() => []);
-    // A later reading is under way, and knows more.
+    // A later reading is in progress, and has newer data.
     if (reading !== this.reading) return;
     const states = past.filter(({ type }) => type === "persist");
     const refused = new Set(this.session.refused.value.map(({ id }) => id));
@@ -56,7 +56,7 @@ export class HistoryList {
 
 function whatChanged(doc: Package, before: Package | null | undefined): string {
   if (before === null) return "Put back";
-  // What was there before this device wrote is not in its journal.
+  // The state before this device's first write is not in its journal.
   if (before?.section === doc.section) return doc.summary;
   return before?.summary === doc.summary ? `Moved to ${doc.section}` : `In ${doc.section}: ${doc.summary}`;
 }

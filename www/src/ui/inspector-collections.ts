@@ -1,4 +1,4 @@
-/** What is in memory: the collections with their defs and versions, and what changed lately. */
+/** The inspector's tab of the memory: the collections with their defs and versions, and the latest changes. */
 
 import { fill, h } from "../dom";
 import { bytes, count, date, plural, time } from "../format";

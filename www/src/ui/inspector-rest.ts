@@ -1,4 +1,7 @@
-/** What rests in IndexedDB, byte for byte, beside the same data in clear as the session holds it. */
+/**
+ * The inspector's tab of IndexedDB: stored records byte for byte, next to the same data in clear as the session holds
+ * it.
+ */
 
 import { fill, h } from "../dom";
 import { bytes, count, plural } from "../format";
@@ -9,7 +12,7 @@ import { hexView, showHex } from "./hex-view";
 
 const RECORDS_SHOWN = 200;
 
-/** What the one-letter names of the object stores hold: nothing of it shows to who reads the disk. */
+/** The contents of the object stores, by their one-letter names. A reader of the disk sees none of this. */
 const TABLES: Readonly<Record<string, string>> = {
   s: "state: collections and links",
   p: "pages of documents",
@@ -32,7 +35,7 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
     if (record) showHex(hex, record.bytes);
   };
   picker.addEventListener("change", pick);
-  // A page of documents rather than the state: it is what stands in clear beside it.
+  // A page of documents rather than the state, because it corresponds to the document shown in clear.
   picker.value = String(Math.max(0, store.records.findIndex(({ table }) => table === "p")));
   pick();
   const doc = sample();
@@ -90,7 +93,7 @@ function nothing(): HTMLElement {
   );
 }
 
-/** The document as JSON, what names it first. */
+/** The document as JSON, with its naming properties first. */
 function inClear({ name, version, section, summary, ...others }: Package): string {
   return JSON.stringify({ name, version, section, summary, ...others }, null, 2);
 }

@@ -1,4 +1,7 @@
-/** Looking for what the screen shows in every byte that rests on the device: an honest count, with a control. */
+/**
+ * The inspector's search: looks for texts of the screen in every byte stored on the device. A control shows that the
+ * search works.
+ */
 
 import { fill, h } from "../dom";
 import { bytes, count, plural } from "../format";
@@ -68,7 +71,7 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
   return Promise.resolve();
 }
 
-/** The text that was typed, and where it is the package on show, the package's other texts. */
+/** The typed text. If it is the name of the package shown, the package's other texts as well. */
 function needlesOf(doc: Package | undefined, typed: string): Needle[] {
   const texts = [typed];
   if (typed === doc?.name) texts.push(doc.summary, doc.maintainer, doc.homepage, doc.sha256, ...doc.tags);

@@ -1,4 +1,4 @@
-/** The inspector: what is in memory, what rests on the device, and a search for one in the other. */
+/** The inspector: the contents of memory, the stored records, and a search for the former in the latter. */
 
 import { fill, h, show } from "../dom";
 import { icon } from "../icons";
@@ -9,18 +9,18 @@ import { collectionsTab } from "./inspector-collections";
 import { restTab } from "./inspector-rest";
 import { searchTab } from "./inspector-search";
 
-/** What the tabs work with. */
+/** The context of the tabs. */
 export interface InspectorContext {
   session: Session;
   library: Library;
-  /** The package that is on show, or the first one listed. */
+  /** The package that is shown, or the first one listed. */
   sample: () => Package | undefined;
 }
 
 interface Tab {
   id: string;
   title: string;
-  /** Fills the panel; called each time that the tab is shown. */
+  /** Fills the panel; called each time the tab is shown. */
   draw(panel: HTMLElement, context: InspectorContext): Promise<void>;
 }
 
@@ -66,13 +66,13 @@ export class Inspector {
     document.body.append(this.dialog);
   }
 
-  /** Opens the drawer on what it showed last. */
+  /** Opens the drawer on its last tab. */
   open(): void {
     if (!this.dialog.open) this.dialog.showModal();
     void this.show(this.current);
   }
 
-  /** Takes the drawer away. */
+  /** Removes the drawer. */
   remove(): void {
     this.dialog.remove();
   }

@@ -1,4 +1,4 @@
-/** The main screen: what is followed on the left, the packages, one of them on the right, the status below. */
+/** The main screen: topics on the left, the list of packages, one package on the right, the status below. */
 
 import { EscaleError } from "escale";
 import { h } from "../dom";
@@ -18,23 +18,23 @@ import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";
 import { WritesDrawer } from "./writes-drawer";
 
-/** How the session ended. */
+/** The way in which the session ended. */
 export type Ending = "locked" | "wiped" | "closed";
 
-/** What the screen needs from the page. */
+/** The screen's needs from the page. */
 export interface MainScreenOptions {
   session: Session;
   library: Library;
   /** The session is over. */
   ended(how: Ending): void;
-  /** Forgets the copy of this page that opens with no network. */
+  /** Deletes the copy of this page that opens without a network. */
   forgetPage(): Promise<void>;
 }
 
 /** A panel that a phone shows over the list. */
 type Sheet = "follow" | "session";
 
-/** Where panels lie over the list; the style sheet says the same. */
+/** The width below which panels cover the list; the style sheet has the same number. */
 const PHONE = matchMedia("(max-width: 760px)");
 
 /** The screen. */
@@ -155,7 +155,7 @@ export class MainScreen {
   /** On a phone: shows one panel over the list, or the list alone. */
   private sheet(sheet: Sheet | undefined): void {
     this.closeDetail(false);
-    // A message would lie over the sheet's buttons.
+    // A message would cover the sheet's buttons.
     clearToast();
     const before = this.open;
     this.open = sheet;
@@ -171,7 +171,7 @@ export class MainScreen {
     else if (before) this.tabs.get(before)?.focus();
   }
 
-  /** What a phone covers cannot be reached by the keyboard either. */
+  /** Elements that a phone covers must not be reachable by keyboard either. */
   private cover(): void {
     const covered = this.open === "follow" || this.detail.current !== undefined;
     this.packages.element.inert = covered && PHONE.matches;
@@ -233,7 +233,7 @@ export class MainScreen {
     this.options.ended(how);
   }
 
-  /** Runs what can fail; a failure is told. */
+  /** Runs a task, and shows its error if it fails. */
   private async attempt(task: () => Promise<void>): Promise<void> {
     try {
       await task();

@@ -1,4 +1,4 @@
-/** The first screen: what this is, the passphrase, the mode, and the errors that opening can end in. */
+/** The first screen: an introduction, the passphrase, the mode, and the errors of opening. */
 
 import { fill, h, setText, show } from "../dom";
 import { icon, logo, type IconName } from "../icons";
@@ -8,7 +8,7 @@ import type { Adapter, Mode } from "../session";
 import { TOTAL } from "../topics";
 import { count } from "../format";
 
-/** What the visitor asked for. */
+/** The visitor's input. */
 export interface Opening {
   passphrase: string;
   mode: Mode;
@@ -17,16 +17,16 @@ export interface Opening {
   token: string | undefined;
 }
 
-/** What the screen needs from the page. */
+/** The screen's needs from the page. */
 export interface OpenScreenOptions {
-  /** The address to propose, or the adapter object in its place. */
+  /** The address to propose, or the adapter object instead. */
   server: string | Adapter;
   mode: Mode;
-  /** Said above the form: why the visitor is here again. */
+  /** Shown above the form: the reason why the visitor is here again. */
   notice?: string | undefined;
   /** Resolves once the session is open; a rejection is shown. */
   open(opening: Opening): Promise<void>;
-  /** Asks for a confirmation, then erases the store of this device; resolves with whether it was done. */
+  /** Asks for a confirmation, then erases the store of this device. Resolves with true if it was done. */
   erase(): Promise<boolean>;
 }
 

@@ -1,4 +1,4 @@
-/** The list of packages, with what is followed above it and the states in which there is nothing to list. */
+/** The list of packages, with the followed topics above it, and the texts for an empty list. */
 
 import { fill, h, setText, show } from "../dom";
 import { bytes, count, plural } from "../format";
@@ -10,7 +10,7 @@ import type { StatusValue } from "../session";
 import { ALL, expectedSize, SUGGESTIONS, topicId, topicLabel, TOTAL, type Topic } from "../topics";
 import { VirtualList } from "./virtual-list";
 
-/** The height of a row; the style sheet says the same. */
+/** The height of a row; the style sheet has the same number. */
 const ROW_HEIGHT = 60;
 
 const SORTS: [Sort, string][] = [
@@ -26,7 +26,7 @@ export class PackagesPanel {
   private readonly strip = h("div", { class: "strip", role: "group", "aria-label": "Followed" });
   private readonly tally = h("p", { class: "tally", testid: "count", role: "status" });
   private readonly empty = h("div", { class: "empty", testid: "empty" });
-  /** The progress once more, where the eye is; assistive technology hears of it in the status bar. */
+  /** The progress a second time, near the list. Assistive technology gets it from the status bar. */
   private readonly line = h("div", { hidden: true });
   private readonly filter: HTMLInputElement;
   private readonly toolbar: HTMLElement;
@@ -91,7 +91,7 @@ export class PackagesPanel {
     this.update();
   }
 
-  /** Shows what is followed. */
+  /** Shows the followed topics. */
   setTopics(): void {
     const topics = this.library.topics();
     const narrowed = this.library.narrowedTo;
@@ -105,7 +105,7 @@ export class PackagesPanel {
     this.update();
   }
 
-  /** Takes the session's status into account: it decides what an empty list means. */
+  /** Takes the session's status, which decides about the text of an empty list. */
   setStatus(status: StatusValue): void {
     this.status = status;
     const { progress } = status;
@@ -119,7 +119,7 @@ export class PackagesPanel {
     this.list.select(name);
   }
 
-  /** Brings a package into sight; where the filter hides it, the filter goes. */
+  /** Scrolls to a package. If the filter hides it, the filter is cleared. */
   reveal(name: string): void {
     if (this.list.reveal(name)) return;
     this.filter.value = "";
@@ -128,7 +128,7 @@ export class PackagesPanel {
     this.list.select(name);
   }
 
-  /** Puts the focus back where the keyboard moves between packages. */
+  /** Puts the focus on the list, in which the keyboard moves between packages. */
   focus(): void {
     this.list.element.focus({ preventScroll: true });
   }
@@ -305,7 +305,7 @@ function bindRow(row: HTMLElement, doc: Package, filter: string, pending: boolea
   setText(section, doc.section);
 }
 
-/** Writes a text with the first word of the filter marked where it occurs. */
+/** Writes a text, and highlights the first word of the filter where it occurs. */
 function mark(element: HTMLElement, text: string, filter: string): void {
   const word = filter.split(/\s+/, 1)[0] ?? "";
   const at = word === "" ? -1 : text.toLowerCase().indexOf(word);

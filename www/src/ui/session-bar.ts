@@ -1,10 +1,10 @@
-/** The top bar: where one is, the way to avion and back, and what can be done with the session. */
+/** The top bar: the current screen, the switch between synced and avion, and the actions on the session. */
 
 import { fill, h, show } from "../dom";
 import { icon, logo, type IconName } from "../icons";
 import type { Mode, StatusValue } from "../session";
 
-/** What the buttons do. */
+/** The actions of the buttons. */
 export interface SessionActions {
   setMode(mode: Mode): Promise<void>;
   openWrites(): void;
@@ -59,7 +59,7 @@ export class SessionBar {
     );
   }
 
-  /** Takes the focus, where a phone shows the actions as a sheet. */
+  /** Takes the focus, for a phone that shows the actions as a sheet. */
   focus(): void {
     this.actions.querySelector("button")?.focus();
   }

@@ -1,4 +1,4 @@
-/** The status bar: the phase by word, colour and icon; progress, what waits, what is stored, what is wrong. */
+/** The status bar: the phase by word, colour and icon; progress, waiting writes, storage, problems. */
 
 import { fill, h, setText, show } from "../dom";
 import { count, moment, plural } from "../format";
@@ -18,12 +18,12 @@ const STORAGE: Readonly<Record<string, string>> = {
 
 const UNREACHED: ReadonlySet<string> = new Set(["offline", "timeout"]);
 
-/** The phases in which the server is out of reach, by mishap or by choice. */
+/** The phases in which the server is out of reach, by accident or by choice. */
 const AWAY: ReadonlySet<string> = new Set(["offline", "paused", "avion"]);
 
 /** Milliseconds without a change after which the time of the last sync is looked up. */
 const SETTLE_MS = 400;
-/** Milliseconds between two looks while nothing changes. */
+/** Milliseconds between two updates while nothing changes. */
 const REFRESH_MS = 60_000;
 
 /** The bar. */
@@ -87,13 +87,13 @@ export class StatusBar {
     if (this.pending.textContent !== text) fill(this.pending, icon(refused > 0 ? "alert" : "pending"), text);
   }
 
-  /** Whether anything is followed: what being in step means depends on it. */
+  /** Whether any topic is followed: the meaning of `live` depends on it. */
   setFollowing(following: boolean): void {
     this.following = following;
     if (this.status) this.updatePhase(this.status.phase);
   }
 
-  /** Stops what the bar does by itself. */
+  /** Stops the timers. */
   stop(): void {
     clearTimeout(this.timer);
     clearInterval(this.every);
@@ -121,19 +121,21 @@ export class StatusBar {
     setText(this.progressText, total ? `${count(received)} of ${count(total)}` : count(received));
   }
 
-  /** Counting what rests on the device reads all of it: done once after a burst of changes. */
+  /** Counting the stored records reads all of them, so it is done once after a burst of changes. */
   private scheduleSynced(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.updateSynced(), SETTLE_MS);
   }
 
-  /** The last pull is what the collections' versions say: it is known even after a reload with no network. */
+  /**
+   * The time of the last pull is the collections' highest version. It is known even after a reload without a network.
+   */
   private async updateSynced(): Promise<void> {
     if (document.hidden) return;
     try {
       const { memory } = await this.session.inspect({ limit: 0 });
       const last = memory.collections.reduce((latest, { v }) => Math.max(latest, v), 0);
-      // Where the server is being asked, or there is nothing to ask it, the phase says all there is to say.
+      // In the other phases, and without collections, the phase already says everything.
       const never = AWAY.has(this.status?.phase ?? "") && memory.collections.length > 0 ? "Never synced" : "";
       setText(this.synced, last > 0 ? `Last sync ${moment(last)}` : never);
     } catch {
@@ -155,7 +157,7 @@ export class StatusBar {
           },
         ]
       : [];
-    // That the server does not answer is what the phase says already.
+    // The phase already says that the server does not answer.
     const isNews = status.error && !(status.phase === "offline" && UNREACHED.has(status.error.code));
     const errors = [...Object.values(status.faults), ...(status.error && isNews ? [status.error] : [])];
     return [...list, ...errors.map((error) => problemOf(error))];

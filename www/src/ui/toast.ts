@@ -1,4 +1,4 @@
-/** Short messages over the page; one at a time, the newest. */
+/** Short messages over the page: one at a time, the newest. */
 
 import { fill, h } from "../dom";
 import { icon, type IconName } from "../icons";
@@ -8,7 +8,7 @@ const SHOWN_MS = 6_000;
 const host = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Takes away a message that asks for nothing. */
+/** Removes a message that has no action. */
 export function clearToast(): void {
   if (timer !== undefined) fill(host);
 }

@@ -1,13 +1,13 @@
 /**
- * A list that keeps in the page only the rows that can be seen: 20,000 of them scroll like twenty.
+ * A list that keeps only the visible rows in the page: 20,000 rows scroll like twenty.
  *
- * It is one listbox for assistive technology: the focus stays on the list, the active row is told by
- * `aria-activedescendant`, and each row says its place among all.
+ * For assistive technology it is one listbox. The focus stays on the list, `aria-activedescendant` names the active
+ * row, and each row gives its position among all.
  */
 
 import { h, nextFrame } from "../dom";
 
-/** How rows look, and what choosing one does. */
+/** The look of rows, and the action when one is chosen. */
 export interface ListOptions<T> {
   label: string;
   rowHeight: number;
@@ -16,7 +16,7 @@ export interface ListOptions<T> {
   create(): HTMLElement;
   /** Fills a row, which may have shown another item before. */
   bind(row: HTMLElement, item: T): void;
-  /** An item was chosen; `open` by a click or Enter, not by moving over it. */
+  /** An item was chosen. `open` is true for a click or Enter, and false for moving over it. */
   chosen(item: T, open: boolean): void;
 }
 
@@ -49,7 +49,7 @@ export class VirtualList<T> {
     new ResizeObserver(() => this.schedule()).observe(this.element);
   }
 
-  /** Shows other items; those whose id is in `changed` flash where they are in sight. */
+  /** Shows other items. Those whose id is in `changed` flash if they are visible. */
   set(items: readonly T[], changed: ReadonlySet<string>): void {
     this.items = items;
     const until = performance.now() + FLASH_MS;
@@ -67,7 +67,7 @@ export class VirtualList<T> {
     this.render();
   }
 
-  /** Brings an item into sight and marks it; false where it is not listed. */
+  /** Scrolls to an item and marks it; false if it is not listed. */
   reveal(id: string): boolean {
     const index = this.items.findIndex((item) => this.options.id(item) === id);
     if (index < 0) return false;

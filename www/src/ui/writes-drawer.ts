@@ -1,4 +1,4 @@
-/** The drawer of writes: what the server refused, what waits for it, and what it has answered. */
+/** The drawer of writes: those that the server refused, those that wait for it, and those that it has answered. */
 
 import type { OperationArgs, PendingOperation, RefusedOperation, Theirs } from "escale";
 import { fill, h } from "../dom";
@@ -10,7 +10,7 @@ import type { Session } from "../session";
 import { describe, type Changes, type Described, type Writes } from "../writes";
 import { toast } from "./toast";
 
-/** Waiting writes that are drawn; a long flight can have thousands. */
+/** Waiting writes that are drawn; a long offline period can produce thousands. */
 const DRAWN_MAX = 100;
 
 const STATES: Readonly<Record<PendingOperation["state"], string>> = {
@@ -50,9 +50,9 @@ export class WritesDrawer {
     this.update();
   }
 
-  /** Draws it again, where it is open. */
+  /** Draws it again if it is open. */
   update(): void {
-    // What is being typed is not drawn away.
+    // Text being typed must not be replaced.
     if (!this.dialog.open || this.amending !== undefined) return;
     const refused = this.session.refused.value;
     const pending = this.session.pending();
@@ -82,7 +82,7 @@ export class WritesDrawer {
     );
   }
 
-  /** Takes the drawer away. */
+  /** Removes the drawer. */
   remove(): void {
     this.dialog.remove();
   }
@@ -93,7 +93,7 @@ export class WritesDrawer {
     return this.withRestore(described, item(described, "pending", operation.state === "held" ? "held" : "waiting", detail));
   }
 
-  /** A deletion of this page can be taken back as long as the page knows what it deleted. */
+  /** A deletion by this page can be undone as long as the page knows the deleted package. */
   private withRestore({ verb, package: name }: Described, row: HTMLElement): HTMLElement {
     const taken = verb === "Delete" && row.dataset.state !== "gone" ? this.writes.takenAway(name) : undefined;
     if (taken && taken.section === undefined) row.append(button("Restore", "write-restore", () => this.writes.restore(taken.doc)));
@@ -123,7 +123,7 @@ export class WritesDrawer {
     return row;
   }
 
-  /** Asks for other values in the row's place; the write then goes out with them. */
+  /** Asks for other values in place of the row, and then sends the write with them. */
   private amend(row: HTMLElement, entry: RefusedOperation): void {
     const { args } = entry;
     const set = (args["set"] ?? {}) as Changes;
@@ -150,7 +150,7 @@ export class WritesDrawer {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const value = field.value.trim();
-      // An empty one is none: the browser takes blanks for something.
+      // An empty value counts as none. The check is needed because the browser accepts blanks in a required field.
       if (value === "") return;
       attempt(() => this.writes.amend(entry, { ...args, set: { ...set, [name]: value } } as OperationArgs));
       end();
@@ -175,7 +175,7 @@ function item({ verb, package: name, detail }: Described, mark: IconName, state:
   );
 }
 
-/** What the server has in the place of a refused write. */
+/** The server's document, which caused a write to be refused. */
 function theirsOf({ doc }: Theirs): string {
   if (doc === null) return "Theirs: deleted";
   const { summary, section: where } = doc as Partial<Package>;
