@@ -1,5 +1,6 @@
-//! What a session costs where no machine's speed matters: batches, records and bytes of the device in memory, for what the
-//! benchmark measures (docs/performance.md, which has these figures). A figure may fall; one that grows is a decision.
+//! The costs of a session that do not depend on a machine's speed: batches, records and bytes on a device in
+//! memory, for the cases of the benchmark (docs/performance.md, which has these figures). A figure may fall.
+//! An increase is a decision.
 
 use escale::codec::{Data, Part, Row, SyncReply, SyncRequest};
 use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind};
@@ -19,7 +20,7 @@ const WORDS: [&str; 24] = [
     "village",
 ];
 
-/// The document of that number, about 1 KB of words; `edition` makes another version of it.
+/// The document with that number, about 1 KB of words; `edition` makes another version of it.
 pub(super) fn document(number: u64, edition: u64) -> Data {
     let mut state = number * 7_919 + edition * 104_729 + 1;
     let mut next = |bound: u64| {
@@ -57,7 +58,7 @@ fn section(number: u64) -> Def {
     Def::collection(&class, &name, &[&format!("s{number}")]).expect("a def")
 }
 
-/// What went to the device, and what came from it.
+/// The traffic to and from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Cost {
     batches: usize,
@@ -78,7 +79,7 @@ impl Cost {
         let of = |table: Table| {
             batch.puts.iter().filter(move |put| put.0 == table).map(|put| put.2.len()).sum::<usize>()
         };
-        // A mark alone, a second later, is the small database's.
+        // A high-water mark written alone, a second later, goes to the backup database.
         self.batches += usize::from(!batch.is_empty());
         self.puts += batch.puts.len();
         self.deletes += batch.deletes.len();
@@ -96,7 +97,7 @@ pub(super) struct Session {
     cost: Cost,
     answered: usize,
     pub(super) keys: StoreKeys,
-    /// Every record that went to the device, in its order; deleted ones, too.
+    /// Every record written to the device, in order, even if it was deleted later.
     pub(super) written: Vec<(Table, RecordKey, Vec<u8>)>,
 }
 
@@ -105,7 +106,7 @@ impl Session {
         Session::open_as(device, "o", "a", 1)
     }
 
-    /// What is random, K among it, comes from `seed`.
+    /// All random values, K among them, come from `seed`.
     pub(super) fn open_as(device: &MemoryDevice, org: &str, account: &str, seed: u64) -> Self {
         let options = AccountOptions { org, account, by: WrapKind::Key, rounds: 0, create: true };
         let schema = Schema::from_json(SCHEMA).expect("a schema");
@@ -164,8 +165,8 @@ impl Session {
         }
     }
 
-    /// Answers the request in flight with that part, and tells the sections whole; five minutes later everything is asked
-    /// for, where nothing is yet.
+    /// Answers the request in flight with that part, and marks the sections as loaded. If no request is in
+    /// flight, five minutes pass, and everything is pulled.
     pub(super) fn reply(&mut self, part: Part) {
         if self.sent.is_none() {
             self.now += 300_000;
@@ -194,7 +195,7 @@ pub(super) fn part(def: Def, rows: Vec<Row>) -> Part {
     Part { rows, ..Part::empty(def) }
 }
 
-/// What a line of the table in docs/performance.md may come to at most: a hundredth above its figures.
+/// The upper bound of each line of the table in docs/performance.md: one percent above its figures.
 const BUDGET: [(&str, Cost); 4] = [
     ("arrival", writing(20, 182, 210_000, 3_430_000, 3_640_000)),
     ("updates", writing(10, 30, 22_300, 346_200, 369_100)),
@@ -202,7 +203,7 @@ const BUDGET: [(&str, Cost); 4] = [
     ("all documents", reading(180, 3_742_000)),
 ];
 
-/// The state that an opening reads then.
+/// The state that an opening then reads.
 const STATE_BYTES_MAX: usize = 232_600;
 
 const fn writing(batches: usize, puts: usize, state: usize, pages: usize, bytes: usize) -> Cost {
@@ -237,7 +238,7 @@ fn what_a_session_asks_of_its_device_stays_within_its_budget() {
     }
     let arrival = session.taken();
     for batch in 0..10 {
-        // Spread over all that there is, none of them twice.
+        // Spread over all documents, none of them twice.
         let rows: Vec<Row> =
             (0..100).map(|n| row((batch * 100 + n) * 7_919 % DOCUMENTS, 1, NOW + batch)).collect();
         session.reply(part(whole(), rows));

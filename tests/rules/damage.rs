@@ -1,4 +1,5 @@
-//! R14: whatever is altered, cut, deleted, swapped or put back is found out, reported, and had again from the server.
+//! R14: every alteration, cut, deletion, swap or replay of a record is detected, reported, and repaired from
+//! the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,8 @@ const PLAN: Plan = Plan {
     weights: &[(Kind::Wait, 1)],
 };
 
-/// A client that follows a class and two of its collections, at rest: a checkpoint, a log, a few pages.
+/// A client that is subscribed to a class and two of its collections, closed: a checkpoint, a log, a few
+/// pages.
 fn small() -> World {
     let mut world = World::new(&PLAN, 3);
     world.clients[0].setup.limits = Limits::default();
@@ -54,7 +56,7 @@ fn keys(world: &World) -> StoreKeys {
     StoreKeys::derive(&account.key, account.header.store_id())
 }
 
-/// The names of the state records that are there, by number.
+/// The names of the existing state records, by number.
 fn state_records(world: &World) -> Vec<RecordKey> {
     let there = records(&world.clients[0].device, &world.clients[0].store_name());
     let keys = keys(world);
@@ -80,9 +82,9 @@ fn is_reported(world: &World) -> bool {
     machine.status().storage == StorageState::Lost
 }
 
-/// Goes back to the network: everything is there again, and nothing is left over on the device.
+/// Goes back online. Everything is there again, and no record is left over on the device.
 fn heal(world: &mut World) {
-    // Two lost records may hold all that told of a subscription: the application's own call begins it again.
+    // Two lost records may hold the only traces of a subscription: the application subscribes again.
     for def in [0, 2, 5] {
         world.act(Action::Subscribe { client: 0, def });
     }
@@ -100,7 +102,7 @@ fn subscriptions(world: &World) -> usize {
     world.clients[0].machine.as_ref().expect("open").memory().collections().count()
 }
 
-/// Every record, changed in one way: reported, then healed.
+/// Changes every record in one way: the damage is reported, then repaired.
 fn each(
     world: &mut World,
     change: impl Fn(&mut Vec<u8>, usize) -> bool,
@@ -152,7 +154,7 @@ fn r14_each_record_deleted() {
     let base = world.clients[0].device.snapshot();
     for key in records(&base, &world.clients[0].store_name()).into_keys() {
         open_changed(&mut world, &base, |records| drop(records.remove(&key)));
-        // Of the last record of the log, the mark beside the store tells.
+        // The loss of the last record of the log is reported by the high-water mark in the backup database.
         assert!(is_reported(&world), "{key:?}");
         heal(&mut world);
     }
@@ -187,7 +189,8 @@ fn r14_a_whole_table_emptied() {
             heal(&mut world);
             continue;
         }
-        // With the directory the subscriptions are gone: the application begins anew, and is told.
+        // The subscriptions are lost with the directory: the application subscribes again, and the damage is
+        // reported.
         assert!(world.clients[0].damage.any());
         heal(&mut world);
     }
@@ -225,7 +228,8 @@ fn doc_key(world: &World, number: usize) -> escale::memory::DocKey {
     machine.memory().doc_key(&class, &pk).expect("a class")
 }
 
-/// A record is damaged, the session heals; then the record is put back as it was: its number must not be in use.
+/// A record is damaged, and the session repairs it. Then the old record is put back: its number must not be
+/// in use.
 #[test]
 fn r14_a_record_put_back_after_its_damage_was_healed() {
     let mut world = small();
@@ -247,7 +251,8 @@ fn r14_a_record_put_back_after_its_damage_was_healed() {
     }
 }
 
-/// Both copies of the head are lost: what survives is of an era that the head would have told.
+/// Both copies of the head are lost: the surviving records are of an epoch that only the head would have
+/// named.
 #[test]
 fn r14_r8_the_era_outlives_the_head() {
     let mut world = small();
@@ -259,7 +264,7 @@ fn r14_r8_the_era_outlives_the_head() {
     world.run_for(400_000);
     world.settle(0);
     let names = state_records(&world);
-    // The new epoch's documents and links are in the log; its head is in one record of it only.
+    // The new epoch's documents and links are in the log; its head is in only one record of it.
     let base = world.clients[0].device.snapshot();
     for lost in 0..names.len() {
         for second in lost..names.len() {

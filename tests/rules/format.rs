@@ -1,5 +1,5 @@
-//! The bytes of a store, written once and checked in: a later version of the product must open them, and the format
-//! cannot change in silence (docs/format.md).
+//! The bytes of a store, written once and checked in. A later version of the product must open them, and the
+//! format cannot change unnoticed (docs/format.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ fn data(name: &str, edition: i64) -> BTreeMap<String, Value> {
     ])
 }
 
-/// A reply of the protocol in JSON, so that this test depends on the wire's words and on nothing else.
+/// A reply of the protocol in JSON, so that this test depends on nothing but the names of the protocol.
 fn reply(now: u64, parts: &str) -> escale::codec::SyncReply {
     let text = format!(r#"{{"p":1,"epoch":[1600000000000,"e"],"now":{now},"delta":2000,"parts":[{parts}]}}"#);
     escale::codec::decode(escale::codec::Format::Json, text.as_bytes(), 1 << 20).expect("a reply")
@@ -88,7 +88,8 @@ fn row(name: &str, v: u64, edition: i64, life: &str) -> String {
     format!(r#"{{"pk":"{pk}","v":{v}{life},"data":{}}}"#, data.expect("text"))
 }
 
-/// The history of the fixtures: two subscriptions, a load, a change, a departure, a load that is not finished.
+/// The history of the fixtures: two subscriptions, a load, a change, a departure, a load that is not
+/// finished.
 fn replies() -> Vec<(u64, String)> {
     let rows = [
         row("0ad", 1000, 1, ""),
@@ -109,7 +110,7 @@ fn replies() -> Vec<(u64, String)> {
     ]
 }
 
-/// Plays the history on a new store whose every random byte comes from a seed.
+/// Plays the history on a new store whose random bytes all come from a seed.
 fn write() -> Files {
     let device = MemoryDevice::new();
     let derive = async |_| Ok(DerivedKey::from_bytes(X));
@@ -149,7 +150,7 @@ fn write() -> Files {
     sent = step(Event::Subscribe("Package".parse().expect("a def"))).or(sent);
     sent = step(Event::Subscribe(SECTION.parse().expect("a def"))).or(sent);
     for (now, parts) in replies() {
-        // Five minutes later everything is asked for, where nothing is yet.
+        // If no request is in flight, five minutes pass, and everything is pulled.
         let number = sent.take().or_else(|| step(Event::Woke)).expect("a request in flight");
         sent = step(Event::Replied { number, reply: Ok(reply(now, &parts)) });
     }
@@ -167,7 +168,7 @@ fn write() -> Files {
     files
 }
 
-/// What is checked in, opened as a device.
+/// The checked-in files, opened as a device.
 fn device() -> MemoryDevice {
     let device = MemoryDevice::new();
     let name = store_name(ORG, ACCOUNT);
@@ -180,7 +181,7 @@ fn device() -> MemoryDevice {
     device
 }
 
-/// `ESCALE_WRITE_FIXTURES=1` writes the fixtures: only for a new format, in its own folder.
+/// `ESCALE_WRITE_FIXTURES=1` writes the files: only for a new format, in a separate folder.
 #[test]
 fn the_format_is_written_as_it_was() {
     let files = write();
@@ -200,7 +201,7 @@ fn the_format_is_written_as_it_was() {
     let keys = keys(&found);
     for (name, bytes) in &files {
         let Some((table, key)) = record_of(name) else { continue };
-        // A nonce is of no format.
+        // Nonces are not part of the format.
         let plain = |sealed: &[u8]| keys.open(table, key, sealed).expect("sealed for its place");
         assert!(
             plain(&found[name]) == plain(bytes),
@@ -274,7 +275,7 @@ fn a_checked_in_store_opens_with_everything_in_it() {
     assert!(record.actions.iter().all(|action| action.pk == doom));
 }
 
-/// The parts of the format, one by one, as docs/format.md tells them.
+/// The parts of the format, one by one, as docs/format.md describes them.
 #[test]
 fn the_format_part_by_part() {
     let files = checked_in();

@@ -1,10 +1,10 @@
-//! R1 to R9 on random histories: after every event R1, R2 and R4 are checked, after every opening R7, and at the end,
-//! when all has healed, R9.
+//! R1 to R9 on random histories. R1, R2 and R4 are checked after every event, R7 after every opening, and R9
+//! at the end, after recovery.
 
 use crate::support::plan::Kind::{self, *};
 use crate::support::{Plan, property};
 
-/// Writes, subscriptions and reads: what every history has.
+/// The actions of every history: writes, subscriptions and reads.
 macro_rules! weights {
     ($($more:expr),* $(,)?) => {
         &[
@@ -28,7 +28,7 @@ const QUIET: &[(Kind, u16)] = weights![];
 
 #[test]
 fn r1_version_guard() {
-    // Old and new versions of the same documents overtake each other, and come twice.
+    // Old and new versions of the same documents overtake each other, and arrive twice.
     let weights = weights![(Push, 24), (Faults, 24), (Write, 60), (Crash, 4), (Reopen, 8)];
     property(&Plan { name: "r1", weights, instances: 2, ..PLAN }, 150);
 }

@@ -1,7 +1,7 @@
 //! The rules R1 to R9 and R13 to R15 of the design, each by its name.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code)] // Some of it is for the simulator.

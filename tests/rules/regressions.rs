@@ -1,4 +1,4 @@
-//! Histories that once broke a rule, reduced, and kept by what they showed.
+//! Histories that once broke a rule, reduced, and named after their finding.
 
 use crate::support::plan::Kind;
 use crate::support::{Action, Plan, replay};
@@ -33,7 +33,8 @@ fn r14_pages_that_no_record_knows_are_deleted() {
     );
 }
 
-/// The last request failed, then the last subscription ended: `offline` for ever, since nothing is asked any more.
+/// The last request failed, then the last subscription ended. The session stayed `offline` for ever, because
+/// it asks for nothing any more.
 #[test]
 fn a_session_without_subscriptions_is_not_offline() {
     replay(
@@ -51,7 +52,7 @@ fn a_session_without_subscriptions_is_not_offline() {
     );
 }
 
-/// Between two batches: the marks of the subscription that ended came back at the next opening.
+/// Between two batches: the removal tombstones of an ended subscription came back at the next opening.
 #[test]
 fn r2_marks_end_with_their_subscription() {
     replay(
@@ -68,7 +69,8 @@ fn r2_marks_end_with_their_subscription() {
     );
 }
 
-/// Pushed before the first load, then deleted and forgotten: a load that ends without `present` kept it.
+/// A document was pushed before the first load, then deleted and forgotten. A load that ends without
+/// `present` kept it.
 #[test]
 fn r6_what_was_pushed_before_a_whole_load_is_no_member() {
     replay(
@@ -88,8 +90,8 @@ fn r6_what_was_pushed_before_a_whole_load_is_no_member() {
     );
 }
 
-/// Two operations stood on a refused one that was amended, and each was listed twice: what a conflict gave up was settled a
-/// second time.
+/// Two operations depended on a refused one that was amended, and each was listed twice. An operation dropped
+/// by a conflict was resolved a second time.
 #[test]
 fn what_stands_on_an_amended_operation_is_settled_once() {
     replay(
@@ -104,7 +106,8 @@ fn what_stands_on_an_amended_operation_is_settled_once() {
     );
 }
 
-/// One copy of a request was refused for its size, another one executed: the application was told that it is refused.
+/// One copy of a request was refused for its size, another one was executed. The application saw a
+/// refusal.
 #[test]
 fn r11_what_was_refused_for_its_size_may_have_passed() {
     let actions = [
@@ -128,8 +131,8 @@ fn r11_what_was_refused_for_its_size_may_have_passed() {
     replay(&Plan { instances: 2, ..PLAN }, 383, &actions);
 }
 
-/// A request was refused for its size and executed all the same; the next one took fewer operations, and the others forgot
-/// the numbers that they were executed under: their effects were shown twice.
+/// A request was refused for its size, and executed all the same. The next request took fewer operations, and
+/// the others lost the numbers that they were executed under. Their effects were shown twice.
 #[test]
 fn what_a_smaller_request_leaves_out_keeps_its_number() {
     let actions = [
@@ -155,8 +158,9 @@ fn what_a_smaller_request_leaves_out_keeps_its_number() {
     replay(&Plan { instances: 2, ..PLAN }, 2639, &actions);
 }
 
-/// Operations were numbered anew after the first of them was refused; a late copy of the request before then spent the last
-/// number, and what was sent under it next was taken for executed when a push told how far the server had come.
+/// Operations were renumbered after the first of them was refused. A late copy of the request before then
+/// used up the last number. The operation sent next under that number was taken for executed when a push gave
+/// the server's progress.
 #[test]
 fn a_number_that_was_on_its_way_before_tells_nothing_of_what_has_it_now() {
     let actions = [

@@ -1,5 +1,5 @@
-//! R14 on the sealed form, as it rests: each single bit of it counts, and it opens in its own place alone. The records are
-//! those that sessions wrote: pages, state, operations and requests with documents of the benchmark's size.
+//! R14 on stored records: each single bit of them counts, and a record opens only at its own key. The records
+//! are written by sessions: pages, state, operations and requests with documents of the benchmark's size.
 //!
 //! `ESCALE_CASES=1000` flips every bit of 1,000 rows, which takes a minute; both properties print a proof.
 
@@ -16,14 +16,14 @@ use escale::sync::{Event, Write};
 use super::budget::{NOW, Session, document, part, row, whole};
 use crate::support::seeds;
 
-/// A record as it rests.
+/// A stored record.
 struct Record {
     table: Table,
     key: RecordKey,
     sealed: Vec<u8>,
 }
 
-/// One store of some device: its keys, and what it has written.
+/// One store of some device: its keys, and the records that it wrote.
 struct Sealed {
     name: &'static str,
     keys: StoreKeys,
@@ -31,8 +31,8 @@ struct Sealed {
 }
 
 impl Sealed {
-    /// A session loads that many documents one by one, so that each rests as a page of its own before pages are put
-    /// together, and writes some.
+    /// A session loads that many documents one by one, so that each is stored in its own page before pages
+    /// are merged. It also writes some.
     fn of_session(name: &'static str, (org, account): (&str, &str), seed: u64, rows: u64) -> Self {
         let mut session = Session::open_as(&MemoryDevice::new(), org, account, seed);
         session.feed(Event::Subscribe(whole()));
@@ -58,7 +58,7 @@ impl Sealed {
         Sealed { name, keys, records }
     }
 
-    /// The same contents in another store of the same K: only the store's id is another.
+    /// The same contents in another store with the same K: only the store's id differs.
     fn again(&self, name: &'static str, keys: StoreKeys, random: &mut SeededRandom) -> Self {
         let again = |(number, record): (usize, &Record)| {
             let Record { table, .. } = *record;
@@ -71,12 +71,13 @@ impl Sealed {
         Sealed { name, keys, records }
     }
 
-    /// What a record of this store holds. It must open: a check that nothing opens would hold of anything.
+    /// The contents of a record of this store. It must open: a check on a record that never opens would
+    /// always pass.
     fn open(&self, record: &Record) -> Vec<u8> {
         self.keys.open(record.table, record.key, &record.sealed).expect("as it was written")
     }
 
-    /// Whether these bytes at that place are refused, by their name.
+    /// Whether these bytes are refused under that key, with the right error code.
     fn refuses(&self, table: Table, key: RecordKey, bytes: &[u8]) -> bool {
         match self.keys.open(table, key, bytes) {
             Ok(_) => false,
@@ -93,7 +94,7 @@ fn put(number: u64, edition: u64) -> Value {
     Value::from([("class", Value::from("Doc")), ("data", data)])
 }
 
-/// What a session that follows hands in: a document to be written.
+/// A command of a follower: a document to be written.
 fn request(keys: &StoreKeys, number: u64, seed: u64, random: &mut SeededRandom) -> Record {
     let wanted = WantedWrite {
         id: make_id(NOW + number, random).expect("an id"),
@@ -120,7 +121,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// A page of one document is about 600 bytes; those that were put together hold 64.
+/// A page of one document is about 600 bytes; merged pages hold 64.
 const ONE_ROW_BYTES_MAX: usize = 2_000;
 
 #[test]
@@ -137,7 +138,8 @@ fn r14_each_bit_of_what_rests_counts() {
         }
     }
     assert_eq!(others.len(), 3, "the state, the journal and the inbox");
-    // Rows, a quarter as many of each other table, the longest of the state among them, and a full page for 500 rows.
+    // Rows; a quarter as many of each other table, with the longest state records among them; and a full page
+    // for every 500 rows.
     let mut chosen: Vec<&Record> = thin[..rows].to_vec();
     for records in others.values_mut() {
         records.sort_by_key(|record| std::cmp::Reverse(record.sealed.len()));
@@ -168,7 +170,7 @@ fn r14_each_bit_of_what_rests_counts() {
     );
 }
 
-/// The places between which two records are swapped, by how much they have in common.
+/// The relations between two records that are swapped, by how little they have in common.
 const PLACES: [&str; 6] = [
     "another number",
     "another table",
@@ -185,7 +187,7 @@ fn r14_what_rests_opens_in_its_own_place_alone() {
     let random = &mut SeededRandom::new(seed);
     let own = Sealed::of_session("own", ("o", "a"), seed, 200);
     let stores = [
-        // Two devices of one account: each has made a K of its own.
+        // Two devices of one account: each has made its own K.
         Sealed::of_session(PLACES[3], ("o", "a"), seed + 10, 200),
         Sealed::of_session(PLACES[4], ("o", "b"), seed + 20, 200),
         Sealed::of_session(PLACES[5], ("p", "a"), seed + 30, 200),
@@ -208,7 +210,7 @@ fn r14_what_rests_opens_in_its_own_place_alone() {
         };
         let mut pick = |store: &Sealed| random.next_u64() as usize % store.records.len();
         let (at, other) = (pick(left), pick(right));
-        // Every other time what the twin has in the very same place, with the same content.
+        // Every other time, the twin's record under the same key, with the same content.
         let other = if place == "another store of K" && swapped % 4 < 2 { at } else { other };
         let (a, b) = (&left.records[at], &right.records[other]);
         let is_one = std::ptr::eq(left, right) && a.key == b.key;
@@ -217,7 +219,8 @@ fn r14_what_rests_opens_in_its_own_place_alone() {
             continue;
         }
         let plain = [left.open(a), right.open(b)];
-        // Each under the other's name; and each moved with its name, which the other store, or table, does not know.
+        // Each record under the other's key; and each moved together with its key, which the other store or
+        // table does not know.
         assert!(left.refuses(a.table, a.key, &b.sealed), "{place}");
         assert!(right.refuses(b.table, b.key, &a.sealed), "{place}");
         if is_other_table || !std::ptr::eq(left, right) {

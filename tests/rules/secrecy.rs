@@ -1,4 +1,4 @@
-//! R13 and R15: what rests shows nothing but how many records there are and how long they are.
+//! R13 and R15: the stored bytes reveal only how many records there are and how long they are.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,8 @@ const ACCOUNT: &str = "account-wallaby";
 const VALUES: [&str; 4] =
     ["kennzeichen-0815", "nistplatz-feuerland", "geheimnis-kaktus", "umlaut-\u{e4}\u{f6}\u{fc}"];
 
-/// A session that loaded, changed and lost documents; gives all that rests, and the words that must not show.
+/// A session that loaded, changed and lost documents. Returns all stored bytes, and the words that must not
+/// appear in them.
 fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
     let device = MemoryDevice::new();
     let options = AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
@@ -85,7 +86,7 @@ fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
     words.extend(defs.iter().map(|def| def.to_string().into_bytes()));
     words.push(pk().as_str().as_bytes().to_vec());
     words.push(X.to_vec());
-    // What opens a record opens no other way: the sub-keys are not at rest either.
+    // The sub-keys that open records are not stored either.
     words.push(keys.record_key(Table::Journal, 0).0.to_vec());
     (all, words)
 }
@@ -112,7 +113,7 @@ fn reply(now: u64, parts: Vec<Part>) -> SyncReply {
     SyncReply { p: 1, epoch, now, delta: 100, seq: 0, results: Vec::new(), parts }
 }
 
-/// The forms in which a word could show, each long enough to be no chance.
+/// The forms in which a word could appear, each long enough not to occur by chance.
 fn forms(word: &[u8]) -> BTreeSet<Vec<u8>> {
     let mut forms = BTreeSet::from([word.to_vec()]);
     if let Ok(text) = std::str::from_utf8(word) {
@@ -124,7 +125,7 @@ fn forms(word: &[u8]) -> BTreeSet<Vec<u8>> {
     forms.insert(hex.into_bytes());
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
         for shift in 0..3 {
-            // Three alignments: the characters that depend on the word alone.
+            // Three alignments: only the characters that depend on nothing but the word.
             let shifted = [&vec![0; shift][..], word].concat();
             let text = engine.encode(&shifted).into_bytes();
             let (from, to) = ([0, 2, 3][shift], shifted.len() * 8 / 6);
@@ -150,7 +151,7 @@ fn r13_nothing_readable() {
     assert_eq!(find(&all, &words), Vec::<String>::new());
 }
 
-/// The search finds what it looks for, in every form.
+/// The search itself is tested: it finds every word in every form.
 #[test]
 fn r13_the_search_finds_what_is_there() {
     let (mut all, words) = run();

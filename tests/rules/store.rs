@@ -1,4 +1,5 @@
-//! Stores that contradict what opens them: other schemas, newer formats, wrong keys; and what a store keeps.
+//! Stores that do not match the parameters they are opened with: other schemas, newer formats, wrong keys;
+//! and the contents that a store keeps.
 
 use std::cell::Cell;
 
@@ -46,7 +47,7 @@ fn name() -> String {
 
 type Bytes = (Option<Vec<u8>>, Vec<((Table, RecordKey), Vec<u8>)>);
 
-/// Everything at rest.
+/// All stored bytes.
 fn bytes(device: &MemoryDevice) -> Bytes {
     let (mut header, mut all) = (None, Vec::new());
     device.tamper_header(&name(), |bytes| header = bytes.clone());
@@ -54,7 +55,8 @@ fn bytes(device: &MemoryDevice) -> Bytes {
     (header, all)
 }
 
-/// Refused with that code, without a byte written, and open to whoever has it right.
+/// Checks that the opening is refused with that code, that no byte is written, and that the right parameters
+/// still open the store.
 fn refused(device: &MemoryDevice, x: u8, schema: &str, code: Code) {
     let before = bytes(device);
     let error = open_as(device, x, schema, true, 5).err().expect("refused");
@@ -62,7 +64,7 @@ fn refused(device: &MemoryDevice, x: u8, schema: &str, code: Code) {
     assert_eq!(bytes(device), before, "nothing was written");
 }
 
-/// Writes what is due.
+/// Writes everything that is due.
 fn flush(account: &mut Account<MemoryStore>, seed: u64) {
     let random = &mut SeededRandom::new(seed);
     while let Some((batch, receipt)) =
@@ -96,7 +98,7 @@ fn the_three_errors_of_opening_write_nothing() {
 
 #[test]
 fn a_header_of_another_store_opens_nothing() {
-    // An attacker who knows X of a store of his own cannot put its header in another's place.
+    // An attacker who knows X of their own store cannot put its header in another's place.
     let (mine, other) = (MemoryDevice::new(), MemoryDevice::new());
     drop(open_as(&mine, 1, ONE, true, 1).expect("made"));
     let mut account = open_as(&other, 1, ONE, true, 2).expect("made");
@@ -162,7 +164,8 @@ fn a_schema_that_contradicts_the_store_is_refused() {
     open_as(&device, 1, ONE, true, 7).expect("the right one still opens it");
 }
 
-/// The store must know the newest schema that it was opened under: an older application must not read its documents.
+/// The store must record the newest schema that it was opened under: an older application must not read its
+/// documents.
 #[test]
 fn a_newer_release_ends_the_older_one() {
     let device = MemoryDevice::new();
@@ -205,7 +208,7 @@ fn a_class_that_is_gone_takes_its_documents_from_the_device() {
     let pages = block_on(opened.store.scan(Table::Pages, None, 1_000)).expect("scan").len();
     assert_eq!(pages, opened.layout.page_counts().0, "no page of the class that is gone");
     drop(opened);
-    // With the class declared again there is nothing of it: it is loaded anew.
+    // After the class is declared again, it is empty, and is loaded from the server.
     let again = client.open_device(&client.device, 11).expect("opened");
     assert_eq!(again.memory.collections().count(), 1);
     assert_eq!(again.memory.documents().count(), 2);
@@ -251,7 +254,7 @@ fn the_rounds_of_the_header_are_those_that_x_is_derived_with() {
     refused(&device, 1, ONE, Code::WrongPassphrase);
 }
 
-/// A store that was made and never written is as good as none; one that lost its records is damaged.
+/// A store that was made and never written counts as none; one that lost its records is damaged.
 #[test]
 fn a_store_has_its_header_and_its_first_record_or_neither() {
     let device = MemoryDevice::new();

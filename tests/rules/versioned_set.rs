@@ -1,5 +1,5 @@
-//! R6 on the versioned set itself: upgrades applied and produced, chains of copies, against a naive model; the
-//! members of a collection and the items of a document are the same thing.
+//! R6 on the versioned set itself: upgrades applied and produced, and chains of copies, compared with a naive
+//! model. Members of a collection and items of a document behave alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::support::seeds::config;
 
 type Set = VersionedSet<u8, u64>;
 
-/// What happens to a reference: at each step time goes on.
+/// A step of a reference. Time advances at each step.
 #[derive(Clone, Debug)]
 enum Step {
     /// The item is written.
@@ -19,9 +19,9 @@ enum Step {
     Delete(u8),
     /// Departures older than so many steps are forgotten.
     Forget(u8),
-    /// A copy is brought up to date by the reference, or by another copy.
+    /// The reference, or another copy, brings a copy up to date.
     Upgrade { copy: u8, from: u8 },
-    /// An upgrade is made now, and applied when the copy is upgraded next: late, after another one.
+    /// An upgrade is made now, and applied at the next upgrade of the copy: late, after another one.
     Delay { copy: u8, from: u8 },
 }
 
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A reference makes its own changes: an upgrade that tells one.
+/// A reference changes itself, with an upgrade of one change.
 fn change(set: &mut Set, row: Option<(u8, u64)>, left: Option<(u8, u64)>, v: u64) {
     let upgrade = Upgrade {
         rows: row.into_iter().collect(),
@@ -51,7 +51,7 @@ fn members(set: &Set) -> BTreeMap<u8, u64> {
     set.members().map(|(key, member)| (*key, member.at)).collect()
 }
 
-/// The reference as a naive program would keep it: every state there ever was.
+/// The reference as a naive program would keep it: every state that ever existed.
 #[derive(Default)]
 struct Naive {
     now: BTreeMap<u8, u64>,
@@ -67,7 +67,7 @@ proptest! {
     ) {
         let mut naive = Naive::default();
         naive.states.insert(0, BTreeMap::new());
-        // The reference, then four copies; each may serve the others.
+        // Four copies, then the reference. Each copy may serve the others.
         let mut sets: Vec<Set> = (0..5).map(|_| Set::default()).collect();
         let mut late: BTreeMap<usize, Upgrade<u8, u64>> = BTreeMap::new();
         let mut v = 0;
@@ -103,7 +103,7 @@ proptest! {
                         prop_assert_eq!(&sets[copy], &once, "twice changes nothing");
                     }
                     if let Some(upgrade) = late.remove(&copy) {
-                        // An older one comes after a later one: it changes nothing either.
+                        // An older upgrade that arrives after a later one changes nothing either.
                         if upgrade.v < sets[copy].v() {
                             let before = sets[copy].clone();
                             sets[copy].apply(&upgrade);
@@ -127,8 +127,8 @@ proptest! {
         }
     }
 
-    /// Whatever happened, one last upgrade from the reference makes any copy equal, and `present` comes exactly
-    /// where departures may have been forgotten.
+    /// After any history, one last upgrade from the reference makes any copy equal. `present` is sent exactly
+    /// if departures may have been forgotten.
     #[test]
     fn r6_present_comes_where_departures_may_be_forgotten(
         changes in prop::collection::vec((0..8u8, any::<bool>()), 1..40),
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// Seed 004, case 1: the copy is not before the horizon. Destroyed items are told by name, nothing is listed.
+/// Seed 004, case 1: the copy is not before the horizon. Destroyed items are named, and no list is sent.
 #[test]
 fn r6_items_of_a_document_case_1() {
     let mut document: VersionedSet<&str, u64> = VersionedSet::default();
@@ -186,13 +186,14 @@ fn r6_items_of_a_document_case_1() {
     assert_eq!(upgrade.present, None);
     cache.apply(&upgrade);
     assert_eq!(cache, document);
-    // The cache can serve one that lags further behind.
+    // The cache can serve another copy that is further behind.
     let mut later = VersionedSet::default();
     later.apply(&cache.upgrade_since(0));
     assert_eq!(later.keys().copied().collect::<BTreeSet<_>>(), ["body", "title"].into());
 }
 
-/// Seed 004, case 2: the copy is before the horizon. Every item that exists is listed, and the cache purges the others.
+/// Seed 004, case 2: the copy is before the horizon. Every existing item is listed, and the cache purges the
+/// others.
 #[test]
 fn r6_items_of_a_document_case_2() {
     let mut document: VersionedSet<&str, u64> = VersionedSet::default();
@@ -217,7 +218,7 @@ fn r6_items_of_a_document_case_2() {
     assert_eq!(cache.mark(&"b"), Some(30));
 }
 
-/// The set by hand: versions of links and marks, and what each call says of itself.
+/// The set by hand: versions of links and removal tombstones, and the result of each call.
 #[test]
 fn r5_a_mark_holds_older_rows_back() {
     let mut set: VersionedSet<u8, u64> = VersionedSet::default();

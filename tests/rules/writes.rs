@@ -1,10 +1,11 @@
-//! R10 to R12 on random histories: the overlay is checked after every event, R10 at every request, R11 at the end.
+//! R10 to R12 on random histories: the overlay is checked after every event, R10 at every request, R11 at the
+//! end.
 
 use super::histories;
 use crate::support::plan::Kind::{self, *};
 use crate::support::{Plan, property};
 
-/// Operations, subscriptions, and others' writes: what every history has.
+/// The actions of every history: operations, subscriptions, and writes of others.
 macro_rules! weights {
     ($($more:expr),* $(,)?) => {
         &[(Op, 80), (Write, 24), (Subscribe, 30), (Unsubscribe, 4), (Wait, 40), (WaitLong, 6), (Resolve, 8), $($more),*]
@@ -74,7 +75,7 @@ fn r8_operations_of_a_restored_server() {
     property(&Plan { name: "r8-operations", weights, clients: 2, instances: 2, ..PLAN }, 400);
 }
 
-/// Only this client writes, only to counters: what it sees never goes back.
+/// Only this client writes, and only to counters: a value that it sees never goes back.
 #[test]
 fn no_flicker() {
     let weights = &[

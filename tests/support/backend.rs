@@ -1,5 +1,5 @@
-//! What the world needs of a server, so that one driver plays against several: the model, written from the rules, and
-//! the real engine (`sim`).
+//! The world's view of a server, so that one driver plays against several: the model, written from the rules,
+//! and the real engine (`sim`).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use escale::sync::Refusal;
 use super::plan::Plan;
 use super::schema::{Key, Map};
 
-/// Whose session it is: the numbers of an org and of an account.
+/// The owner of a session: the numbers of an org and of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tenant {
     pub org: usize,
@@ -24,7 +24,7 @@ pub enum Write {
     Delete(Key),
 }
 
-/// What one write left: for the checks only.
+/// The result of one write, for the checks only.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub key: Key,
@@ -35,7 +35,7 @@ pub struct Entry {
     pub max_life: Option<u64>,
 }
 
-/// What a commit did: the documents written and every def that it touched.
+/// The effect of a commit: the documents written, and every def that it touched.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
     pub org: usize,
@@ -52,100 +52,100 @@ pub struct Asked {
     pub now: u64,
 }
 
-/// How far the answer to a request has come.
+/// The progress of the answer to a request.
 pub enum Answer {
     Reply(Result<SyncReply, Refusal>),
-    /// It is not ready: that many milliseconds later it goes on.
+    /// Not ready: the server continues after that many milliseconds.
     Later(u64),
-    /// Whoever worked on it is gone.
+    /// The process that worked on it has ended.
     Never,
 }
 
-/// A server, and the record of all that it ever did, for the checks.
+/// A server, with a record of everything that it did, for the checks.
 pub trait Backend: Sized {
-    /// A server with nothing in it, at the beginning.
+    /// An empty server, at the beginning.
     fn open(plan: &Plan, random: u64, now: u64) -> Self;
 
-    /// In a few words, for the log.
+    /// A short description for the log.
     fn describe(&self) -> String;
 
-    /// Writes before anybody is there.
+    /// Writes documents before any client exists.
     fn begin_with(&mut self, writes: &[Write]);
 
-    /// Takes a request in: its operations are executed, or begun. Gives its number, and what is to be noted.
+    /// Receives a request: its operations are executed, or begun. Returns its number, and a note for the log.
     fn receive(&mut self, asked: Asked, is_contended: &mut dyn FnMut() -> bool) -> (u64, String);
 
-    /// Goes on with a request.
+    /// Continues with a request.
     fn answer(&mut self, call: u64, now: u64) -> Answer;
 
-    /// What was committed since this was asked last.
+    /// The commits since the last call.
     fn committed(&mut self) -> Vec<Committed>;
 
-    /// The documents as they are now, for those registered for these defs; none where this server only hints.
+    /// The current documents, for the clients registered for these defs; none if this server only hints.
     fn push(&mut self, session: &str, of: &Committed, defs: &[Def], at: (usize, u64)) -> Option<ServerParts>;
 
-    /// Begins a transaction of the server's own, on an instance. Gives its number.
+    /// Begins a transaction of the server itself, on an instance. Returns its number.
     fn begin(&mut self, org: usize, instance: usize, now: u64, writes: Vec<Write>) -> u64;
 
-    /// Commits it, or gives it up where it has lasted too long.
+    /// Commits it, or aborts it if it has taken too long.
     fn commit(&mut self, transaction: u64, now: u64);
 
     fn open_transactions(&self) -> usize;
 
-    /// An instance's clock is ahead, of 255 parts of the skew so many.
+    /// Sets an instance's clock ahead, by `of_255` / 255 of the skew.
     fn skew(&mut self, instance: usize, of_255: u8);
 
-    /// The process of an instance ends, with the requests that it was about, and another takes its place.
+    /// Ends the process of an instance, with the requests in progress, and starts another.
     fn restart(&mut self, instance: usize);
 
-    /// The next commit fails.
+    /// Makes the next commit fail.
     fn fail_commit(&mut self);
 
-    /// Every clock is set back by so much from the true time.
+    /// Sets every clock back from the true time.
     fn set_back(&mut self, ms: u64);
 
-    /// Faults of the server end, and its clocks are put right.
+    /// Ends the faults of the server, and sets its clocks right.
     fn heal(&mut self);
 
-    /// Cursors are of no use any more.
+    /// Makes all cursors invalid.
     fn change_cursor_key(&mut self);
 
-    /// The retention time has passed for all but what is as young as this; a server with a retention time of its own
-    /// forgets what that allows.
+    /// Lets the retention time pass for everything older than `but_ms`. A server with its own retention time
+    /// forgets as much as that allows.
     fn forget(&mut self, but_ms: u64, now: u64);
 
     fn back_up(&mut self);
 
-    /// Puts the last copy back. Gives whether there was one.
+    /// Restores the last copy. Returns whether there was one.
     fn restore(&mut self, now: u64) -> bool;
 
     /// Begins another epoch by command.
     fn renew(&mut self, now: u64);
 
-    /// The database's life (R8).
+    /// The database's epoch (R8).
     fn epoch(&self) -> &Epoch;
 
-    /// Whether another epoch has ended.
+    /// Whether an earlier epoch has ended.
     fn has_past(&self) -> bool;
 
-    /// The highest `now` told.
+    /// The highest `now` given to a session.
     fn told(&self) -> u64;
 
-    /// Every write in an org in an epoch, in the order of their commits.
+    /// Every write in an org in an epoch, in commit order.
     fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]>;
 
-    /// The epochs that there were.
+    /// All epochs so far.
     fn epochs(&self) -> Vec<Epoch>;
 
     /// The living members of a def.
     fn living(&self, org: usize, def: &Def, now: u64) -> Vec<(&Pk, u64, &Map)>;
 
-    /// What was answered to an operation in this epoch.
+    /// The answer to an operation in this epoch.
     fn result(&self, of: Tenant, id: &str) -> Option<&OpResult>;
 
-    /// What was answered to it in every epoch.
+    /// The answers to it in all epochs.
     fn results(&self, of: Tenant, id: &str) -> Vec<&OpResult>;
 
-    /// Everything that was executed in this epoch, in order.
+    /// All operations executed in this epoch, in order.
     fn executed(&self) -> Vec<(Tenant, &str)>;
 }

@@ -18,8 +18,9 @@ fn report(plan: &Plan, escale_seed: u64, seed: u64, actions: Vec<Action>) -> Str
     super::play::report::<ModelServer>((plan, "&PLAN"), escale_seed, seed, actions)
 }
 
-/// Plays the histories of a plan: `usual` seeds, always the same, and a quarter as many of proptest's, which begins at
-/// another seed each time. `ESCALE_SEED` plays that seed's history, and those that proptest makes from there.
+/// Plays the histories of a plan: `usual` seeds, always the same ones, and a quarter as many of proptest's,
+/// which start from a new seed each time. `ESCALE_SEED` plays that seed's history, and those that proptest
+/// makes from it.
 pub fn property(plan: &Plan, usual: u32) {
     let seeds = match seeds::given() {
         Some(seed) => seed..seed.saturating_add(1),
@@ -50,7 +51,7 @@ pub fn property(plan: &Plan, usual: u32) {
     );
     match result {
         Ok(()) => {}
-        // The shortest history that fails, told as the others are: its log, and the lines that replay it.
+        // The shortest failing history is reported like the others: its log, and the lines that replay it.
         Err(TestError::Fail(_, (seed, actions))) => {
             panic!("{}", report(plan, start, seed, actions))
         }
@@ -58,11 +59,11 @@ pub fn property(plan: &Plan, usual: u32) {
     }
 }
 
-/// The file of what proptest found against a plan, which it plays first: one for each, since a seed makes another
-/// history under another plan.
+/// The file of proptest's findings against a plan, which it plays first. Each plan has its own file, because
+/// a seed makes a different history under another plan.
 fn regressions(plan: &Plan) -> &'static str {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions");
-    // As long as the process lives, and once for each plan.
+    // It exists as long as the process, and once for each plan.
     Box::leak(format!("{folder}/{}.txt", plan.name).into_boxed_str())
 }
 

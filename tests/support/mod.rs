@@ -1,5 +1,6 @@
-//! A deterministic world for the tests of the rules: a model of the server, client machines, and a seeded scheduler
-//! that loses, repeats, delays and reorders what passes between them, and lets any of them crash.
+//! A deterministic world for the tests of the rules: a model of the server, client machines, and a seeded
+//! scheduler. The scheduler loses, repeats, delays and reorders messages between them, and makes any of them
+//! crash.
 
 pub mod backend;
 pub mod history;

@@ -1,17 +1,17 @@
-//! What operations make of documents, written from the protocol alone: for the model of the server, and for the checks of
-//! what applications see.
+//! The effects of operations on documents, written from the protocol alone: for the model of the server, and
+//! for the checks of the application's view.
 
 use escale::Code;
 use escale::model::{Pk, Value};
 
 use super::schema::{Key, Map, name, schema};
 
-/// A text among arguments; empty where there is none.
+/// A text argument; empty if there is none.
 pub fn text<'a>(args: &'a Value, name: &str) -> &'a str {
     args.as_map().and_then(|map| map.get(name)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The document that arguments name by its key.
+/// The document that the arguments name by its key.
 pub fn key_of(args: &Value) -> Key {
     let class = name(text(args, "class"));
     let parts: Vec<&str> = match args.as_map().expect("arguments").get("key") {
@@ -26,7 +26,7 @@ pub fn key_of(args: &Value) -> Key {
     (class, Pk::from_key(&parts).expect("a key"))
 }
 
-/// What an operation makes of a document, as far as this schema's operations go; `Err` where it cannot.
+/// The document after an operation, for the operations of this schema; `Err` if the operation is impossible.
 pub fn outcome(op: &str, args: &Value, before: Option<Map>) -> Result<Option<Map>, Code> {
     let map = args.as_map().expect("arguments");
     match op {

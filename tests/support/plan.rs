@@ -1,9 +1,11 @@
-//! What a history is made of: actions, and plans that say how often each comes.
+//! The contents of a history: actions, and plans that say how often each occurs.
 
-/// One thing that happens. Numbers are reduced to what there is when it happens, so that any list is a history.
+/// One thing that happens. Numbers are reduced to the existing range when it happens, so that any list of
+/// actions is a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A transaction writes a document: section 3 is none; `life` 0 is for ever, else that many minutes from now.
+    /// A transaction writes a document. Section 3 means none. `life` 0 means for ever, otherwise minutes from
+    /// now.
     Write {
         doc: u8,
         section: u8,
@@ -39,7 +41,7 @@ pub enum Action {
         client: u8,
         size: u8,
     },
-    /// Time passes: that many times 50 ms.
+    /// Time passes: `ticks` times 50 ms.
     Wait {
         ticks: u8,
     },
@@ -47,7 +49,7 @@ pub enum Action {
     WaitLong {
         seconds: u8,
     },
-    /// The client stops here and now.
+    /// The client stops at once.
     Crash {
         client: u8,
     },
@@ -56,11 +58,11 @@ pub enum Action {
         client: u8,
         effects: u8,
     },
-    /// The client is opened again, where it is not.
+    /// The client is opened again, if it is closed.
     Reopen {
         client: u8,
     },
-    /// A closed client's device has a record altered, cut or deleted.
+    /// A record on a closed client's device is altered, cut or deleted.
     Damage {
         client: u8,
         record: u8,
@@ -70,14 +72,14 @@ pub enum Action {
     Mode {
         client: u8,
     },
-    /// The device's network goes, or comes.
+    /// The device's network is lost, or returns.
     Network {
         client: u8,
     },
     Visible {
         client: u8,
     },
-    /// The socket is cut; the client hears of it, or not.
+    /// The socket is cut. The client is informed of it, or not.
     CutSocket {
         client: u8,
         silent: bool,
@@ -88,7 +90,7 @@ pub enum Action {
         count: u8,
         full: bool,
     },
-    /// From now on, of 255 messages so many are lost, come twice, come late.
+    /// From now on, these shares of 255 messages are lost, arrive twice, or arrive late.
     Faults {
         loss: u8,
         twice: u8,
@@ -99,48 +101,49 @@ pub enum Action {
         count: u8,
         how: u8,
     },
-    /// The server's cursors are of no use any more.
+    /// The server's cursors become invalid.
     CursorKey,
     /// An instance's clock is that far ahead, within the skew.
     Skew {
         instance: u8,
         ahead: u8,
     },
-    /// The server's clocks are set back by so many seconds, or put right.
+    /// The server's clocks are set back by so many seconds, or set right.
     SetBack {
         seconds: u8,
     },
-    /// Changes are pushed whole instead of being hinted.
+    /// Changes are pushed as whole documents instead of hints.
     Push {
         on: bool,
     },
-    /// Tombstones and departures are forgotten but those of the last seconds.
+    /// Tombstones and departures are forgotten, except those of the last seconds.
     Forget {
         seconds: u8,
     },
-    /// Days pass, all clients closed; the retention time with them.
+    /// Days pass while all clients are closed, and with them the retention time.
     Days {
         days: u8,
     },
     BackUp,
     Restore,
     Renew,
-    /// The process of an instance ends, and another takes its place.
+    /// The process of an instance ends, and another one starts.
     RestartServer {
         instance: u8,
     },
     /// The server's disk is full for its next commit.
     FailServer,
-    /// Everybody sleeps so many hours, with what is on its way; then the server forgets what it may.
+    /// All clients sleep for so many hours, with their messages in transit. Then the server forgets as much
+    /// as it may.
     Sleep {
         hours: u8,
     },
-    /// A client stops with its device, which loses so many of the batches that it had not synced.
+    /// A client stops with its device. The device loses so many of the batches that it had not synced.
     PowerLoss {
         client: u8,
         batches: u8,
     },
-    /// A client stops, and its device is empty then.
+    /// A client stops, and its device is then empty.
     Wipe {
         client: u8,
     },
@@ -148,11 +151,11 @@ pub enum Action {
     CopyDevice {
         client: u8,
     },
-    /// A client stops, and its device is what the copy was.
+    /// A client stops, and its device is replaced by the copy.
     PutBackDevice {
         client: u8,
     },
-    /// What a client sends is lost, or what it is sent, or neither any more.
+    /// Messages from a client are lost, or messages to it, or neither any more.
     OneWay {
         client: u8,
         mute: bool,
@@ -165,29 +168,29 @@ pub enum Action {
         doc: u8,
         arg: u8,
     },
-    /// It amends, or discards, its first refused operation.
+    /// The application amends or discards its first refused operation.
     Resolve {
         client: u8,
         amends: bool,
     },
-    /// It sweeps the journal.
+    /// The application sweeps the journal.
     Sweep {
         client: u8,
         how: u8,
         apply: bool,
     },
-    /// It reads a document's history.
+    /// The application reads a document's history.
     History {
         client: u8,
         doc: u8,
     },
-    /// Of 255 operations so many meet contention from now on.
+    /// From now on, `of_255` of 255 operations meet contention.
     Contention {
         of_255: u8,
     },
 }
 
-/// The kinds of actions, and their weights in a plan.
+/// The kinds of actions, which a plan weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Write,
@@ -226,7 +229,7 @@ pub enum Kind {
     PutBackDevice,
     OneWay,
     Op,
-    /// Operations that add to counters, nothing else.
+    /// Only operations that add to counters.
     Add,
     Resolve,
     Sweep,
@@ -234,7 +237,7 @@ pub enum Kind {
     Contention,
 }
 
-/// What a property's histories are like.
+/// The properties of a plan's histories.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub name: &'static str,
@@ -243,15 +246,15 @@ pub struct Plan {
     pub incognito: bool,
     pub instances: usize,
     pub actions: usize,
-    /// Only the clients write, only to counters, and what they see must never go back.
+    /// Only the clients write, only to counters, and a value that they see must never go back.
     pub watches_flicker: bool,
-    /// The org and the account of each client; of the others, an account of its own in org 0.
+    /// The org and the account of each client. Further clients each have an account in org 0.
     pub tenants: &'static [(usize, usize)],
     pub weights: &'static [(Kind, u16)],
 }
 
 impl Plan {
-    /// The action that five bytes stand for.
+    /// Makes an action from five bytes.
     pub fn action(&self, raw: [u8; 5]) -> Action {
         let [pick, a, b, c, d] = raw;
         let all: u32 = self.weights.iter().map(|(_, weight)| u32::from(*weight)).sum();

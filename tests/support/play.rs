@@ -1,4 +1,4 @@
-//! Playing one history in the world around a server, and reducing one that fails to the actions that matter.
+//! Plays one history in the world around a server, and reduces a failing one to the actions that matter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,13 +8,13 @@ use super::backend::Backend;
 use super::plan::{Action, Plan};
 use super::world::{Figures, World};
 
-/// Why a history failed: the broken promise, and all that happened.
+/// The failure of a history: the broken promise, and the log.
 pub struct Failure {
     pub message: String,
     pub log: Vec<String>,
 }
 
-/// Plays a history. Only one with `logs` tells how it went.
+/// Plays a history. The log is written only with `logs`.
 pub fn run<S: Backend>(plan: &Plan, seed: u64, actions: &[Action], logs: bool) -> Result<Figures, Failure> {
     let mut world: World<S> = World::with_log(plan, seed, logs);
     let played = catch_unwind(AssertUnwindSafe(|| world.play(actions)));
@@ -37,7 +37,7 @@ pub fn actions(plan: &Plan, seed: u64) -> Vec<Action> {
         .collect()
 }
 
-/// Leaves out what the failure does not need.
+/// Leaves out the actions that the failure does not need.
 pub fn reduce<S: Backend>(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> Vec<Action> {
     let mut size = actions.len() / 2;
     while size > 0 {
@@ -56,7 +56,8 @@ pub fn reduce<S: Backend>(plan: &Plan, seed: u64, mut actions: Vec<Action>) -> V
     actions
 }
 
-/// What failed, under a plan that a test calls so: the log, the broken promise, what `ESCALE_SEED` must be to play it again, and the history reduced.
+/// The report of a failure, under the plan's name in a test: the log, the broken promise, the `ESCALE_SEED`
+/// that plays it again, and the reduced history.
 pub fn report<S: Backend>(plan: (&Plan, &str), escale_seed: u64, seed: u64, actions: Vec<Action>) -> String {
     let (plan, called) = plan;
     let hook = std::panic::take_hook();

@@ -1,4 +1,4 @@
-//! The schema and the small universe of documents and defs that the histories are about.
+//! The schema of the histories, and their small set of documents and defs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use escale::model::{Def, Name, Pk, Value};
 
 pub type Map = BTreeMap<String, Value>;
 
-/// A document, as the server knows it.
+/// A document's key, as the server knows it.
 pub type Key = (Name, Pk);
 
 pub const SCHEMA: &str = r#"{
@@ -29,14 +29,14 @@ pub const KINDS: [&str; 2] = ["source", "binary"];
 pub const IDS: usize = 7;
 pub const PAGES: usize = 2;
 
-/// A text that no other part of a store can hold by chance: what `r13` looks for.
+/// A text that no other part of a store can contain by chance: `r13` searches for it.
 pub const CANARY: &str = "canary-4af1c97e";
 
 thread_local! {
     static PARSED: Schema = Schema::from_json(SCHEMA).expect("the schema of the tests");
 }
 
-/// Something of the schema, parsed once.
+/// Reads from the schema, which is parsed once.
 pub fn with<T>(read: impl FnOnce(&Schema) -> T) -> T {
     PARSED.with(read)
 }
@@ -50,7 +50,7 @@ pub fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
-/// The key of the document of that number: a few `Doc`s, then a few `Note`s.
+/// The key of the document with that number: a few `Doc`s, then a few `Note`s.
 pub fn key(number: usize) -> Key {
     let number = number % (IDS + PAGES);
     if number < IDS {
@@ -60,7 +60,7 @@ pub fn key(number: usize) -> Key {
     }
 }
 
-/// The data of the document of that number; `section` absent where it has none.
+/// The data of the document with that number; without `section` if it is none.
 pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Map {
     let number = number % (IDS + PAGES);
     let mut map = Map::new();
@@ -112,7 +112,7 @@ pub fn universe() -> Vec<Def> {
     defs
 }
 
-/// The def of that number in [`universe`].
+/// The def with that number in [`universe`].
 pub fn def(number: usize) -> Def {
     let mut all = universe();
     let place = number % all.len();

@@ -1,12 +1,12 @@
-//! One convention for all that is random (docs/testing.md): `ESCALE_SEED` plays one seed again, `ESCALE_CASES` more
-//! or fewer of them. What fails has printed the line to play it again with.
+//! One convention for everything random (docs/testing.md): `ESCALE_SEED` plays one seed again, `ESCALE_CASES`
+//! plays more or fewer of them. A failing test has printed the line that plays it again.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// `ESCALE_SEED`, where it is given.
+/// `ESCALE_SEED`, if it is given.
 pub fn given() -> Option<u64> {
     number("ESCALE_SEED")
 }
@@ -16,18 +16,19 @@ pub fn cases(usual: u32) -> u32 {
     number("ESCALE_CASES").map_or(usual, |cases| u32::try_from(cases).expect("ESCALE_CASES is too large"))
 }
 
-/// The seeds to play: the one given, or from 0 on `ESCALE_CASES` of them, or the usual number.
+/// The seeds to play: the one given; otherwise from 0, as many as `ESCALE_CASES` or the usual number.
 pub fn each(usual: u32) -> Range<u64> {
     given().map_or(0..cases(usual).into(), |seed| seed..seed + 1)
 }
 
-/// The seed that proptest begins at: the one given, or another one each time.
+/// The seed that proptest starts from: the one given, or a new one each time.
 pub fn start() -> u64 {
-    // Short, since people type it.
+    // Short, because people type it.
     given().unwrap_or_else(|| RandomState::new().hash_one("a seed") & 0xffff_ffff)
 }
 
-/// What a property of proptest runs by. The seed is printed: the test's output shows it where a case fails.
+/// The configuration of a proptest property. The seed is printed, so that the test's output shows it if a
+/// case fails.
 pub fn config(usual: u32) -> Config {
     let seed = start();
     eprintln!("ESCALE_SEED={seed}");

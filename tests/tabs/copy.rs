@@ -1,5 +1,5 @@
-//! The copy beside the store, of which one leader after the other writes: it is never behind what any tab was told to be saved,
-//! the inbox included, whichever of the two databases the browser drops.
+//! The copy in the backup database, which successive leaders write. It always holds every operation that any
+//! tab reported as saved, those in the inbox included, whichever of the two databases the browser drops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
 use crate::support::schema::name;
 
-/// Writes an operation, which is saved. Gives its id.
+/// Writes an operation and waits until it is saved. Returns its id.
 fn write(tab: &mut Tab, number: u8) -> String {
     let id = issue(tab, number);
     settle(tab);
@@ -21,7 +21,7 @@ fn write(tab: &mut Tab, number: u8) -> String {
     id
 }
 
-/// Issues an operation. Gives its id.
+/// Issues an operation. Returns its id.
 pub fn issue(tab: &mut Tab, number: u8) -> String {
     let id = format!("0190b3c4-0000-7000-8000-0000000000{number:02x}");
     let args = Value::Map(BTreeMap::from([
@@ -33,8 +33,8 @@ pub fn issue(tab: &mut Tab, number: u8) -> String {
     id
 }
 
-/// The browser said of a batch that it had failed, and wrote it. Another tab led for a while; the first one, which leads
-/// again, found its operation in the journal, and nobody was ever told that it was saved.
+/// The browser reported a batch as failed, but had written it. Another tab led for a while. The first tab
+/// then leads again and finds its operation in the journal; it was never reported as saved.
 #[test]
 fn r10_what_was_written_and_said_to_have_failed_is_told_to_be_saved() {
     let device = MemoryDevice::shared();
@@ -51,7 +51,7 @@ fn r10_what_was_written_and_said_to_have_failed_is_told_to_be_saved() {
     assert!(first.saved.contains(&id), "told to be saved");
 }
 
-/// A tab opens what is left, and leads.
+/// A tab opens the remaining databases, and leads.
 fn reopen(device: &MemoryDevice) -> Tab {
     let (mut tab, _) = Tab::open_damaged(device, 9, Policy::Ask, Limits::default());
     settle(&mut tab);
@@ -63,7 +63,7 @@ fn pending(tab: &Tab) -> BTreeSet<String> {
     tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
 }
 
-/// A way in which a browser mends a damaged database that nobody has open.
+/// A way in which a browser repairs a damaged database that no tab has open.
 type Mending = (&'static str, fn(&MemoryDevice));
 
 fn mendings() -> [Mending; 3] {
@@ -74,7 +74,8 @@ fn mendings() -> [Mending; 3] {
     ]
 }
 
-/// Nobody has taken out of the inbox what a tab that follows had handed in when a database went.
+/// When a database is dropped, the inbox still holds the operation of a follower, because no leader has taken
+/// it yet.
 #[test]
 fn r10_what_is_handed_in_outlives_either_database() {
     for (how, mend) in mendings() {
@@ -89,7 +90,7 @@ fn r10_what_is_handed_in_outlives_either_database() {
         mend(&device);
         let mut tab = reopen(&device);
         assert_eq!(pending(&tab), BTreeSet::from([own, handed_in]), "{how}");
-        // And once more, by what is written now.
+        // And once more, with an operation written now.
         let third = write(&mut tab, 3);
         drop(tab);
         mend(&device);
@@ -97,7 +98,8 @@ fn r10_what_is_handed_in_outlives_either_database() {
     }
 }
 
-/// A leader's device is healed under it: what others had handed in went with the database, before it was taken out.
+/// A leader's device is recovered while the leader is open. The followers' operations in the inbox were lost
+/// with the database before the leader took them.
 #[test]
 fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
     let device = MemoryDevice::shared();
@@ -106,7 +108,7 @@ fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
     look(&mut follower);
     let id = write(&mut follower, 1);
     device.put_back(&store_name(), &MemoryDevice::new());
-    // The one that follows is first, and has nothing to mend.
+    // The follower comes first, and has nothing to repair.
     for tab in [&mut follower, &mut leader] {
         tab.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")), NOW);
         settle(tab);
@@ -117,7 +119,8 @@ fn r10_what_is_handed_in_outlives_a_store_that_goes_under_its_tabs() {
     assert!(follower.ended.is_empty(), "nobody is told that it is over");
 }
 
-/// A leader stands still between the store and the copy, while another one leads and goes on: it comes too late.
+/// A leader is frozen between the write to the store and the write to the copy. Meanwhile another tab leads
+/// and goes on, so the first one's write is too late.
 #[test]
 fn r10_a_leader_that_comes_late_writes_nothing_beside() {
     let device = MemoryDevice::shared();
@@ -134,7 +137,7 @@ fn r10_a_leader_that_comes_late_writes_nothing_beside() {
     assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
 }
 
-/// The same where the next leader ends before it has written anything: the one after it makes the copy anew.
+/// The same if the next leader ends before it has written anything: the leader after it rewrites the copy.
 #[test]
 fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
     let device = MemoryDevice::shared();
@@ -154,8 +157,8 @@ fn r10_a_leader_that_comes_late_finds_the_fence_of_whoever_led_since() {
     assert_eq!(pending(&reopen(&device)), BTreeSet::from([late, id]));
 }
 
-/// A tab led, did not hear that another one did, and began a generation after that one's: it went on from what it had, and
-/// wrote over records of the journal that were told to be saved.
+/// A tab led, did not notice that another one led, and began a generation after that one's. It continued from
+/// its own state, and overwrote journal records that were reported as saved.
 #[test]
 fn r10_a_leader_that_begins_again_reads_what_another_wrote() {
     for is_writing in [false, true] {
@@ -178,7 +181,8 @@ fn r10_a_leader_that_begins_again_reads_what_another_wrote() {
     }
 }
 
-/// A store began again while its leader stood still: generations went on, so that it does not lead beside the new one.
+/// A store was made again while its leader was frozen. Generations continued, so that the old leader does not
+/// lead in parallel with the new one.
 #[test]
 fn a_leader_of_a_store_that_began_again_follows() {
     let device = MemoryDevice::shared();

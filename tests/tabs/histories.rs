@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::world::{Plan, World};
 use crate::support::seeds;
 
-/// Plays as many histories, from seeds that are the same each time, then from one that is not.
+/// Plays `usual` histories from fixed seeds, then more from a new seed.
 fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     let began = Instant::now();
     let (mut takeovers, mut writes, mut drops) = (0, 0, 0);

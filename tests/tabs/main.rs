@@ -1,7 +1,8 @@
-//! Several sessions over one store, leaders that end, freeze and thaw at any moment, and writes from all of them.
+//! Several sessions over one store, with leaders that end, freeze and thaw at any time, and writes from all
+//! of them.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)] // Its world is for tests/rules.

@@ -1,4 +1,4 @@
-//! What histories once showed, played by hand.
+//! Findings of the histories, played by hand.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn open_with(device: &MemoryDevice, seed: u64, policy: Policy) -> Tab {
     tab
 }
 
-/// Does all that a tab wants of the device.
+/// Carries out every request of a tab to the device.
 pub fn settle(tab: &mut Tab) {
     while !(tab.tasks.is_empty() && tab.arrived.is_empty()) {
         while tab.work(None) {}
@@ -51,9 +51,9 @@ fn subscribe(tab: &mut Tab, def: &Def) {
     tab.feed(Event::Subscribe(def.clone()), NOW);
 }
 
-/// A tab had begun a generation, and heard of it after another one had begun the next: with nothing to write it never met
-/// the fence, and led for ever beside the other, what was subscribed to there unknown to it. So did one that had led and
-/// thawed.
+/// A tab began a generation, and learned of it only after another tab had begun the next one. With nothing to
+/// write it never met the fence, and led for ever in parallel with the other tab, without that tab's
+/// subscriptions. The same happened to a tab that had led and thawed.
 #[test]
 fn a_leader_with_nothing_to_write_finds_a_later_generation() {
     for leads_before in [false, true] {
@@ -76,8 +76,8 @@ fn a_leader_with_nothing_to_write_finds_a_later_generation() {
     }
 }
 
-/// A leader's commit failed, and was written: it wrote another record under the same number, and a tab that had read the
-/// first one missed what the second added.
+/// A leader's commit was reported as failed, but was written. The leader wrote another record under the same
+/// number. A tab that had read the first record missed the additions of the second.
 #[test]
 fn a_record_written_twice_under_one_number_is_followed() {
     let device = MemoryDevice::shared();
@@ -98,8 +98,8 @@ fn a_record_written_twice_under_one_number_is_followed() {
     assert!(follower.machine.memory().collection(&section).is_some());
 }
 
-/// The version that a following tab's session expects is its policy's to settle in the leading one too; what its
-/// application expects is not.
+/// A version expected by a follower's session may be resolved by its policy in the leading tab too. A version
+/// expected by its application may not.
 #[test]
 fn a_leader_knows_which_versions_a_followers_application_expects() {
     for expects in [false, true] {
@@ -124,8 +124,8 @@ fn a_leader_knows_which_versions_a_followers_application_expects() {
     }
 }
 
-/// A tab with a newer schema asked for a class that the leader does not know: what other tabs had asked for at the same
-/// time, and were told to be saved, was never done while that one led.
+/// A tab with a newer schema sent a command about a class that the leader does not know. Commands of other
+/// tabs from the same time, reported as saved, were never carried out while that leader led.
 #[test]
 fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
     let device = MemoryDevice::shared();
@@ -144,8 +144,8 @@ fn a_request_that_cannot_be_carried_out_holds_up_no_other() {
     assert!(leader.machine.memory().collection(&known).is_some());
 }
 
-/// A device had no room for another generation: whoever opened there waited for a leader for ever, was told nothing, and
-/// never asked the server.
+/// A device had no room for another generation. A tab that opened there waited for a leader for ever,
+/// reported nothing, and never asked the server.
 #[test]
 fn a_device_that_takes_no_generation_is_told_and_led_in_memory() {
     let device = MemoryDevice::shared();
@@ -165,7 +165,7 @@ fn a_device_that_takes_no_generation_is_told_and_led_in_memory() {
     let id = super::copy::issue(&mut tab, 1);
     settle(&mut tab);
     assert!(!tab.saved.contains(&id));
-    // Nobody has written meanwhile: what is shown stays, and is written.
+    // Nobody has written meanwhile: the memory stays, and is written.
     tab.tasks.push_back(Task::TakeOver);
     while !tab.saved.contains(&id) {
         assert!(!tab.machine.is_following() && tab.machine.memory().collection(&def).is_some());
@@ -181,8 +181,8 @@ fn a_device_that_takes_no_generation_is_told_and_led_in_memory() {
     assert!(open(&device, 2).machine.memory().collection(&def).is_some());
 }
 
-/// The same, where an earlier leader thaws and writes before the generation begins: what rests counts, and what was written
-/// here is written again.
+/// The same, but an earlier leader thaws and writes before the generation begins. The stored state wins, and
+/// the operations written here are written again.
 #[test]
 fn what_was_written_while_a_device_took_no_generation_is_read_first() {
     let device = MemoryDevice::shared();

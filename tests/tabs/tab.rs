@@ -1,5 +1,5 @@
-//! One tab: a machine over the shared store, and what is on its way for it. What it asked of the device is done even while
-//! it is frozen; that it is done reaches it in order, once it is thawed.
+//! One tab: a machine over the shared store, with its pending tasks and events. Its requests to the device
+//! are carried out even while it is frozen. Their results reach it in order, once it has thawed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +16,7 @@ use escale::{Code, Error};
 use crate::support::schema::schema;
 use crate::support::world::writes::Counters;
 
-/// What a tab has asked of the device.
+/// A request of a tab to the device.
 pub enum Task {
     Commit(Batch),
     Pages(u64, Vec<RecordKey>),
@@ -26,7 +26,7 @@ pub enum Task {
     Inbox(bool),
     TakeOver,
     Reopen(Expected),
-    /// A word from another tab.
+    /// A message from another tab.
     Told(Event),
 }
 
@@ -52,12 +52,12 @@ pub struct Tab {
     pub sent: Option<(u64, SyncRequest)>,
     pub wake_at: Option<u64>,
     pub is_frozen: bool,
-    /// What its application was told.
+    /// The reports that its application received.
     pub issued: BTreeSet<String>,
     pub saved: BTreeSet<String>,
     pub ended: BTreeMap<String, escale::Result<u64>>,
     pub refused: BTreeSet<String>,
-    /// The counters last seen, which never go back while it is not deposed.
+    /// The counters last seen. They never decrease, except when the tab is deposed.
     pub counters: BTreeMap<DocKey, i64>,
     pub rows: Option<Vec<(DocKey, BTreeMap<String, escale::model::Value>)>>,
     pub generation: Option<u64>,
@@ -77,7 +77,7 @@ impl Tab {
         tab
     }
 
-    /// The same where a database was dropped. Gives what was found of it.
+    /// The same after a database was dropped. Returns the damage found as well.
     pub fn open_damaged(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> (Self, Damage) {
         let options =
             AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
@@ -119,7 +119,7 @@ impl Tab {
         (tab, damage)
     }
 
-    /// Brings an event to the machine. Gives what is to be told to the other tabs.
+    /// Passes an event to the machine. Returns the messages for the other tabs.
     pub fn feed(&mut self, event: Event, now: u64) {
         let clock = Clock { wall_ms: now, mono_ms: now };
         for effect in self.machine.handle(event, clock) {
@@ -152,7 +152,7 @@ impl Tab {
                     self.tasks.push_back(Task::Inbox(with_copies));
                 }
                 Effect::Tab(TabEffect::Leads) => {}
-                // What it had not written of the server's state comes again.
+                // Server state that it had not written is loaded again.
                 Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
                 Effect::Answer { rows, .. } => {
                     let rows = rows.expect("a device that reads").into_iter();
@@ -162,7 +162,7 @@ impl Tab {
                 Effect::WakeAt(at) => self.wake_at = at,
                 Effect::Saved { id } => drop(self.saved.insert(id)),
                 Effect::Accepted { id, result } => {
-                    // Else who waits for that, and nothing else, waits for ever.
+                    // Otherwise an application that waits only for `saved` would wait for ever.
                     let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
                     assert!(is_told, "R10: {id} was accepted, and never told to be saved");
                     self.ended.entry(id).or_insert(result.map(|(v, _)| v));
@@ -197,8 +197,8 @@ impl Tab {
         self.machine.is_unfenced()
     }
 
-    /// Carries the next task out; a commit that fails does so as `fault` says. Gives whether something was written that
-    /// others should look at.
+    /// Carries out the next task. A commit that fails does so as `fault` says. Returns whether something was
+    /// written that other tabs should poll.
     pub fn work(&mut self, fault: Option<Fault>) -> bool {
         let Some(task) = self.tasks.pop_front() else { return false };
         let mut is_written = false;
@@ -259,7 +259,7 @@ impl Tab {
         is_written
     }
 
-    /// A counter as the application sees it, where its data is in memory.
+    /// A counter as the application sees it, if its data is in memory.
     pub fn seen(&self, key: &DocKey) -> Option<i64> {
         let memory = self.machine.memory();
         let class = memory.class(key.0).name().clone();

@@ -1,4 +1,4 @@
-//! The tabs of one browser, the model of the server, and a scheduler that does one thing at a time, at random.
+//! The tabs of one browser, the model of the server, and a random scheduler that does one thing at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,18 @@ use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
 
 const NOW: u64 = 1_700_000_000_000;
-/// Counters, which only the tabs write; other documents are written by the server too.
+/// Counters, which only the tabs write. The server writes other documents too.
 const COUNTERS: usize = 3;
 const DOCS: usize = 6;
 
-/// What may happen beside counters being counted.
+/// The events that may happen in addition to counting.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub tabs: usize,
     pub steps: usize,
     /// Refused operations, decisions about them, sweeps, and documents that others write.
     pub is_wild: bool,
-    /// Words between tabs are lost as often as not.
+    /// Half of the messages between tabs are lost.
     pub loses_words: bool,
     /// Commits fail, written or not.
     pub has_faults: bool,
@@ -45,7 +45,7 @@ pub struct World {
     policy: Policy,
     limits: Limits,
     editions: u64,
-    /// Operations that some application was told to be saved; what became of them, where the application decided.
+    /// Operations that some tab reported as saved; and those that the application has decided about.
     saved: BTreeSet<String>,
     decided: BTreeSet<String>,
     pub takeovers: u64,
@@ -145,7 +145,7 @@ impl World {
         self.note(number);
     }
 
-    /// The device does what the tab asked for, whether or not it is frozen.
+    /// The device carries out the tab's request, even if the tab is frozen.
     fn work(&mut self, number: usize) {
         let fault = self.fault();
         if self.tab(number).work(fault) {
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Whether the device fails this time; it may have written nevertheless.
+    /// Whether the device fails this time. It may have written nevertheless.
     fn fault(&mut self) -> Option<Fault> {
         if !self.plan.has_faults || self.below(12) != 0 {
             return None;
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// A request reaches the server, frozen tab or not; the answer may be lost.
+    /// A request reaches the server, even from a frozen tab. The answer may be lost.
     fn network(&mut self, number: usize) {
         let Some((request_number, request)) = self.tab(number).sent.take() else { return };
         let now = self.now;
@@ -289,7 +289,7 @@ impl World {
     }
 
     fn kill(&mut self, number: usize) {
-        // What it asked of the device before may be done still.
+        // Its earlier requests to the device may still be carried out.
         while self.below(2) == 0 && self.tabs[number].as_ref().is_some_and(|tab| !tab.tasks.is_empty()) {
             self.work(number);
         }
@@ -301,7 +301,7 @@ impl World {
         self.tabs[number] = None;
     }
 
-    /// The browser ends, and finds a database damaged: the store, where what stands beside it is there, or the other one.
+    /// The browser ends, and drops a database as damaged: the store if its backup is whole, or the backup.
     fn drop_one(&mut self) {
         let open: Vec<usize> = (0..self.tabs.len()).filter(|number| self.tabs[*number].is_some()).collect();
         open.into_iter().for_each(|number| self.kill(number));
@@ -317,7 +317,7 @@ impl World {
         self.take_over(0);
     }
 
-    /// The lock is granted to a tab, or taken by it: the one that held it may hear of it, or find out.
+    /// The lock is granted to a tab, or stolen by it. The tab that held it is informed, or finds out.
     fn take_over(&mut self, number: usize) {
         if self.tab(number).is_frozen || self.tab(number).leads() {
             return;
@@ -344,16 +344,16 @@ impl World {
         }
     }
 
-    /// What a tab was told, and that nothing it shows goes back.
+    /// Notes a tab's reports, and checks that no value shown by it goes back.
     fn note(&mut self, number: usize) {
         let Some(tab) = &mut self.tabs[number] else { return };
         self.saved.extend(tab.saved.iter().filter(|id| tab.issued.contains(*id)).cloned());
-        // Another tab has decided otherwise about the same refused operation, or a class's policy has.
+        // Another tab, or a class's policy, has decided otherwise about the same refused operation.
         let of_decisions = [Code::NotFound, Code::VersionConflict];
         let undone =
             |end: &escale::Result<u64>| end.as_ref().is_err_and(|e| of_decisions.contains(&e.code()));
         self.decided.extend(tab.ended.iter().filter(|(_, end)| undone(end)).map(|(id, _)| id.clone()));
-        // A subscription that ends takes what is shown with it.
+        // When a subscription ends, its documents are no longer shown.
         let counters = if self.plan.is_wild { 0 } else { COUNTERS };
         for counter in 0..counters {
             let key = (0, key(counter).1);
@@ -363,7 +363,7 @@ impl World {
         }
     }
 
-    /// Everybody thaws, words arrive, and time passes until nothing more happens.
+    /// All tabs thaw, messages arrive, and time passes until nothing more happens.
     fn heal(&mut self) {
         (self.plan.loses_words, self.plan.has_faults) = (false, false);
         self.open(0);
@@ -373,17 +373,17 @@ impl World {
             }
         }
         self.settle();
-        // A subscription is lost with the tab that had not handed it in.
+        // A subscription is lost with its tab, if the tab had not sent it to the leader.
         self.tab(0).arrived.push_back(Event::Subscribe(Def::class_of(&name("Doc"))));
         // Past the longest delay, and a pull of everything.
         for _ in 0..16 {
-            // Whoever had begun to lead may have ended before it could. Who holds the lock tries until it leads.
+            // A tab may have ended before it could lead. The tab that holds the lock tries until it leads.
             let next = self.tabs.iter().position(|tab| tab.as_ref().is_some_and(Tab::is_unfenced));
             if next.is_some() || self.tabs.iter().flatten().all(|tab| tab.machine.is_following()) {
                 self.take_over(next.unwrap_or(0));
                 self.settle();
             }
-            // Where words are lost, each looks by itself now and then.
+            // If messages are lost, each tab polls by itself from time to time.
             for tab in self.tabs.iter_mut().flatten() {
                 tab.arrived.push_back(Event::Tab(TabEvent::Look));
             }

@@ -11,7 +11,7 @@ export interface Changes {
 }
 
 /**
- * A package at the start of its editing: an edit is based on it. `pending`: the last write of this page still waits.
+ * A package at the start of its editing: an edit is based on it. `pending`: a write on it waits for the server.
  */
 export interface Basis {
   doc: Package;

@@ -1,4 +1,4 @@
-//! The model as the world's server.
+//! Makes the model a server of the world.
 
 use escale::codec::{OpResult, ServerParts};
 use escale::model::{Def, Epoch, Pk};
@@ -42,7 +42,7 @@ impl Backend for ModelServer {
         let Some(Call { account, request, results, epoch, told }) = self.calls.remove(&call) else {
             return Answer::Never;
         };
-        // A server that was restored meanwhile has forgotten who asked.
+        // A server that was restored meanwhile has forgotten the caller.
         if !request.ops.is_empty() && epoch != self.db.epoch {
             return Answer::Never;
         }

@@ -2,14 +2,14 @@
 
 use super::ModelServer;
 
-/// The bounds that make DELTA enough.
+/// The bounds that make DELTA large enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The greatest difference between two instances' clocks.
     pub skew_ms: u64,
     /// The longest transaction.
     pub transaction_ms: u64,
-    /// DELTA: the sum of both, at least.
+    /// DELTA: at least the sum of both.
     pub delta_ms: u64,
 }
 
@@ -19,7 +19,7 @@ impl Default for Limits {
     }
 }
 
-/// An instance of the server: how far its clock is ahead, at most the greatest skew.
+/// An instance of the server, and how far its clock is ahead: at most the greatest skew.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Instance {
     pub ahead_ms: u64,
@@ -31,21 +31,22 @@ impl ModelServer {
         (now + instance.ahead_ms).saturating_sub(self.set_back)
     }
 
-    /// The `now` of a reply, read before its snapshot is opened; what is told is kept.
+    /// The `now` of a reply, read before its snapshot is opened. The model remembers it.
     pub fn tell_now(&mut self, instance: usize, now: u64) -> u64 {
         let told = self.clock(instance, now);
         self.db.told = self.db.told.max(told);
         told
     }
 
-    /// The retention time has passed for all but the last `keep_ms`, by the server's own clocks: a tombstone younger
-    /// than what may still be stamped must stay, or its document could begin again below it.
+    /// The retention time has passed for all but the last `keep_ms`, by the server's own clocks. A tombstone
+    /// younger than a possible new stamp must stay, or its document could begin again below it.
     pub fn forget_all_but(&mut self, keep_ms: u64, now: u64) {
         let clock = now.saturating_sub(self.set_back);
         self.db.forget_before(clock.saturating_sub(keep_ms));
     }
 
-    /// The version of a transaction that begins: never below what was committed or told, less the skew.
+    /// The version of a transaction that begins: never below any version committed or `now` given, less the
+    /// skew.
     pub(super) fn stamp(&self, instance: usize, now: u64) -> u64 {
         let floor = self.db.told.max(self.db.highest).saturating_sub(self.limits.skew_ms);
         self.clock(instance, now).max(floor)

@@ -1,4 +1,5 @@
-//! What the server stores: documents with their tombstones, departures, and, for the checks, all that was written.
+//! The model's storage: documents with their tombstones, departures, and, for the checks, the history of
+//! writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use super::operations::Operations;
 use crate::support::backend::{Committed, Entry, Write};
 use crate::support::schema::{Key, Map, defs_of, with};
 
-/// A document or its tombstone; a tombstone keeps the defs that held the document.
+/// A document or its tombstone. A tombstone keeps the defs that held the document.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub v: u64,
@@ -33,7 +34,7 @@ pub struct Database {
     pub horizon: u64,
     /// The highest version committed.
     pub highest: u64,
-    /// The highest `now` told.
+    /// The highest `now` given.
     pub told: u64,
     pub history: Vec<Entry>,
     pub operations: Operations,
@@ -58,7 +59,7 @@ impl Database {
         self.docs.get(key).filter(|stored| !stored.deleted).map(|stored| &stored.data)
     }
 
-    /// Executes a transaction stamped `v`, or later where a document that it writes is as new.
+    /// Executes a transaction stamped `v`, or later if one of its documents is not older.
     pub fn write(&mut self, v: u64, writes: &[Write]) -> Committed {
         let key_of = |write: &Write| match write {
             Write::Put { key, .. } | Write::Delete(key) => key.clone(),
@@ -110,7 +111,7 @@ impl Database {
         self.history.push(Entry { key: key.clone(), v, defs, data, max_life: None });
     }
 
-    /// The retention time has passed for what went before that time (R6).
+    /// The retention time has passed for everything before that time (R6).
     pub fn forget_before(&mut self, horizon: u64) {
         self.horizon = self.horizon.max(horizon);
         let horizon = self.horizon;

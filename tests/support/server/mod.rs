@@ -1,5 +1,5 @@
-//! The model of a server, written from the rules R4, R6 and R8 and the protocol alone: a few maps, several instances
-//! with clocks of their own, transactions that commit late.
+//! The model of a server, written from the rules R4, R6 and R8 and the protocol alone: a few maps, several
+//! instances with separate clocks, transactions that commit late.
 
 mod backend;
 mod clock;
@@ -17,39 +17,40 @@ use escale::model::Epoch;
 
 pub use super::backend::{Committed, Entry, Write};
 
-/// How this server uses the freedom that the protocol leaves.
+/// This server's choices within the freedom that the protocol leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     /// Rows and departures of a reply.
     pub page_rows: usize,
-    /// A pull from 0 is told what is gone; where not, it ends with `present`.
+    /// A pull from 0 lists deletions and departures. Otherwise it ends with `present`.
     pub tells_gone_on_whole: bool,
     /// A pull from 0 ends with `present` in any case.
     pub present_on_whole: bool,
-    /// A def for which no room was left has an empty part with a cursor; where not, it has no part.
+    /// A def without room gets an empty part with a cursor. Otherwise it gets no part.
     pub empty_part_when_full: bool,
-    /// `total` is told.
+    /// `total` is sent.
     pub tells_total: bool,
-    /// What becomes of an operation that changes nothing.
+    /// The treatment of an operation that changes nothing.
     pub idle: Idle,
 }
 
-/// What a server does with an operation that changes nothing. Only the first is the protocol's; sessions must live with all.
+/// The possible treatments of an operation that changes nothing. Only the first is the protocol's; sessions
+/// must work with all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
     /// Its version is that of its documents, and later writes may name it.
     #[default]
     Kept,
-    /// Its version is 0, and `{ op }` means that version by the letter.
+    /// Its version is 0, and `{ op }` means exactly that version.
     Zero,
-    /// The documents keep theirs, it has one of its own, and `{ op }` means that by the letter.
+    /// The documents keep their versions, the operation has its own, and `{ op }` means exactly that one.
     Stamped,
     /// The documents are written all the same.
     Written,
 }
 
 impl Habits {
-    /// The habits of that number.
+    /// The habits with that number.
     pub fn of(n: u64) -> Self {
         Habits {
             page_rows: [1, 2, 3, 5, 1000][(n / 16 % 5) as usize],
@@ -62,7 +63,7 @@ impl Habits {
     }
 }
 
-/// A transaction under way: stamped at its start, seen by nobody until it commits.
+/// A transaction in progress: stamped at its start, invisible to others until it commits.
 pub struct Transaction {
     v: u64,
     began: u64,
@@ -83,21 +84,21 @@ pub struct ModelServer {
     pub limits: Limits,
     pub habits: Habits,
     pub instances: Vec<Instance>,
-    /// Milliseconds that every clock of the server is set back by.
+    /// Milliseconds by which every clock of the server is set back.
     pub set_back: u64,
-    /// Number of the key that cursors are made with: others are refused.
+    /// Number of the key that signs cursors: cursors of other keys are refused.
     pub cursor_key: u64,
     open: BTreeMap<u64, Transaction>,
     last_transaction: u64,
     last_epoch_ms: u64,
-    /// The histories of the epochs that ended, by epoch.
+    /// The histories of the ended epochs, by epoch.
     past: BTreeMap<Epoch, Vec<Entry>>,
-    /// What was answered in the epochs that ended.
+    /// The answers given in the ended epochs.
     past_results: Vec<BTreeMap<(usize, String), OpResult>>,
     backups: Vec<Database>,
     calls: BTreeMap<u64, Call>,
     last_call: u64,
-    /// Commits that nobody was told of yet.
+    /// Commits that no caller has taken yet.
     told_of: Vec<Committed>,
 }
 
@@ -123,7 +124,7 @@ impl ModelServer {
         }
     }
 
-    /// Begins a transaction on an instance. Gives its number.
+    /// Begins a transaction on an instance. Returns its number.
     pub fn begin_write(&mut self, instance: usize, now: u64, writes: Vec<Write>) -> u64 {
         let v = self.stamp(instance, now);
         self.last_transaction += 1;
@@ -131,7 +132,7 @@ impl ModelServer {
         self.last_transaction
     }
 
-    /// Commits; one that has outlasted the bound is aborted (R4), and touches nothing.
+    /// Commits. A transaction that outlasted the bound is aborted (R4), and changes nothing.
     pub fn commit_write(&mut self, number: u64, now: u64) -> Option<Committed> {
         let transaction = self.open.remove(&number)?;
         if now.saturating_sub(transaction.began) > self.limits.transaction_ms {
@@ -140,12 +141,12 @@ impl ModelServer {
         Some(self.db.write(transaction.v, &transaction.writes))
     }
 
-    /// Restores the last copy; a new epoch begins (R8). Gives whether there was one.
+    /// Restores the last copy, and begins a new epoch (R8). Returns whether there was a copy.
     fn put_back(&mut self, now: u64) -> bool {
         let Some(copy) = self.backups.last().cloned() else { return false };
         let now_told = self.db.told;
         self.renew_from(copy, now);
-        // Clocks go on from what was told: only the data went back.
+        // Clocks continue from the `now` that was given: only the data went back.
         self.db.told = self.db.told.max(now_told);
         true
     }

@@ -1,5 +1,6 @@
-//! Operations (R11, R12), written from the protocol alone: executed in order, each in one transaction with its result.
-#![allow(clippy::result_large_err)] // a fault is as large as what it tells the session
+//! Operations (R11, R12), written from the protocol alone: executed in order, each in one transaction with
+//! its result.
+#![allow(clippy::result_large_err)] // a fault is as large as the information that the session needs
 
 use std::collections::BTreeMap;
 
@@ -18,19 +19,19 @@ pub struct Session {
     pub last: u64,
 }
 
-/// What the server keeps of operations, restored and backed up with the documents.
+/// The server's records of operations, backed up and restored with the documents.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
     pub sessions: BTreeMap<String, Session>,
     /// By account and id.
     pub results: BTreeMap<(usize, String), OpResult>,
-    /// Under which names.
+    /// The names of the operations.
     pub names: BTreeMap<(usize, String), String>,
-    /// Everything that was executed, in order; more often than once would be a broken R11.
+    /// All executed operations in order. One that occurs twice would break R11.
     pub executed: Vec<(usize, String)>,
 }
 
-/// A transaction under way: what it makes of documents.
+/// A transaction in progress, with its changes of documents.
 struct Draft<'a> {
     db: &'a Database,
     idle: Idle,
@@ -40,7 +41,7 @@ struct Draft<'a> {
 }
 
 impl ModelServer {
-    /// Takes the operations of a request: those of another epoch are not executed.
+    /// Receives the operations of a request. Those of another epoch are not executed.
     pub fn operate(
         &mut self,
         account: usize,
@@ -55,7 +56,7 @@ impl ModelServer {
         (request.ops.first().map(not_executed).into_iter().collect(), Vec::new())
     }
 
-    /// Executes the operations of a request; `is_contended` tells whether the next one meets contention.
+    /// Executes the operations of a request. `is_contended` tells whether the next one meets contention.
     pub fn execute(
         &mut self,
         account: usize,
@@ -80,8 +81,8 @@ impl ModelServer {
         (results, commits)
     }
 
-    /// What was not executed may have been by the time of the reply's snapshot, by another copy of the request: then its
-    /// result is told. The rest is not in the parts.
+    /// Another copy of the request may have executed further operations by the time of the reply's snapshot.
+    /// Their results are then added. The effects of the others are not in the parts.
     pub fn complete(&self, account: usize, ops: &[Op], results: &[OpResult]) -> Vec<OpResult> {
         let operations = &self.db.operations;
         let known = |op: &Op| {
@@ -90,7 +91,8 @@ impl ModelServer {
             operations.results.get(&key).filter(|_| is_same)
         };
         let told = |op: &Op| results.iter().find(|result| result.id == op.id);
-        // What ended the results stands at the first that is not known: who met it may be known by now.
+        // The fault that ended the results is attached to the first unknown operation. The operation that met
+        // it may be known by now.
         let is_end =
             |result: &&OpResult| result.fault.as_ref().is_some_and(|fault| fault.kind.is_retryable());
         let mut is_passed = results
@@ -137,7 +139,7 @@ impl ModelServer {
             return known;
         }
         if op.seq <= of.last {
-            // Its own id would be known.
+            // If it were the same operation, its id would be known.
             return not_executed(Code::SessionReused);
         }
         if op.seq > of.last + 1 {

@@ -37,7 +37,7 @@ impl Cursor {
 }
 
 impl ModelServer {
-    /// The reply to a request, from the snapshot of this moment; `now` was read before (R4).
+    /// The reply to a request, from a snapshot of this point in time. `now` was read before (R4).
     pub fn reply(&self, request: &SyncRequest, results: Vec<OpResult>, now: u64) -> SyncReply {
         let mut room = self.habits.page_rows;
         let mut parts = Vec::new();
@@ -102,13 +102,14 @@ impl ModelServer {
     fn needs_present(&self, sub: &Sub, cursor: &Cursor) -> bool {
         let Habits { tells_gone_on_whole, present_on_whole, .. } = self.habits;
         match sub.v {
-            // What went since the first page was told, unless it is forgotten meanwhile.
+            // Departures since the first page was sent, unless they are forgotten meanwhile.
             0 => present_on_whole || !tells_gone_on_whole || cursor.first_now < self.db.horizon,
             v => v < self.db.horizon,
         }
     }
 
-    /// What a socket pushes to those registered for these defs: the documents as they are now.
+    /// The message that a socket pushes to the clients registered for these defs: the documents as they are
+    /// now.
     pub fn pushed(&self, session: &str, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
         let parts = defs.iter().map(|def| {
             let mut part = Part::empty(def.clone());
@@ -136,9 +137,11 @@ impl ModelServer {
 }
 
 impl Database {
-    /// Rows and departures with `v` >= `since`, ascending by (v, pk); those of what is gone only from `gone_from`.
+    /// Rows and departures with `v` >= `since`, ascending by (v, pk). Deletions and departures only from
+    /// `gone_from`.
     ///
-    /// A document past its life is told as gone: who holds an older version, with another end, must hear of it.
+    /// A document whose life has ended is sent as a deletion: a session with an older version, which has
+    /// another end, must learn of it.
     fn changes(&self, def: &Def, since: u64, gone_from: u64, now: u64) -> Vec<(u64, Pk, Change<'_>)> {
         let mut changes: Vec<(u64, Pk, Change)> = self
             .docs

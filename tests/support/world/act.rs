@@ -1,4 +1,4 @@
-//! Carrying the actions of a history out.
+//! Carries out the actions of a history.
 
 use escale::memory::query::Predicate;
 use escale::model::Value;
@@ -13,7 +13,7 @@ use crate::support::schema::{self, IDS, PAGES, data, def, key};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// What servers tell as DELTA here.
+/// The DELTA that servers give here.
 const DELTA_MS: u64 = 1_801;
 
 impl<S: Backend> World<S> {
@@ -72,7 +72,7 @@ impl<S: Backend> World<S> {
                 self.server.skew(usize::from(instance), ahead);
             }
             Action::SetBack { seconds } => {
-                // What began by the clock as it was ends first.
+                // Transactions that began by the old clock end first.
                 self.finish_transactions();
                 self.server.set_back(u64::from(seconds) * 1_000);
             }
@@ -129,7 +129,7 @@ impl<S: Backend> World<S> {
         let instance = self.below(8) as usize;
         let org = if self.orgs > 1 { self.below(self.orgs) as usize } else { 0 };
         let transaction = self.server.begin(org, instance, self.now, writes);
-        // Mostly quick, sometimes late, now and then past the bound.
+        // Mostly quick, sometimes late, occasionally beyond the bound.
         let lasts = if self.chance(60) { self.below(1_100) } else { self.below(20) };
         self.at(self.now + lasts, Job::Commit { transaction });
     }

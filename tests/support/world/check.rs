@@ -1,4 +1,5 @@
-//! What must hold at every moment: R1, R2, and that no collection's `v` is ahead of its documents (R4, R7).
+//! The invariants of every point in time: R1, R2, and that no collection's `v` is ahead of its documents (R4,
+//! R7).
 
 use std::collections::BTreeMap;
 
@@ -35,8 +36,8 @@ impl<S: Backend> World<S> {
         self.check_overlay(number);
     }
 
-    /// For each collection that is loaded up to `v`, every document is as the last write before `v` left it, or a
-    /// later one.
+    /// In each collection that is loaded up to `v`, every document is as the last write before `v` left it,
+    /// or newer.
     fn check_not_ahead(&self, number: usize) {
         let memory = self.clients[number].machine.as_ref().expect("an open client").memory();
         let (Some(epoch), era) = memory.epoch() else { return };
@@ -103,12 +104,13 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// What the application reads is what the server once wrote, byte for byte.
+    /// The rows that the application reads are equal, byte for byte, to a document that the server once
+    /// wrote.
     pub(super) fn check_rows(&self, number: usize, rows: &[ReadRow]) {
         let machine = self.clients[number].machine.as_ref().expect("an open client");
         let (epoch, _) = machine.memory().epoch();
         for row in rows {
-            // What operations make of documents is checked against them.
+            // Effects of operations on documents are checked in `overlay`.
             if self.clients[number].ledger.written.iter().any(|key| key.1 == row.pk) {
                 continue;
             }

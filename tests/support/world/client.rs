@@ -1,4 +1,4 @@
-//! A client: its device, its machine while it is open, and what the driver would remember for it.
+//! A client: its device, its machine while it is open, and the state that the driver would keep for it.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::writes::{Counters, Ledger};
 use crate::support::backend::{Backend, Tenant};
 use crate::support::schema::schema;
 
-/// How a client is made, for good.
+/// The fixed properties of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub number: usize,
@@ -27,10 +27,10 @@ pub struct Setup {
     pub incognito: bool,
     pub format: Format,
     pub has_live: bool,
-    /// Milliseconds that its own clock is ahead; as far behind where negative.
+    /// Milliseconds that its own clock is ahead; behind if negative.
     pub ahead_ms: i64,
     pub limits: Limits,
-    /// How its application settles conflicts.
+    /// The conflict policy of its application.
     pub policy: Policy,
 }
 
@@ -59,9 +59,9 @@ pub struct Socket {
     pub number: u64,
     /// Frames arrive in the order sent.
     pub last_frame_at: u64,
-    /// What the server has registered.
+    /// The defs that the server has registered.
     pub registered: BTreeSet<Def>,
-    /// The server's side is still there.
+    /// The server's side still exists.
     pub is_up: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Client {
     pub device: MemoryDevice,
     pub store: Option<MemoryStore>,
     pub machine: Option<Machine>,
-    /// Counts its openings: what was on its way for an earlier one is lost.
+    /// Counts its openings: messages in transit for an earlier one are lost.
     pub life: u64,
     pub mode: Mode,
     pub mono_base: u64,
@@ -88,30 +88,30 @@ pub struct Client {
     pub seen: BTreeMap<DocKey, Stamp>,
     /// For R11: the store's name.
     pub session: Option<String>,
-    /// The store was damaged on purpose: some checks do not hold for a store that lost its last record.
+    /// The store was damaged on purpose. Some checks do not hold for a store that lost its last record.
     pub was_damaged: bool,
-    /// What the last opening found damaged.
+    /// The damage that the last opening found.
     pub damage: Damage,
     pub commits: u64,
     pub sends: u64,
-    /// Readings of pages under way.
+    /// Reads of pages in progress.
     pub reading: u32,
-    /// The session that the server's side of the socket is registered for.
+    /// The session for which the server's side of the socket is registered.
     pub said_session: String,
     pub ledger: Ledger,
-    /// The operations that rest on the device, once they were asked for: until the next write, or opening.
+    /// The operations stored on the device, once they were asked for. Valid until the next write or opening.
     pub at_rest: OnceCell<BTreeSet<String>>,
-    /// What it sends is lost; what it is sent is lost.
+    /// `mute`: messages from it are lost. `deaf`: messages to it are lost.
     pub mute: bool,
     pub deaf: bool,
-    /// Since when it has had something to send, and did nothing.
+    /// The time since which it has had something to send, and did nothing.
     pub idle_since: Option<u64>,
     pub copied: Option<Copied>,
-    /// Its device was put back from a copy once, or lost its newest batches.
+    /// Its device was once restored from a copy, or lost its newest batches.
     pub was_put_back: bool,
 }
 
-/// The code of the org of that number.
+/// The code of the org with that number.
 pub fn org_name(number: usize) -> String {
     if number == 0 { "org".to_owned() } else { format!("org{number}") }
 }
@@ -186,7 +186,7 @@ impl Client {
 }
 
 impl<S: Backend> World<S> {
-    /// Opens a client from what rests on its device.
+    /// Opens a client from its device.
     pub fn open(&mut self, number: usize) {
         self.who = number + 1;
         let random = self.next();
@@ -219,7 +219,7 @@ impl<S: Backend> World<S> {
             machine.with_writes(opened.journal, application)
         };
         client.damage = damage;
-        // The mark beside the store tells that its newest records went with the power.
+        // The high-water mark in the backup database shows that the newest records were lost with the power.
         let is_told = client.was_put_back && damage.rolled_back.is_some() && damage.journal == 0;
         assert!(
             client.was_damaged || is_told || !damage.any(),
@@ -229,7 +229,8 @@ impl<S: Backend> World<S> {
             let session = machine.session().to_owned();
             let before = client.session.replace(session.clone());
             let same = before.is_none_or(|before| before == session);
-            // A new life of the server's database, and a store rolled back behind the server, give another name (R8, R11).
+            // A new epoch of the server's database gives the store another name, and so does a store rolled
+            // back behind the server (R8, R11).
             assert!(
                 same || client.was_damaged || !client.ledger.ops.is_empty() || self.server.has_past(),
                 "R11: the store's name changed"
@@ -256,7 +257,7 @@ impl<S: Backend> World<S> {
         self.feed(number, Event::Started);
     }
 
-    /// The process ends: what is not at rest is lost, and what is on its way.
+    /// The process ends: data that is not on the device is lost, and so are messages in transit.
     pub fn crash(&mut self, number: usize) {
         let client = &mut self.clients[number];
         if client.machine.take().is_some() {
@@ -270,7 +271,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// Brings an event to a client's machine, and carries its effects out.
+    /// Passes an event to a client's machine, and carries out its effects.
     pub fn feed(&mut self, number: usize, event: Event) {
         let (now, logs) = (self.now, self.logs);
         self.who = number + 1;

@@ -1,5 +1,5 @@
-//! R9: when everything has healed, each subscribed collection equals the server's, data included; and what rests on
-//! the device is what is in memory (R7).
+//! R9: after recovery, each subscribed collection equals the server's, data included. The stored state equals
+//! the memory (R7).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::support::backend::Backend;
 pub const HEALING_MS: u64 = 7 * 60_000;
 
 impl<S: Backend> World<S> {
-    /// Faults end, everybody is back, and time passes.
+    /// Ends all faults, opens all clients, and lets time pass.
     pub fn heal(&mut self) {
         note!(self, "healing");
         self.faults = super::Faults::default();
@@ -37,14 +37,14 @@ impl<S: Backend> World<S> {
             }
             self.set_network(number, true);
         }
-        // Past the clocks that were ahead, and all that was late.
+        // Long enough for the clocks that were ahead, and for all late messages.
         self.run_for(HEALING_MS);
-        // What is read for the first time may prove damaged: it is asked for again.
+        // A record read for the first time may prove damaged, and is then fetched again.
         for number in 0..self.clients.len() {
             self.read_everything(number);
         }
         self.run_for(HEALING_MS);
-        // Not on the edge of a minute, where a document's life may end in between.
+        // Not at the edge of a minute, where a document's life may end between two checks.
         self.run_until(self.now / 60_000 * 60_000 + 90_000);
     }
 
@@ -62,7 +62,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// A pull may just be under way, and the server be slow: it has as long as a request has.
+    /// A pull may be in progress, and the server may be slow: it has as long as a request may take.
     pub fn settle(&mut self, number: usize) {
         for _ in 0..3000 {
             let client = &self.clients[number];
@@ -84,7 +84,7 @@ impl<S: Backend> World<S> {
         let machine = self.clients[number].machine.as_mut().expect("an open client");
         let status = machine.status();
         assert_eq!(status.phase, Phase::Live, "client {number} is healed: {status:?}");
-        // Until the session ends, it says that operations may have gone with the newest records.
+        // Until the session ends, it reports that operations may have been lost with the newest records.
         let is_told = was_put_back && status.storage == StorageState::Lost && status.damaged.operations > 0;
         assert!(
             is_told || matches!(status.storage, StorageState::Ok | StorageState::None),
@@ -135,7 +135,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// What rests, opened again, is what is in memory; and no record is left over.
+    /// The stored state, opened again, equals the memory; and no record is left over.
     pub fn compare_rest(&mut self, number: usize) {
         let client = &self.clients[number];
         let machine = client.machine.as_ref().expect("an open client");
@@ -177,7 +177,7 @@ fn all_ids(machine: &Machine) -> Vec<u32> {
     ids
 }
 
-/// Everything of a memory that must rest.
+/// Everything in a memory that must be stored.
 fn state(memory: &Memory) -> (String, BTreeMap<String, String>, BTreeMap<Def, String>) {
     let documents = memory.documents().map(|(key, d)| {
         let is_here = matches!(d.content, Content::Resident(_));

@@ -1,5 +1,5 @@
-//! What happens to devices: the power fails, stores are wiped or put back from a copy, everything sleeps, the network goes
-//! in one direction.
+//! Events of devices: the power fails, a store is wiped or restored from a copy, everything sleeps, or the
+//! network fails in one direction.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use escale::store::{Device, MemoryDevice};
 use super::World;
 use crate::support::backend::Backend;
 
-/// A device as it was, and the operations that were saved on it by then.
+/// A copy of a device, and the operations that were saved on it by then.
 pub struct Copied {
     device: MemoryDevice,
     saved: BTreeSet<String>,
 }
 
 impl<S: Backend> World<S> {
-    /// Nobody's clock is asked for hours: what is on its way arrives after them.
+    /// No clock is read for hours. Messages in transit arrive after them.
     pub(super) fn sleep(&mut self, hours: u8) {
         self.finish_transactions();
         for client in &mut self.clients {
@@ -31,7 +31,7 @@ impl<S: Backend> World<S> {
         self.server.forget(0, self.now);
     }
 
-    /// R10: nothing that was saved can be among what the power takes.
+    /// R10: the lost batches cannot contain anything that was reported as saved.
     pub(super) fn lose_power(&mut self, client: usize, batches: usize) {
         self.crash(client);
         let state = &mut self.clients[client];
@@ -79,7 +79,7 @@ impl<S: Backend> World<S> {
         note!(self, "client {client} is put back");
     }
 
-    /// A socket that is cut in one direction is half open: it brings nothing, and nobody says so.
+    /// A socket that is cut in one direction is half open: it delivers nothing, and no side reports it.
     pub(super) fn cut_one_way(&mut self, client: usize, mute: bool, deaf: bool) {
         let state = &mut self.clients[client];
         (state.mute, state.deaf) = (mute, deaf);

@@ -1,4 +1,4 @@
-//! The driver's part: carrying a machine's effects out, and holding it to its promises.
+//! The driver's part: carries out a machine's effects, and checks that it keeps its promises.
 
 use escale::codec::encode;
 use escale::sync::{Effect, Event, Mode, Refusal};
@@ -9,7 +9,7 @@ use super::client::Socket;
 use super::wire::Job;
 use crate::support::backend::Backend;
 
-/// Milliseconds after which the driver gives a request up.
+/// Milliseconds after which the driver aborts a request.
 const REQUEST_TIMEOUT_MS: u64 = 60_000;
 
 impl<S: Backend> World<S> {

@@ -1,6 +1,6 @@
-//! The world: virtual time, a queue of what is on its way, and the actions of a history.
+//! The world: virtual time, a queue of messages in transit, and the actions of a history.
 
-/// Notes what happens, where somebody will read it: formatting costs more than the history itself.
+/// Writes to the log, only if somebody will read it: formatting costs more than the history itself.
 macro_rules! note {
     ($world:expr, $($text:tt)*) => {
         if $world.logs {
@@ -32,10 +32,10 @@ use super::plan::{Action, Plan};
 use client::Setup;
 use wire::Job;
 
-/// When every history begins: some Tuesday.
+/// The time at which every history begins: a Tuesday.
 pub const BEGINNING: u64 = 1_700_000_000_000;
 
-/// How the network treats messages, of 255.
+/// How the network treats messages, as shares of 255.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: u8,
@@ -43,7 +43,7 @@ pub struct Faults {
     pub late: u8,
 }
 
-/// What happened, counted.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     pub events: u64,
@@ -52,9 +52,9 @@ pub struct Figures {
     pub lost: u64,
     /// Operations that applications issued.
     pub ops: u64,
-    /// Servers put back from a backup.
+    /// Servers restored from a backup.
     pub restores: u64,
-    /// Devices that lost what they held: their newest batches, all, or what came after a copy.
+    /// Devices that lost data: their newest batches, everything, or everything after a copy.
     pub devices: u64,
 }
 
@@ -76,21 +76,22 @@ pub struct World<S> {
     pub faults: Faults,
     /// Changes are pushed, not hinted.
     pub pushes: bool,
-    /// Requests that the server is about to refuse, and how.
+    /// The number of requests that the server is about to refuse, and how.
     pub refusals: (u8, u8),
-    /// Of 255 operations so many meet contention.
+    /// This share of 255 operations meets contention.
     pub contention: u8,
     /// The server was restored from a backup.
     pub was_restored: bool,
     watches_flicker: bool,
     orgs: u64,
-    /// Whether it is noted what happens.
+    /// Whether events are logged.
     pub logs: bool,
     pub log: Vec<String>,
     pub figures: Figures,
-    /// One source for each client and one for the server, so that leaving an action out disturbs the others little.
+    /// One source of randomness for each client and one for the server, so that leaving out an action
+    /// disturbs the others little.
     sources: Vec<SeededRandom>,
-    /// Whose source is drawn from.
+    /// The source in use.
     who: usize,
     queue: BTreeMap<(u64, u64), Box<Job>>,
     last_job: u64,
@@ -102,7 +103,7 @@ impl<S: Backend> World<S> {
         World::with_log(plan, seed, true)
     }
 
-    /// The same; without `logs`, nothing is noted.
+    /// Like `new`, but without `logs` nothing is logged.
     pub fn with_log(plan: &Plan, seed: u64, logs: bool) -> Self {
         let mut sources: Vec<SeededRandom> =
             (0..=plan.clients).map(|n| SeededRandom::new(seed ^ (0x5eed << (8 * n)))).collect();
@@ -155,24 +156,24 @@ impl<S: Backend> World<S> {
         self.sources[self.who].next_u64()
     }
 
-    /// A number below that one.
+    /// A random number below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// Whether something of that likelihood, of 255, happens.
+    /// Whether an event happens that has this likelihood of 255.
     fn chance(&mut self, of_255: u8) -> bool {
         self.below(255) < u64::from(of_255)
     }
 
-    /// Plays a history, then heals everything and compares.
+    /// Plays a history, then lets everything recover, and compares.
     pub fn play(&mut self, actions: &[Action]) {
         for action in actions {
             self.act(*action);
         }
         self.heal();
         self.drain();
-        // What came of that reaches everybody.
+        // The effects of that reach every client.
         self.run_for(compare::HEALING_MS);
         self.run_until(self.now / 60_000 * 60_000 + 90_000);
         self.compare();
@@ -184,7 +185,7 @@ impl<S: Backend> World<S> {
         self.queue.insert((time.max(self.now), self.last_job), Box::new(job));
     }
 
-    /// Lets time pass, and what is on its way arrive.
+    /// Lets time pass, and delivers the messages in transit.
     pub fn run_until(&mut self, end: u64) {
         while let Some(entry) = self.queue.first_entry() {
             let (time, _) = *entry.key();

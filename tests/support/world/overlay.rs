@@ -1,5 +1,5 @@
-//! What the application sees: at every moment the base with the pending operations that it does not contain, in order;
-//! and, at the end, nothing that was saved lost or done twice (R10 to R12).
+//! Checks the application's view. At every point in time it is the base, with the pending operations that the
+//! base does not contain, in order. At the end no saved operation is lost or executed twice (R10 to R12).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::support::outcome::outcome;
 use crate::support::schema::{Key, Map, schema};
 
 impl<S: Backend> World<S> {
-    /// After every event.
+    /// Checked after every event.
     pub(super) fn check_overlay(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let Some(machine) = &client.machine else { return };
@@ -32,7 +32,7 @@ impl<S: Backend> World<S> {
             return self.check_overlay(number);
         }
         if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch()) {
-            return; // It shows what the server had executed; nothing has told it yet that this is undone (R8).
+            return; // It shows an effect that the server has undone. No reply has said so yet (R8).
         }
         let keys: BTreeSet<Key> = ops.iter().flat_map(|(op, _)| client.ledger.keys_of(op)).collect();
         for key in &keys {
@@ -43,7 +43,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// The version at which the server executed an operation, in this life of its database.
+    /// The version at which the server executed an operation, in the current epoch.
     fn executed(&self, number: usize, id: &str) -> Option<u64> {
         let result = self.server.result(self.clients[number].setup.tenant, id)?;
         result.ok.as_ref().map(|ok| ok.v)
@@ -57,12 +57,14 @@ impl<S: Backend> World<S> {
         let document = memory.document(&doc_key);
         let on_it: Vec<&PendingOp> =
             ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key)).collect();
-        // What the server has executed in this life of it, and the machine may have seen.
+        // The operations that the server has executed in this epoch, and whose effects the machine may have
+        // seen.
         let executed: BTreeMap<&str, u64> = on_it
             .iter()
             .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id)?)))
             .collect();
-        // Executed, and held again: the device forgot that the refused one before it was discarded or amended.
+        // Executed, and blocked again: the device forgot that the refused operation before it was discarded
+        // or amended.
         if on_it.iter().any(|op| self.clients[number].ledger.forgotten.contains(&op.state.id)) {
             return;
         }
@@ -91,19 +93,20 @@ impl<S: Backend> World<S> {
             if executed.get(op.state.id.as_str()).is_some_and(|v| base_v >= *v) {
                 continue;
             }
-            // Refused by the server, and the machine may have heard how far it has come: it stands for nothing.
+            // The server refused it, and the machine may know the server's progress: then the operation has
+            // no effect.
             let result = self.server.result(of, &op.state.id);
             let is_refused = result.is_some_and(|result| result.fault.is_some());
             if is_refused && (op.state.seen.is_some() || op.seen_on.contains_key(&doc_key)) {
                 continue;
             }
             if op.changes.is_none() {
-                return; // Not run yet: its documents are being read.
+                return; // It has not run yet: its documents are being read.
             }
             state = apply(&op.state.name, &op.state.args, key, state);
         }
         if state.as_ref().is_some_and(|state| state.contains_key("maxLife")) {
-            return; // Hidden at its end.
+            return; // The document is hidden at its end.
         }
         let id = machine.find(&key.0, &key.1);
         let seen = match (id, id.and_then(|id| memory.shown_by_id(id))) {
@@ -118,7 +121,8 @@ impl<S: Backend> World<S> {
                 document.map(|d| d.at)
             )
         };
-        // A server adds the release to what has none; what a session shows of its own operation may still lack it.
+        // A server adds the release to data without one. A session's view of its own operation may still lack
+        // it.
         let bare = |state: &Option<Map>| {
             let mut state = state.clone();
             state.as_mut().map(|map| map.remove("release"));
@@ -128,7 +132,8 @@ impl<S: Backend> World<S> {
         self.check_membership(machine, key, (base.as_ref(), state.as_ref()), id, &place);
     }
 
-    /// Membership follows the overlay: by the data where it differs from the base's, by the server's word elsewhere.
+    /// Membership follows the overlay: by the data if it differs from the base's, otherwise by the server's
+    /// decision.
     fn check_membership(
         &self,
         machine: &Machine,
@@ -156,7 +161,7 @@ impl<S: Backend> World<S> {
                     let before = base.map(hashes);
                     let now = hashes(state);
                     if before.as_ref() == Some(&now) {
-                        continue; // By the server's word, which the other checks are about.
+                        continue; // By the server's decision, which other checks cover.
                     }
                     now.iter().any(|hash| Def::collection_hashed(class.name(), name, hash) == *def)
                 }
@@ -166,7 +171,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// Only this client writes, and only adds: what it sees never goes back.
+    /// Only this client writes, and only adds: a value that it sees never goes back.
     fn check_counters(&mut self, number: usize) {
         let now: BTreeMap<Key, i64> = (0..3)
             .filter_map(|n| {
@@ -200,7 +205,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// Everything is over: refused operations are settled by the application, until nothing is left.
+    /// At the end, the application decides about refused operations until none is left.
     pub fn drain(&mut self) {
         for round in 0..400 {
             let mut is_over = true;
@@ -222,14 +227,14 @@ impl<S: Backend> World<S> {
         panic!("operations are never over: {left:#?}");
     }
 
-    /// Every operation that was saved has come to the end that it was told, and none was executed twice (R10, R11).
+    /// Every saved operation has ended as reported, and none was executed twice (R10, R11).
     pub fn compare_operations(&self) {
         let mut seen = BTreeSet::new();
         for executed in self.server.executed() {
             assert!(seen.insert(executed), "R11: executed twice: {executed:?}");
         }
         if !self.was_restored {
-            // What was lost may have come back by a request that was late.
+            // A lost effect may have come back through a late request.
             self.compare_order();
         }
         for (number, client) in self.clients.iter().enumerate() {
@@ -241,10 +246,11 @@ impl<S: Backend> World<S> {
                 let is_ok = result.is_some_and(|result| result.ok.is_some());
                 match &issued.end {
                     Some(End::Accepted(v)) => {
-                        // Both sides deleted it: accepted without a transaction of its own.
+                        // Both sides deleted it: accepted without a separate transaction.
                         let both = result.is_some_and(|result| result.fault.is_some())
                             || (self.was_restored && *v == 0);
-                        // Without a subscription nothing has told this client that the server was restored (R8).
+                        // Without a subscription, this client does not know that the server was restored
+                        // (R8).
                         let machine = client.machine.as_ref().expect("an open client");
                         let is_told = machine.memory().epoch().0 == Some(self.server.epoch());
                         assert!(
@@ -255,7 +261,7 @@ impl<S: Backend> World<S> {
                     Some(_) => {
                         assert!(!is_ok, "R11: client {number}, {id} {:?}, and was executed", issued.end)
                     }
-                    // Told by a life that ended, or in a life that nobody listened to.
+                    // Reported by an epoch that has ended, or in an epoch of which nobody heard.
                     None => assert!(
                         result.is_some() || self.was_restored,
                         "R10: client {number}, {id} was saved, and never sent"
@@ -267,7 +273,8 @@ impl<S: Backend> World<S> {
 }
 
 impl<S: Backend> World<S> {
-    /// R12: the operations on one document were executed in the order issued, amended ones in the place of the refused.
+    /// R12: the operations on one document were executed in the order issued, amended ones in the position of
+    /// the refused.
     fn compare_order(&self) {
         for (number, client) in self.clients.iter().enumerate() {
             let mut last: BTreeMap<&Key, usize> = BTreeMap::new();
@@ -289,14 +296,14 @@ impl<S: Backend> World<S> {
     }
 }
 
-/// What an operation makes of one document.
+/// The effect of an operation on one document.
 fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map> {
     if name == "blind" {
         return state;
     }
     if name != "batch" {
         let is_it = crate::support::outcome::key_of(args) == *key;
-        // What cannot be is as nothing for the overlay: the server will refuse it.
+        // An impossible operation has no effect on the overlay: the server will refuse it.
         return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
     }
     let ops = args.as_map().expect("arguments")["ops"].as_array().expect("operations");

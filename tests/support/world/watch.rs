@@ -1,4 +1,4 @@
-//! The watchdog: a queue that is not empty goes on, or says when it will.
+//! The watchdog: a queue that is not empty makes progress, or says when it will.
 
 use escale::limits::BACKOFF_MS;
 use escale::sync::Mode;
@@ -10,7 +10,8 @@ use crate::support::backend::Backend;
 const IDLE_MS_MAX: u64 = BACKOFF_MS.1 + 10_000;
 
 impl<S: Backend> World<S> {
-    /// Before an event: what could have been sent, with nothing under way, was not left lying.
+    /// Before an event: an operation that could have been sent, with no request in progress, was not left
+    /// waiting.
     pub(super) fn check_idle(&mut self, number: usize) {
         if let Some(since) = self.clients[number].idle_since {
             let idle = self.now - since;

@@ -1,4 +1,4 @@
-//! What is on its way between clients, server and devices.
+//! Messages and tasks in transit between clients, server and devices.
 
 use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::Def;
@@ -13,7 +13,7 @@ use crate::support::backend::{Answer, Asked, Backend, Committed};
 
 const BYTES_MAX: usize = 32 << 20;
 
-/// Something that arrives later. `life` is the client's opening that it belongs to.
+/// Something that arrives later. `life` is the opening of the client that it belongs to.
 pub enum Job {
     /// A request reaches the server, which reads its clock.
     Request {
@@ -22,7 +22,7 @@ pub enum Job {
         number: u64,
         bytes: Vec<u8>,
     },
-    /// The server goes on with a request: opens its snapshot, and answers.
+    /// The server continues with a request: it opens its snapshot, and answers.
     Answer {
         client: usize,
         life: u64,
@@ -45,7 +45,7 @@ pub enum Job {
         life: u64,
         socket: u64,
     },
-    /// The server hears what is said on a socket.
+    /// A message on a socket reaches the server.
     Said {
         client: usize,
         life: u64,
@@ -59,7 +59,7 @@ pub enum Job {
         socket: u64,
         bytes: Vec<u8>,
     },
-    /// The server says that it lives.
+    /// The server sends a sign of life.
     Alive {
         client: usize,
         life: u64,
@@ -112,7 +112,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// The client that it concerns.
+    /// The client that it belongs to.
     pub fn client(&self) -> Option<usize> {
         match self {
             Job::Request { client, .. }
@@ -135,7 +135,7 @@ impl Job {
     }
 }
 
-/// An event in a few words.
+/// A short description of an event.
 pub fn brief(event: &Event) -> String {
     let mut text = match event {
         Event::Replied { number, reply: Ok(reply) } => {
@@ -340,7 +340,7 @@ impl<S: Backend> World<S> {
         self.at(at, Job::Reply { client, life, number, bytes: Ok(bytes) });
     }
 
-    /// Sends a frame: frames are delayed, never reordered, lost only with their socket.
+    /// Sends a frame. Frames are delayed, never reordered, and lost only with their socket.
     pub(super) fn send_frame(&mut self, client: usize, socket: u64, frame: &ServerFrame) {
         let format: Format = self.clients[client].setup.format;
         let bytes = encode(format, frame).expect("a frame");
@@ -353,7 +353,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// The server tells those concerned of what was committed.
+    /// The server informs the clients concerned of the new commits.
     pub(super) fn tell_all(&mut self) {
         let who = self.who;
         for committed in self.server.committed() {

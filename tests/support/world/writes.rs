@@ -1,4 +1,5 @@
-//! The application's writes: issuing them, answering refusals, sweeping, and what is remembered of each (R10 to R12).
+//! The application's writes: issues them, decides about refusals, sweeps, and remembers each write (R10 to
+//! R12).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,20 +27,20 @@ pub enum End {
     Discarded,
 }
 
-/// What the application remembers of an operation.
+/// The application's memory of an operation.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// Its place among the application's operations; an amended one takes that of the refused one.
+    /// Its position among the application's operations. An amended one takes that of the refused one.
     pub place: usize,
-    /// The documents that it is about.
+    /// The documents that it concerns.
     pub keys: BTreeSet<Key>,
     pub saved: bool,
-    /// Whether the device has known of it all the time.
+    /// Whether the device has known of it without interruption.
     pub is_remembered: bool,
     pub end: Option<End>,
 }
 
-/// What a client's applications remember, whatever crashed.
+/// The memory of a client's applications, which survives every crash.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     places: usize,
@@ -47,17 +48,19 @@ pub struct Ledger {
     /// Documents that operations were issued on.
     pub written: BTreeSet<Key>,
     pub lost_by_server: BTreeSet<String>,
-    /// Operations that were executed, and are held behind one whose end the device has forgotten.
+    /// Operations that were executed, and are blocked behind one whose end the device has forgotten.
     pub forgotten: BTreeSet<String>,
-    /// The documents that each operation is about, by its id, which never stands for another: they are hashed once.
+    /// The documents that each operation concerns, by the operation's id. An id never stands for another
+    /// operation, so its keys are hashed once.
     keys: RefCell<BTreeMap<String, BTreeSet<Key>>>,
     /// The counters last seen, for flicker.
     pub counters: BTreeMap<Key, i64>,
-    /// A sweep is under way, and was not told to be done.
+    /// A sweep is in progress, and was not reported as done.
     is_sweeping: bool,
-    /// What took the place of an operation, whatever the device remembers of it.
+    /// The replacement of each operation, even if the device has forgotten it.
     replaced: BTreeMap<String, String>,
-    /// The device has refused a batch, or was put back to a copy: it may not know what was discarded.
+    /// The device has refused a batch, or was restored from a copy: it may not know which operations were
+    /// discarded.
     pub may_forget_discards: bool,
 }
 
@@ -69,8 +72,9 @@ impl Ledger {
             .insert(id, Issued { place: self.places, keys, saved: false, is_remembered: true, end: None });
     }
 
-    /// Another operation takes the place of one. Where a device that was put back has forgotten that one already did, or
-    /// that it was discarded, as one that failed may have, it stands in no order: what came after may be executed.
+    /// Replaces an operation by another. A device that was restored may have forgotten that the operation was
+    /// already replaced or discarded; a failed one may have been discarded, too. The new operation is then
+    /// exempt from the order, because later operations may be executed already.
     fn replace(&mut self, id: &str, by: String) {
         let (mut place, keys) =
             self.ops.get(id).map(|issued| (issued.place, issued.keys.clone())).unwrap_or_default();
@@ -83,7 +87,7 @@ impl Ledger {
         self.ops.insert(by, Issued { place, keys, saved: false, is_remembered: true, end: None });
     }
 
-    /// The documents that an operation is about.
+    /// The documents that an operation concerns.
     pub fn keys_of(&self, op: &PendingOp) -> BTreeSet<Key> {
         let mut known = self.keys.borrow_mut();
         let keys = known.entry(op.state.id.clone()).or_insert_with(|| {
@@ -94,31 +98,34 @@ impl Ledger {
         keys.clone()
     }
 
-    /// The device is put back to where it held these, or nothing: of the others, only what has ended is known to be so.
+    /// The device is restored to a state that held these operations. Of the others, only those that have
+    /// ended are still known.
     pub fn keep(&mut self, saved: &BTreeSet<String>) {
         self.ops.retain(|id, issued| saved.contains(id) || issued.end.is_some());
         self.forget_accepted();
     }
 
-    /// The device does not remember what it was told is accepted: should a server be restored, nobody knows what is lost.
+    /// The device has forgotten which operations were reported as accepted. If a server is restored, nobody
+    /// knows which of them are lost.
     pub fn forget_accepted(&mut self) {
         for issued in self.ops.values_mut() {
             issued.is_remembered = false;
         }
     }
 
-    /// The application ends: what it was not told is saved may be lost; in incognito all of it.
+    /// The application ends: operations that were not reported as saved may be lost; in incognito all of
+    /// them.
     pub fn crash(&mut self, incognito: bool) {
         self.counters.clear();
         self.ops.retain(|_, issued| issued.saved && !(incognito && issued.end.is_none()));
-        // A sweep that nobody was told of may have been written.
+        // A sweep that was not reported as done may have been written.
         if incognito || std::mem::take(&mut self.is_sweeping) {
             self.forget_accepted();
         }
     }
 }
 
-/// The application's own operations: `add` with an optimistic part, `blind` without.
+/// The application-defined operations: `add` with an optimistic part, `blind` without.
 pub struct Counters {
     pub policy: Policy,
 }
@@ -137,7 +144,7 @@ impl Application for Counters {
         }
         let key = doc_key(&key_of(args));
         let property = args.as_map()?.get("property")?.as_str()?;
-        // Another document, only read.
+        // Another document, which is only read.
         if let Some(other) = args.as_map()?.get("reads") {
             let other = Value::from([("class", Value::from("Doc")), ("key", other.clone())]);
             let _ = read(&doc_key(&key_of(&other)));
@@ -231,7 +238,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// The application issues an operation. Gives its id, where nothing spoke against it.
+    /// The application issues an operation. Returns its id, if the machine took it.
     pub fn issue(&mut self, client: usize, name: &str, args: Value) -> Option<String> {
         self.who = client + 1;
         let at = self.clients[client].clock(self.now).wall_ms;
@@ -309,7 +316,7 @@ impl<S: Backend> World<S> {
         state.last_ticket
     }
 
-    /// What the machine tells of operations.
+    /// Takes the machine's reports on operations.
     pub(super) fn told_of_op(&mut self, client: usize, effect: Effect) {
         note!(self, "client {client} > {effect:?}");
         let server = &self.server;
@@ -335,7 +342,8 @@ impl<S: Backend> World<S> {
             Effect::Accepted { id, result: Ok((v, _)) } => {
                 let results = server.results(of, &id);
                 let found = results.iter().any(|result| result.ok.as_ref().is_some_and(|ok| ok.v == v));
-                // Both sides deleted it: that one's version, whatever a server put back had done before.
+                // Both sides deleted it: the version is that of the other deletion, even if a restored server
+                // had done something else before.
                 let is_other = server.result(of, &id).is_none_or(|result| result.ok.is_none());
                 assert!(found || v == 0 || is_other, "R11: {id} at {v}, of no server");
                 ended(&id, End::Accepted(v));
@@ -366,7 +374,7 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// R10: nothing of an operation reaches the wire before the batch that holds it was written.
+    /// R10: no part of an operation reaches the wire before the batch that holds it was written.
     pub(super) fn check_sent(&self, client: usize, request: &SyncRequest) {
         let client = &self.clients[client];
         if client.mode == Mode::Incognito || request.ops.is_empty() {
@@ -386,7 +394,7 @@ fn counter(class: Value, key: Value, by: i64) -> Value {
     Value::from([("class", class), ("key", key), ("property", "n".into()), ("by", Value::from(by))])
 }
 
-/// The documents that an operation is about.
+/// The documents that an operation concerns.
 pub fn collect_keys(name: &str, args: &Value, keys: &mut BTreeSet<Key>) {
     if name != "batch" {
         keys.insert(key_of(args));
