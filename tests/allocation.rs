@@ -1,5 +1,5 @@
-//! Lengths that lie: a message of a few bytes that claims gigabytes must not be believed. Every allocation of this
-//! test's own process is counted.
+//! False lengths: a message of a few bytes that claims gigabytes must not be believed. Every allocation of
+//! this test's own process is counted.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)]
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes held at once while that runs, over those held before.
+/// The most bytes held at once during `run`, above those held before.
 fn most(run: impl FnOnce()) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -44,7 +44,7 @@ fn most(run: impl FnOnce()) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
-/// Reads the bytes as everything that comes from outside.
+/// Reads the bytes as every kind of input from outside.
 fn read_all(bytes: &[u8]) {
     for format in [Format::Msgpack, Format::Json] {
         let _ = decode::<SyncReply>(format, bytes, 32 << 20);
@@ -62,10 +62,10 @@ fn read_all(bytes: &[u8]) {
     }
 }
 
-/// What a few bytes may cost: serde reserves a little ahead for a sequence.
+/// The cost allowed for a few bytes: serde reserves a little ahead for a sequence.
 const A_LITTLE: usize = 4 << 20;
 
-// One test, so that nothing else allocates meanwhile.
+// A single test, so that nothing else allocates meanwhile.
 #[test]
 fn no_allocation_is_out_of_proportion_to_what_was_received() {
     let huge = u32::MAX.to_be_bytes();
@@ -87,7 +87,7 @@ fn no_allocation_is_out_of_proportion_to_what_was_received() {
             }
         }
     }
-    // Arrays in arrays, each claiming to be long: reserved at every level, they would multiply.
+    // Nested arrays, each of which claims to be long. Reservations at every level would multiply.
     for open in
         [&[0xdd, 0xff, 0xff, 0xff, 0xff][..], &[0xdc, 0xff, 0xff], &[0x81, 0xa1, b'k', 0xdc, 0xff, 0xff]]
     {
@@ -95,7 +95,7 @@ fn no_allocation_is_out_of_proportion_to_what_was_received() {
         let cost = most(|| read_all(&bytes));
         assert!(cost < A_LITTLE, "{cost} bytes for {}", bytes.len());
     }
-    // The same with claims that could be filled: each reserves for all that follows it.
+    // The same with claims that could be true: each array reserves for everything that follows it.
     let len = 1_000_000_u32;
     let open = (0..40).flat_map(|depth| [&[0xdd][..], &(len - 5 * (depth + 1)).to_be_bytes()].concat());
     let mut bytes: Vec<u8> = open.collect();

@@ -1,5 +1,5 @@
-//! The codes of TypeScript are those of the core: `js/src/error-codes.ts` is read as text, and each name, kind and
-//! cure in it is compared with the table of `src/error.rs`.
+//! The codes of TypeScript equal those of the core: `js/src/error-codes.ts` is read as text, and each name,
+//! kind and cure in it is compared with the table of `src/error.rs`.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 

@@ -1,5 +1,5 @@
-//! The language of schemas, where it is told more than once: the examples of `docs/schema.md` are read, and the
-//! tables of `js/src/schema-types.ts` are compared with the core's.
+//! The language of schemas, compared in all places that describe it. The examples of `docs/schema.md` are
+//! read, and the tables of `js/src/schema-types.ts` are compared with the core's.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 
@@ -12,7 +12,7 @@ use escale::model::{Name, Value};
 const PAGE: &str = include_str!("../docs/schema.md");
 const TYPES: &str = include_str!("../js/src/schema-types.ts");
 
-/// The blocks of the page that begin so, each with what follows the language: "", or what is expected of it.
+/// The page's blocks of that language, each with the rest of its first line: "", or the expected result.
 fn blocks(language: &str) -> Vec<(&'static str, &'static str)> {
     let fence = format!("\n```{language}");
     let ends = |rest: &'static str| rest.split_once("\n```").expect("a block ends").0;
@@ -80,7 +80,7 @@ fn typescript_names_every_type_of_index_and_of_property() {
     assert_eq!(strings(between("export type PropertyType =", ";")), PROPERTY_TYPES.into());
 }
 
-/// `Comparison` of TypeScript: what each type of index can be asked, and with what.
+/// `Comparison` in TypeScript: the operators of each type of index, and the type of its operand.
 #[test]
 fn typescript_lets_indexes_be_asked_what_the_core_answers() {
     let table: BTreeMap<&str, &str> = between("interface Comparison {", "}")
@@ -105,7 +105,7 @@ fn typescript_declares_the_fields_that_the_core_reads() {
             .map(|(name, _)| name)
             .collect()
     };
-    // What the core expects where a word is misspelt; `sealed` is refused by name.
+    // The core lists the expected names if one is misspelt. `sealed` is refused by name.
     let class = expected(r#"{"A":{"key":["x"],"misspelt":1}}"#);
     assert_eq!(fields("ClassDeclaration").into_iter().chain(["sealed"]).collect::<BTreeSet<_>>(), of(&class));
     let collection = expected(r#"{"A":{"key":["x"],"collections":{"c":{"key":["y"],"misspelt":1}}}}"#);
@@ -122,7 +122,7 @@ fn strings(text: &str) -> BTreeSet<&str> {
     text.split('"').skip(1).step_by(2).collect()
 }
 
-/// The operators that an index of this type answers, and whether it compares with numbers.
+/// The operators of an index of this type, and whether it compares with numbers.
 fn operators(kind: IndexType) -> (BTreeSet<&'static str>, bool) {
     let text = format!(r#"{{"A":{{"key":["x"],"indexes":{{"i":"{}"}}}}}}"#, kind.as_str());
     let schema = Schema::from_json(&text).expect("a schema");
@@ -137,7 +137,7 @@ fn operators(kind: IndexType) -> (BTreeSet<&'static str>, bool) {
     (if is_number { numbers } else { texts }, is_number)
 }
 
-/// What the core says that it expects.
+/// The names that the core says it expected.
 fn expected(text: &str) -> String {
     let error = Schema::from_json(text).expect_err("a misspelt word");
     let (_, expected) = error.detail().split_once("expected one of ").expect("what was expected");

@@ -1,5 +1,5 @@
-//! The browser's side in Node, which has no IndexedDB, no window, and perhaps no WebSocket: what is missing is a
-//! named error when it is called, and nothing before.
+//! The browser's side in Node, which has no IndexedDB, no window, and perhaps no WebSocket. A missing feature
+//! is a named error when it is called, and not earlier.
 
 #![cfg(target_family = "wasm")]
 

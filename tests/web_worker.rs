@@ -1,4 +1,4 @@
-//! The browser's side within a dedicated worker, where there is no window and no document: the conformance suite on
+//! The browser's side in a dedicated worker, which has no window and no document: the conformance suite on
 //! IndexedDB, and each module once.
 
 #![cfg(all(target_family = "wasm", feature = "testing"))]

@@ -1,4 +1,4 @@
-//! What must hold after a fault, once everything has healed.
+//! The promises that must hold after a fault, once everything has recovered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::client::Client;
 use crate::scenarios::Scenario;
 use crate::support::backend::{Backend, Tenant};
 
-/// Everything goes on until the session is in step, then every promise is checked.
+/// Lets the session continue until it is in step, then checks every promise.
 pub fn check(client: &mut Client, scenario: Scenario, destroys: bool, what: &str) {
     client.is_offline = false;
     client.settle();
-    // All that the server has is pulled once more.
+    // Everything that the server has is pulled once more.
     client.wait(300_000);
     client.settle();
     check_operations(client, what);
@@ -25,7 +25,7 @@ pub fn check(client: &mut Client, scenario: Scenario, destroys: bool, what: &str
     assert!(is_fine, "{what}: the storage is {:?}, {:?}", status.storage, status.error);
     assert!(client.machine().memory().is_clean(), "{what}: something is not at rest");
     check_rest(client, what);
-    // What rests is a whole state, and all of it.
+    // The stored state is consistent and complete.
     let before = state(client);
     client.close();
     client.open();
@@ -35,7 +35,7 @@ pub fn check(client: &mut Client, scenario: Scenario, destroys: bool, what: &str
     assert!(destroys || scenario.damages() || client.told_lost == 0, "{what}: told of a loss that was none");
 }
 
-/// R10 and R11: what was told to be saved is executed, and once; or its loss is told.
+/// R10 and R11: every operation reported as saved is executed once, or its loss is reported.
 fn check_operations(client: &Client, what: &str) {
     let executed = &client.server.db.operations.executed;
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn state(client: &Client) -> Shown {
     memory.collections().map(|(def, _)| (def.clone(), members(def))).collect()
 }
 
-/// R9: each collection is the server's, and each of its documents can be read.
+/// R9: each collection equals the server's, and each of its documents can be read.
 fn check_documents(client: &mut Client, what: &str) {
     for (def, members) in state(client) {
         let theirs: BTreeMap<Pk, u64> = client
@@ -89,7 +89,7 @@ fn check_documents(client: &mut Client, what: &str) {
     }
 }
 
-/// Nothing rests that nobody knows: no page, no operation that is over.
+/// Nothing unreferenced is stored: no page, no finished operation.
 fn check_rest(client: &Client, what: &str) {
     let (mut pages, mut journal, mut state) = (0, 0, 0);
     client.device.inner.tamper(&Client::store_name(), |records| {

@@ -1,5 +1,5 @@
-//! A session over a device that fails, driven by hand: what a browser's driver does, and an application that opens again
-//! where its page has died.
+//! A session over a device that fails, driven by hand. It acts like a browser's driver, with an application
+//! that opens again if its page has died.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,33 +27,33 @@ pub struct Client {
     pub machine: Option<Machine>,
     pub store: Option<FaultyStore>,
     pub header: Option<Header>,
-    /// What X is made from, and what it may be where a change of it was cut short.
+    /// The secret of X; and the other possible secret, if a change of it was interrupted.
     pub secret: u8,
     pub other_secret: Option<u8>,
     pub now: u64,
     pub sent: Option<(u64, SyncRequest)>,
     pub is_offline: bool,
     pub limits: Limits,
-    /// The operations issued, and whether they were told to be saved.
+    /// The operations issued, and whether they were reported as saved.
     pub issued: BTreeMap<String, bool>,
     pub accepted: Vec<String>,
     pub refused: Vec<String>,
-    /// Operations given up by the application, or put in another's place.
+    /// Operations that the application discarded, or that another one replaced.
     pub left: Vec<String>,
-    /// Operations that sessions said may be lost.
+    /// The number of operations that sessions reported as possibly lost.
     pub told_lost: u64,
     pub was_told: bool,
-    /// The store may be put back to an earlier time.
+    /// The store may have been restored to an earlier state.
     pub has_lost_tail: bool,
     pub damage: Damage,
-    /// Every state that the storage was in, as it was told.
+    /// Every state of the storage that was reported.
     pub states: Vec<StorageState>,
     pub reopenings: u64,
     pub openings: u64,
-    /// A store that is not there is not made, as in avion.
+    /// A missing store is not made, as in avion.
     pub makes_none: bool,
     pub answers: Vec<escale::Result<usize>>,
-    /// Pages' contents that the last reading gave.
+    /// The contents that the last read of pages gave.
     pub rows: BTreeMap<String, Data>,
     random: SeededRandom,
     wish: Option<u64>,
@@ -96,7 +96,7 @@ impl Client {
         store_name("org", "account")
     }
 
-    /// Opens the session, again where it fails: a user reloads the page.
+    /// Opens the session, and again if that fails, as a user who reloads the page.
     pub fn open(&mut self) {
         for _ in 0..6 {
             if self.machine.is_some() {
@@ -141,7 +141,8 @@ impl Client {
                     self.feed(Event::Started);
                 }
                 Err(error) if error.code() == Code::WrongPassphrase => {
-                    // A change of the secret that was cut short is done or not; an older store has the one of then.
+                    // An interrupted change of the secret is either done or not; an older store still has its
+                    // secret of that time.
                     let other = self.other_secret.take().or(self.has_lost_tail.then_some(1));
                     self.secret = other.expect("the secret opens the store");
                 }
@@ -158,14 +159,14 @@ impl Client {
         self.machine.as_ref().expect("an open session")
     }
 
-    /// The page dies: what is on its way is lost.
+    /// The page dies: everything in progress is lost.
     pub fn die(&mut self) {
         self.machine = None;
         self.store = None;
         self.sent = None;
     }
 
-    /// The page is closed in order, what is due written first.
+    /// The page is closed in order: everything due is written first.
     pub fn close(&mut self) {
         if let Some(store) = &self.store {
             block_on(store.close());
@@ -273,7 +274,7 @@ impl Client {
         self.server.reply(request, results, told)
     }
 
-    /// Lets everything go on until nothing is left to do. A page that died is opened again.
+    /// Continues until nothing is left to do. A page that died is opened again.
     pub fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 400, "a session that never settles: {:?}", self.machine().status());
@@ -325,7 +326,7 @@ impl Client {
         self.feed(Event::History { ticket: 6, key: (0, key(number).1) });
     }
 
-    /// Another secret, as the browser's side changes it.
+    /// Changes the secret, as the browser's side does.
     pub fn change_secret(&mut self) {
         self.open();
         let (old, next) = (self.secret, self.secret + 1);

@@ -1,4 +1,4 @@
-//! A device that fails when it is told to, in the ways of browsers.
+//! A device that fails on demand, in the ways of browsers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,15 +9,15 @@ use escale::{Code, Error, Result};
 /// How the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The call fails, and that is all.
+    /// The call fails, without further effects.
     Error,
-    /// A batch finds no room, and so does the next one.
+    /// A batch finds no room, and neither does the next one.
     Quota,
-    /// The handle dies. What was asked may have been done all the same.
+    /// The handle dies. The request may have been carried out all the same.
     Closed,
-    /// The handle dies, and everything is gone.
+    /// The handle dies, and all data is gone.
     Wiped,
-    /// The handle dies, and so do the last batches.
+    /// The handle dies, and the last batches are gone.
     TailDropped,
     /// The process dies.
     Crash,
@@ -27,12 +27,12 @@ impl Fault {
     pub const ALL: [Fault; 6] =
         [Fault::Error, Fault::Quota, Fault::Closed, Fault::Wiped, Fault::TailDropped, Fault::Crash];
 
-    /// Whether what was saved can be gone.
+    /// Whether saved data can be lost.
     pub fn destroys(self) -> bool {
         matches!(self, Fault::Wiped | Fault::TailDropped)
     }
 
-    /// Whether what was asked may have been done, though nobody hears of it.
+    /// Whether the request may have been carried out, although nobody learns it.
     pub fn leaves_in_doubt(self) -> bool {
         matches!(self, Fault::Closed | Fault::Crash)
     }
@@ -42,11 +42,11 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub fault: Fault,
-    /// The first call is 1; 0 for none.
+    /// The first call is 1; 0 means no call.
     pub call: u64,
-    /// The process dies of it as well: nobody is there to heal.
+    /// The process dies of it as well: nobody is left to recover.
     pub dies: bool,
-    /// What was asked is done all the same.
+    /// The request is carried out all the same.
     pub does: bool,
 }
 
@@ -58,7 +58,7 @@ impl Plan {
 struct State {
     calls: Cell<u64>,
     fired: Cell<bool>,
-    /// The process is dead: nothing that it still asks is done.
+    /// The process is dead: its further requests are ignored.
     dead: Cell<bool>,
     full: Cell<u8>,
     /// It cannot be opened.
@@ -106,25 +106,25 @@ impl FaultyDevice {
         self.state.dead.set(false);
     }
 
-    /// Says that the next call fails so.
+    /// Makes the next call fail in this way.
     pub fn fail_next(&self, fault: Fault) {
         let call = self.state.calls.get() + 1;
         self.plan.set(Plan { fault, call, dies: false, does: false });
         self.state.fired.set(false);
     }
 
-    /// Nothing fails any more.
+    /// Ends all faults.
     pub fn heals(&self) {
         self.plan.set(Plan::NONE);
         self.state.full.set(0);
     }
 
-    /// Lets every opening fail from now on, or no more.
+    /// Makes every opening fail from now on, or ends that.
     pub fn stays_away(&self, away: bool) {
         self.state.away.set(away);
     }
 
-    /// Whether this call is the one.
+    /// Whether this call is the one to fail.
     fn is_due(&self, is_commit: bool) -> bool {
         let plan = self.plan.get();
         if plan.fault == Fault::Quota && !is_commit {
@@ -138,7 +138,7 @@ impl FaultyDevice {
         due
     }
 
-    /// Keeps what is there, to fall back on where a tail is dropped.
+    /// Keeps the present state, for a later drop of the tail.
     fn remember(&self) {
         let mut earlier = self.state.earlier.borrow_mut();
         earlier.push(self.inner.snapshot());
@@ -190,7 +190,7 @@ fn failed() -> Error {
 }
 
 impl FaultyStore {
-    /// Fails where it is time to. `Ok(true)` says that the call is to be done, and to fail nevertheless.
+    /// Fails if it is time to. `Ok(true)` means: carry out the call, and fail nevertheless.
     fn meet(&self, is_commit: bool) -> Result<bool> {
         let state = &self.device.state;
         if state.dead.get() || self.is_closed.get() {
@@ -242,7 +242,7 @@ impl Store for FaultyStore {
         self.device.remember();
         self.inner.commit(batch).await?;
         if is_done_and_fails {
-            // What stands beside the store comes after it, and has not been written.
+            // The write to the backup database would follow, and has not happened.
             if let Some(before) = self.device.state.earlier.borrow().last() {
                 self.device.inner.put_back_beside(&self.name, before);
             }

@@ -1,4 +1,5 @@
-//! Each scenario, the k-th call to the store failing, for k from 1 until the scenario passes untouched.
+//! Plays each scenario with the k-th call to the store failing, for k from 1 until the scenario passes
+//! without a fault.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,7 +11,7 @@ use crate::scenarios::{Scenario, all};
 /// More calls than any scenario makes.
 const CALLS_MAX: u64 = 2_000;
 
-/// Plays a scenario under a plan. Gives whether the fault has happened.
+/// Plays a scenario under a plan. Returns whether the fault has happened.
 fn play(scenario: Scenario, plan: Plan) -> bool {
     let what = format!("{} under {plan:?}", scenario.name());
     let mut client = scenario.client(plan);
@@ -24,7 +25,7 @@ fn play(scenario: Scenario, plan: Plan) -> bool {
     fired
 }
 
-/// Plays a scenario with each fault at each call. Gives how many faults happened.
+/// Plays a scenario with each fault at each call. Returns how many faults happened.
 fn play_all(scenario: Scenario) -> u64 {
     play(scenario, Plan::NONE);
     let faults = |way: &Plan| {
@@ -37,8 +38,8 @@ fn play_all(scenario: Scenario) -> u64 {
     ways().iter().map(faults).sum()
 }
 
-/// Each fault in each way: what destroys is met by an open session, and by nobody; what cuts a call off, with it done and
-/// not done.
+/// Each fault in each variant. A destructive fault is met by an open session, or by none. An interrupted call
+/// is carried out, or not.
 fn ways() -> Vec<Plan> {
     let mut ways = Vec::new();
     for fault in Fault::ALL {

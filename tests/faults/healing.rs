@@ -1,5 +1,5 @@
-//! A store that fails under an open session: opened anew once at once, then at growing delays, in sight of the user, and
-//! everything that was held back is written.
+//! A store that fails under an open session. It is reopened once immediately, then at growing delays, visibly
+//! to the user; and everything that was kept back is written.
 
 use escale::store::MemoryDevice;
 use escale::sync::{Event, StorageState};
@@ -66,7 +66,7 @@ fn a_device_that_stays_away_is_tried_at_growing_delays_and_seen() {
     assert!(delays.windows(2).all(|pair| pair[0] <= pair[1]), "{delays:?}");
     assert!(delays[0] >= 1_000 && delays[7] <= 31_000, "{delays:?}");
     assert!(client.issued.values().all(|saved| !saved), "nothing is told to be saved");
-    // Looked at again, it is tried at once; looked at a hundred times within a second, once.
+    // Shown again, the page tries at once; shown a hundred times within a second, once.
     let before = client.reopenings;
     client.wait(1_001);
     for _ in 0..100 {
@@ -102,7 +102,7 @@ fn a_wiped_store_gets_back_what_the_session_holds() {
     client.device.fail_next(Fault::Wiped);
     client.take(Step::Add(3));
     assert_eq!(client.reopenings, 1);
-    // Nobody closes in order: what is on the device now is all there is.
+    // Nobody closes in order: only the present contents of the device remain.
     client.die();
     client.open();
     assert_eq!(client.machine().status().pending, 3, "every operation is there");
@@ -116,7 +116,7 @@ fn a_wiped_store_gets_back_what_the_session_holds() {
 #[test]
 fn another_store_in_its_place_is_not_written_to() {
     let mut client = loaded();
-    // Another opening draws another store's id.
+    // Another opening draws another store id.
     let mut stranger = Scenario { beginning: 0, deed: 0 }.client(Plan::NONE);
     stranger.openings = 100;
     stranger.take(Step::Open);

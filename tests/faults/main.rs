@@ -1,9 +1,9 @@
-//! A fault at every call to the store: each scenario is played until it passes untouched, the k-th call failing, for
-//! k = 1, 2, 3 and so on, in each way that browsers' storage fails. Then everything heals, and what was promised is
-//! checked.
+//! A fault at every call to the store. Each scenario is played with the k-th call failing, for k = 1, 2, 3
+//! and so on, until it passes without a fault. The faults are all those of browsers' storage. Then everything
+//! recovers, and the promises are checked.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)] // Its world is for tests/rules.

@@ -1,5 +1,6 @@
-//! The high-water mark, and the copy of the journal beside it: a store that is behind says so, takes its operations from the
-//! copy, and pulls everything anew; without the copy it tells how many operations may be lost.
+//! The high-water mark and the copy of the journal in the backup database. A store that is behind says so,
+//! takes its operations from the copy, and pulls everything from scratch. Without the copy it reports how
+//! many operations may be lost.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::client::Client;
 use crate::device::Plan;
 use crate::scenarios::{Scenario, Step, whole};
 
-/// A session with two operations that wait, and an older copy of its device, without them.
+/// A session with two operations that wait, and an older copy of its device without them.
 fn with_two_waiting() -> (Client, Scenario, MemoryDevice) {
     let scenario = Scenario { beginning: 1, deed: 0 };
     let mut client = scenario.client(Plan::NONE);
@@ -27,7 +28,7 @@ fn with_two_waiting() -> (Client, Scenario, MemoryDevice) {
     (client, scenario, copy)
 }
 
-/// The status tells of two operations that were pending, `lost` of which may be lost.
+/// Checks that the status reports two pending operations, `lost` of which may be lost.
 fn told(client: &Client, lost: u64) -> Error {
     let status = client.machine().status();
     assert_eq!(status.damaged.operations, lost, "how many may be lost");
@@ -38,7 +39,7 @@ fn told(client: &Client, lost: u64) -> Error {
     error
 }
 
-/// The copy of the journal goes, as if it had never been written.
+/// Removes the copy of the journal, as if it had never been written.
 fn without_copies(client: &Client) {
     client.device.inner.tamper_copies(&Client::store_name(), BTreeMap::clear);
 }
@@ -71,7 +72,7 @@ fn a_store_that_is_gone_with_its_database_begins_again_in_avion_too() {
     check(&mut client, scenario, false, "vanished");
 }
 
-/// The copy beside the store is written relaxed: what the application was told is saved stands in the store by itself.
+/// The copy is written with relaxed durability. Operations reported as saved are durable in the store alone.
 #[test]
 fn r10_what_is_saved_outlives_a_loss_of_power_that_takes_the_copy_too() {
     let (mut client, scenario, _) = with_two_waiting();
@@ -83,7 +84,8 @@ fn r10_what_is_saved_outlives_a_loss_of_power_that_takes_the_copy_too() {
     check(&mut client, scenario, false, "without power");
 }
 
-/// A browser that finds its database damaged makes an empty one; the next time it may find the other damaged.
+/// A browser that finds its database damaged makes an empty one. The next time, the other database may be
+/// damaged.
 #[test]
 fn a_store_that_goes_again_and_again_loses_nothing() {
     let (mut client, scenario, _) = with_two_waiting();
@@ -153,7 +155,7 @@ fn a_journal_record_that_is_damaged_is_taken_from_the_copy() {
     }
 }
 
-/// Rows of the server take no mark along: the copy is of the journal all the same.
+/// Rows of the server do not update the mark. The copy still has the whole journal.
 #[test]
 fn a_late_mark_has_the_journal_that_the_store_lost() {
     let scenario = Scenario { beginning: 1, deed: 0 };
@@ -204,7 +206,7 @@ fn a_dropped_tail_is_told() {
     let copy = client.device.inner.snapshot();
     client.take(Step::Patch(2));
     client.die();
-    // The last batch only: one of the two operations is still there.
+    // Without the last batch only: one of the two operations is still there.
     client.device.inner.put_back(&Client::store_name(), &copy);
     client.open();
     told(&client, 0);
@@ -254,7 +256,7 @@ fn a_store_that_is_gone_opens_with_its_own_secret_only() {
     client.take(Step::ChangeSecret);
     client.die();
     client.device.inner.put_back(&Client::store_name(), &MemoryDevice::new());
-    // The one before the change: refused, and the client falls back on the one in force.
+    // The secret before the change: it is refused, and the client falls back on the current one.
     client.other_secret = Some(client.secret);
     client.secret -= 1;
     client.open();

@@ -1,4 +1,4 @@
-//! What sessions do: a table of beginnings and of what follows, each pair a scenario.
+//! The actions of sessions: a table of beginnings and one of continuations. Each pair is a scenario.
 
 use escale::model::{Def, Value};
 use escale::storage::Limits;
@@ -17,13 +17,13 @@ pub enum Step {
     Open,
     Close,
     Die,
-    /// Subscribes to the def of that number of the universe; 0 is every `Doc`.
+    /// Subscribes to the def with that number in the universe; 0 is every `Doc`.
     Subscribe(usize),
     Unsubscribe(usize),
-    /// Everything goes on until nothing is left to do.
+    /// Continues until nothing is left to do.
     Settle,
     Offline(bool),
-    /// Another client's write, of that edition.
+    /// Another client's write, with that edition.
     ServerPut(usize, u64),
     ServerDelete(usize),
     /// An operation with an optimistic part.
@@ -31,9 +31,9 @@ pub enum Step {
     Patch(usize),
     Put(usize, u64),
     Delete(usize),
-    /// An operation that expects another version than there is: it is refused.
+    /// An operation that expects a wrong version: it is refused.
     Conflict(usize),
-    /// The refused ones are issued again, or given up.
+    /// The refused operations are issued again, or discarded.
     Amend,
     Discard,
     Read(usize),
@@ -58,7 +58,7 @@ const BEGINNINGS: [(&str, bool, &[Step]); 5] = [
     ("busy", true, &[Open, Subscribe(0), Settle, Add(0), Add(1), ServerPut(2, 50), Settle]),
 ];
 
-/// What they do then.
+/// How sessions continue.
 const DEEDS: [(&str, &[Step]); 16] = [
     ("idle", &[Settle]),
     ("subscribe", &[Subscribe(2), Settle, Read(2)]),
@@ -81,7 +81,7 @@ const DEEDS: [(&str, &[Step]); 16] = [
     ("dies", &[Subscribe(0), Settle, Add(1), Add(2), Die, Open, Settle, Add(1), Settle]),
 ];
 
-/// A beginning and a deed.
+/// A beginning and a continuation.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     pub beginning: usize,
@@ -102,7 +102,7 @@ impl Scenario {
         [BEGINNINGS[self.beginning].2, DEEDS[self.deed].1].concat()
     }
 
-    /// Whether batches damage the device on purpose.
+    /// Whether its steps damage the device on purpose.
     pub fn damages(&self) -> bool {
         self.steps().iter().any(|step| matches!(step, DamagePage | DamageState))
     }
@@ -114,7 +114,7 @@ impl Scenario {
             let v = server.db.highest.max(NOW) + 1;
             server.db.write(v, &[put(number, number as u64)]);
         }
-        // Short simulations meet checkpoints and rewritten pages so.
+        // With these limits, even short runs reach checkpoints and rewritten pages.
         let limits = if BEGINNINGS[self.beginning].1 {
             Limits { log_bytes_min: 300, sparse_pages: 2 }
         } else {
@@ -217,7 +217,7 @@ impl Client {
     fn server_writes(&mut self, write: ServerWrite) {
         let v = self.server.db.highest.max(self.now) + 1;
         self.server.db.write(v, &[write]);
-        // It is noticed at the next pull of everything.
+        // The next pull of everything brings it.
         self.now += 300_000;
         if self.machine.is_some() {
             self.feed(Event::Woke);

@@ -1,7 +1,8 @@
-//! What reading costs: every allocation of this thread is counted, and must be in proportion to what was received.
+//! The cost of reading: every allocation of this thread is counted, and must be in proportion to the bytes
+//! received.
 //!
-//! No clock is looked at. What a decoder does for long shows in what it allocates, and what it does without allocating
-//! is bounded by the length of what it reads, which the targets bound in turn.
+//! No clock is used. A decoder that works for long shows it in its allocations. Work without allocations is
+//! bounded by the length of the input, which the targets bound in turn.
 
 #![allow(unsafe_code)] // a counting allocator cannot be written otherwise
 
@@ -10,18 +11,19 @@ use std::cell::Cell;
 
 use super::doors::Door;
 
-/// Bytes held at once for each byte received. The dearest thing that bytes can say is a map of one entry, three bytes in
-/// msgpack: its entry as nodes, then a node of a tree that has room for eleven. A door holds it twice, to compare.
+/// Bytes held at once for each byte received. The most expensive input is a map of one entry, three bytes in
+/// msgpack: its entry as nodes, then a tree node with room for eleven. A door holds it twice, to compare.
 const HELD_PER_BYTE: usize = 640;
 
 /// Allocations for each byte received.
 const CALLS_PER_BYTE: usize = 8;
 
-/// What even nothing may cost: the room that serde reserves ahead for a list, 1 MiB at most, and texts of errors.
+/// The cost allowed even for empty input: the room that serde reserves ahead for a list, 1 MiB at most, and
+/// the texts of errors.
 const HELD_ALWAYS: usize = 2 << 20;
 const CALLS_ALWAYS: usize = 200;
 
-/// Counts what a thread allocates.
+/// Counts the allocations of a thread.
 pub struct Counting;
 
 #[derive(Clone, Copy, Default)]
@@ -36,7 +38,7 @@ thread_local! {
 }
 
 fn count(change: impl FnOnce(&mut Count)) {
-    // A thread that ends frees what it has after its counters are gone.
+    // A thread that ends frees its memory after its counters are gone.
     let _ = COUNT.try_with(|cell| {
         let mut count = cell.get();
         change(&mut count);
@@ -56,13 +58,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // What another thread allocated may be freed by this one: below nothing.
+        // This thread may free memory that another thread allocated: the count must not go below zero.
         count(|count| count.held = count.held.saturating_sub(layout.size()));
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// The most bytes held at once while that runs, over those held before, and how many allocations it made.
+/// The most bytes held at once during `run`, above those held before, and the number of its allocations.
 pub fn of<T>(run: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = COUNT.get();
     COUNT.set(Count { most: before.held, ..before });
@@ -71,7 +73,7 @@ pub fn of<T>(run: impl FnOnce() -> T) -> (T, usize, usize) {
     (result, after.most - before.held, after.calls - before.calls)
 }
 
-/// Knocks at a door with these bytes. Panics where it costs more than they may.
+/// Tests a door with these bytes. Panics if that costs more than allowed.
 pub fn knock(door: &Door, bytes: &[u8]) -> bool {
     let (is_read, held, calls) = of(|| (door.read)(bytes));
     let size = (door.size)(bytes);

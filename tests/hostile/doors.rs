@@ -1,8 +1,9 @@
-//! The doors: one for each kind of bytes that come from outside, as the fuzz targets (`fuzz/targets`) and the replay of
-//! the corpus knock at them.
+//! The doors: one for each kind of bytes that come from outside. The fuzz targets (`fuzz/targets`) and the
+//! replay of the corpus use them.
 //!
-//! A door reads the bytes as the product does and gives whether they were something. What was read is written again and
-//! must read back the same: a decoder that takes what its encoder would not write has two meanings for one value.
+//! A door reads the bytes as the product does, and says whether they were valid. Valid input is written
+//! again, and must read back the same. A decoder that accepts more than its encoder writes would give one
+//! value two forms.
 
 use std::fmt::Debug;
 
@@ -23,11 +24,11 @@ use sha2::{Digest, Sha256};
 /// A kind of bytes.
 #[derive(Clone, Copy)]
 pub struct Door {
-    /// Its name: of the fuzz target, and of the folder of its corpus.
+    /// The name of the fuzz target, and of the folder of its corpus.
     pub name: &'static str,
-    /// Reads the bytes; whether they were something.
+    /// Reads the bytes. Returns whether they were valid.
     pub read: fn(&[u8]) -> bool,
-    /// How many bytes its memory must be in proportion to.
+    /// The number of bytes that its memory must be in proportion to.
     pub size: fn(&[u8]) -> usize,
 }
 
@@ -48,7 +49,7 @@ pub const DOORS: [Door; 16] = [
     door("json", json),
     door("msgpack", msgpack),
     door("schema", schema),
-    // What it does besides costs as much as reading so many bytes.
+    // Its fixed work costs as much as reading this many bytes.
     Door { size: |bytes| bytes.len() + (32 << 10), ..door("session", session) },
 ];
 
@@ -81,10 +82,10 @@ pub fn page(bytes: &[u8]) -> bool {
     true
 }
 
-/// What a page says that it unpacks into, as far as it is believed.
+/// The size that a page claims to unpack into, as far as decoders believe it.
 fn unpacked(bytes: &[u8]) -> usize {
     match bytes.split_first_chunk::<5>() {
-        // Snappy tells the length seven bits a byte, the lowest first.
+        // Snappy gives the length with seven bits in each byte, the lowest first.
         Some(([1, size @ ..], _)) => {
             let told = size.iter().scan(true, |goes_on, byte| {
                 std::mem::replace(goes_on, byte & 0x80 != 0).then_some(usize::from(byte & 0x7f))
@@ -97,7 +98,8 @@ fn unpacked(bytes: &[u8]) -> usize {
     }
 }
 
-/// A store's header: as it is, then as the body of one whose checksum is right, since anybody can make one.
+/// A store's header: first as it is, then as the body of a header with a correct checksum, because anybody
+/// can compute one.
 pub fn header(bytes: &[u8]) -> bool {
     let mut made = [b"ESCL\x00\x01", bytes].concat();
     made.extend_from_slice(&Sha256::digest(&made));
@@ -127,7 +129,7 @@ pub fn state(bytes: &[u8]) -> bool {
     reads_back(StateRecord::decode(bytes), StateRecord::encode, StateRecord::decode)
 }
 
-/// The plain bytes of a mark.
+/// The plain bytes of a high-water mark.
 pub fn mark(bytes: &[u8]) -> bool {
     let Some(mark) = HighWater::decode(bytes) else { return false };
     let written = rmp_serde::to_vec(&mark).expect("a mark");
@@ -140,7 +142,7 @@ pub fn inbox(bytes: &[u8]) -> bool {
     reads_back(Request::decode(bytes), Request::encode, Request::decode)
 }
 
-/// A sealed record of any table: nobody without K makes one that opens.
+/// A sealed record of any table: without K, nobody can make one that opens.
 pub fn sealed(bytes: &[u8]) -> bool {
     thread_local!(static KEYS: StoreKeys = keys());
     KEYS.with(|keys| {
@@ -157,12 +159,12 @@ pub fn keys() -> StoreKeys {
     StoreKeys::derive(&key, &[7; 16])
 }
 
-/// A server's answer.
+/// A server's reply.
 pub fn reply(bytes: &[u8]) -> bool {
     message(bytes, SyncReply::check)
 }
 
-/// What a server says on the socket.
+/// A server's message on the socket.
 pub fn frame(bytes: &[u8]) -> bool {
     message(bytes, |frame: &ServerFrame| match frame {
         ServerFrame::Parts(parts) => parts.check(),
@@ -170,22 +172,22 @@ pub fn frame(bytes: &[u8]) -> bool {
     })
 }
 
-/// What a server is asked.
+/// A request to a server.
 pub fn request(bytes: &[u8]) -> bool {
     message(bytes, SyncRequest::check)
 }
 
-/// What a session says on the socket.
+/// A session's message on the socket.
 pub fn live(bytes: &[u8]) -> bool {
     message(bytes, |_: &LiveRequest| Ok(()))
 }
 
-/// A value in JSON: what it means, msgpack can say.
+/// A value in JSON: msgpack must be able to express it.
 pub fn json(bytes: &[u8]) -> bool {
     crosses(bytes, Format::Json, Format::Msgpack)
 }
 
-/// A value in msgpack: what it means, JSON can say.
+/// A value in msgpack: JSON must be able to express it.
 pub fn msgpack(bytes: &[u8]) -> bool {
     crosses(bytes, Format::Msgpack, Format::Json)
 }
@@ -209,7 +211,7 @@ fn reads_back<T: PartialEq + Debug>(
     true
 }
 
-/// A message in either form.
+/// A message in either format.
 fn message<T>(bytes: &[u8], check: impl Fn(&T) -> Result<()>) -> bool
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,

@@ -1,15 +1,15 @@
-//! Hostile bytes: every decoder takes whatever comes, without a panic, without hanging, and at a cost in proportion.
+//! Hostile bytes: every decoder takes any input without a panic, without hanging, and at a proportional cost.
 //!
-//! The same doors stand in the fuzz targets (`make fuzz`). Here the corpus is played again, whole and altered.
+//! The fuzz targets (`make fuzz`) use the same doors. Here the corpus is played again, unchanged and altered.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic)] // a test may need many lines
 
 mod cost;
 mod doors;
 mod mutate;
 mod plant;
-#[allow(dead_code)] // what properties of proptest run by
+#[allow(dead_code)] // the part that runs properties of proptest
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod session;
@@ -28,7 +28,7 @@ use mutate::{below, mutate};
 #[global_allocator]
 static ALLOCATOR: cost::Counting = cost::Counting;
 
-/// Says what was being read where a door panics.
+/// Prints the input if a door panics.
 struct Knocking<'b>(&'b Door, &'b [u8]);
 
 impl Drop for Knocking<'_> {
@@ -45,7 +45,7 @@ fn knock(door: &Door, bytes: &[u8]) -> bool {
     cost::knock(door, bytes)
 }
 
-/// What lies in a door's corpus, its seeds planted before where this is asked for.
+/// The contents of a door's corpus. Its seeds are planted first, if that is requested.
 fn corpus(door: &Door) -> Vec<(String, Vec<u8>)> {
     static PLANTED: std::sync::Once = std::sync::Once::new();
     PLANTED.call_once(|| {
@@ -83,7 +83,7 @@ fn each_decoder_stands_what_lies_in_its_corpus() {
             seeds += usize::from(name.starts_with("seed-"));
             read += usize::from(name.starts_with("seed-") && is_read);
         }
-        // What was real once is read for ever.
+        // Seeds that were once valid stay readable for ever.
         assert!(seeds >= 3 && read == seeds, "{read} of {seeds} seeds of {} are read", door.name);
     }
 }
@@ -102,7 +102,7 @@ fn each_decoder_stands_altered_bytes() {
             mutate(&mut bytes, other, &mut random);
             read += u32::from(knock(&door, &bytes));
         }
-        // What is altered beyond recognition shows little: some of it must still look right.
+        // Input altered beyond recognition tests little: some of it must still look valid.
         let is_enough = cases < 1_000 || door.name == "sealed";
         assert!(read > 0 || is_enough, "nothing that was altered is read as {}", door.name);
     }

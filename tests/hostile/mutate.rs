@@ -1,21 +1,21 @@
-//! Altering bytes as damage and malice do: what is left looks like the real thing for a while.
+//! Alters bytes like damage and attackers do, so that the result looks valid for a while.
 
 use escale::crypto::SeededRandom;
 
-/// Bytes that mean something: markers of msgpack at the edges of their kinds, and the signs of JSON.
+/// Bytes with a meaning: markers of msgpack at the edges of their kinds, and the signs of JSON.
 const TELLING: [u8; 40] = [
     0x00, 0x01, 0x1f, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xa0, 0xa1, 0xbf, 0xc0, 0xc1, 0xc2, 0xc4,
     0xc6, 0xc7, 0xc9, 0xca, 0xcb, 0xcf, 0xd3, 0xd4, 0xd8, 0xd9, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xff, b'{',
     b'[', b'"', b'\\', b'-', b'e', b'}',
 ];
 
-/// Lengths that lie, in both ends' order.
+/// False lengths, in both byte orders.
 const LENGTHS: [&[u8]; 5] = [&[0xff; 4], &[0x7f, 0xff, 0xff, 0xff], &[0, 0, 0x10, 0], &[0xff, 0xff], &[0; 4]];
 
-/// Longer than anything real; what doubles stops there.
+/// Longer than any real input; growth by doubling stops there.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Changes the bytes in one to six places. `other` is something real as well, of which pieces come in.
+/// Changes the bytes in one to six places. `other` is another valid input: pieces of it are inserted.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut SeededRandom) {
     for _ in 0..=below(random, 6) {
         change(bytes, other, random);
@@ -51,14 +51,14 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut SeededRandom) {
     }
 }
 
-/// Any piece of it.
+/// A random piece of the bytes.
 fn piece(bytes: &[u8], random: &mut SeededRandom) -> Vec<u8> {
     let from = below(random, bytes.len() + 1);
     let len = below(random, bytes.len() - from + 1);
     bytes[from..from + len].to_vec()
 }
 
-/// A number below that one, which is at least 1.
+/// A random number below `bound`, which is at least 1.
 pub fn below(random: &mut SeededRandom, bound: usize) -> usize {
     (random.next_u64() % bound as u64) as usize
 }

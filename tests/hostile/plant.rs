@@ -1,7 +1,7 @@
-//! The seeds of the corpus: real encodings of each kind, made by the strategies of the wire's properties.
+//! The seeds of the corpus: valid encodings of each kind, made by the strategies of the wire's properties.
 //!
-//! `ESCALE_PLANT=1 cargo test --test hostile` writes those that are not there yet. Whatever once broke a door stays
-//! beside them.
+//! `ESCALE_PLANT=1 cargo test --test hostile` writes the missing ones. Inputs that once broke a door are kept
+//! next to them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub fn folder(door: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(door)
 }
 
-/// What lies in a door's corpus, by the names of the files.
+/// The contents of a door's corpus, by file name.
 pub fn corpus(door: &str) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(folder(door)).unwrap_or_else(|e| panic!("the corpus of {door}: {e}"));
     let mut found: Vec<(String, Vec<u8>)> = files
@@ -78,7 +78,7 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Some of what a strategy makes, always the same.
+/// Some values of a strategy, always the same ones.
 fn any<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..SEEDS).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
@@ -115,7 +115,7 @@ fn rows(count: u64) -> Vec<PageRow> {
     (0..count).map(row).collect()
 }
 
-/// Bodies without their magic and checksum, which the door adds, and a whole one.
+/// Bodies without their magic and checksum, which the door adds; and a complete header.
 fn headers() -> Vec<Vec<u8>> {
     let mut random = SeededRandom::new(3);
     let x = DerivedKey::from_bytes([3; 32]);
@@ -170,7 +170,7 @@ fn pages() -> Vec<Vec<u8>> {
     [0, 1, 3, 40].into_iter().map(|count| encode_page(&rows(count)).expect("a page")).collect()
 }
 
-/// State records of a session at work: what it writes at first, then a batch's changes.
+/// State records of a working session: its first one, then the changes of a batch.
 fn states() -> Vec<StateRecord> {
     // Documents `a`, on a page, and `b`, which left; then the link of `a`, and the mark of `b`.
     let documents = b"\x01\x03Doc\x02\x01\x01a\x00\x0e\x06\x00\x63\x00\x01b";
@@ -244,7 +244,7 @@ fn seal(plain: &[u8]) -> Vec<u8> {
     keys.seal(Table::Pages, place, plain, &mut random).expect("sealed").into_bytes()
 }
 
-/// Well-formed messages to a session, each of which tells what is not so.
+/// Well-formed messages to a session, each of which contains something false.
 fn lies() -> Vec<Vec<u8>> {
     let mut random = SeededRandom::new(9);
     let ids: Vec<String> = (0..3).map(|_| make_id(session::WALL, &mut random).expect("an id")).collect();

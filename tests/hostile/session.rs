@@ -1,7 +1,7 @@
-//! A session whose server lies: replies and frames made of whatever comes, then a server that is honest again.
+//! A session whose server lies: replies and frames made of any bytes, then a server that is honest again.
 //!
-//! The lies may have been believed where they were well formed, so that the honest server begins a later epoch than any
-//! told (R8): from then on the session must show what it has, and get rid of its operations.
+//! The session may have believed well-formed lies. So the honest server begins a later epoch than any in the
+//! lies (R8). From then on the session must show the server's documents, and get rid of its operations.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,16 +20,16 @@ use escale::{Code, Result};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 
-/// When it begins, by the device's clock.
+/// The start, by the device's clock.
 pub const WALL: u64 = 1_700_000_000_000;
 
-/// Messages of one input.
+/// The number of messages in one input.
 const MESSAGES_MAX: usize = 6;
 
-/// What the application subscribes to.
+/// The application's subscriptions.
 pub const DEFS: [&str; 2] = ["Doc", "Doc/section@h3TFcr2KJa2-sb_NXAJWrg"];
 
-/// How often an honest server is asked at most until all is well.
+/// The most requests to the honest server until all is well.
 const ROUNDS_MAX: usize = 400;
 
 struct Bench {
@@ -42,14 +42,14 @@ struct Bench {
     random: SeededRandom,
 }
 
-/// A server that executes each operation once, does nothing by it, and has two documents.
+/// A server that executes each operation once, without effect, and has two documents.
 struct Honest {
     epoch: Epoch,
-    /// Of each session the operations executed, in order.
+    /// The operations executed for each session, in order.
     sessions: HashMap<String, Vec<String>>,
 }
 
-/// Feeds a session what the bytes hold: of each message its kind, its length in two bytes, and itself.
+/// Feeds a session the messages in the bytes. Each has a kind, a length in two bytes, and its content.
 pub fn session(bytes: &[u8]) -> bool {
     thread_local!(static PARSED: Schema = Schema::from_json(SCHEMA).expect("a schema"));
     let mut bench = Bench::new(PARSED.with(Clone::clone));
@@ -158,7 +158,7 @@ impl Bench {
         self.machine.memory().check_links();
     }
 
-    /// Lets the time come that the machine wished for; gives whether it wished.
+    /// Lets the time come at which the machine wants to be woken. Returns whether it wanted to be.
     fn wake(&mut self) -> bool {
         let Some(at) = self.wish.take() else { return false };
         self.mono = at.max(self.mono);
@@ -174,14 +174,14 @@ impl Bench {
         self.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
     }
 
-    /// Forgets what was refused, as an application may.
+    /// Discards the refused operations, as an application may.
     fn discard(&mut self) {
         let refused = self.machine.operations().into_iter().filter(|(op, _)| op.state.refused.is_some());
         let refused: Vec<String> = refused.map(|(op, _)| op.state.id.clone()).collect();
         refused.into_iter().for_each(|id| self.feed(Event::Discard(id)));
     }
 
-    /// Takes the bytes for a reply or a frame, in one of the two forms.
+    /// Takes the bytes as a reply or a frame, in one of the two formats.
     fn lie(&mut self, kind: u8, message: &[u8]) -> bool {
         let format = if kind & 2 == 0 { Format::Msgpack } else { Format::Json };
         if kind & 1 == 1 {
@@ -199,7 +199,7 @@ impl Bench {
         is_read
     }
 
-    /// Reads what is shown, as the application does.
+    /// Reads the shown documents, as the application does.
     fn look(&mut self) {
         for def in DEFS {
             let ids =
@@ -223,7 +223,7 @@ impl Bench {
         shown
     }
 
-    /// Lets the server answer until nothing is pending and each def has been told in its epoch.
+    /// Lets the server answer until nothing is pending and each def has been loaded in its epoch.
     fn settle(&mut self, honest: &mut Honest) {
         for _ in 0..ROUNDS_MAX {
             if let Some((number, request)) = self.sent.take() {
@@ -241,7 +241,7 @@ impl Bench {
 }
 
 impl Honest {
-    /// What it has, in both defs.
+    /// Its documents, which are in both defs.
     fn documents(epoch: &Epoch) -> Vec<(Pk, u64)> {
         let v = epoch.ms().min(VERSION_MAX - 10) + 1;
         let mut documents: Vec<(Pk, u64)> =

@@ -1,4 +1,4 @@
-//! Delays after failures: bounds, full jitter, what ends them, and what the server asks.
+//! Delays after failures: their bounds, full jitter, their end, and delays that the server asks for.
 
 use escale::Code;
 use escale::limits::BACKOFF_MS;
@@ -6,7 +6,7 @@ use escale::sync::{Event, Phase, Refusal};
 
 use crate::harness::{Bench, config, def, part, refusal, reply, whole};
 
-/// Fails the request in flight, and gives how long the machine waits before the next.
+/// Fails the request in flight. Returns how long the machine waits before the next one.
 fn failed(bench: &mut Bench, refusal: Refusal) -> u64 {
     let (number, _) = bench.request();
     let from = bench.now;
@@ -31,7 +31,7 @@ fn delays_grow_within_their_bounds_and_are_spread() {
     }
     let late: Vec<u64> = (0..60).map(|_| failed(&mut bench, refusal(Code::Offline))).collect();
     assert!(late.iter().all(|ms| *ms <= BACKOFF_MS.1), "{late:?}");
-    // Full jitter: anything from nothing to the bound.
+    // Full jitter: anything from zero to the bound.
     assert!(late.iter().any(|ms| *ms < 6_000) && late.iter().any(|ms| *ms > 24_000), "{late:?}");
 }
 
@@ -112,7 +112,7 @@ fn a_request_found_too_large_is_halved() {
     let (mut number, request) = bench.request();
     let mut size = request.subs.len();
     assert_eq!(size, 7, "all that were not told");
-    // The bound is far above: it comes down by halves until the request is small enough.
+    // The bound is far above: the number is halved until the request is small enough.
     for _ in 0..20 {
         bench.refuse(number, refusal(Code::TooLarge));
         if bench.requests.is_empty() {
@@ -123,7 +123,7 @@ fn a_request_found_too_large_is_halved() {
         assert!(request.subs.len() <= size && !request.subs.is_empty());
         (number, size) = (next, request.subs.len());
         if size == 1 {
-            // Nothing is forgotten: all are told in the end, one by one.
+            // Nothing is forgotten: in the end all are reported, one by one.
             bench.answer(number, reply(5_000, vec![part(&request.subs[0].def, vec![])]));
             bench.serve(5_000, |def| part(def, vec![]));
             break;

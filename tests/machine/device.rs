@@ -1,4 +1,4 @@
-//! The machine and its device: batches that fail, data read from pages, what outlives the session.
+//! The machine and its device: batches that fail, data read from pages, and state that outlives the session.
 
 use escale::storage::Limits;
 use escale::store::{Batch, MemoryDevice};
@@ -28,7 +28,7 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
             assert_eq!(desk.bench.error(), Some(code));
             assert_eq!(desk.bench.machine.is_at_rest().err().map(|e| e.code()), Some(code));
             assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
-            // What the server says well does not end what the device does badly.
+            // A good answer of the server does not end the device's failure.
             desk.bench.serve(5_000, |def| whole(def, vec![]));
             assert_eq!(desk.bench.error(), Some(code));
             let at = desk.bench.wake_at().expect("tried again");

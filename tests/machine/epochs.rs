@@ -59,7 +59,7 @@ fn r8_an_earlier_epoch_is_dropped() {
     assert_eq!(bench.shown(&doc), these(&[("a", 8_000), ("b", 8_000)]));
     assert_eq!(bench.error(), Some(Code::ServerError));
     assert_eq!(bench.v(&doc), 0);
-    // It is asked again: another instance may know the later epoch.
+    // It asks again: another instance may know the later epoch.
     if bench.requests.is_empty() {
         let at = bench.wake_at().expect("tried again");
         bench.wake(at);
@@ -70,7 +70,8 @@ fn r8_an_earlier_epoch_is_dropped() {
     assert_eq!(bench.shown(&doc), these(&[("a", 3_000)]));
 }
 
-/// The pull in flight asked for changes since a `v` of the earlier epoch: its reply is not the whole of the later one.
+/// The pull in flight asked for changes since a `v` of the earlier epoch: its reply is not the whole of the
+/// later one.
 #[test]
 fn r8_a_later_epoch_met_on_the_socket_drops_the_pull_in_flight() {
     let doc = def("Doc");
@@ -115,7 +116,7 @@ fn r8_each_collection_keeps_its_old_documents_until_its_own_load() {
 }
 
 impl Bench {
-    /// Answers what is asked with the one document of the later epoch.
+    /// Answers each request with the one document of the later epoch.
     fn serve_in(&mut self, ms: u64, now: u64) {
         while let Some((number, request, _)) = self.requests.pop_front() {
             let rows = |def: &escale::model::Def| match def.class().as_str() {

@@ -1,4 +1,4 @@
-//! A machine on a bench: events go in by hand, what it wants done piles up to be looked at.
+//! A test harness for the machine: the test feeds events by hand, and collects the effects.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub struct Bench {
     pub machine: Machine,
     pub now: u64,
     pub wall: u64,
-    /// Requests that were not looked at yet.
+    /// Requests that the test has not taken yet.
     pub requests: VecDeque<(u64, SyncRequest, Option<String>)>,
     /// When the machine wants to be woken.
     wish: Option<u64>,
@@ -160,12 +160,12 @@ impl Bench {
         self.effects.push(effect);
     }
 
-    /// Takes the effects, all of them.
+    /// Takes all effects.
     pub fn take_all(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// The one request that was sent since the last look.
+    /// The single request that was sent since the last call.
     pub fn request(&mut self) -> (u64, SyncRequest) {
         let (number, request, _) = self.requests.pop_front().expect("a request");
         assert!(self.requests.is_empty(), "one request: {:?} too", self.requests);
@@ -180,7 +180,7 @@ impl Bench {
         self.feed(Event::Replied { number, reply: Err(refusal) });
     }
 
-    /// Answers every request until there is none, at `now`, with what `part` makes of each sub.
+    /// Answers every request until there is none, at `now`, with the part that `part` makes for each sub.
     pub fn serve(&mut self, now: u64, part: impl Fn(&Def) -> Part) {
         while let Some((number, request, _)) = self.requests.pop_front() {
             let parts = request.subs.iter().map(|sub| part(&sub.def)).collect();
@@ -188,12 +188,12 @@ impl Bench {
         }
     }
 
-    /// The moment that the machine asks to be woken at.
+    /// The time at which the machine wants to be woken.
     pub fn wake_at(&self) -> Option<u64> {
         self.wish
     }
 
-    /// Lets that time come, and wakes the machine.
+    /// Sets the time to `now`, and wakes the machine.
     pub fn wake(&mut self, now: u64) {
         assert!(now >= self.now, "time does not go back");
         self.now = now;
@@ -201,7 +201,7 @@ impl Bench {
         self.feed(Event::Woke);
     }
 
-    /// The socket that the machine opened since the last look.
+    /// The socket that the machine opened since the last call.
     pub fn opened_socket(&mut self) -> Option<u64> {
         let pick = |effect: &Effect| match effect {
             Effect::OpenSocket(socket) => Some(*socket),
@@ -251,7 +251,7 @@ impl Bench {
     }
 }
 
-/// Those ids at those versions, as [`Bench::shown`] gives them.
+/// Those ids at those versions, in the form of [`Bench::shown`].
 pub fn these(pairs: &[(&str, u64)]) -> Vec<(Pk, u64)> {
     let mut these: Vec<(Pk, u64)> = pairs.iter().map(|(id, v)| (pk(id), *v)).collect();
     these.sort_unstable();

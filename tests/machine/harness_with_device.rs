@@ -1,4 +1,4 @@
-//! A machine at a desk: its device is there, and batches and readings reach it at once.
+//! A test harness for the machine with a device: batches and reads reach the device at once.
 
 use escale::codec::Row;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
@@ -9,7 +9,7 @@ use escale::sync::{Config, Effect, Event, Machine, StorageState};
 
 use crate::harness::{Bench, config, def, part, reply, schema};
 
-/// A bench whose batches and readings reach a device at once.
+/// A [`Bench`] whose batches and reads reach a device at once.
 pub struct Desk {
     pub bench: Bench,
     pub device: MemoryDevice,
@@ -37,7 +37,7 @@ impl Desk {
         Desk::open(&MemoryDevice::new(), config(), Limits::default()).0
     }
 
-    /// Carries effects for the device out until there are none. Gives the answers to reads.
+    /// Carries out effects for the device until there are none. Returns the answers to reads.
     pub fn work(&mut self) -> Vec<Vec<(escale::model::Pk, u64)>> {
         let mut answers = Vec::new();
         for round in 0.. {
@@ -71,7 +71,7 @@ impl Desk {
         unreachable!("rounds are counted")
     }
 
-    /// Writes the batches that are due now, and gives them.
+    /// Writes the batches that are due now, and returns them.
     pub fn write(&mut self) -> Vec<Batch> {
         let batches: Vec<Batch> = self.bench.take(|effect| match effect {
             Effect::Commit(batch) => Some(batch.clone()),
@@ -126,7 +126,7 @@ trait Total {
 }
 
 impl Total for MemoryDevice {
-    /// Bytes at rest: enough for another seed at each opening.
+    /// The number of stored bytes: enough to give each opening another seed.
     fn total(&self) -> usize {
         let mut total = 0;
         self.tamper(&Desk::name(), |records| total = records.values().map(Vec::len).sum());

@@ -1,4 +1,5 @@
-//! `maxLife`: documents are hidden at their minute by the server's time, and removed once a reply has passed it.
+//! `maxLife`: documents are hidden at their minute by the server's time, and removed once a reply has passed
+//! it.
 
 use escale::codec::{Part, Row};
 use escale::sync::{Config, Effect, Event, Mode};
@@ -11,7 +12,7 @@ fn until(id: &str, v: u64, minute: u64) -> Row {
     Row { max_life: Some(minute), ..row(id, v) }
 }
 
-/// `Doc` with `rows`, the server's time being WALL.
+/// `Doc` with `rows`, at the server's time WALL.
 fn loaded(rows: Vec<Row>) -> Bench {
     let mut bench = Bench::new(config());
     bench.subscribe(&def("Doc"));
@@ -43,7 +44,7 @@ fn a_document_is_hidden_at_its_minute_and_the_application_is_told() {
     assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
     assert!(changed(&mut bench), "the application is told");
     assert_eq!(bench.machine.find(doc.class(), &pk("b")), None);
-    // Hidden, not removed: only the server's word removes it.
+    // Hidden, not removed: only a reply of the server removes it.
     let key = bench.machine.memory().doc_key(doc.class(), &pk("b")).expect("a class");
     assert!(bench.machine.memory().document(&key).is_some());
 }
@@ -101,7 +102,8 @@ fn the_devices_clock_counts_in_avion_only() {
     assert!(changed(&mut bench));
 }
 
-/// Opened with a clock far ahead: what it hid comes back with the server's first word, and the application is told.
+/// Opened with a clock far ahead. The documents that it hid come back with the server's first reply, and the
+/// application is informed.
 #[test]
 fn what_a_wrong_clock_hid_is_shown_again() {
     let doc = def("Doc");

@@ -1,11 +1,11 @@
-//! The sync machine against a clock that the test moves: delays, the socket, pulls, tokens, ends of life, the device.
+//! The sync machine with a clock that the test sets: delays, the socket, pulls, tokens, expiry, the device.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic)] // a test may need many lines
 
 mod harness;
 mod harness_with_device;
-#[allow(dead_code)] // what all tests may use
+#[allow(dead_code)] // for the use of all tests
 #[path = "../support/seeds.rs"]
 mod seeds;
 

@@ -1,4 +1,5 @@
-//! The mark beside the store: with each batch that holds what only this device knows, and at most a second after the others.
+//! The high-water mark in the backup database: written with each batch that holds data only this device
+//! knows, and at most a second after other batches.
 
 use escale::codec::{ServerFrame, ServerParts};
 use escale::storage::Limits;
@@ -10,7 +11,7 @@ use escale::{Code, Error};
 use crate::harness::{config, def, epoch, part, reply, row, section};
 use crate::harness_with_device::Desk;
 
-/// A session that pulls a document at that time.
+/// Makes a session pull a document at that time.
 fn pull(desk: &mut Desk, n: u64) {
     desk.bench.wake(desk.bench.now + 5 * 60_000);
     desk.work();
@@ -19,7 +20,7 @@ fn pull(desk: &mut Desk, n: u64) {
         .answer(number, reply(20_000 + n, vec![part(&def("Doc"), vec![row(&format!("d{n}"), 20_000 + n)])]));
 }
 
-/// A session whose mark is behind, and its device.
+/// A session whose high-water mark is behind, and its device.
 fn behind() -> (MemoryDevice, Desk) {
     let device = MemoryDevice::new();
     let (mut desk, _) = Desk::open(&device, config(), Limits::default());
@@ -74,7 +75,7 @@ fn a_stream_of_rows_is_marked_each_second() {
     let live = ServerFrame::Live { live: vec![def("Doc")], refused: Vec::new() };
     desk.bench.frame(socket, live);
     desk.work();
-    // All that came before is marked.
+    // Everything before this is covered by the mark.
     desk.bench.wake(desk.bench.now + 2_000);
     desk.work();
     let (mut late_since, mut latest) = (None, 0);
@@ -94,7 +95,7 @@ fn a_stream_of_rows_is_marked_each_second() {
     assert!((900..1_200).contains(&latest), "{latest} ms late at most");
 }
 
-/// Which parts are subscribed to, only this device knows.
+/// Only this device knows which defs are subscribed to.
 #[test]
 fn a_subscription_takes_the_mark_along() {
     let device = MemoryDevice::new();
@@ -121,7 +122,8 @@ fn a_subscription_takes_the_mark_along() {
     }
 }
 
-/// A store whose records were damaged goes on at numbers far beyond: a mark that knows of them before it does is ahead.
+/// A store whose records were damaged continues at far higher numbers. A mark with those numbers must not be
+/// written before the store has them.
 #[test]
 fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
     let (device, desk) = behind();
@@ -143,7 +145,7 @@ fn a_session_that_ends_leaves_its_mark() {
     block_on(desk.store.commit(batch)).expect("written");
     block_on(desk.store.close());
     drop(desk);
-    // What the store lost since is told: the mark knows better.
+    // The loss of a record since then is reported: the mark has higher numbers.
     device.tamper(&Desk::name(), |records| {
         let last = *records.keys().rfind(|(table, _)| *table == Table::State).expect("a record");
         records.remove(&last);

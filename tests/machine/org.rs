@@ -1,5 +1,6 @@
-//! An org that is not there yet, or not any more: in whatever order the first write, the first refusal, the first
-//! subscription and a restart of an empty server come, the session learns the epoch, sends, and tells each result.
+//! An org that does not exist yet, or no longer. The first write, the first refusal, the first subscription
+//! and a restart of an empty server come in any order. The session learns the epoch, sends, and reports each
+//! result.
 
 use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply, SyncRequest};
 use escale::crypto::{Random, SeededRandom};
@@ -11,9 +12,9 @@ use escale::{Code, Error};
 use super::harness::{Bench, config, def, epoch, pk, reply, row, whole};
 use super::seeds;
 
-/// A server that keeps an org once something was accepted for it.
+/// A server that keeps an org once an operation was accepted for it.
 struct Server {
-    /// Answers an org without data by 404, but for what asks for no def.
+    /// Answers an org without data by 404, except for requests without defs.
     hides: bool,
     epoch: u64,
     has_org: bool,
@@ -77,7 +78,7 @@ impl Server {
 
 fn write(bench: &mut Bench, random: &mut SeededRandom, is_bad: bool) {
     let id = make_id(1_700_000_000_000, random).expect("an id");
-    // Each to a document of its own: none waits behind another.
+    // Each write has its own document, so that none waits for another.
     let data = Value::from([
         ("id", Value::from(id.as_str())),
         ("section", "games".into()),
@@ -90,7 +91,7 @@ fn write(bench: &mut Bench, random: &mut SeededRandom, is_bad: bool) {
     bench.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
 }
 
-/// Lets the server answer for that time, and asserts that no visitor reads of a new org as an error.
+/// Lets the server answer for that time, and asserts that no visitor sees a new org as an error.
 fn serve(bench: &mut Bench, server: &mut Server, ms: u64, was_there: &mut bool) -> u64 {
     let (end, mut asked) = (bench.now + ms, 0);
     while bench.now < end {
@@ -135,7 +136,7 @@ fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
                 }
             }
         }
-        // The longest delay between two tries is 30 s.
+        // The longest delay between two attempts is 30 s.
         let asked = serve(&mut bench, &mut server, 120_000, &mut was_there);
         assert!(asked < 60, "seed {seed}: {asked} requests in two minutes");
         assert_eq!(bench.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
@@ -149,7 +150,7 @@ fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
     }
 }
 
-/// A write makes the org at once, however long nothing was there.
+/// A write creates the org at once, however long it did not exist.
 #[test]
 fn the_first_write_does_not_wait_for_the_next_look_at_a_missing_org() {
     let mut server = Server::new(true);
@@ -166,7 +167,7 @@ fn the_first_write_does_not_wait_for_the_next_look_at_a_missing_org() {
     assert!(bench.now - before <= 1_000);
 }
 
-/// An org that was there, and is not there any more, is an error.
+/// An org that existed, and no longer does, is an error.
 #[test]
 fn an_org_that_has_gone_is_told_of() {
     let mut server = Server::new(true);

@@ -1,4 +1,4 @@
-//! Pages that hold little are rewritten together; all others are left in peace.
+//! Sparse pages are rewritten together; all other pages are left alone.
 
 use escale::codec::{Data, Row};
 use escale::crypto::SeededRandom;
@@ -53,7 +53,7 @@ fn sparse_pages_are_rewritten_together() {
     assert_eq!(desk.read_all().len(), 40);
 }
 
-/// Damaged pages cannot be rewritten: in avion nothing heals them, and they must not be read for ever.
+/// Damaged pages cannot be rewritten. In avion nothing repairs them, and they must not be read for ever.
 #[test]
 fn damaged_sparse_pages_leave_the_device_in_peace() {
     let device = MemoryDevice::new();

@@ -1,4 +1,5 @@
-//! Pulls: numbered, one at a time; pages and cursors; faults of a part; what a reply must not do.
+//! Pulls: numbered, one at a time; pages and cursors; faults of a part; and effects that a reply must not
+//! have.
 
 use escale::Code;
 use escale::codec::{Data, Part, Row};
@@ -24,7 +25,7 @@ fn loaded(rows: Vec<Row>) -> Bench {
     bench
 }
 
-/// Lets five minutes pass, and gives the number of the pull that they bring.
+/// Lets five minutes pass. Returns the number of the pull that follows.
 fn pull(bench: &mut Bench) -> u64 {
     bench.wake(bench.now + PULL_EVERY_MS);
     bench.request().0
@@ -103,7 +104,7 @@ fn r5_a_reply_asked_before_an_unsubscription_is_dropped() {
     bench.feed(Event::Unsubscribe(doc.clone()));
     assert_eq!(bench.machine.memory().documents().count(), 0, "R2");
     bench.subscribe(&doc);
-    // Changes since 9,900: not the whole that the new subscription needs.
+    // Changes since 9,900: not everything that the new subscription needs.
     bench.answer(number, reply(20_000, vec![part(&doc, vec![])]));
     assert!(!bench.is_ready(&doc));
     assert_eq!(bench.v(&doc), 0);
@@ -155,7 +156,7 @@ fn r6_present_ends_a_pull_from_before_the_horizon() {
     let present = Some(vec![pk("a"), pk("d")]);
     let whole = Part { present, ..part(&doc, vec![row("d", 20_000)]) };
     bench.answer(number, reply(30_000, vec![whole]));
-    // c is linked at or above now less DELTA: newer than the list may be.
+    // c is linked at or above now - DELTA: the link may be newer than the list.
     assert_eq!(bench.shown(&doc), these(&[("a", 1), ("c", 29_950), ("d", 20_000)]));
 }
 
@@ -163,7 +164,7 @@ fn r6_present_ends_a_pull_from_before_the_horizon() {
 fn r6_a_pull_from_zero_is_whole() {
     let doc = def("Doc");
     let mut bench = loaded(vec![row("a", 1), row("b", 2)]);
-    // The cursor is refused: the load begins anew, what is there stays visible until it ends.
+    // The cursor is refused: the load starts from scratch, and the old documents stay visible until it ends.
     let number = pull(&mut bench);
     bench.answer(number, reply(20_000, vec![page(vec![], "c1")]));
     let (number, _) = bench.request();
@@ -193,7 +194,7 @@ fn a_fault_of_a_part_leaves_the_rest_served() {
     let number = pull(&mut bench);
     bench.answer(number, reply(30_000, vec![part(&doc, vec![row("a", 1)]), fault(&games, Code::Forbidden)]));
     assert_eq!(bench.shown(&doc), these(&[("a", 1)]));
-    // The right was given meanwhile.
+    // The permission was granted meanwhile.
     let number = pull(&mut bench);
     bench.answer(number, reply(40_000, vec![part(&doc, vec![]), part(&games, vec![])]));
     assert!(bench.machine.status().faults.is_empty());
@@ -234,7 +235,7 @@ fn parts_that_a_full_reply_left_out_are_asked_for_again() {
     assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
 }
 
-/// A server that answers without any part would be asked again at once, for ever.
+/// A server that answers without any part would otherwise be asked again at once, for ever.
 #[test]
 fn a_reply_that_tells_nothing_of_what_was_asked_waits() {
     let mut bench = loaded(vec![]);
@@ -250,7 +251,7 @@ fn a_reply_that_tells_nothing_of_what_was_asked_waits() {
     assert!(bench.wake_at().is_some(), "and asks again later");
 }
 
-/// The reply had room for one def, whose subscription has ended meanwhile: that is nobody's fault.
+/// The reply had room for one def, whose subscription has ended meanwhile: that is no error.
 #[test]
 fn a_full_reply_about_an_ended_subscription_is_no_error() {
     let mut bench = loaded(vec![]);
@@ -355,7 +356,7 @@ fn r3_newly_applied_data_links_and_unlinks_other_collections() {
     bench.answer(number, reply(10_050, vec![part(&doc, vec![row_in("a", 10_000, "admin")])]));
     assert!(bench.shown(&games).is_empty(), "unlinked at once");
     assert_eq!(bench.shown(&admin), these(&[("a", 10_000)]), "linked at once");
-    // The older word of games' own def comes late: below the mark.
+    // The older part of games' own def arrives late: below the removal tombstone.
     let (number, _) = bench.request();
     let parts = vec![part(&games, vec![row("a", 9_950)]), part(&admin, vec![])];
     bench.answer(number, reply(10_060, parts));
@@ -372,7 +373,7 @@ fn r3_the_servers_word_decides_for_its_own_def() {
     // The data says admin; the server says that games holds it.
     bench.answer(number, reply(10_000, vec![part(&games, vec![row_in("a", 1, "admin")])]));
     assert_eq!(bench.shown(&games), these(&[("a", 1)]));
-    // And that admin does not hold what the data puts there: a departure as new as the link ends it.
+    // And the server says that admin does not hold it: a departure as new as the link ends the link.
     let admin = section("admin");
     bench.subscribe(&admin);
     bench.serve(10_000, |def| part(def, vec![]));

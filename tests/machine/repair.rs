@@ -1,4 +1,4 @@
-//! R14: what is found damaged when it is read, and how it is had again.
+//! R14: documents found damaged when they are read, and how they are fetched again.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn r14_a_damaged_document_that_is_no_more_leaves() {
     assert_eq!(desk.storage(), StorageState::Ok);
 }
 
-/// The repair's part may be cut by a full reply: that says nothing of the document.
+/// The repair's part may be cut off by a full reply: that says nothing about the document.
 #[test]
 fn r14_an_unfinished_answer_does_not_remove_the_document() {
     let mut desk = Desk::new();
@@ -79,7 +79,7 @@ fn r14_a_repair_that_is_refused_is_tried_again_or_done_by_the_collection() {
     }
     let (number, request) = desk.bench.request();
     assert_eq!(request.subs[0].def, single, "a passing fault");
-    // This server lets nobody ask for one document: the collection that holds it is loaded anew.
+    // This server refuses pulls of single documents: the collection that holds it is loaded from scratch.
     desk.bench.answer(number, reply(20_000, vec![fault(&single, Code::Forbidden)]));
     desk.work();
     let (number, request) = desk.bench.request();

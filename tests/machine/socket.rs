@@ -1,4 +1,4 @@
-//! The socket: registrations, hints, pushed parts, silence, and what closes it.
+//! The socket: registrations, hints, pushed parts, silence, and the reasons that close it.
 
 use escale::Code;
 use escale::codec::{Fault, Part, ServerFrame, ServerParts};
@@ -11,7 +11,7 @@ fn live() -> Config {
     Config { has_live: true, ..config() }
 }
 
-/// A machine with a def subscribed, loaded at 10,000, its socket open and registered.
+/// A machine with a def subscribed and loaded at 10,000, its socket open and registered.
 fn registered() -> (Bench, u64) {
     let doc = def("Doc");
     let mut bench = Bench::new(live());
@@ -75,7 +75,8 @@ fn a_new_socket_registers_and_pulls_everything() {
     assert_eq!(bench.request().1.subs.len(), 2);
 }
 
-/// The server may come back for one pull and die again: without a socket, nothing else would tell for half a minute.
+/// The server may be back for one pull and die again. Without a socket, nothing else would notice for half a
+/// minute.
 #[test]
 fn a_socket_that_cannot_be_opened_again_asks_whether_the_server_is_there() {
     let (mut bench, socket) = registered();
@@ -119,7 +120,7 @@ fn a_socket_silent_for_25_seconds_is_given_up() {
         bench.wake(at);
     }
     let next = bench.opened_socket().expect("another socket");
-    // What the one given up still says is not heard.
+    // Further frames of the abandoned socket are ignored.
     bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 99_000)]));
     bench.feed(Event::SocketClosed { socket, code: 1000, reason: String::new() });
     assert!(bench.requests.is_empty());
@@ -171,7 +172,7 @@ fn r4_pushed_parts_never_move_a_collections_v() {
     assert_eq!(bench.v(&doc), before);
     bench.frame(socket, push(vec![part(&doc, vec![gone("b", 98_001)])]));
     assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
-    // R5: what was pushed late does not bring it back.
+    // R5: a late push does not bring it back.
     bench.frame(socket, push(vec![part(&doc, vec![row("b", 98_000)])]));
     bench.frame(socket, push(vec![part(&doc, vec![row("c", before - 1)])]));
     assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
@@ -226,7 +227,7 @@ fn going_to_avion_gives_up_what_is_under_way() {
         _ => None,
     };
     assert_eq!(bench.take(cancelled), [number]);
-    // R5: asked before the change of mode.
+    // R5: requested before the change of mode.
     bench.answer(number, crate::harness::reply(50_000, vec![part(&def("Doc"), vec![row("z", 49_000)])]));
     assert_eq!(bench.shown(&def("Doc")), these(&[("a", 100)]));
 }
@@ -252,7 +253,7 @@ fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
     let (number, _) = bench.request();
     bench.frame(socket, ServerFrame::Live { live: vec![doc.clone()], refused: vec![] });
     let first = Part { next: Some("there".into()), ..part(&doc, vec![row("b", 200)]) };
-    // Its commit was late: it will lie behind the cursor, and no page of this load brings it.
+    // Its commit was late: it will be behind the cursor, and no page of this load brings it.
     bench.frame(socket, ServerFrame::Hints(vec![(doc.clone(), 150)]));
     bench.answer(number, crate::harness::reply(10_000, vec![first]));
     let (number, request) = bench.request();
@@ -264,7 +265,7 @@ fn a_hint_before_the_last_page_of_a_load_is_followed_once_it_has_ended() {
     assert!(bench.requests.is_empty(), "and once only");
 }
 
-/// A server without a socket is whole: the session is live, and pulls.
+/// A server without a socket is complete: the session is live, and polls.
 #[test]
 fn without_a_socket_the_session_is_live_and_polls() {
     let mut bench = Bench::new(Config { poll_every_ms: 30_000, ..live() });
@@ -283,7 +284,7 @@ fn without_a_socket_the_session_is_live_and_polls() {
         bench.wake(bench.wake_at().expect("something is due"));
     }
     assert!((9..=11).contains(&pulls), "{pulls} pulls in five minutes");
-    // And where it is known from the start that there is none.
+    // The same if it is known from the start that there is none.
     let mut bench = Bench::new(Config { poll_every_ms: 2_000, ..config() });
     bench.subscribe(&def("Doc"));
     bench.serve(10_000, |def| whole(def, vec![]));
@@ -320,7 +321,7 @@ fn a_socket_that_the_server_closed_with_a_reason_shows_it() {
     }
 }
 
-/// More subscriptions than a message takes: the socket tells of the first, the others are pulled.
+/// More subscriptions than a message may hold: the socket covers the first ones, the others are polled.
 #[test]
 fn past_a_thousand_subscriptions_the_rest_is_polled() {
     let mut bench = Bench::new(Config { poll_every_ms: 30_000, ..live() });

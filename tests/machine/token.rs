@@ -1,4 +1,4 @@
-//! The token: asked for, refused, given anew.
+//! The token: requested, refused, renewed.
 
 use escale::Code;
 use escale::limits::{BACKOFF_MS, SOCKET_SILENCE_MS};
@@ -61,7 +61,7 @@ fn tokens_refused_in_a_row_are_tried_with_growing_delays() {
         let (number, _) = bench.request();
         let refused_at = bench.now;
         bench.refuse(number, refusal(Code::Unauthorized));
-        // At once, as an application does that keeps its token.
+        // At once, like an application that caches its token.
         bench.feed(Event::Token(Some("the same".into())));
         if bench.requests.is_empty() {
             bench.wake(bench.wake_at().expect("a wish"));
@@ -122,7 +122,7 @@ fn the_end_of_a_socket_under_an_earlier_token_refuses_nothing() {
     bench.refuse(number, refusal(Code::Unauthorized));
     assert_eq!(asked(&mut bench), [true]);
     bench.feed(Event::Token(Some("good".into())));
-    // The server had not come to close it yet.
+    // The server had not closed it yet.
     bench.feed(Event::SocketClosed { socket, code: 4401, reason: String::new() });
     assert!(asked(&mut bench).is_empty(), "the good one was refused by nobody");
     let (number, _, token) = bench.requests.pop_front().expect("a request");

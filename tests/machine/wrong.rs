@@ -1,5 +1,5 @@
-//! A server that is wrong: each mistake that a session can see is named once, a reply that contradicts itself is named and
-//! asked for later, and whatever the server answers, it is not asked without end.
+//! A faulty server. Each mistake that a session can detect is reported once. A reply that contradicts itself
+//! is reported, and requested again later. No answer makes the session ask without end.
 
 use escale::codec::{Fault, OpOk, OpResult, Part, Row, SyncReply, SyncRequest};
 use escale::crypto::{Random, SeededRandom};
@@ -40,7 +40,8 @@ fn detail(bench: &Bench) -> String {
     bench.machine.status().error.map(|error| error.to_string()).unwrap_or_default()
 }
 
-/// The error after such a reply to a pull of the whole class from 0, then whether the next good reply is taken.
+/// The error after such a reply to a pull of the whole class from 0, then whether the next good reply is
+/// accepted.
 fn after(reply: SyncReply) -> String {
     let mut bench = Bench::new(config());
     bench.subscribe(&def("Doc"));
@@ -115,8 +116,8 @@ fn a_seq_below_what_was_accepted_is_told() {
     );
 }
 
-/// Requests that are sent until there is progress are ten in the first second and one in each later one, and those of this
-/// server are sent later each time.
+/// Without progress, a session sends at most ten requests in the first second and one in each later second. Those
+/// to this server are sent later each time.
 #[test]
 fn a_seq_beyond_the_results_does_not_make_a_hot_loop() {
     let mut bench = waiting(1, &["Doc"]);
@@ -140,7 +141,7 @@ fn a_seq_beyond_the_results_does_not_make_a_hot_loop() {
     assert_eq!(bench.machine.status().pending, 1, "nothing is given up");
 }
 
-/// A server that takes no notice of the cursor, one that hands out the same, and one whose pages are empty for ever.
+/// One server ignores the cursor, one hands out the same cursor, and one has empty pages for ever.
 #[test]
 fn a_cursor_that_never_ends_is_named_and_asked_later_each_time() {
     type Page = fn(u64) -> (Vec<Row>, String);
@@ -196,7 +197,8 @@ fn empty_pages_of_a_full_reply_are_no_mistake() {
     }
 }
 
-/// History: a load came to a row, began again, was told of nothing by its first page, and then of that row.
+/// History: a load reached a row and started again. Its new first page was empty, and the next one had that
+/// row.
 #[test]
 fn a_load_that_begins_again_may_come_to_where_the_last_one_ended() {
     let mut bench = Bench::new(config());
@@ -257,8 +259,7 @@ fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
     reply
 }
 
-/// Whether a reply brings anything by the letter: a result, a row, a departure, a cursor that was not there before, or a
-/// later epoch.
+/// Whether a reply brings anything new: a result, a row, a departure, a new cursor, or a later epoch.
 fn brings(request: &SyncRequest, reply: &SyncReply, known: &mut u64) -> bool {
     let is_later = reply.epoch.ms() > std::mem::replace(known, (*known).max(reply.epoch.ms()));
     let is_new = |part: &Part| {

@@ -1,4 +1,5 @@
-//! One writer meets no conflict: nobody else writes, so no version that a server gives may stand between two of its writes.
+//! A single writer meets no conflict. Nobody else writes, so no version that a server gives may come between
+//! two of its writes.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use super::driver::{Driver, id, server, stored};
 use crate::support::schema::{Map, data, key};
 use crate::support::server::{Idle, ModelServer};
 
-/// The server's answer to two writes of document 0, of which the first changed nothing and was given version `v`: by the
-/// letter, the document is not of the version that the second one expects.
+/// The server's answer to two writes of document 0. The first write changed nothing and was given version
+/// `v`. Taken literally, the document does not have the version that the second one expects.
 fn conflict_with_itself(driver: &Driver, server: &mut ModelServer, v: u64) -> SyncReply {
     let (_, request) = driver.sent.as_ref().expect("a request");
     let [idle, second] = &request.ops[..] else { panic!("two operations: {:?}", request.ops) };
@@ -32,7 +33,7 @@ fn conflict_with_itself(driver: &Driver, server: &mut ModelServer, v: u64) -> Sy
     reply
 }
 
-/// Offline, a patch that changes nothing, then `second`; the server gives the first one version `v`.
+/// Offline, a patch that changes nothing, then `second`. The server gives the first one version `v`.
 fn after_a_patch_of_nothing(
     policy: Policy,
     v: u64,
@@ -118,7 +119,7 @@ fn a_conflict_with_the_very_version_that_was_expected_is_the_applications_to_set
     }
 }
 
-/// The arguments of a patch or of a put, which may expect what an earlier operation left.
+/// The arguments of a patch or a put, which may expect the version of an earlier operation.
 fn change(random: &mut SeededRandom, number: usize, before: Option<&String>) -> (&'static str, Value) {
     let mut below = |n| random.below(n).expect("a number");
     let (is_put, n, names) = (below(3) == 0, below(2) as i64, below(3) == 0);
@@ -136,7 +137,7 @@ fn change(random: &mut SeededRandom, number: usize, before: Option<&String>) -> 
     (name, args)
 }
 
-/// Writes at random: one document or several in a batch; half of the writes change nothing.
+/// Writes at random: one document, or several in a batch. Half of the writes change nothing.
 fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BTreeMap<usize, String>) {
     // As the application's handle of a write does.
     for effect in &driver.told {
@@ -160,8 +161,8 @@ fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BT
     last.extend(numbers.into_iter().map(|number| (number, id.clone())));
 }
 
-/// One writer, whose device may be closed and opened in between, online or not, in batches or not, under any policy and any
-/// server that keeps the documents: no write is refused, given up or lost.
+/// A single writer: its device may be closed and opened in between, online or not, and it writes in batches
+/// or not. Under any policy, and any server that keeps the documents, no write is refused, dropped or lost.
 #[test]
 fn one_writer_meets_no_conflict_whatever_the_history() {
     for seed in crate::support::seeds::each(600) {
@@ -185,12 +186,12 @@ fn one_writer_meets_no_conflict_whatever_the_history() {
                 3 => {
                     assert_no_loss(&driver, seed);
                     driver.feed(Event::Network(false));
-                    // Ids are made of the time.
+                    // Ids contain the time.
                     driver.now += 1;
                     let told = std::mem::take(&mut driver.told);
                     driver = driver.reopen(Mode::Synced, policy);
                     driver.told = told;
-                    // A name of an operation that is over means nothing after that.
+                    // After that, the name of a finished operation has no meaning.
                     let is_there =
                         |id: &String| driver.machine.operations().iter().any(|(op, _)| op.state.id == *id);
                     last.retain(|_, id| is_there(id));

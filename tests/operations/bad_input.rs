@@ -78,7 +78,7 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     let code = |driver: &Driver, name: &str, args: &Value| {
         driver.machine.check_write(name, args).map_err(|e| e.code())
     };
-    // By this session, and accepted.
+    // Deleted by this session, and accepted.
     driver.write("doc.delete", delete(0));
     driver.settle(&mut server);
     assert_eq!(driver.machine.status().pending, 0);
@@ -86,7 +86,7 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     assert_eq!(code(&driver, "doc.delete", &delete(0)), Err(Code::NotFound));
     let batch = map(&[("ops", Value::Array(vec![map(&[("name", "doc.patch".into()), ("args", patch(0))])]))]);
     assert_eq!(code(&driver, "batch", &batch), Err(Code::NotFound));
-    // By another one.
+    // Deleted by another session.
     let mut other = Driver::new(1, Mode::Synced, Policy::Ask);
     other.subscribe(&mut server);
     other.write("doc.delete", delete(1));
@@ -94,9 +94,9 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     driver.wait(PULL_EVERY_MS);
     driver.settle(&mut server);
     assert_eq!(code(&driver, "doc.patch", &patch(1)), Err(Code::NotFound));
-    // A document of which nothing was told is the server's to judge.
+    // A document of which nothing was received: the server decides.
     assert_eq!(code(&driver, "doc.patch", &patch(7)), Ok(()));
-    // A put restores it, here and elsewhere.
+    // A put restores the document, here and elsewhere.
     driver.write("doc.put", map(&[doc.clone(), ("data", map(&[("id", "id0".into())]))]));
     assert_eq!(code(&driver, "doc.patch", &patch(0)), Ok(()));
     driver.settle(&mut server);

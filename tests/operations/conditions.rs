@@ -1,4 +1,5 @@
-//! Who said which version is expected: the session's own conditions are the policies' to settle, the application's are not.
+//! Expected versions and their owners: policies may resolve the session's own conditions, but not the
+//! application's.
 
 use escale::Code;
 use escale::journal::Policy;
@@ -15,14 +16,15 @@ fn is_conflict(effect: &Effect) -> bool {
     )
 }
 
-/// The document, and a property that somebody has written.
+/// The document, with a property that somebody has written.
 fn with(property: &str, n: i64) -> std::collections::BTreeMap<String, Value> {
     let mut data = data(0, None, 0, 0);
     data.insert(property.to_owned(), Value::from(n));
     data
 }
 
-/// An optimistic part that only reads a document gives it no version: an edit of it, after, expects another's.
+/// An optimistic part that only reads a document gives it no version. A later edit of the document expects
+/// another operation's version.
 #[test]
 fn r12_an_edit_after_a_mere_reading_is_no_conflict() {
     for policy in [Policy::Server, Policy::Client, Policy::Merge] {
@@ -46,7 +48,7 @@ fn r12_an_edit_after_a_mere_reading_is_no_conflict() {
     }
 }
 
-/// `ifVersion: 0`, only where there is none: no policy writes over what is there.
+/// `ifVersion: 0` means: only if there is no document. No policy overwrites an existing document.
 #[test]
 fn r12_what_the_application_expects_no_policy_settles() {
     for policy in [Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
@@ -62,7 +64,7 @@ fn r12_what_the_application_expects_no_policy_settles() {
         let state = &driver.machine.refused_op(&refused).expect("the application decides").state;
         let fault = state.refused.as_ref().expect("refused");
         assert_eq!(fault.code, Code::VersionConflict.as_str(), "{policy:?}");
-        // The same again, and after a reload: still the application's.
+        // Issued again unchanged, and after a reload, the condition is still the application's.
         let mut driver = driver.reopen(Mode::Synced, policy);
         driver.feed(Event::Amend { id: refused, new: "again".into(), args: None });
         driver.settle(&mut server);
@@ -71,7 +73,7 @@ fn r12_what_the_application_expects_no_policy_settles() {
     }
 }
 
-/// Amended for another reason, an operation still stands on the document that it was made on.
+/// An operation that is amended for another reason is still based on the document that it was made on.
 #[test]
 fn r12_a_merge_after_an_amendment_goes_from_the_first_base() {
     let mut server = server(1);

@@ -103,7 +103,7 @@ fn batch(driver: &mut Driver, patches: &[(usize, &str, i64)]) -> String {
     driver.write("batch", Value::from([("ops", Value::Array(patches.iter().map(patch).collect()))]))
 }
 
-/// Somebody else writes to some of the documents of a batch made offline, between two edits of one of them.
+/// Somebody else writes to some documents of a batch made offline, between two edits of one of them.
 fn conflict_of_a_batch(policy: Policy, theirs: &[usize]) -> (Driver, ModelServer) {
     let mut server = server(3);
     let mut driver = Driver::new(0, Mode::Synced, policy);
@@ -118,7 +118,7 @@ fn conflict_of_a_batch(policy: Policy, theirs: &[usize]) -> (Driver, ModelServer
         written.insert("theirs".to_owned(), Value::from(9_i64));
         put(&mut server, *number, written);
     }
-    // What expects what is kept at rest.
+    // The dependencies on versions are stored.
     let mut driver = driver.reopen(Mode::Synced, policy);
     driver.settle(&mut server);
     assert!(driver.machine.operations().is_empty(), "{policy:?}");
@@ -132,7 +132,8 @@ fn conflict_of_a_batch(policy: Policy, theirs: &[usize]) -> (Driver, ModelServer
     (driver, server)
 }
 
-/// Each document of a batch is settled by its class's policy, whichever of them are in conflict; it stays one batch.
+/// Each document of a batch is resolved by its class's policy, whichever of them conflict. The batch stays
+/// one batch.
 #[test]
 fn conflicts_of_a_batch_are_settled() {
     for theirs in [&[0][..], &[1], &[0, 1]] {
@@ -149,7 +150,8 @@ fn conflicts_of_a_batch_are_settled() {
     }
 }
 
-/// All of a batch or nothing: where the server's document stays, the whole of it is given up, with what stood on it.
+/// A batch is all or nothing: if the server's document stays, the whole batch is dropped, with the operations
+/// that depend on it.
 #[test]
 fn a_batch_is_given_up_whole() {
     let (driver, server) = conflict_of_a_batch(Policy::Server, &[1]);
@@ -160,7 +162,7 @@ fn a_batch_is_given_up_whole() {
     assert_eq!(driver.told.iter().filter(given_up).count(), 2);
 }
 
-/// What both sides have deleted is no part of the batch any more; the rest of it is executed.
+/// A document that both sides deleted leaves the batch; the rest of the batch is executed.
 #[test]
 fn a_batch_goes_on_without_what_both_sides_deleted() {
     let mut server = server(2);
@@ -180,7 +182,8 @@ fn a_batch_goes_on_without_what_both_sides_deleted() {
     assert!(server.db.docs.values().all(|stored| stored.deleted));
 }
 
-/// A long chain of edits of one document is given up in one step: once it was one edit a round trip.
+/// A long chain of edits of one document is dropped in one step. Earlier it took one round trip for each
+/// edit.
 #[test]
 fn a_long_chain_is_given_up_at_once() {
     const EDITS: usize = 1_000;
@@ -208,12 +211,12 @@ fn a_long_chain_is_given_up_at_once() {
     });
     assert_eq!(told.collect::<BTreeSet<_>>(), chain, "each is told");
     assert!(trips <= 3, "{trips} round trips");
-    // Nothing of it comes back.
+    // None of it comes back.
     let driver = driver.reopen(Mode::Avion, Policy::Server);
     assert!(driver.machine.operations().is_empty());
 }
 
-/// An amended operation is in conflict: what stood on the refused one stands on it, once.
+/// An amended operation conflicts: the operations that depended on the refused one depend on it, once each.
 #[test]
 fn what_stands_on_an_amended_operation_is_given_up_with_it() {
     let mut server = server(1);
@@ -238,7 +241,7 @@ fn what_stands_on_an_amended_operation_is_given_up_with_it() {
     assert_eq!(given_up.count(), 3, "each is told once");
 }
 
-/// What stands on the document alone, and not on a version of it, is no part of a chain that is given up.
+/// An operation that expects no version of its document is not part of a dropped chain.
 #[test]
 fn what_expects_no_version_outlives_the_chain_before_it() {
     let mut server = server(1);
@@ -260,7 +263,8 @@ fn what_expects_no_version_outlives_the_chain_before_it() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// R12: what depends on a refused operation waits for it, what does not goes on, and an amended one goes first.
+/// R12: operations that depend on a refused one wait for it, and others proceed. The amended operation is
+/// executed before those that waited.
 #[test]
 fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     let mut server = server(3);
@@ -277,7 +281,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     };
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(3)));
-    // Nothing of that is lost with the process.
+    // None of that is lost with the process.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     assert_eq!(ids(&driver), [(poisoned.clone(), false), (behind.clone(), true)]);
@@ -290,7 +294,7 @@ fn r12_a_refused_operation_holds_what_depends_on_it_only() {
     assert_eq!(executed, [beside.as_str(), "amended", behind.as_str()]);
 }
 
-/// Arguments that cannot be leave the refused operation as it was.
+/// Invalid arguments leave the refused operation unchanged.
 #[test]
 fn an_amendment_that_cannot_be_changes_nothing() {
     let mut server = server(1);
@@ -304,8 +308,8 @@ fn an_amendment_that_cannot_be_changes_nothing() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// What a patch of a document that this client does not hold was meant to come to is not known. Such a document was once
-/// deleted, where the class lets the client win or merges.
+/// The intended result of a patch is unknown if this client does not hold the document. Such a document was
+/// once deleted, under the policies `client` and `merge`.
 #[test]
 fn a_patch_of_what_is_not_held_deletes_nothing() {
     for policy in [Policy::Server, Policy::Client, Policy::Merge, Policy::Custom] {
@@ -321,8 +325,8 @@ fn a_patch_of_what_is_not_held_deletes_nothing() {
     }
 }
 
-/// What a policy comes to and no server would take is left to the application: nothing is lost, and nothing breaks at
-/// each opening.
+/// A resolved document that no server would accept is left to the application. Nothing is lost, and openings
+/// do not fail.
 #[test]
 fn a_settlement_that_cannot_be_issued_is_left_to_the_application() {
     let mut server = server(1);
@@ -343,7 +347,7 @@ fn a_settlement_that_cannot_be_issued_is_left_to_the_application() {
     assert!(driver.machine.refused_op(&id).is_ok());
 }
 
-/// A saved operation whose place another one takes rests until that one does.
+/// A saved operation stays stored until its replacement is stored.
 #[test]
 fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record() {
     let mut server = server(1);
@@ -352,7 +356,7 @@ fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record()
     driver.subscribe(&mut server);
     let id = driver.patch(0, &[("poison", 1)]);
     driver.settle(&mut server);
-    // The documents that it stands on are at rest, and reading them takes its time.
+    // The documents that it is based on are stored, and reading them takes time.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     driver.holds_pages_back = true;

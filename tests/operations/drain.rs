@@ -7,7 +7,7 @@ use escale::sync::{Event, Mode};
 
 use super::driver::{Driver, server, stored};
 
-/// How many: `ESCALE_OPERATIONS`, or as many as a long journey makes.
+/// The number of operations: `ESCALE_OPERATIONS`, or as many as a long journey makes.
 fn operations() -> usize {
     std::env::var("ESCALE_OPERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }

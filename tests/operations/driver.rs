@@ -28,20 +28,20 @@ pub struct Driver {
     /// The request that waits for its answer.
     pub sent: Option<(u64, SyncRequest)>,
     pub requests: u64,
-    /// The token that the last request bore.
+    /// The token of the last request.
     pub token: Option<String>,
-    /// What the machine told of operations.
+    /// The machine's reports on operations.
     pub told: Vec<Effect>,
     pub random: SeededRandom,
-    /// Pages that are asked for do not come.
+    /// Requested pages do not arrive.
     pub holds_pages_back: bool,
-    /// Batches that are to be written wait here.
+    /// Batches that wait to be written.
     pub held_commits: Option<Vec<Batch>>,
-    /// The device has no room: batches are not written.
+    /// The device is full: batches are not written.
     pub is_full: bool,
 }
 
-/// A server with as many counters.
+/// A server with that many counters.
 pub fn server(counters: usize) -> ModelServer {
     let mut server = ModelServer::new(Habits::of(80), 1, NOW);
     for number in 0..counters {
@@ -56,9 +56,9 @@ pub fn put(server: &mut ModelServer, number: usize, data: Map) {
     server.db.write(v, &[ServerWrite::Put { key: key(number), data, max_life: None }]);
 }
 
-/// The sessions of this account alone have a socket.
+/// Only the sessions of this account have a socket.
 pub const LIVE_ACCOUNT: usize = 77;
-/// Those of this one alone have a token.
+/// Only the sessions of this account have a token.
 pub const TOKEN_ACCOUNT: usize = 78;
 
 fn config(mode: Mode, account: usize) -> Config {
@@ -120,7 +120,7 @@ impl Driver {
         driver
     }
 
-    /// The process ends here, and another begins.
+    /// The process ends, and another one begins.
     pub fn reopen(self, mode: Mode, policy: Policy) -> Self {
         let Driver { machine, device, store, now, account, .. } = self;
         drop((machine, store));
@@ -171,7 +171,7 @@ impl Driver {
         }
     }
 
-    /// Writes a batch that was held back.
+    /// Writes a batch that was kept back.
     pub fn commit(&mut self, batch: Batch) {
         let result = block_on(self.store.as_ref().expect("a device").commit(batch));
         self.feed(Event::Committed(result));
@@ -190,7 +190,7 @@ impl Driver {
         server.reply(request, results, told)
     }
 
-    /// Lets everything that is sent be answered, until nothing more is.
+    /// Answers every request, until none is sent any more.
     pub fn settle(&mut self, server: &mut ModelServer) {
         for _ in 0..10_000 {
             let Some((number, request)) = self.sent.take() else {
@@ -207,7 +207,7 @@ impl Driver {
         panic!("a session that never settles");
     }
 
-    /// Whether all that waits is held behind what was refused.
+    /// Whether every waiting operation is blocked by a refused one.
     fn is_stuck(&self) -> bool {
         self.machine.operations().iter().all(|(op, held)| *held || !op.is_waiting())
     }
@@ -221,7 +221,7 @@ impl Driver {
         self.write_touching(name, args, Vec::new())
     }
 
-    /// An operation that says which documents it touches.
+    /// Issues an operation that declares the documents that it touches.
     pub fn write_touching(&mut self, name: &str, args: Value, touches: Vec<DocKey>) -> String {
         self.machine.check_write(name, &args).expect("an operation that can be issued");
         let id = make_id(self.now, &mut self.random).expect("an id");
@@ -242,13 +242,13 @@ impl Driver {
         self.write("doc.patch", Value::from([class, ("key", id(number)), ("set", Value::Map(set))]))
     }
 
-    /// The arguments of a patch that sets a text of so many bytes.
+    /// The arguments of a patch that sets a text of that many bytes.
     pub fn large(number: usize, property: &str, bytes: usize) -> Value {
         let set = Value::from([(property, Value::String("x".repeat(bytes)))]);
         Value::from([("class", "Doc".into()), ("key", id(number)), ("set", set)])
     }
 
-    /// The arguments of a refused operation, without what the model of the server refuses.
+    /// The arguments of a refused operation, without the property that the model of the server refuses.
     pub fn without_poison(&self, id: &str) -> Value {
         let mut args = self.machine.refused_op(id).expect("refused").state.args.clone();
         let set = args.as_map_mut().and_then(|args| args.get_mut("set")).and_then(Value::as_map_mut);
@@ -282,7 +282,7 @@ impl Driver {
         self.swept().expect("an answer")
     }
 
-    /// What a sweep was told to have removed, once it was.
+    /// The result of the last sweep that has finished.
     pub fn swept(&mut self) -> Option<escale::Result<Vec<i64>>> {
         let told = self.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }))?;
         match self.told.remove(told) {

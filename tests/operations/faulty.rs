@@ -1,4 +1,4 @@
-//! A server that is wrong: whatever it says over and over, it is asked later each time, and what cannot be is refused.
+//! A faulty server: if it repeats an error, it is asked later each time; impossible replies are refused.
 
 use escale::Code;
 use escale::codec::{Fault, Op, OpOk, OpResult, Part, Row, ServerParts, SyncReply};
@@ -12,7 +12,7 @@ use super::driver::{Driver, doc_key, server};
 use crate::support::schema::{data, name};
 use crate::support::seeds;
 
-/// How often a server is asked in ten minutes that answers so to each operation, and whose `seq` stays where it is.
+/// How often a server is asked in ten minutes if it answers each operation so, and its `seq` never advances.
 fn asked(policy: Policy, answer: impl Fn(&Op) -> Option<OpResult>) -> u64 {
     let mut driver = Driver::new(0, Mode::Synced, policy);
     driver.subscribe(&mut server(1));
@@ -61,13 +61,13 @@ fn what_makes_no_progress_is_tried_with_growing_delays() {
     assert!((10..200).contains(&requests), "results of nothing: {requests} requests in ten minutes");
 }
 
-/// Any number, the bounds more often than others.
+/// Any number; the bounds occur more often.
 fn number() -> impl Strategy<Value = u64> {
     let usual = prop_oneof![Just(0), Just(1), Just(VERSION_MAX / 60_000), Just(VERSION_MAX), 0..VERSION_MAX];
     prop_oneof![12 => usual, 1 => Just(VERSION_MAX + 1), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
 
-/// Each number of a reply as it may come.
+/// The numbers of a reply, as they may arrive.
 #[derive(Clone, Debug)]
 struct Numbers {
     now: u64,
@@ -96,7 +96,7 @@ impl Numbers {
         Part { rows: vec![row], left, total: Some(self.total), ..Part::empty(Def::class_of(&name("Doc"))) }
     }
 
-    /// To two operations: one is accepted, the other is in conflict.
+    /// A reply to two operations: one is accepted, the other conflicts.
     fn reply(&self, driver: &Driver, ops: &[Op]) -> SyncReply {
         let mut reply = driver.answer(
             &mut server(2),
@@ -139,7 +139,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
 proptest! {
     #![proptest_config(seeds::config(400))]
 
-    /// A number that JavaScript cannot hold is refused with all that came with it; of those it can, none overflows.
+    /// A number that JavaScript cannot hold is refused with its whole reply. Other numbers never overflow.
     #[test]
     fn numbers_are_bounded_and_none_overflows(numbers in numbers(), merges in any::<bool>()) {
         let policy = if merges { Policy::Merge } else { Policy::Server };
@@ -165,7 +165,7 @@ proptest! {
         if !numbers.are_bounded() {
             prop_assert_eq!(driver.machine.status().pending, 2);
         }
-        // It goes on from there.
+        // The session continues from there.
         driver.patch(0, &[("n", 2)]);
         for _ in 0..4 {
             driver.wait(40_000);

@@ -35,8 +35,8 @@ fn the_history_tells_the_past_states() {
     assert!(driver.history(1).is_empty());
 }
 
-/// What was accepted was in no history until its record had been rewritten: not while that was on its way to the device,
-/// and, on a full device, still as one that waits.
+/// Accepted operations were missing from the history until their records had been rewritten: while the batch
+/// was in progress, and on a full device, where they still counted as waiting.
 #[test]
 fn the_history_tells_what_was_accepted_and_is_not_written_yet() {
     let states = |driver: &mut Driver| -> Vec<(i64, bool)> {
@@ -89,7 +89,7 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
                 _ => drop(records.remove(&victim)),
             }
         });
-        // The copy would give it back.
+        // The copy in the backup database would restore it.
         driver.device.tamper_copies(&name, BTreeMap::clear);
         let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
         let status = driver.machine.status();
@@ -97,7 +97,7 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
         assert_eq!(status.pending, 2);
         driver.settle(&mut server);
         assert_eq!(server.db.operations.executed.len(), 2);
-        // It was told once: what is at rest is whole again.
+        // It was reported once: the stored records are whole again.
         let driver = driver.reopen(Mode::Synced, Policy::Ask);
         assert!(driver.machine.status().error.is_none(), "{:?}", driver.machine.status());
     }
@@ -120,8 +120,8 @@ fn in_incognito_an_operation_is_saved_in_memory_at_once() {
     assert_eq!(driver.history(0).len(), 1);
 }
 
-/// A session that was open for long grew with all that it had ever written, also where a sweep had removed it: what the
-/// device does not hold any more is not remembered, as it is not after an opening.
+/// A session that was open for long grew with everything that it had ever written, even if a sweep had
+/// removed it. Entries that the device no longer holds must be forgotten, as after an opening.
 #[test]
 fn a_sweep_forgets_what_it_removes() {
     let mut server = server(1);

@@ -1,4 +1,4 @@
-//! What is too large: the operation is refused by name, parked, or sent by itself, and the others go on.
+//! Sizes beyond the limits: the operation is refused by name, parked, or sent alone, and the others proceed.
 
 use escale::codec::{Format, encode};
 use escale::journal::Policy;
@@ -10,7 +10,7 @@ use super::driver::{Driver, id, put, server, stored};
 use crate::support::schema::data;
 use crate::support::server::ModelServer;
 
-/// More than half of what a document can hold.
+/// More than half of the largest possible document.
 const HALF: usize = 600 << 10;
 
 /// Somebody else's document of that many bytes.
@@ -31,7 +31,7 @@ fn told_too_large(driver: &Driver, id: &str) -> usize {
     driver.told.iter().filter(is_it).count()
 }
 
-/// Where the document is at hand, what a patch would make of it is known.
+/// If the document is in memory, the result of a patch is known.
 #[test]
 fn a_patch_that_makes_a_document_too_large_is_refused_by_name() {
     let mut server = server(1);
@@ -52,8 +52,8 @@ fn a_patch_that_makes_a_document_too_large_is_refused_by_name() {
     assert!(driver.machine.check_write("batch", &within).is_ok(), "the second takes the first one's place");
 }
 
-/// The document is still to be read when the patch is issued. It was once neither sent nor refused, and held all that was
-/// written after it until the next opening.
+/// The document is not read yet when the patch is issued. Such a patch was once neither sent nor refused, and
+/// blocked everything written after it until the next opening.
 #[test]
 fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     let mut server = server(2);
@@ -62,7 +62,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
-    // Nothing was read yet: the first patch asks for it.
+    // Nothing was read yet: the first patch requests it.
     let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
     let behind = driver.patch(0, &[("n", 2)]);
     let beside = driver.patch(1, &[("n", 3)]);
@@ -71,7 +71,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(3)), "the others are shown");
     let saved = |effect: &Effect| matches!(effect, Effect::Saved { .. });
     assert_eq!(driver.told.iter().filter(|effect| saved(effect)).count(), 3);
-    // It is at rest like any other.
+    // It is stored like any other.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     assert_eq!(
@@ -81,7 +81,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     );
     let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
     assert_eq!(executed, [beside.as_str()]);
-    // Amended, it goes before what it held.
+    // Amended, it is executed before the operations that it blocked.
     driver.feed(Event::Amend { id: large, new: "amended".into(), args: Some(Driver::large(0, "a", 10)) });
     driver.settle(&mut server);
     let executed: Vec<&str> = server.db.operations.executed.iter().map(|(_, id)| id.as_str()).collect();
@@ -89,7 +89,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// The document grows under a patch that waits: nothing of it was sent, so that it can be refused here.
+/// The document grows while a patch waits. No part of the patch was sent, so it can be refused here.
 #[test]
 fn a_patch_under_which_its_document_grows_is_parked() {
     let mut server = server(2);
@@ -121,7 +121,8 @@ fn a_patch_under_which_its_document_grows_is_parked() {
     assert!(server.db.operations.executed.iter().any(|(_, id)| id == "again"));
 }
 
-/// What may be at the server is the server's to refuse: a new id in its place could be done twice.
+/// An operation that may have reached the server is the server's to refuse: a new id in its place could
+/// execute it twice.
 #[test]
 fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
     for is_executed in [true, false] {
@@ -135,7 +136,8 @@ fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
         } else {
             grow(&mut server, 0, HALF);
         }
-        // The answer is lost, and a reply brings the document, grown, before the operation is sent again.
+        // The answer is lost. Before the operation is sent again, a reply brings the document, which has
+        // grown.
         let refusal = Refusal::from(Error::new(Code::Timeout, "lost"));
         driver.feed(Event::Replied { number, reply: Err(refusal) });
         driver.patch(1, &[("n", 4)]);
@@ -149,7 +151,7 @@ fn r11_a_patch_that_was_sent_is_not_parked_before_the_answer() {
     }
 }
 
-/// A batch is checked as the server goes through it: each operation on what those before it have made.
+/// A batch is checked as the server executes it: each operation on the result of the operations before it.
 #[test]
 fn a_batch_is_checked_through_its_own_changes() {
     let mut server = server(1);
@@ -184,7 +186,8 @@ fn a_batch_is_checked_through_its_own_changes() {
     assert_eq!(stored(&server, 0, "n"), Some(5));
 }
 
-/// A patch of a document that is not held says nothing of the next one. It was once taken for a deletion.
+/// A patch of a document that is not held implies nothing for the next patch. It was once taken for a
+/// deletion.
 #[test]
 fn two_patches_of_what_is_not_held_can_be_issued() {
     let mut server = server(1);
@@ -195,7 +198,7 @@ fn two_patches_of_what_is_not_held_can_be_issued() {
     assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(2), Some(3)));
 }
 
-/// A refused write is amended where it stands, whatever was written after it.
+/// A refused write is amended in its own position, regardless of later writes.
 #[test]
 fn an_amendment_is_checked_in_its_own_place() {
     let mut server = server(1);
@@ -214,7 +217,8 @@ fn an_amendment_is_checked_in_its_own_place() {
     assert_eq!(driver.machine.check_amendment("unknown", None).expect_err("unknown").code(), Code::NotFound);
 }
 
-/// What a server's decoder refuses whole is refused at the call: a request with it would never arrive.
+/// Arguments that a server's decoder would refuse are refused at the call: a request with them would never
+/// arrive.
 #[test]
 fn arguments_nested_too_deep_are_refused_by_name() {
     let driver = Driver::new(0, Mode::Avion, Policy::Ask);
@@ -226,7 +230,8 @@ fn arguments_nested_too_deep_are_refused_by_name() {
     assert_eq!(driver.machine.check_write("doc.patch", &args).expect_err("too deep").code(), Code::TooDeep);
 }
 
-/// Answers what is asked, or refuses it whole as a proxy does that knows the size of a body only, until nothing is left.
+/// Answers each request, or refuses it as a whole as a proxy does that only knows the body's size, until none
+/// is left.
 fn settle_within(driver: &mut Driver, server: &mut ModelServer, bytes_max: usize) -> (usize, usize) {
     let (mut passed, mut refused) = (0, 0);
     while passed + refused < 2_000 {
@@ -252,7 +257,8 @@ fn settle_within(driver: &mut Driver, server: &mut ModelServer, bytes_max: usize
     panic!("never over: {passed} requests passed, {refused} were refused");
 }
 
-/// A proxy takes less than the server: the operations go in smaller requests. They once went nowhere, for ever.
+/// A proxy accepts smaller bodies than the server, so the operations are sent in smaller requests. They once
+/// were never sent.
 #[test]
 fn a_request_too_large_for_its_operations_is_halved() {
     let mut server = server(4);
@@ -269,7 +275,7 @@ fn a_request_too_large_for_its_operations_is_halved() {
     assert!(refused < 12 && passed < 40, "{passed} requests passed, {refused} were refused");
 }
 
-/// One operation alone is too large for the proxy: it is parked, and the others are sent together again.
+/// A single operation is too large for the proxy: it is parked, and the others are sent together again.
 #[test]
 fn an_operation_too_large_for_the_way_is_parked() {
     for mode in [Mode::Synced, Mode::Incognito] {
@@ -306,7 +312,7 @@ fn an_operation_too_large_for_the_way_is_parked() {
     }
 }
 
-/// Subscriptions may fill a request as well: an operation goes by itself before it is given up.
+/// Subscriptions may fill a request as well: an operation is sent alone before it is given up.
 #[test]
 fn an_operation_is_tried_by_itself_before_it_is_parked() {
     let mut server = server(1);
@@ -334,8 +340,8 @@ fn an_operation_is_tried_by_itself_before_it_is_parked() {
     assert_eq!(driver.seen(0, "n"), Some(5));
 }
 
-/// A copy of what was refused for its size has passed all the same, or comes late: what was executed is accepted, and what
-/// the application was told is refused is never executed.
+/// A request was refused for its size, but a copy of it has passed all the same, or arrives late. Executed
+/// operations are reported as accepted. Operations reported as refused are never executed.
 #[test]
 fn r11_an_operation_too_large_for_the_way_is_executed_or_parked() {
     let own = [("class", "Doc".into()), ("key", id(0)), ("property", "n".into()), ("by", 3_i64.into())];
@@ -358,7 +364,7 @@ fn r11_an_operation_too_large_for_the_way_is_executed_or_parked() {
                 };
                 let is_whole = request.ops.iter().any(|op| op.args == args);
                 if passes == Some(refusals) {
-                    // By another way, before this is answered.
+                    // Over another connection, before this request is answered.
                     copies.drain(..).for_each(|request| drop(driver.answer(&mut server, &request)));
                 }
                 if is_whole {

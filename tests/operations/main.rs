@@ -1,8 +1,8 @@
-//! Operations against the model of the server: exactly once, conflicts, the journal and its sweeper, bad input, and how
-//! long queues fare.
+//! Operations against the model of the server: exactly once, conflicts, the journal and its sweeper, bad
+//! input, and long queues.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic, clippy::print_stdout)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)] // Its world is for tests/rules.

@@ -1,5 +1,6 @@
-//! Versions that operations name by the operations that give them (`ifVersion: {op}`), on other documents and in batches
-//! with operations of the application's own: what becomes of them when those are refused, amended or discarded.
+//! Versions that operations name by the operations that give them (`ifVersion: {op}`), on other documents and
+//! in batches with application-defined operations. What happens if those operations are refused, amended or
+//! discarded?
 
 use escale::Code;
 use escale::crypto::SeededRandom;
@@ -32,7 +33,7 @@ fn counting(number: usize) -> Value {
     ])
 }
 
-/// A patch that expects the version given by an operation, where one is named.
+/// A patch that expects the version given by an operation, if one is named.
 fn patch(number: usize, property: &str, expected: Option<&str>) -> Value {
     let set = Value::from([(property, Value::from(5_i64))]);
     let mut args = vec![("class", "Doc".into()), ("key", id(number)), ("set", set)];
@@ -40,7 +41,7 @@ fn patch(number: usize, property: &str, expected: Option<&str>) -> Value {
     Value::Map(args.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// A session that is offline, with so many documents.
+/// A session that is offline, with that many documents.
 fn offline(policy: Policy) -> (ModelServer, Driver) {
     let mut server = server(DOCUMENTS);
     let mut driver = Driver::new(0, Mode::Synced, policy);
@@ -54,8 +55,8 @@ fn online(driver: &mut Driver, server: &mut ModelServer) {
     driver.settle(server);
 }
 
-/// A batch with an operation of the application's own once waited for ever for a version that nothing gives, and stopped
-/// the session: what is issued after it was never sent.
+/// A batch with an application-defined operation once waited for ever for a version that no operation gives.
+/// It stopped the session: operations issued after it were never sent.
 #[test]
 fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
     let (mut server, mut driver) = offline(Policy::Ask);
@@ -67,7 +68,7 @@ fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
     assert_eq!(driver.first_refused(), Some(stuck));
 }
 
-/// The same where the operation that it names is amended: it names the one in its place.
+/// The same if the named operation is amended: the batch then names the replacement.
 #[test]
 fn r12_a_batch_names_what_takes_the_place_of_an_amended_operation() {
     let (mut server, mut driver) = offline(Policy::Ask);
@@ -82,8 +83,9 @@ fn r12_a_batch_names_what_takes_the_place_of_an_amended_operation() {
     assert_eq!((stored(&server, 0, "a"), stored(&server, 1, "n")), (Some(5), Some(1)));
 }
 
-/// An operation names one on another document, which is refused, or held behind a refused one: it waits with it, and all
-/// that names neither goes on. It was once sent again and again, before everything else.
+/// An operation names another one on another document, which is refused, or blocked by a refused one. It
+/// waits with it, and all operations that name neither proceed. It was once sent again and again, before
+/// everything else.
 #[test]
 fn r12_what_names_a_refused_operation_waits_and_the_rest_goes_on() {
     for is_held in [false, true] {
@@ -102,7 +104,8 @@ fn r12_what_names_a_refused_operation_waits_and_the_rest_goes_on() {
     }
 }
 
-/// Discarding an operation once took with it the condition of those that the application made depend on its version.
+/// Discarding an operation once removed the conditions of operations that the application had made depend on
+/// its version.
 #[test]
 fn r12_a_discarded_operation_leaves_the_conditions_that_name_it() {
     for is_mixed in [false, true] {
@@ -126,8 +129,8 @@ fn r12_a_discarded_operation_leaves_the_conditions_that_name_it() {
     }
 }
 
-/// An edit after a batch that holds an operation with no optimistic part, on a document that it `touches`: nobody else
-/// wrote. It was once a conflict, as after no such operation by itself.
+/// An edit after a batch that has an operation without an optimistic part, on a document that it `touches`.
+/// Nobody else wrote. It was once a conflict, unlike an edit after such an operation alone.
 #[test]
 fn r12_an_edit_after_a_blind_operation_is_no_conflict() {
     for is_batch in [false, true] {
@@ -178,8 +181,8 @@ fn step(driver: &mut Driver, server: &mut ModelServer, random: &mut SeededRandom
     ids.push(id);
 }
 
-/// Whatever versions are named: nothing waits but what is held behind something refused (`settle` fails otherwise), and
-/// once the application has decided on that, nothing is left.
+/// Any versions may be named. Operations wait only if a refused one blocks them (`settle` fails otherwise).
+/// Once the application has decided about that one, none is left.
 #[test]
 fn r12_a_session_goes_on_whatever_versions_are_named() {
     for seed in seeds::each(400) {

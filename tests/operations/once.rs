@@ -1,4 +1,4 @@
-//! R11: exactly once, whatever becomes of the answers.
+//! R11: exactly once, whichever answers are lost.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn seed() -> u64 {
     seeds::given().unwrap_or(11)
 }
 
-/// What became of the messages.
+/// Counts of messages, by their fate.
 #[derive(Debug, Default)]
 struct Figures {
     requests: usize,
@@ -33,7 +33,7 @@ struct Figures {
     processes_ended: usize,
 }
 
-/// What is on its way between one client and the server: due after so many other requests.
+/// Messages in transit between one client and the server: each is due after a number of other requests.
 #[derive(Default)]
 struct Wire {
     trips: u64,
@@ -41,7 +41,7 @@ struct Wire {
     replies: Vec<(u64, u64, SyncReply)>,
 }
 
-/// Takes what is due.
+/// Takes the messages that are due.
 fn due<T>(queue: &mut Vec<(u64, u64, T)>, trips: u64) -> Vec<(u64, T)> {
     let (now, later) = std::mem::take(queue).into_iter().partition(|(due, ..)| *due <= trips);
     *queue = later;
@@ -50,7 +50,8 @@ fn due<T>(queue: &mut Vec<(u64, u64, T)>, trips: u64) -> Vec<(u64, T)> {
 }
 
 impl Wire {
-    /// Delivers what is due: requests that nobody waits for any more, and answers to such.
+    /// Delivers the messages that are due: requests that nobody waits for any more, and answers to such
+    /// requests.
     fn deliver(&mut self, driver: &mut Driver, server: &mut ModelServer, later: u64) {
         for (number, request) in due(&mut self.requests, self.trips) {
             let reply = driver.answer(server, &request);
@@ -62,8 +63,8 @@ impl Wire {
     }
 }
 
-/// One client issues its share; each request and each answer is lost, comes twice, comes after others, or comes. Gives the
-/// operations in the order issued, and what they add.
+/// One client issues its share. Each request and each answer is lost, arrives twice, arrives after others, or
+/// arrives normally. Returns the operations in the order issued, and the sum of their additions.
 fn run(
     account: usize,
     random: &mut SeededRandom,
@@ -125,7 +126,7 @@ fn run(
             11 if random.next_u64().is_multiple_of(4) => {
                 figures.processes_ended += 1;
                 driver.answer(server, &request);
-                // What was sent is on its way all the same; nobody hears the answers.
+                // Sent requests stay in transit all the same; nobody receives the answers.
                 driver = driver.reopen(Mode::Synced, Policy::Ask);
                 wire.replies.clear();
                 wire.requests.iter_mut().for_each(|(_, number, _)| *number = 0);
@@ -145,7 +146,7 @@ fn run(
         wire.deliver(&mut driver, server, 1 + random.next_u64() % 12);
     }
     driver.settle(server);
-    // What comes when all is over changes nothing.
+    // Messages that arrive after the end change nothing.
     wire.trips = u64::MAX - 12;
     wire.deliver(&mut driver, server, 0);
     driver.settle(server);
@@ -179,7 +180,8 @@ fn r11_exactly_once() {
     println!("counters {counters:?}, issued {added:?}");
     assert_eq!(counters, added.map(Some));
     assert_eq!((executed.len(), distinct.len()), (OPERATIONS, OPERATIONS));
-    // R12: none was refused, so that each session's are executed in the order issued, whatever document they concern.
+    // R12: none was refused, so each session's operations are executed in the order issued, across all
+    // documents.
     let differs = executed.iter().zip(&issued).position(|(executed, issued)| executed != issued);
     assert_eq!(differs, None, "{:?}", differs.map(|at| (&executed[at], &issued[at])));
     let seconds = began.elapsed().as_secs_f64();
@@ -189,7 +191,7 @@ fn r11_exactly_once() {
     );
 }
 
-/// A result that is no longer kept: the operation counts as accepted, and its effect is there.
+/// The result is no longer kept: the operation counts as accepted, and its effect is there.
 #[test]
 fn r11_a_forgotten_result_is_an_accepted_operation() {
     let mut server = server(1);
@@ -210,8 +212,8 @@ fn r11_a_forgotten_result_is_an_accepted_operation() {
     assert_eq!((driver.seen(0, "n"), stored(&server, 0, "n")), (Some(1), Some(1)));
 }
 
-/// The store is put back as it was, behind the server: nothing is done twice, and what is new goes on from where the
-/// server has come to.
+/// The store is restored to an earlier state, behind the server. Nothing is executed twice, and new
+/// operations continue from the server's position.
 #[test]
 fn r11_a_store_rolled_back_goes_on() {
     let mut server = server(2);
@@ -227,7 +229,8 @@ fn r11_a_store_rolled_back_goes_on() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// Two copies of a store both go on: one of them takes another name, and nothing is lost or done twice.
+/// Two copies of a store are both used. One of them takes another name, and nothing is lost or executed
+/// twice.
 #[test]
 fn r11_a_copied_store_takes_another_name() {
     let mut server = server(2);
@@ -244,8 +247,8 @@ fn r11_a_copied_store_takes_another_name() {
     assert!(driver.machine.operations().is_empty() && other.machine.operations().is_empty());
 }
 
-/// The store was put back, and others of its operations had the number that one is sent under: the server has come past that
-/// number, and has not executed it.
+/// The store was restored. An operation is sent under a number that another of its operations had used. The
+/// server has passed that number, and has not executed this operation.
 #[test]
 fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
     let mut server = server(2);
@@ -267,7 +270,7 @@ fn r12_what_meets_contention_after_a_rollback_stays_in_sight() {
     assert_eq!((other.seen(1, "n"), stored(&server, 1, "n")), (Some(5), Some(5)));
 }
 
-/// A store that has sent everything, and a copy of it from before, offline.
+/// A store that has sent everything, and an earlier copy of it, offline.
 fn rolled_back(server: &mut ModelServer) -> (Driver, Driver) {
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
     driver.subscribe(server);

@@ -1,4 +1,5 @@
-//! R12 and what it leans on: what holds an operation, and what a session makes of an answer that it did not expect.
+//! R12 and its foundations: the reasons that block an operation, and a session's reaction to an unexpected
+//! answer.
 
 use escale::codec::{Data, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, SyncReply, SyncRequest};
 use escale::journal::Policy;
@@ -22,8 +23,8 @@ fn ids(request: &escale::codec::SyncRequest) -> Vec<&str> {
     request.ops.iter().map(|op: &Op| op.id.as_str()).collect()
 }
 
-/// A request names one operation that another depends on: where there are two that nothing binds together, the second
-/// waits for the first one's answer.
+/// A request can name only one operation that another depends on. If an operation depends on two unrelated
+/// ones, it waits for the first one's answer.
 #[test]
 fn r12_an_operation_on_two_documents_waits_for_both() {
     let mut server = server(2);
@@ -51,7 +52,7 @@ fn r12_an_operation_on_two_documents_waits_for_both() {
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(2)));
 }
 
-/// An answer was lost, and an operation before it was refused since: the session hears what became of it all the same.
+/// An answer was lost, and an operation before it was refused since. The session still receives its result.
 #[test]
 fn r11_what_was_executed_is_answered_behind_what_is_held() {
     let mut server = server(2);
@@ -67,7 +68,7 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     assert_eq!(ids(&request), [&beside]);
     driver.answer(&mut server, &request);
     lost(&mut driver);
-    // The process ends: which numbers were sent is forgotten, and the refusal is asked for once more with the rest.
+    // The process ends and forgets which numbers were sent. The refusal is requested once more with the rest.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     let left: Vec<_> =
@@ -78,8 +79,8 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     assert!(driver.told.iter().any(accepted));
 }
 
-/// What is held is not sent, so that nothing tells what became of it; it was not executed, and holds up no news of its
-/// document.
+/// A blocked operation is not sent, so no reply can reveal its fate. It was not executed, and must not hold
+/// back changes of its document.
 #[test]
 fn what_is_held_over_a_restart_does_not_keep_its_document_from_changing() {
     let mut server = server(1);
@@ -98,7 +99,7 @@ fn what_is_held_over_a_restart_does_not_keep_its_document_from_changing() {
     assert_eq!((driver.seen(0, "n"), driver.seen(0, "other")), (Some(7), Some(2)));
 }
 
-/// Answers the next request with operations; the one at that place meets another transaction.
+/// Answers the next request with operations. The operation at that index meets another transaction.
 fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize) -> SyncRequest {
     let (number, request) = loop {
         match driver.sent.take() {
@@ -123,8 +124,9 @@ fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize)
     request
 }
 
-/// A conflict is settled, and what stood behind it is numbered anew; a late copy of the first request spends the number that
-/// one operation has now on another one. What the server pushes then is as of that number, and does not contain it.
+/// A conflict is resolved, and the operations behind it are renumbered. A late copy of the first request uses
+/// an operation's present number for another operation. The next push states that number, but does not
+/// contain the operation's effect.
 #[test]
 fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
     let mut server = server(2);
@@ -152,7 +154,7 @@ fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
     let second = answered_but(&mut driver, &mut server, 1);
     let numbers: Vec<_> = second.ops.iter().map(|op| (op.id.as_str(), op.seq)).collect();
     assert_eq!(numbers[1..], [(behind.as_str(), 3), (other.as_str(), 4)], "numbered anew");
-    // The late copy: the third number is the other one's.
+    // The late copy: the third number belongs to the other operation.
     server.operate(driver.account, &first, (0, driver.now), &mut || false);
     assert_eq!((stored(&server, 0, "m"), stored(&server, 1, "n")), (None, Some(3)));
     let stored = server.db.docs[&key(0)].clone();
@@ -172,8 +174,8 @@ fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
     assert_eq!((driver.seen(0, "m"), driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(1), Some(3)));
 }
 
-/// A version expected of an accepted operation becomes a number: a restored server, which does not know the operation,
-/// would hold what expects it for ever.
+/// A version expected of an accepted operation becomes a number. A restored server, which does not know the
+/// operation, would otherwise block its dependents for ever.
 #[test]
 fn r8_what_expects_a_lost_operation_is_a_conflict() {
     let mut server = server(1);
@@ -196,7 +198,8 @@ fn r8_what_expects_a_lost_operation_is_a_conflict() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// What a restored server has lost is told in later openings too, whether it was over or not, and once.
+/// Effects that a restored server has lost are reported in later openings too, whether the operation had
+/// finished or not, and once.
 #[test]
 fn r8_what_the_server_has_lost_is_remembered() {
     let mut server = server(2);
@@ -205,7 +208,7 @@ fn r8_what_the_server_has_lost_is_remembered() {
     driver.subscribe(&mut server);
     let over = driver.add(0, 1);
     driver.settle(&mut server);
-    // Accepted, and its effect not told yet.
+    // Accepted, and its effect not received yet.
     let accepted = driver.add(1, 1);
     let (number, mut request) = driver.sent.take().expect("a request");
     request.subs.clear();
@@ -232,9 +235,9 @@ fn r8_what_the_server_has_lost_is_remembered() {
     assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
 }
 
-/// A load goes from the lowest version to the highest, page by page, and another instance's clock stamps an operation
-/// below where it has come to: its last page says that the operation was executed, and does not bring its effect. The
-/// session once took it off there, and showed it again with the next pull.
+/// A load goes page by page from the lowest version to the highest. Another instance's clock stamps an
+/// operation below the load's position. The last page says that the operation was executed, but does not
+/// bring its effect. The session once removed the effect there, and showed it again with the next pull.
 #[test]
 fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
@@ -278,7 +281,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
     assert!(driver.machine.operations().is_empty());
 }
 
-/// A request that was lost on its way, and comes after the server was put back from before: what it holds was refused
+/// A lost request arrives after the server was restored from an earlier state. Its operation was refused
 /// meanwhile, and discarded by its user.
 #[test]
 fn r11_a_late_copy_of_another_epoch_executes_nothing() {
@@ -297,14 +300,14 @@ fn r11_a_late_copy_of_another_epoch_executes_nothing() {
     assert!(server.restore(driver.now));
     driver.answer(&mut server, &late);
     assert_eq!(stored(&server, 0, "n"), None, "it was discarded");
-    // What is written next finds the server of the later epoch.
+    // The next write finds the server of the later epoch.
     driver.patch(1, &[("n", 8)]);
     driver.settle(&mut server);
     assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (None, Some(8)));
 }
 
-/// Nothing is sent that a later epoch could execute: a new session asks for the epoch first, without subscriptions, whose
-/// parts would show what an operation did before its result is told.
+/// Nothing is sent that a later epoch could execute. A new session asks for the epoch first, without
+/// subscriptions: parts could show an operation's effect before its result is known.
 #[test]
 fn r11_a_session_asks_for_the_epoch_before_it_sends() {
     let mut server = server(1);
@@ -323,8 +326,8 @@ fn r11_a_session_asks_for_the_epoch_before_it_sends() {
     assert_eq!(stored(&server, 0, "n"), Some(3));
 }
 
-/// A reply of a later epoch tells what was executed before it, and that the rest was not: neither is shown twice, or not at
-/// all, until the next one.
+/// A reply of a later epoch says which operations were executed before it, and that the others were not. So
+/// none is shown twice, or not at all, until the next reply.
 #[test]
 fn r8_a_later_epoch_tells_what_had_been_executed() {
     let mut server = server(1);
@@ -348,7 +351,7 @@ fn r8_a_later_epoch_tells_what_had_been_executed() {
     assert_eq!((driver.seen(0, "n"), stored(&server, 0, "n")), (Some(7), Some(7)));
 }
 
-/// A server whose epoch is another one at each answer executes nothing, and is asked less and less often.
+/// A server whose epoch differs in each answer executes nothing, and is asked less and less often.
 #[test]
 fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     let mut server = server(1);

@@ -1,4 +1,4 @@
-//! Operations of the application's own: within a batch, and those of which nothing is known.
+//! Application-defined operations: within a batch, and those of which nothing is known.
 
 use escale::journal::Policy;
 use escale::model::Value;
@@ -20,7 +20,7 @@ fn set(number: usize, n: i64) -> Value {
     op("doc.patch", &[("class", "Doc".into()), ("key", id(number)), ("set", set)])
 }
 
-/// Each operation of a batch is shown on what those before it have made, the application's own among them.
+/// Each operation of a batch is shown on the result of those before it, application-defined ones included.
 #[test]
 fn a_batch_shows_what_its_own_operations_do() {
     let mut server = server(2);
@@ -39,7 +39,8 @@ fn a_batch_shows_what_its_own_operations_do() {
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(17), Some(107)));
 }
 
-/// An operation that neither says what it touches nor shows anything waits for nothing: it was once never sent.
+/// An operation that neither declares its documents nor shows anything waits for nothing. It was once never
+/// sent.
 #[test]
 fn an_operation_that_touches_nothing_is_sent() {
     for mode in [Mode::Synced, Mode::Incognito] {

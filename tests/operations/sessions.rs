@@ -1,4 +1,4 @@
-//! What a session does by itself, driven by hand: its token, and the ends of its documents' lives.
+//! A session's own activities, driven by hand: its token, and the expiry of documents.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use super::driver::{Driver, NOW, TOKEN_ACCOUNT, doc_key, server, stored};
 use crate::support::schema::{data, key, schema};
 use crate::support::server::{ModelServer, Write};
 
-/// How often the application was asked for a token since this was asked last: at first, and because one was refused.
+/// How often the application was asked for a token since the last call: at first, and because a token was
+/// refused.
 fn asked(driver: &mut Driver) -> (usize, usize) {
     let told = std::mem::take(&mut driver.told);
     let of = |refused: bool| {
@@ -29,7 +30,8 @@ fn refuse(driver: &mut Driver) {
     driver.feed(Event::Replied { number, reply: Err(refusal) });
 }
 
-/// Five minutes pass, and all is pulled; twice, for what is young is only told by the second.
+/// Five minutes pass, and everything is pulled; twice, because recent changes arrive only with the second
+/// pull.
 fn pull(driver: &mut Driver, server: &mut ModelServer) {
     for _ in 0..2 {
         driver.wait(400_000);
@@ -86,7 +88,7 @@ fn a_refusal_of_an_earlier_token_says_nothing_of_the_later_one() {
     assert_eq!((driver.token.as_deref(), stored(&server, 0, "n")), (Some("two"), Some(1)));
 }
 
-/// At the minute of its end a document is hidden; it leaves the memory with the first reply from after it.
+/// At its minute a document is hidden. It leaves the memory with the first reply after that.
 #[test]
 fn a_document_whose_life_has_ended_leaves_with_the_next_reply() {
     let mut server = server(2);
@@ -104,14 +106,15 @@ fn a_document_whose_life_has_ended_leaves_with_the_next_reply() {
     driver.wait(400_000);
     let (number, request) = driver.sent.take().expect("a request");
     let mut reply = driver.answer(&mut server, &request);
-    // A server that has purged it has nothing to tell of it any more.
+    // A server that has purged it has nothing to report of it any more.
     reply.parts.iter_mut().for_each(|part| part.rows.clear());
     driver.feed(Event::Replied { number, reply: Ok(reply) });
     assert!(driver.machine.memory().document(&doc_key(0)).is_none());
     assert!(driver.machine.memory().document(&doc_key(1)).is_some());
 }
 
-/// A patch of what the server told deleted is refused at the call, until the server tells it again.
+/// A patch of a document that the server reported as deleted is refused at the call, until the server reports
+/// the document again.
 #[test]
 fn a_document_that_came_back_can_be_patched() {
     let mut server = server(1);
@@ -134,7 +137,7 @@ fn a_document_that_came_back_can_be_patched() {
     }
 }
 
-/// What a query asks of documents at rest is read from their pages.
+/// A query about stored documents reads their pages.
 #[test]
 fn a_query_finds_what_rests_and_what_was_written_since() {
     let mut server = server(5);
@@ -155,7 +158,7 @@ fn a_query_finds_what_rests_and_what_was_written_since() {
     assert_eq!(ids, BTreeSet::from(named));
 }
 
-/// `flush` waits for this: not while a batch is on its way, nor while operations or documents are to be written.
+/// `flush` waits for this: no batch is in progress, and no operations or documents wait to be written.
 #[test]
 fn a_session_is_at_rest_once_all_that_it_holds_is_written() {
     let mut server = server(2);
@@ -176,7 +179,7 @@ fn a_session_is_at_rest_once_all_that_it_holds_is_written() {
     assert!(rests(&driver));
 }
 
-/// Nothing is to be asked any more: no request will tell that the server is back.
+/// Nothing is left to ask for: no request will reveal that the server is back.
 #[test]
 fn a_failure_is_forgotten_with_the_last_subscription() {
     let mut server = server(1);

@@ -1,4 +1,5 @@
-//! The sweeper on the device: what it tells is what goes, when it is gone, and nothing that counts.
+//! The sweeper on the device. It reports exactly the removed rows, when they are gone, and removes nothing
+//! that counts.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::support::server::ModelServer;
 
 const DOCUMENTS: usize = 4;
 
-/// What happens to a session.
+/// A step of a session.
 #[derive(Clone, Debug)]
 enum Step {
     Offline,
@@ -23,13 +24,13 @@ enum Step {
     /// From here on batches are not written.
     Full,
     Write(String, Value),
-    /// The application decides on the first refused operation.
+    /// The application decides about the first refused operation.
     Amend(String),
     Discard,
     Sweep(Retention),
 }
 
-/// A session with its server. The twin of one that sweeps goes through the same, and only asks what would go.
+/// A session with its server. Its twin takes the same steps, but only asks which rows a sweep would remove.
 struct Session {
     driver: Driver,
     server: ModelServer,
@@ -44,7 +45,7 @@ impl Session {
         Session { driver, server, sweeps }
     }
 
-    /// Gives what a sweep removes.
+    /// Carries out a step. Returns the rows that a sweep removes.
     fn step(self, step: &Step) -> (Self, Vec<i64>) {
         let Session { mut driver, mut server, sweeps } = self;
         let mut removed = Vec::new();
@@ -77,7 +78,7 @@ impl Session {
         (Session { driver, server, sweeps }, removed)
     }
 
-    /// Whether the application could do it.
+    /// Whether the application could take this step.
     fn allows(&self, step: &Step) -> bool {
         let Step::Write(name, args) = step else { return true };
         self.driver.machine.check_write(name, args).is_ok()
@@ -89,7 +90,7 @@ impl Session {
     }
 }
 
-/// A dry run, then the real one: the same rows, told once they are gone.
+/// A dry run, then the real one: the same rows, reported once they are gone.
 fn sweep(driver: &mut Driver, retention: &Retention, applies: bool) -> Vec<i64> {
     driver.feed(Event::Sweep { ticket: 2, retention: retention.clone(), apply: false });
     driver.feed(Event::Sweep { ticket: 4, retention: retention.clone(), apply: applies });
@@ -160,9 +161,9 @@ fn step(random: &mut SeededRandom, n: i64, now: u64) -> Step {
     }
 }
 
-/// No sequence of sweeps loses an action that the server has not accepted, or an actor's last state: with operations
-/// refused, amended and discarded, batches, and batches that are not written. The history of a session that sweeps is that
-/// of its twin, less what the sweeps told, each row once.
+/// No sequence of sweeps loses an action that the server has not accepted, or an actor's last state. The
+/// steps include refused, amended and discarded operations, batches, and batches that are not written. The
+/// history of a session that sweeps equals its twin's, without the rows that sweeps reported, each once.
 #[test]
 fn sweeps_lose_nothing_that_counts() {
     let (mut swept, mut refused, mut full) = (0, 0, 0);
@@ -174,7 +175,7 @@ fn sweeps_lose_nothing_that_counts() {
         for n in 0..80 {
             let wait = 1 + random.next_u64() % 60_000;
             let step = step(&mut random, n, one.driver.now);
-            // A sweep delays requests: one of them may have heard of a deletion that the other has not.
+            // A sweep delays requests: one session may have received a deletion that the other has not.
             if !one.allows(&step) || !twin.allows(&step) {
                 continue;
             }
@@ -202,7 +203,7 @@ fn sweeps_lose_nothing_that_counts() {
             let last =
                 whole.iter().rfind(|action| action.kind == ActionType::Persist && action.commit.is_some());
             assert!(last.is_none_or(|last| left.iter().any(|a| a.rowid == last.rowid)), "the last state");
-            // The clocks are apart by the requests that a sweep delays.
+            // The clocks differ by the requests that a sweep delays.
             let seen = |a: &Action| (a.rowid, a.kind, a.commit.is_some(), a.data.clone());
             let expected = whole.iter().filter(|action| !all.contains(&action.rowid)).map(seen);
             let left: Vec<_> = left.iter().map(seen).collect();
@@ -215,7 +216,7 @@ fn sweeps_lose_nothing_that_counts() {
     println!("{swept} actions swept; {refused} steps with a refused operation, {full} on a full device");
 }
 
-/// Where the device has no room, a sweep is told when what it removes is gone, and not before.
+/// On a full device, a sweep is reported when its rows are gone, and not before.
 #[test]
 fn a_sweep_is_told_when_it_is_done() {
     let mut session = Session::new(true);
@@ -234,8 +235,8 @@ fn a_sweep_is_told_when_it_is_done() {
     assert_eq!((rows.len(), driver.history(0).len()), (11, 1));
 }
 
-/// Sweeps asked for one after the other are all answered, with nothing else happening in between. The second once waited
-/// for whatever came next.
+/// Several sweeps requested together are all answered, with nothing else happening in between. The second
+/// once waited for the next unrelated event.
 #[test]
 fn sweeps_asked_together_are_all_answered() {
     let mut session = Session::new(true);

@@ -1,4 +1,4 @@
-//! Operations that change nothing: the document keeps its version, and who builds on them loses nothing.
+//! Operations that change nothing: the document keeps its version, and operations based on them lose nothing.
 
 use escale::codec::{Op, OpResult};
 use escale::journal::Policy;
@@ -52,7 +52,7 @@ fn the_model_gives_the_highest_version_of_what_an_operation_asked_to_write() {
     assert_eq!(late.fault.expect("somebody wrote since").code, "version_conflict");
 }
 
-/// A write was once dropped though nobody else wrote.
+/// A write was once dropped although nobody else wrote.
 #[test]
 fn r12_an_edit_upon_one_that_changed_nothing_is_no_conflict() {
     for policy in [Policy::Server, Policy::Client, Policy::Merge] {
@@ -72,7 +72,7 @@ fn r12_an_edit_upon_one_that_changed_nothing_is_no_conflict() {
     }
 }
 
-/// The version of a batch is that of what it changed: what it left as it was is older.
+/// The version of a batch is that of the documents that it changed: an unchanged document is older.
 #[test]
 fn r12_a_batch_that_changed_one_document_may_be_built_on_with_the_other() {
     for policy in [Policy::Server, Policy::Client, Policy::Merge] {
@@ -81,7 +81,7 @@ fn r12_a_batch_that_changed_one_document_may_be_built_on_with_the_other() {
         driver.subscribe(&mut server);
         driver.write("batch", both(patch(0, 5), patch(1, 0)));
         let (number, request) = driver.sent.take().expect("sent");
-        // While the batch is under way.
+        // While the batch is in progress.
         driver.patch(1, &[("size", 7)]);
         let reply = driver.answer(&mut server, &request);
         driver.feed(Event::Replied { number, reply: Ok(reply) });

@@ -1,4 +1,5 @@
-//! Whether the documents still tell of what there is: links, paths, commands, the version, and the README's example.
+//! Checks that the documents match the repository: links, paths, commands, the version, and the README's
+//! example.
 
 use super::files::{self, File};
 use super::none;
@@ -7,7 +8,7 @@ use super::none;
 const FOLDERS: [&str; 11] =
     ["src", "js", "server", "fuzz", "mutants", "www", "tests", "scripts", "docs", "data", ".ci"];
 
-/// Documents with an example, and the file where the compiler of TypeScript reads it.
+/// Documents with an example, and the file in which the TypeScript compiler checks it.
 const EXAMPLES: [(&str, &str); 4] = [
     ("README.md", "tests/js/readme.test-d.ts"),
     ("js/README.md", "tests/js/readme.test-d.ts"),
@@ -43,7 +44,7 @@ fn every_path_named_is_there() {
     let mut findings = Vec::new();
     for file in documents() {
         for (place, line) in prose(&file) {
-            // Odd pieces stand between backticks.
+            // Odd pieces are between backticks.
             for code in line.split('`').skip(1).step_by(2) {
                 let is_path = code.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder))
                     && code.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
@@ -88,7 +89,7 @@ fn the_changelog_has_the_current_version() {
     assert!(manifest.contains(&format!("\"version\": \"{version}\"")), "package.json has another version");
 }
 
-/// The blocks of TypeScript in documents are the examples that `tsc` checks: none can rot.
+/// The TypeScript blocks of documents are the examples that `tsc` checks: none can become outdated.
 #[test]
 fn the_examples_are_those_that_are_checked() {
     for (path, source_path) in EXAMPLES {
@@ -121,7 +122,7 @@ fn prose(file: &File) -> impl Iterator<Item = (String, &str)> {
     })
 }
 
-/// Whether a place of a line is between backticks, or the line is code.
+/// Whether a position of a line is between backticks, or the line is code.
 fn is_code(line: &str, at: usize) -> bool {
     line.starts_with("    ") || line[..at].matches('`').count() % 2 == 1
 }
@@ -130,7 +131,7 @@ fn links(line: &str) -> Vec<&str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
 }
 
-/// Made by the build, and not there before it.
+/// Files that the build makes: they do not exist before it.
 fn is_generated(path: &str) -> bool {
     ["js/dist", "www/dist", "data/run", "tests/proptest-regressions"]
         .iter()
@@ -142,7 +143,7 @@ fn has_heading(path: &str, anchor: &str) -> bool {
     text.lines().filter(|line| line.starts_with('#')).any(|line| slug(line.trim_start_matches('#')) == anchor)
 }
 
-/// The anchor of a heading, as forges make it.
+/// The anchor of a heading, as code forges make it.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()

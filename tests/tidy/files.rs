@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where everything but the files of the root is.
+/// The folders that contain everything except the root's files.
 const FOLDERS: [&str; 12] =
     ["src", "js", "server", "sim", "bench", "fuzz", "mutants", "www", "tests", "scripts", "docs", ".ci"];
 
-/// Made by tools, wherever they are.
+/// Folders made by tools, at any depth.
 const GENERATED: [&str; 5] = ["node_modules", "dist", "target", "corpus", "artifacts"];
 
 /// A file as text, by its path from the root.
@@ -17,12 +17,12 @@ pub struct File {
 }
 
 impl File {
-    /// Whether its name ends so.
+    /// Whether its name has one of these endings.
     pub fn is(&self, endings: &[&str]) -> bool {
         endings.iter().any(|ending| self.path.ends_with(ending))
     }
 
-    /// Its lines, numbered as editors do, each as `path:line`.
+    /// Its lines with their numbers, counted from 1, each as `path:line`.
     pub fn lines(&self) -> impl Iterator<Item = (String, &str)> {
         self.text.lines().enumerate().map(|(i, line)| (format!("{}:{}", self.path, i + 1), line))
     }
@@ -48,7 +48,7 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Every file under those folders, and the documents of the root, but for what is not text.
+/// Every text file under those folders, and the documents of the root.
 pub fn all() -> Vec<File> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
@@ -60,7 +60,7 @@ pub fn all() -> Vec<File> {
     paths.push(root().join("Makefile"));
     paths.sort();
     let file = |path: PathBuf| {
-        // What is not UTF-8 is an image, or data.
+        // A file that is not UTF-8 is an image, or data.
         let text = fs::read_to_string(&path).ok()?;
         let path = path.strip_prefix(root()).ok()?.to_str()?.replace('\\', "/");
         Some(File { path, text })
@@ -68,7 +68,7 @@ pub fn all() -> Vec<File> {
     paths.into_iter().filter_map(file).collect()
 }
 
-/// Every file whose name ends so.
+/// Every file whose name has one of these endings.
 pub fn ending(endings: &[&str]) -> Vec<File> {
     all().into_iter().filter(|file| file.is(endings)).collect()
 }
@@ -88,7 +88,7 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// A relative path, from a folder, as a path from the root.
+/// A path relative to a folder, as a path from the root.
 pub fn resolve(folder: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {

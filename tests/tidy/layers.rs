@@ -1,10 +1,10 @@
-//! Which way dependencies point. ARCHITECTURE.md draws the same picture.
+//! The direction of dependencies. ARCHITECTURE.md draws the same picture.
 
 use super::files::{self, File};
 use super::none;
 
-/// Each layer of the core with those that it may name, besides itself. Whoever is not named on the right of a layer
-/// does not exist for it: nobody names `web`.
+/// Each layer of the core, with the layers that it may use in addition to itself. It may not use any other.
+/// Nothing uses `web`.
 const CORE: [(&str, &[&str]); 11] = [
     ("error", &[]),
     ("limits", &[]),
@@ -37,13 +37,14 @@ const SERVER: [(&str, &[&str]); 11] = [
     ("cli", &["clock", "settings", "mark", "provider", "seal", "engine", "import", "http", "cli_sweep"]),
 ];
 
-/// What the server may use of the core: no keys, no session, nothing of the device; of the journal, its sweeper's planner.
+/// The parts of the core that the server may use: no keys, no session, nothing of the device; of the journal,
+/// its sweeper's planner.
 const SHARED_WITH_SERVER: [&str; 4] = ["codec", "journal", "limits", "model"];
 
-/// What only the browser's side may name.
+/// Crates that only the browser's side may use.
 const OF_BROWSERS: [&str; 4] = ["js_sys", "web_sys", "wasm_bindgen", "gloo_net"];
 
-/// How records come into a batch.
+/// The code that puts records into a batch.
 const FILLS_A_BATCH: [&str; 4] = ["puts.push", "puts.extend", "puts.insert", "puts: vec!"];
 
 /// Clocks: the core is given the time.
@@ -89,7 +90,7 @@ fn the_core_has_no_browser_and_no_clock_in_it() {
     none("only src/web knows a platform; time and randomness come in as arguments", findings);
 }
 
-/// A store takes any bytes: that they are sealed is seen to here.
+/// A store takes any bytes. This test makes sure that they are sealed.
 #[test]
 fn only_sealed_records_go_into_a_batch() {
     let is_test = |file: &File| file.is(&["tests.rs", "conformance.rs"]) || file.path.contains("/tests/");
@@ -142,7 +143,7 @@ fn upwards(root: &str, layers: &[(&str, &[&str])]) -> Vec<String> {
             continue;
         };
         for (place, name) in named_after("crate::", &file) {
-            // What the root exports by a capital are the names of `error`.
+            // Capitalised names that the root exports are those of `error`.
             let name = if name.starts_with(|c: char| c.is_ascii_uppercase()) { "error".into() } else { name };
             if name != layer && !allowed.contains(&name.as_str()) {
                 findings.push(format!("{place} {layer} uses {name}"));
@@ -155,7 +156,7 @@ fn upwards(root: &str, layers: &[(&str, &[&str])]) -> Vec<String> {
     findings
 }
 
-/// What stands after each `prefix`: one name, or each of those in braces.
+/// The name after each `prefix`, or each of the names in braces.
 fn named_after(prefix: &str, file: &File) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (place, line) in file.lines().filter(|(_, line)| !line.trim_start().starts_with("//")) {
@@ -166,7 +167,7 @@ fn named_after(prefix: &str, file: &File) -> Vec<(String, String)> {
             }
             let rest = &line[at + prefix.len()..];
             let names: Vec<&str> = match rest.strip_prefix('{') {
-                // One line is enough: rustfmt breaks longer lists, and the check of `{` below says so.
+                // One line is enough: rustfmt breaks longer lists, and the check of `{` below reports them.
                 Some(list) => list.split(',').map(str::trim).collect(),
                 None => vec![rest],
             };

@@ -1,7 +1,8 @@
-//! What no compiler checks and no reader should have to: which way dependencies point, how long files are, which
-//! words stand in them, and whether the documents still tell of what there is.
+//! Checks that no compiler makes and no reader should have to: the direction of dependencies, the length of
+//! files, forbidden words, and whether the documents match the repository.
 //!
-//! Everything is read as text, from the folder of the crate; nothing is run. A failing check names each place.
+//! Everything is read as text, from the folder of the crate; nothing is run. A failing check names each
+//! place.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 
@@ -13,7 +14,7 @@ mod prose;
 mod rules;
 mod text;
 
-/// Fails with a line for each finding, and what to do about them.
+/// Fails with a line for each finding, and the advice for them.
 fn none(cure: &str, findings: Vec<String>) {
     assert!(findings.is_empty(), "{cure}:\n  {}", findings.join("\n  "));
 }

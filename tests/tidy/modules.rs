@@ -1,11 +1,11 @@
-//! Files that nothing reaches: the compiler never sees them, so nobody would notice that they rot.
+//! Files that nothing uses: the compiler never sees them, so nobody would notice that they are outdated.
 
 use std::collections::BTreeSet;
 
 use super::files::{self, File};
 use super::none;
 
-/// Where the package and the pages of the demonstration begin.
+/// The entry files of the package and of the demonstration.
 const ROOTS: [&str; 3] = ["js/src/index.ts", "www/src/main.ts", "www/src/sw.ts"];
 
 #[test]
@@ -41,7 +41,7 @@ fn every_typescript_file_is_imported() {
     none("nothing imports these files", orphans.map(|file| file.path.clone()).collect());
 }
 
-/// What a file of TypeScript imports, and where.
+/// The files that a TypeScript file imports, each with its line.
 pub fn imports(file: &File) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (place, line) in file.lines() {

@@ -1,4 +1,4 @@
-//! Whether each rule has tests that bear its number, and the page on tests names such as there are.
+//! Checks that each rule has tests with its number, and that the page on tests names only existing tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ fn listed() -> BTreeMap<u32, Vec<String>> {
     .collect()
 }
 
-/// The functions whose name begins with a rule, of all sources.
+/// The functions of all sources whose name begins with a rule.
 fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files::ending(&[".rs"]) {

@@ -1,15 +1,15 @@
-//! How files are written: their length, their characters, and words that must not stand in them.
+//! The form of files: their length, their characters, and words that must not be in them.
 
 use super::files::{self, File};
 use super::none;
 
-/// Lines of a file, its tests at the end not counted. A longer one holds more than one idea.
+/// Lines of a file, without the tests at its end. A longer file holds more than one idea.
 const LINES_MAX: usize = 500;
 
-/// What people write by hand and others must read.
+/// The files that people write by hand and others must read.
 const SOURCE: [&str; 7] = [".rs", ".ts", ".mjs", ".js", ".css", ".sh", ".sql"];
 
-/// Work left behind, or switched off. Split, so that this file does not hold them.
+/// Unfinished or disabled code. The words are split, so that this file does not contain them.
 const UNFINISHED: [(&str, &str); 10] = [
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -26,7 +26,7 @@ const UNFINISHED: [(&str, &str); 10] = [
 /// Paths of one machine.
 const OF_A_MACHINE: [(&str, &str); 3] = [("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/")];
 
-/// Tests wait for what they wait for, never for time to pass.
+/// Tests wait for an event or a condition, never for time to pass.
 const SLEEPS: [(&str, &str); 2] = [("thread::sl", "eep"), ("time::sl", "eep")];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Depth and size: at the bound it works, beyond it is an error by its name.
+//! Depth and size: at the bound it works, beyond it there is an error with the right name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use escale::model::Value;
 
 const MAX: usize = 4 << 20;
 
-/// Arrays in arrays, so many.
+/// Nested arrays, to that depth.
 fn arrays(depth: usize) -> Value {
     (0..depth).fold(Value::Null, |inner, _| Value::Array(vec![inner]))
 }
@@ -54,12 +54,12 @@ fn a_document_as_deep_as_the_bound_passes_and_a_deeper_one_is_too_deep() {
     for over in [1, 2, 3, 50, 10_000] {
         assert_eq!(code(data(VALUE_DEPTH_MAX + over)), Code::TooDeep, "{over} over");
     }
-    // What is skipped is bounded too.
+    // Skipped values are bounded too.
     let bytes = [vec![0x81, 0xa1, b'k'], vec![0x91; 100_000], vec![0xc0]].concat();
     assert!(Data::from_bytes(&bytes).expect("small").pick(&[]).is_err());
 }
 
-/// A document that one form can carry, the other can: they are answered in kind.
+/// A document that one format can carry, the other can: they answer in kind.
 #[test]
 fn a_document_as_deep_as_the_bound_passes_in_both_forms() {
     for (depth, passes) in [(VALUE_DEPTH_MAX, true), (VALUE_DEPTH_MAX + 1, false)] {
@@ -72,7 +72,8 @@ fn a_document_as_deep_as_the_bound_passes_in_both_forms() {
     }
 }
 
-/// In JSON they look like one more map, which is no reason to refuse in one form what the other says.
+/// In JSON they look like one more map. That is no reason to refuse in one format a document that the other
+/// can carry.
 #[test]
 fn bytes_and_empty_maps_at_the_deepest_place_are_as_deep_in_both_forms() {
     let nested = |leaf: Value| (0..VALUE_DEPTH_MAX).fold(leaf, |inner, _| Value::Array(vec![inner]));

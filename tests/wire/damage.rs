@@ -1,4 +1,4 @@
-//! Bytes that are none: cut, altered, made up. Decoders are total: any bytes give a value or a named error.
+//! Invalid bytes: cut, altered, made up. Decoders are total: any bytes give a value or a named error.
 
 use escale::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::schema::Schema;
@@ -12,7 +12,7 @@ use crate::strategies::{frame, live, reply, request};
 
 const MAX: usize = 1 << 20;
 
-/// Reads the bytes as everything that there is.
+/// Reads the bytes as every kind of message.
 fn read_all(bytes: &[u8]) {
     for format in FORMATS {
         if let Ok(message) = decode::<SyncReply>(format, bytes, MAX) {

@@ -1,5 +1,6 @@
 //! Bytes written by `@msgpack/msgpack` under Node, checked in with the program that wrote them
-//! (`tests/msgpack/write-fixtures.mjs`); and bytes of ours, which `tests/msgpack/ours.test.mjs` reads there.
+//! (`tests/msgpack/write-fixtures.mjs`); and bytes written here, which `tests/msgpack/ours.test.mjs` reads
+//! there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ fn document() -> BTreeMap<String, Value> {
     map
 }
 
-/// A small one, for the replies.
+/// A small document, for the replies.
 fn small() -> BTreeMap<String, Value> {
     BTreeMap::from([
         ("unicode".to_owned(), "\u{e9}\u{4e2d}\u{1f600}".into()),
@@ -127,7 +128,7 @@ fn what_node_wrote_is_read_here() {
     found.check().expect("a reply");
     let (wanted, found_data) = (reply(), found.parts[0].rows[0].data.clone().expect("data"));
     assert_eq!(found_data.to_map().expect("a map"), small());
-    // `data` stays the bytes that Node wrote: everything else is equal.
+    // `data` keeps the bytes that Node wrote: everything else is equal.
     let mut found = found;
     found.parts[0].rows[0].data = wanted.parts[0].rows[0].data.clone();
     assert_eq!(found, wanted);
@@ -146,7 +147,8 @@ fn what_node_writes_of_other_types_is_refused() {
     }
 }
 
-/// Ours, checked in so that Node reads what this version writes. `ESCALE_WRITE_FIXTURES=1` writes them anew.
+/// The bytes written here, checked in so that Node reads the output of this version.
+/// `ESCALE_WRITE_FIXTURES=1` writes them again.
 #[test]
 fn what_we_write_is_what_is_checked_in() {
     let ours = [

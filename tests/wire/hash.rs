@@ -1,4 +1,4 @@
-//! The two hashes, against vectors made elsewhere.
+//! The two hashes, compared with vectors made elsewhere.
 
 use escale::model::{sha_s, sha32};
 
@@ -15,7 +15,7 @@ struct Vector {
     shaS: String,
 }
 
-/// A text, or one repeated.
+/// A text, or a repeated one.
 #[derive(Debug, serde::Deserialize)]
 #[serde(untagged)]
 enum Text {

@@ -1,14 +1,14 @@
-//! The wire: messages in both formats, their bounds, and bytes that are none.
+//! The wire: messages in both formats, their bounds, and invalid bytes.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
-#![allow(clippy::pedantic)] // a test says what it must, at whatever length
+#![allow(clippy::pedantic)] // a test may need many lines
 
 mod bounds;
 mod damage;
 mod fixtures;
 mod hash;
 mod messages;
-#[allow(dead_code)] // what plays its seeds one by one
+#[allow(dead_code)] // the part that plays seeds one by one
 #[path = "../support/seeds.rs"]
 mod seeds;
 mod strategies;

@@ -159,10 +159,10 @@ fn a_message_that_cannot_be_read_or_used_names_the_place() {
         let detail = row(&format!("{good},{bad}"));
         assert!(detail.starts_with(place), "{bad}: {detail}");
     }
-    // A name that the application chose is not repeated.
+    // A name chosen by the application is not repeated in the error.
     let detail = row(r#"{"pk":"k","v":1,"data":{"secret":{"$bytes":7}}}"#);
     assert!(detail.starts_with("parts[1].rows[0].data: ") && !detail.contains("secret"), "{detail}");
-    // The same in msgpack, where a number is often written as a float.
+    // The same in msgpack, in which a number is often written as a float.
     let value: serde_json::Value = serde_json::json!({"p": 1, "epoch": [1, "r"], "now": 1.5, "delta": 1});
     let bytes = rmp_serde::to_vec_named(&value).expect("msgpack");
     let error = decode::<SyncReply>(Format::Msgpack, &bytes, MAX).expect_err("refused");

@@ -1,4 +1,4 @@
-//! Any value, any message: what the properties are about.
+//! Strategies for any value and any message: the input of the properties.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-/// Keys, those that JSON must escape among them.
+/// Keys, including those that JSON must escape.
 fn map_key() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{0,6}",

@@ -1,4 +1,4 @@
-//! Values and documents' data: what is exact, what is escaped, what is refused.
+//! Values and documents' data: exact, escaped and refused values.
 
 use escale::Code;
 use escale::codec::{Data, Format, decode, encode};
@@ -129,7 +129,7 @@ fn what_is_no_data_is_a_bad_value() {
     }
 }
 
-/// rmp-serde hands such a string out as bytes, which it is as far as anybody can tell.
+/// rmp-serde returns such a string as bytes, and nothing distinguishes it from bytes.
 #[test]
 fn a_string_that_is_not_utf8_is_bytes() {
     let data = Data::from_bytes(&[0x81, 0xa1, b'a', 0xa1, 0xff]).expect("short");
