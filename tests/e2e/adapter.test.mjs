@@ -1,4 +1,4 @@
-// An adapter object in a URL's place: messages as objects, as JSON text and as msgpack bytes.
+// An adapter object instead of a URL: messages as objects, as JSON text and as msgpack bytes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -9,7 +9,7 @@ const schema = {
   Note: { key: ["id"], collections: { topic: { key: ["topic"], mutable: true } }, properties: { text: "string" } },
 };
 
-/** In the page: a server of a few notes that is no server, under `window.backend`. */
+/** In the page: makes a server of a few notes without a network, as `window.backend`. */
 async function installBackend(form) {
   const { encode } = await import("/msgpack/index.mjs");
   const pkOf = async (key) => {
@@ -94,7 +94,7 @@ for (const form of ["object", "text", "bytes"]) {
       const session = await e2e.start("main", { org: "o", schema, server: backend.adapter, key: new Uint8Array(32) });
       const first = [...(await e2e.loaded("main", "Note", {})), ...(await e2e.loaded("main", "Note", { topic: "red" }))];
       await e2e.whenStatus("main", ({ phase }) => phase === "live");
-      // A hint, then a pull; the note goes to another topic.
+      // A hint, then a pull; the note moves to another topic.
       await backend.put({ id: "one", topic: "blue", text: "moved" });
       await e2e.whenDocs("main", "Note", { topic: "red" }, (docs) => docs.length === 0);
       const [moved] = await e2e.whenDocs("main", "Note", {}, (docs) => docs[0].text === "moved");
@@ -155,7 +155,7 @@ test("what an adapter does amiss has a name, and passes", { timeout: 60_000 }, a
       await e2e.whenStatus("main", (s) => s.phase === "live" && s.error === null);
       seen.push([code, phase, error.cure.length > 10]);
     }
-    // A frame that is none is told, and harms nothing.
+    // An invalid frame is reported, and does no harm.
     backend.on("no frame at all");
     const { error } = await e2e.whenStatus("main", (s) => s.error !== null);
     seen.push([error.code, "frame", true]);

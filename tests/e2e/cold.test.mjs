@@ -13,7 +13,7 @@ const print = (what, times) => {
   console.log(`# ${what}: ${list.join(", ")}`);
 };
 
-/** Opens on the device alone and reads everything; gives the times. */
+/** Opens in avion and reads everything; returns the times. */
 const openAgain = (page, options) =>
   page.evaluate(async (o) => {
     const t0 = performance.now();
@@ -68,7 +68,7 @@ test("20,000 documents are subscribed to, opened cold, closed and opened again",
   print("again, in the same page", await openAgain(page, options));
   assert.deepEqual(await page.evaluate(() => window.names), expected);
 
-  // With the server, only what changed: nothing. A proxy sees what passes.
+  // With the server, only changes are pulled: none. A proxy sees the messages.
   const proxy = await startProxy(t, server);
   const again = await page.evaluate(async (o) => {
     const t0 = performance.now();
@@ -83,7 +83,7 @@ test("20,000 documents are subscribed to, opened cold, closed and opened again",
   print("in step with the server", { ...again.times, requests: `${requests.length}`, transferred: `${proxy.bytesSince(0)} bytes` });
   assert.equal(again.held, packages.length);
   assert.ok(requests.every(({ subs }) => subs.length === 1 && subs[0].length === 2 && subs[0][0] === "Package" && subs[0][1] > 0));
-  // One that the session's end overtook has no reply.
+  // A request that the session's end interrupted has no reply.
   const replies = requests.flatMap(({ reply }) => reply ?? []);
   assert.ok(replies.length > 0);
   for (const { parts } of replies) {

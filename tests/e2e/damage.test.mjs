@@ -1,4 +1,4 @@
-// R14: whatever happens to a record at rest is noticed, set aside and fetched again; the session goes on.
+// R14: any damage to a stored record is noticed, set aside and fetched again, and the session goes on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -22,7 +22,7 @@ async function setUp(t) {
     async ({ options: o, key }) => {
       window.options = { ...o, key: Uint8Array.from(key) };
       window.matches = [{}, { section: "games" }, { tags: "role::program" }];
-      // Names of records tell no order (R15): the last one of each table is known by seeing it written.
+      // Names of records reveal no order (R15): the last record of each table is known by watching the writes.
       window.lastWritten = {};
       const { put } = IDBObjectStore.prototype;
       IDBObjectStore.prototype.put = function (value, key) {
@@ -40,7 +40,7 @@ async function setUp(t) {
   return { server, page };
 }
 
-/** What each match holds, its properties in the order in which the session gives them. */
+/** The documents of each match, with their properties in the order in which the session gives them. */
 const expected = () => {
   const inOrder = (one) => Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1)));
   const all = some(COUNT).sort(byName).map(inOrder);
@@ -80,7 +80,7 @@ for (const [table, what] of [["s", "state"], ["p", "page"]]) {
         for (const [manner, text] of list) {
           const change = new Function(`return ${text}`)();
           for (let i = 0; i < before[damaged].length; i++) {
-            // The mark beside the store would tell of each of them, by what came after.
+            // The mark in the backup database would reveal each change, by its numbers.
             await e2e.forgetMark(database);
             for (const one of tables) {
               await e2e.restore(database, one, one === damaged ? change(before[one], i) : before[one]);
@@ -91,7 +91,7 @@ for (const [table, what] of [["s", "state"], ["p", "page"]]) {
             const { session, log } = e2e.sessions.main;
             const noticed = log.some((s) => s.storage === "lost" || s.error?.code === "record_damaged");
             await session.close();
-            // What was fetched again rests again.
+            // Records that were fetched again are stored again.
             await e2e.start("after", { ...o, mode: "avion" });
             await whole("after");
             const after = e2e.sessions.after.session.status.value;
@@ -109,7 +109,7 @@ for (const [table, what] of [["s", "state"], ["p", "page"]]) {
     for (const { manner, left } of results.outcomes) assert.deepEqual(left, ["ok", 0, 0], manner);
     assert.ok(results.last >= 0, "the last record written is one of those that rest");
     const unnoticed = results.outcomes.filter(({ noticed }) => !noticed).map(({ manner, i }) => [manner, i]);
-    // The log without its last record is the log of a moment before: older, and whole. Only the mark would tell.
+    // The log without its last record is an older log, and is valid. Only the mark would reveal the loss.
     assert.deepEqual(unnoticed, table === "s" ? [["deleted", results.last]] : []);
   });
 }

@@ -1,5 +1,5 @@
-// R10: Chromium keeps all databases of a bucket in one set of files, and deletes all of them where it finds one damaged, as
-// after a crash in the middle of a write. What was told to be saved comes back from the copy in the other bucket.
+// R10: Chromium keeps all databases of a bucket in one set of files. It deletes all of them if it finds one damaged, as
+// after a crash during a write. Operations reported as saved come back from the copy in the other bucket.
 import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,9 @@ import { folderFor } from "./support/paths.mjs";
 import { startSite } from "./support/site.mjs";
 import { writingSchema, writingServer } from "./support/writing.mjs";
 
-/** Alters a byte in the middle of every log of the databases in a folder of the profile. Gives how many there were. */
+/**
+ * Alters a byte in the middle of every log of the databases in a folder of the profile. Returns how many there were.
+ */
 async function damage(folder) {
   const files = await readdir(folder, { recursive: true });
   const logs = files.filter((file) => /IndexedDB.*leveldb\/\d+\.log$/.test(join(folder, file)));
@@ -46,7 +48,7 @@ test("r10: a browser that deletes its damaged databases loses no operation", { t
   await begin("synced");
   await browser.kill();
   const expected = [];
-  // The first time nothing is damaged; then the store's databases, and those beside it, in turns.
+  // The first time nothing is damaged; then the stores' databases and the backup databases in turns.
   for (const where of ["", "databases", "buckets", "databases", "databases", "buckets"]) {
     if (where) assert.ok((await damage(folders[where])) > 0, `${where}: there is something to damage`);
     const { page, waiting } = await begin("avion");

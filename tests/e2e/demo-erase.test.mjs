@@ -1,4 +1,5 @@
-// The demonstration's way out where a store does not open: a forgotten passphrase, a damaged store, another tab.
+// The demonstration if a store does not open, and how a visitor erases it: a forgotten passphrase, a damaged store,
+// another tab.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -30,7 +31,7 @@ async function follow(visitor) {
 const databases = (visitor) => visitor.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name).filter((name) => !name.endsWith("-mark")));
 const problem = (visitor, code) => visitor.page.locator(`[data-testid="error"][data-code="${code}"]`);
 
-/** Erases by the button that the problem offers, after having gone back once. */
+/** Erases with the button that the problem offers, after cancelling once. */
 async function erase(visitor) {
   await visitor.on("remedy-erase").click();
   await visitor.look("the question before erasing");
@@ -40,7 +41,7 @@ async function erase(visitor) {
   await visitor.on("erase-confirm").click();
 }
 
-/** Sees that nothing is left, and opens anew under another passphrase. */
+/** Checks that nothing is left, and opens again under another passphrase. */
 async function beginsAnew(visitor) {
   await visitor.page.locator(".notice", { hasText: "Erased" }).waitFor();
   assert.deepEqual(await databases(visitor), []);
@@ -91,7 +92,7 @@ test("a damaged store: it can be erased, and everything is loaded again", { time
 
 test("while another tab has the store open it is not erased, and that tab goes on", { timeout: 60_000 }, async (t) => {
   const visitor = await setUp(t);
-  // The wrong passphrase is told first; then another tab takes the store.
+  // The wrong passphrase is reported first; then another tab takes the store.
   await visitor.open("synced", "not the passphrase");
   await problem(visitor, "wrong_passphrase").waitFor();
   const other = await visitor.another();

@@ -1,5 +1,5 @@
-// The demonstration's writes, as a visitor makes them, on a desk and on a phone: edit, delete and restore with no
-// server, see them wait, see them accepted; be refused, and decide.
+// The demonstration's writes, as a visitor makes them, on a desktop and on a phone. Without a server the visitor edits,
+// deletes and restores; the writes wait, and are accepted later. A write is refused, and the visitor decides.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -11,7 +11,7 @@ import { SCREENS, serveDemonstration, Visitor } from "./support/visitor.mjs";
 const SECTION = "games";
 const followed = inSection(SECTION).sort(byName);
 const COUNT = followed.length;
-/** Those that the filter finds alone by their names. */
+/** Packages that the filter finds alone by their names. */
 const alone = followed.filter(({ name }) => followed.filter((one) => `${one.name} ${one.summary}`.toLowerCase().includes(name)).length === 1);
 const [edited, deleted, moved, disputed, first] = [alone[3], alone[5], alone[7], alone[9], alone[11]];
 const WORDS = "What a visitor wrote with no network";
@@ -56,13 +56,13 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.sees("Live");
     await noBadge(visitor);
 
-    // With the server: what is accepted stands in the history as soon as it is, without another look.
+    // With the server: an accepted write is in the history at once, without another poll.
     await edits(visitor, first, { summary: WORDS });
     await past(visitor, "accepted");
     assert.deepEqual(await states(visitor), ["accepted"]);
     await closes(visitor);
 
-    // No server: an edit, a move out of sight and back, a deletion and a restoration. All of it shows at once.
+    // No server: an edit, a move out of the list and back, a deletion and a restoration. All of it shows at once.
     await server.stop("SIGKILL");
     await visitor.sees("Offline");
     await edits(visitor, edited, { summary: WORDS });
@@ -95,7 +95,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.look("the writes that wait");
     await visitor.on("writes-close").click();
 
-    // It is all there after the page was closed, and goes out when the server is there again.
+    // All writes are still there after the page was closed, and are sent when the server is back.
     await visitor.page.reload();
     await visitor.open("synced");
     await badge(visitor, "4 writes waiting");
@@ -110,7 +110,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.look("what was written to a package");
     await closes(visitor);
 
-    // Somebody else writes while the visitor does so in the air: the visitor decides.
+    // Somebody else writes while the visitor writes in avion: the visitor decides.
     await visitor.on("go-avion").click();
     await visitor.sees("Avion");
     await edits(visitor, disputed, { summary: MINE });
@@ -135,7 +135,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.on("detail-summary").filter({ hasText: THEIRS }).waitFor();
     await closes(visitor);
 
-    // The same once more, and the visitor's own goes over theirs.
+    // The same once more, and the visitor's own write replaces theirs.
     await visitor.on("go-avion").click();
     await visitor.sees("Avion");
     await edits(visitor, disputed, { summary: MINE });
@@ -152,7 +152,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.on("detail-summary").filter({ hasText: MINE }).waitFor();
     await closes(visitor);
 
-    // A deletion that came to nothing took nothing away: there is nothing to restore.
+    // A deletion that failed removed nothing: there is nothing to restore.
     await visitor.on("go-avion").click();
     await visitor.sees("Avion");
     await opens(visitor, disputed);

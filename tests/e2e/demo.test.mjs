@@ -1,4 +1,5 @@
-// The demonstration, as a visitor uses it, on a desk and on a phone: follow, see, fly, look inside, lose every server.
+// The demonstration, as a visitor uses it, on a desktop and on a phone: follow topics, watch changes, go to avion, open
+// the inspector, lose every server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -18,7 +19,7 @@ const followed = packages.filter(({ section, tags }) => section === SECTION || t
 const inRows = (documents) => documents.map(({ name, summary }) => [name, summary]);
 const seconds = (n) => ({ timeout: n * 1_000 });
 
-/** The data's own numbers, for each topic and for both together. */
+/** The numbers of the data, for each topic and for both together. */
 async function seesTheNumbers(visitor) {
   await visitor.seesFollowed(`section-${SECTION}`, inSection(SECTION).length);
   await visitor.seesFollowed(`tag-${TAG}`, withTag(TAG).length);
@@ -30,7 +31,7 @@ async function seesTheNumbers(visitor) {
   await visitor.seesListed(followed.length);
 }
 
-/** One package of those listed, whole: what the panel says is what the data says. */
+/** Checks one listed package: the panel shows the data. */
 async function seesPackage(visitor, document, listed = followed) {
   await visitor.on("filter").fill(document.name);
   await visitor.seesListed(listed.filter(({ name, summary }) => `${name} ${summary}`.toLowerCase().includes(document.name)).length);
@@ -47,7 +48,7 @@ async function seesPackage(visitor, document, listed = followed) {
   await visitor.seesListed(listed.length);
 }
 
-/** Opens the inspector and reads its three tabs; `versions` gives what a def's `v` may be. */
+/** Opens the inspector and reads its three tabs; `versions` gives the possible `v` of a def. */
 async function looksInside(visitor, versions) {
   const number = async (id) => Number((await visitor.on(id).textContent()).replace(/\D/g, ""));
   await visitor.act("inspector");
@@ -81,7 +82,7 @@ async function looksInside(visitor, versions) {
       needles.find(readable, ({ text, form }) => assert.fail(`record ${option} shows ${text} in ${form}`));
     }
   }
-  // The control: the same document in clear, beside it, is found by the same search.
+  // The control: the same search finds the same document in the clear text next to it.
   const inClear = new Set();
   needles.find(Buffer.from(await visitor.on("clear-text").textContent()), ({ text }) => inClear.add(text));
   assert.ok(inClear.has(followed[0].summary), `${[...inClear]}`);
@@ -114,7 +115,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     assert.deepEqual(await visitor.listed(), inRows(followed));
     await seesPackage(visitor, followed.find(({ depends, tags }) => depends.length > 8 && tags.length > 5));
 
-    // In avion: whatever invites it to ask the server, nothing leaves.
+    // In avion: nothing makes the page contact the server.
     await visitor.on("go-avion").click();
     await visitor.sees("Avion");
     const [before, asked] = [visitor.addresses.length, proxy.requests.length];
@@ -134,7 +135,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     assert.deepEqual([visitor.addresses.slice(before), proxy.requests.length], [[], asked]);
     await visitor.look("the list in avion");
 
-    // Back: what was missed comes, and what was asked for meanwhile.
+    // Back online: missed changes arrive, and the topic that was followed meanwhile.
     await visitor.on("go-synced").click();
     await visitor.sees("Live");
     await visitor.seesFollowed("section-fonts", inSection("fonts").length);
@@ -146,11 +147,11 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     assert.deepEqual(await visitor.listed(), now);
     const endpoints = [`${proxy.url}/demo/sync`, `${proxy.url.replace("http", "ws")}/demo/live`];
     assert.deepEqual([...new Set(visitor.addresses.slice(before))].sort(), endpoints);
-    // The page's own files, and nothing that was followed, in all that was ever asked for.
+    // In all requests there are only the page's own files, and no followed topic.
     const isFile = (address) => address === visitor.address || (address.startsWith(`${site.origin}/`) && !/[?#]/.test(address));
     assert.ok(visitor.addresses.every((address) => isFile(address) || endpoints.includes(address)), `${visitor.addresses}`);
 
-    // Both servers stop; the page is reloaded, and everything is there.
+    // Both servers stop. The page is reloaded, and everything is there.
     await server.stop("SIGKILL");
     await site.stop();
     await visitor.page.reload();
@@ -181,7 +182,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     const [proxy, site] = [await startProxy(t, server), await serveDemonstration(t)];
     const visitor = await Visitor.at(t, site.of(proxy.url), options);
     await visitor.openFirst("synced");
-    // The third page is held up until the visitor has seen the first two counted.
+    // The third page is kept back until the visitor has seen the first two counted.
     const pages = () => proxy.requests.filter(({ reply }) => reply?.parts.some(({ rows }) => rows?.length > 0)).length;
     let release;
     const seen = new Promise((resolve) => (release = resolve));
@@ -240,7 +241,7 @@ test("the whole demonstration runs over an adapter object of the page, with no s
   const now = inRows([{ ...first, summary: WORDS }, ...followed.slice(2)]);
   assert.deepEqual(await visitor.listed(), now);
 
-  // A long load, in pages of the adapter's making.
+  // A long load, in pages that the adapter makes.
   await visitor.choose("all");
   await visitor.seesFollowed("all", packages.length);
   assert.ok(memory.requests.filter(({ subs }) => subs.some(([, , cursor]) => cursor !== undefined)).length >= 19);

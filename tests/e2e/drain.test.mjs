@@ -1,5 +1,5 @@
-// A long time offline: ten thousand operations written with no server, the page loaded anew, then drained by the real
-// server. Prints the times and the round trips; `OPERATIONS` says how many.
+// A long time offline: ten thousand operations are written without a server, the page is reloaded, and the real server
+// then takes them all. Prints the times and the round trips; `OPERATIONS` sets the number.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -1,6 +1,6 @@
-// The lead goes on whatever happens to the tab that has it: closed, killed, or frozen and thawed later.
+// The lead moves on when its tab is closed, killed, or frozen and thawed later.
 //
-// `FAILOVERS` says how many leaders end or freeze (`make failovers FAILOVERS=150`), a third of them in each way.
+// `FAILOVERS` sets how many leaders end or freeze (`make failovers FAILOVERS=150`), a third of them in each way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -22,7 +22,7 @@ test(`another tab leads within 10 s over ${FAILOVERS} leaders that end or freeze
     const kind = KINDS[round % KINDS.length];
     const lead = await leader(pages);
     const others = pages.filter((page) => page !== lead);
-    // Some of it is on its way when the leader goes.
+    // Some of it is in progress when the leader goes.
     await add(lead, ["count"]);
     total++;
     const at = Date.now();
@@ -63,7 +63,8 @@ test("a leader that freezes while it reads what other tabs hand in keeps none of
   const pages = await openTabs(world, 3);
   const lead = await leader(pages);
   const others = pages.filter((page) => page !== lead);
-  // Its requests are made and it has heard of none: Chromium lets a transaction that nobody ends stand for a minute.
+  // Its requests are made, and it has received no result. Chromium keeps a transaction that nobody ends open for a
+  // minute.
   const { frozen, thaw } = await freezeWhere(world.browser.context, lead, (debug) => {
     for (const name of ["getAll", "getAllKeys"]) {
       const real = IDBObjectStore.prototype[name];
@@ -81,7 +82,7 @@ test("a leader that freezes while it reads what other tabs hand in keeps none of
   assert.ok((await accepted(others[0])) && (await accepted(others[1])));
   const took = Date.now() - at;
   assert.ok(took <= TAKE_OVER_MS, `done in ${took} ms`);
-  // It goes on where it stood: it leads nobody any more.
+  // It continues from its old position, and leads nobody any more.
   await thaw();
   await Promise.all(pages.map((page) => counters(page, { count: 2 })));
 });

@@ -1,5 +1,5 @@
-// Bad input from the server: each a named error with its cause and cure, nothing lost, nothing half applied, and the
-// session goes on by itself once the server is well again.
+// Bad input from the server. Each case is a named error with its cause and cure. Nothing is lost or half applied, and
+// the session goes on by itself once the server works again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -21,13 +21,13 @@ const answer = (status, headers, body) => () => ({ status, headers, body });
 const nested = (depth) => Buffer.concat([Buffer.alloc(depth, 0x91), Buffer.from([0xc0])]);
 const empty = { p: 1, epoch: [1, "r"], now: 5, delta: 2, seq: 0, results: [], parts: [] };
 
-/** A good message with one more field, of which this version knows nothing. */
+/** A valid message with one more field, which this version does not know. */
 function withField(value) {
   const bytes = encode(empty);
   return Buffer.concat([Buffer.from([bytes[0] + 1]), bytes.subarray(1), encode("later"), value]);
 }
 
-/** What the server answers, and the code that the session names it by. */
+/** Answers of the server, each with the code of the session's error. */
 const ANSWERS = {
   "bytes that are no message": ["malformed", answer(200, MSGPACK, Buffer.from("c1ff00", "hex"))],
   "no bytes at all": ["malformed", answer(200, MSGPACK, "")],
@@ -59,7 +59,7 @@ const parts = (change) => (reply) => {
   return encode(reply);
 };
 
-/** What becomes of a good reply on its way, and the code that the session names it by. */
+/** Changes of a valid reply on its way, each with the code of the session's error. */
 const REWRITES = {
   "a reply cut short": ["malformed", (_, bytes) => bytes.subarray(0, bytes.length - 5)],
   "bytes after the reply": ["malformed", (_, bytes) => Buffer.concat([bytes, Buffer.from([0xc0])])],
@@ -88,7 +88,7 @@ async function setUp(t, options = {}) {
 }
 
 const held = (page) => page.evaluate(() => window.page.whenDocs("main", "Package", {}, (docs, ready) => ready));
-/** Of the session as a whole; or, where one document could not be read, of its def alone. */
+/** Waits for an error of the session as a whole; or, if one document could not be read, of its def alone. */
 const whenError = (page, code) =>
   page.evaluate(async (wanted) => {
     const told = ({ error, faults }) => error?.code === wanted || faults.Package?.code === wanted;
@@ -109,26 +109,26 @@ function assertNamed(error, code, what) {
   assert.ok(error.message.length > 10 && error.cure.length > 10, `${what}: ${JSON.stringify(error)}`);
 }
 
-/** Goes through the cases on one session; `apply(proxy, how)` makes the server ill. */
+/** Plays the cases on one session; `apply(proxy, how)` makes the server faulty. */
 async function goThrough(t, cases, apply) {
   const { server, proxy, page } = await setUp(t);
   let documents = some(COUNT).sort(byName);
   for (const [what, [code, how]] of Object.entries(cases)) {
     apply(proxy, how);
     const failed = whenError(page, code).catch((error) => assert.fail(`${what}: ${error.message}`));
-    // A change, and so a hint: the session asks, and meets the illness.
+    // A change causes a hint. The session pulls, and meets the fault.
     const next = documents.map((one) => ({ ...one, summary: `After ${what}` }));
     await server.import("demo", "Package", next);
     const status = await failed;
     assertNamed(status.error, code, what);
-    // An org that is gone may be made again by the first write: the session looks for it.
+    // The first write may recreate an org that is gone: the session polls for it.
     const phase = code === "unknown_org" ? "loading" : "offline";
     assert.equal(status.phase, status.isOfDef ? "live" : phase, what);
     assert.deepEqual(await held(page), documents, `${what}: nothing is lost, nothing half applied`);
     documents = next;
     Object.assign(proxy, { answers: () => undefined, rewrites: () => undefined });
     if (status.isOfDef) {
-      // The others are not held up by it: this def is asked for again with them, or when something changes.
+      // Other defs are not blocked by it. This def is pulled again with them, or when something changes.
       documents = next.map((one) => ({ ...one, summary: `Healed of ${what}` }));
       await server.import("demo", "Package", documents);
     }

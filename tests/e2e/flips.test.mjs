@@ -1,8 +1,8 @@
-// One bit flips in a file of what the browser keeps for the origin: its databases, their names, the buckets, the quota. With the
-// server living, a session opens, shows no document that neither the server has nor had, and equals the server in the end; what
-// rests then is the same, or the session says that it is in memory.
+// One bit flips in a file that the browser keeps for the origin: its databases, their names, the buckets, the quota.
+// The server is running. A session then opens, and shows no document that the server never had. In the end it equals
+// the server. So do the stored documents, or the session reports that it is in memory.
 //
-// `FLIPS` says how many (`make flips FLIPS=200`): each file in its turn, a bit of it by `ESCALE_SEED`.
+// `FLIPS` sets how many (`make flips FLIPS=200`): each file in turn, with a bit chosen by `ESCALE_SEED`.
 import assert from "node:assert/strict";
 import { cp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { startSite } from "./support/site.mjs";
 const FLIPS = Number(process.env.FLIPS || 6);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
 const [COUNT, CHANGED, GONE] = [200, 60, 20];
-/** What a profile keeps for its origins: databases, the files of buckets, and who may take how much. */
+/** The parts of a profile that belong to origins: databases, the files of buckets, and quotas. */
 const FOLDERS = ["Default/IndexedDB", "Default/WebStorage"];
 
 /** Every file below these folders of a profile that has a bit to flip. */
@@ -35,13 +35,13 @@ async function filesOf(profile) {
   return files;
 }
 
-/** Texts that do not compress, and some that need a file of their own. */
+/** Texts that do not compress, and some that need their own file. */
 const chars = randomFrom(1);
 const text = (length) => Array.from({ length }, () => String.fromCharCode(97 + chars(26))).join("");
 const old = some(COUNT).map((doc, n) => ({ ...doc, text: text(n % 20 === 0 ? 100_000 : 2_000) }));
 const now = old.slice(GONE).map((doc, n) => (n < CHANGED ? { ...doc, summary: `${doc.summary}, changed` } : doc));
 
-/** A profile whose store is as of before the server's last changes; what it keeps is restored before each flip. */
+/** A profile whose store is older than the server's last changes. Its files are restored before each flip. */
 async function setUp(t) {
   const server = await makeServer(t);
   await server.import("demo", "Package", old);
@@ -58,7 +58,7 @@ async function setUp(t) {
     await session.close();
   }, options);
   await browser.close();
-  // What LevelDB finds in its log at the next opening it puts into a table.
+  // At the next opening, LevelDB moves the contents of its log into a table.
   await browser.open();
   page = await browser.page(site.url);
   await page.evaluate(async (o) => {
@@ -82,7 +82,7 @@ async function setUp(t) {
   return { site, browser, options, restore };
 }
 
-/** Runs in the page: opens, and compares all that is shown with what may be. */
+/** Runs in the page: opens a session, and compares everything shown with the possible documents. */
 async function live({ options, old, now }) {
   const key = new Uint8Array(32);
   const { tryToStart, sessions, whenDocs, whenStatus, wipe } = window.page;
@@ -97,7 +97,7 @@ async function live({ options, old, now }) {
   const cures = [];
   let failed = await tryToStart("main", { ...options, key });
   if (failed) {
-    // What the error's own cure says.
+    // Follows the error's own cure.
     cures.push(failed.code);
     if (!/wipe/.test(failed.cure)) return { failed };
     await wipe({ org: options.org });
@@ -135,7 +135,7 @@ test("a bit that flips in any file of the browser's storage shows nothing wrong,
   const seen = {};
   for (let n = 0; n < FLIPS; n++) {
     await restore();
-    // In a short run other files than in the last one.
+    // In a short run, other files than in the last one.
     const file = files[(n + below(FLIPS < files.length ? files.length : 1)) % files.length];
     const bytes = await readFile(join(browser.profile, file));
     const bit = below(bytes.length * 8);

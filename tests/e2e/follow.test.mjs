@@ -1,4 +1,4 @@
-// The main job, through the public package: subscribe, follow live, stop the server, open in avion, come back.
+// The main use, through the public package: subscribe, receive changes live, stop the server, open in avion, return.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -12,7 +12,7 @@ const SECTION = "games";
 const TAG = "use::gameplaying";
 const PASSPHRASE = "correct horse battery staple";
 
-/** What both collections hold, in order. */
+/** The documents of both collections, in order. */
 const held = (page) =>
   page.evaluate(
     async ([section, tag]) => {
@@ -24,7 +24,7 @@ const held = (page) =>
 
 test("what is subscribed to follows live, is there in avion, and only changes come afterwards", { timeout: 120_000 }, async (t) => {
   const server = await packagesServer(t);
-  // Or the tail of the import would come again with what changes.
+  // Otherwise the end of the import would arrive again with the changes.
   await server.whenSettled("demo");
   const [proxy, site, browser] = [await startProxy(t, server), await startSite(t), await openBrowser(t)];
   const options = { org: "demo", schema, server: proxy.url, passphrase: PASSPHRASE };
@@ -60,14 +60,14 @@ test("what is subscribed to follows live, is there in avion, and only changes co
   const after = Date.now();
   const at = await followed;
   console.log(`# both collections follow ${at - after} ms after the import's end, ${at - before} ms after its start`);
-  // The one time that is judged: what the promise of live changes says.
+  // The only time that is judged: the promise of live changes.
   assert.ok(at - after < 1_000, `the last of the changes came ${at - after} ms after the import's end`);
   const patched = (list) => list.map((one) => [moved, changed].find(({ name }) => name === one.name) ?? one);
   expected.section = patched(expected.section).filter((one) => one.section === SECTION);
   expected.tag = patched(expected.tag);
   assert.deepEqual(await held(page), expected);
 
-  // A read of the device waits for what is being written to it.
+  // A read of the device waits for writes in progress.
   await page.evaluate(() => window.page.sessions.main.session.inspect().then(() => {}));
 
   // No server any more, and a page that was never closed properly.

@@ -1,5 +1,5 @@
-// The database dropped behind the session: by the browser while it is open, it gets back what the session holds; while nobody
-// looks, the next opening tells what was lost. Deleted by another page, it ends the session.
+// The database is dropped behind the session. If the browser drops it while it is open, it gets the session's contents
+// back. If no session is open, the next opening reports the loss. If another page deletes it, the session ends.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

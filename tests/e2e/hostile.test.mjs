@@ -1,7 +1,7 @@
-// Replies altered byte by byte go through the real wasm: whatever is made of them, one and the same instance works on, and
-// once the server is honest again the session shows what the server has, and its writes go through.
+// Replies altered byte by byte reach the real wasm. Each time, the same instance keeps working. Once the server is
+// honest again, the session shows the server's documents, and its writes succeed.
 //
-// `REPLIES` says how many (`make hostile REPLIES=10000`); `ESCALE_SEED` gives the same ones again.
+// `REPLIES` sets how many (`make hostile REPLIES=10000`); `ESCALE_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -10,11 +10,11 @@ import { startSite } from "./support/site.mjs";
 
 const REPLIES = Number(process.env.REPLIES || 300);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
-/** Replies to one store: epochs only grow, and then there is no later one. */
+/** Replies to one store: epochs only grow, and at some point there is no later one. */
 const TO_ONE_STORE = 50;
-/** How often faster the page's clocks go: the pauses after a failure are part of the way, not of the proof. */
+/** The page's clocks run faster by this factor: the pauses after a failure belong to the session, not to the proof. */
 const FASTER = 50;
-/** What the wasm may hold: of a few notes it is a little over 1 MiB. */
+/** The most memory that the wasm may hold; for a few notes it is a little over 1 MiB. */
 const MEMORY_BYTES_MAX = 16 << 20;
 
 test(`a session works on after each of ${REPLIES} altered replies`, { timeout: 60_000 + REPLIES * 500 }, async (t) => {
@@ -60,10 +60,10 @@ test(`a session works on after each of ${REPLIES} altered replies`, { timeout: 6
         await note(0).accepted;
         for (let n = 1; n <= replies; n++) {
           server.lie();
-          // Where a lie refuses it, it is parked.
+          // If a lie refuses the write, it is parked.
           await note(n).accepted.catch(() => {});
           session.refused.value.forEach(({ discard }) => discard());
-          // One that is not lied about: it goes through, and everything is shown as it is.
+          // A write without lies: it succeeds, and everything is shown as it is.
           await note(n + 1_000).accepted;
           await new Promise((resolve) => {
             look = () => shows() && resolve();

@@ -1,10 +1,11 @@
-// R10, R11: a browser is killed while a page writes. What was told to be saved is done in the end, and done once.
+// R10, R11: a browser is killed while a page writes. Every operation reported as saved is executed in the end, exactly
+// once.
 //
-// Each operation is a batch that adds 1 to a counter of its own and 1 to one that all share. At the end every counter
-// of an operation stands at 1, the shared one at their number, and none is missing that was told to be saved.
+// Each operation is a batch that adds 1 to its own counter and 1 to a shared one. At the end every operation's counter
+// is 1, and the shared one is their number. No counter is missing that belongs to a saved operation.
 //
-// `KILLED` says which browser, both where nothing does, and `KILLS` how often (`make kill KILLS=100`, `make kill-firefox
-// KILLS=100`). `ESCALE_SEED` gives the same choices again; where exactly the browser is when it dies is the machine's doing.
+// `KILLED` chooses the browser, both without it, and `KILLS` how often (`make kill KILLS=100`, `make kill-firefox
+// KILLS=100`). `ESCALE_SEED` repeats the choices; the machine decides where exactly the browser is when it dies.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -17,22 +18,25 @@ import { randomFrom } from "./support/random.js";
 import { startSite } from "./support/site.mjs";
 import { writingSchema, writingServer } from "./support/writing.mjs";
 
-/** Each browser, how often it is killed where nothing says it, and the name of its proof. */
+/** Each browser, how often it is killed by default, and the name of its proof. */
 const BROWSERS = {
   chromium: { Killed: KilledBrowser, kills: 5, proof: "kill" },
   firefox: { Killed: KilledFirefox, kills: 3, proof: "kill-firefox" },
 };
 const CHOSEN = process.env.KILLED ? [process.env.KILLED] : Object.keys(BROWSERS);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
-/** News from the page, of writes issued, saved or accepted, before it may be killed; and milliseconds after that. */
+/**
+ * The number of reports from the page, of writes issued, saved or accepted, before it may be killed; and milliseconds
+ * after that.
+ */
 const [NEWS_MAX, AFTER_MS_MAX] = [200, 25];
 
 const pkOf = (id) => createHash("sha256").update(id).digest().subarray(3, 19).toString("base64url");
 
-/** Counters that one request asks for: fewer than a session asks at once. */
+/** Counters in one request: fewer than the most that a session requests. */
 const AT_ONCE = 500;
 
-/** What the server holds of these counters, as `[id, n]`. */
+/** The server's values of these counters, as `[id, n]`. */
 async function stored(server, ids) {
   const found = [];
   for (let from = 0; from < ids.length; from += AT_ONCE) {
@@ -42,7 +46,7 @@ async function stored(server, ids) {
     assert.equal(response.status, 200);
     const { parts } = await response.json();
     assert.equal(parts.length, subs.length, "every counter is told");
-    // What the server does not have is a part without rows: whoever asks must find it missing.
+    // A missing counter is a part without rows: the caller must notice that it is missing.
     for (const { rows = [], fault } of parts) {
       assert.equal(fault, undefined);
       found.push(...rows.map(({ data }) => [data.id, data.n]));
@@ -65,7 +69,7 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
   const profile = join(await folderFor(t), "profile");
   const options = { org: "demo", schema: writingSchema, server: server.url };
   const began = Date.now();
-  /** What the pages told, by the name of each operation: the furthest that it came. */
+  /** The pages' reports, by the name of each operation: the furthest state that it reached. */
   const told = { issued: new Set(), saved: new Set(), accepted: new Set() };
   let pendingFound = 0;
   let [damages, behind, loadedAnew] = [0, 0, 0];
@@ -73,7 +77,7 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
   let page;
   t.after(() => browser?.kill());
 
-  /** One life of the browser; in the last one, all that waits is sent. */
+  /** One life of the browser. In the last one, every waiting operation is sent. */
   const live = async (round) => {
     let news = 0;
     let enough = NEWS_MAX + 1;
@@ -95,7 +99,8 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
     pendingFound += pending.length;
     damages += browser.damages > 0 ? 1 : 0;
     behind += isBehind ? 1 : 0;
-    // Told to be saved, and neither waiting here nor known to be accepted: it must have been, without our being told.
+    // Reported as saved, and neither waiting here nor known to be accepted: it must have been accepted without a
+    // report.
     const waiting = new Set(pending);
     assert.equal(waiting.size, pending.length, "no operation waits twice");
     const elsewhere = [...told.saved].filter((name) => !waiting.has(name) && !told.accepted.has(name));
@@ -119,7 +124,7 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
     } catch (error) {
       if (!(error instanceof LoadedAnew) || ++loadedAnew > 1 + kills / 20) throw error;
       console.log(`# in round ${round} ${error.message}`);
-      // The last life is lived to its end.
+      // The last life must reach its end.
       if (round === kills) round--;
     }
     if (round < kills) await browser.kill();
@@ -141,10 +146,10 @@ async function killAgainAndAgain(t, { Killed, proof }, kills) {
   console.log(`# the store was found behind the mark beside it, or gone, ${behind} times`);
   assert.deepEqual([lost, twice], [[], []]);
   assert.equal(shared, own.size, "each operation was done as a whole, once");
-  // The page tells before it issues, so that the news can be late for nothing that was done.
+  // The page reports before it issues, so no executed operation can be unreported.
   assert.deepEqual(unknown, []);
   assert.ok(told.saved.size > kills, `${told.saved.size} operations were saved`);
-  // Of databases that it found damaged only Chromium tells; a store that Firefox had deleted would be found gone.
+  // Only Chromium reports databases that it found damaged. A store that Firefox deleted would be found gone.
   const lostStores = Killed === KilledBrowser ? `${damages} databases deleted by the browser` : `${behind} stores found behind or gone`;
   const done = `${kills} kills, ${told.saved.size} operations saved, ${lostStores}`;
   console.log(`proof: ${proof} | what was told to be saved is done, and done once | ${done} | violations 0 | ${seconds} s`);

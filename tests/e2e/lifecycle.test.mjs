@@ -1,4 +1,4 @@
-// A session's life on a device: passphrases, locking, wiping, closing; accounts and orgs side by side; modes.
+// A session's life on a device: passphrases, locking, wiping, closing; several accounts and orgs; modes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -42,7 +42,7 @@ test("a changed passphrase opens, the old one does not, and no row is written ag
   });
   assert.deepEqual(wrong, ["wrong_passphrase", "bad_option", "bad_option"]);
   assert.deepEqual([after.p, after.j], [before.p, before.j], "rows are untouched");
-  // The server may tell how far a collection has come in the meantime: that appends a record, and changes none.
+  // The server may advance a collection's version in the meantime: that appends a record, and changes none.
   const state = new Map(after.s);
   assert.deepEqual(before.s.filter(([key, bytes]) => state.get(key) !== bytes), [], "state records are untouched");
   assert.ok(before.s.length > 0);
@@ -61,7 +61,7 @@ test("lock and close end the session and keep the store; every call says so afte
     const result = await page.evaluate(async (ending) => {
       const { session } = window.page.sessions.main;
       const collection = session.collection("Package", {});
-      // All at once, in the middle of whatever is going on.
+      // All at once, in the middle of any work.
       session.live("Package", { section: "games" }, () => {});
       await Promise.all([session[ending](), session.close(), session.lock()]);
       const codes = [];
@@ -145,7 +145,7 @@ test("synced and avion alternate: no call in avion, and what was missed comes af
     await server.import("demo", "Package", some(COUNT).map((one) => ({ ...one, summary: round })));
     const away = await page.evaluate(async () => {
       const { session } = window.page.sessions.main;
-      // Whatever invites a session to try again.
+      // Events that make a session reconnect.
       for (const name of ["online", "pageshow"]) window.dispatchEvent(new Event(name));
       document.dispatchEvent(new Event("visibilitychange"));
       const docs = await window.page.whenDocs("main", "Package", {}, (_, ready) => ready);

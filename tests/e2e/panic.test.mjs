@@ -1,6 +1,8 @@
-// The wasm stops in the middle of a call, at one call after the other: another instance takes over, nothing that was
-// saved is lost, nothing is done twice, and what was cut short has a named error. And what applications must be allowed
-// to do to a session: call it from its own callbacks, a thousand times at once, and when it is over.
+// The wasm stops in the middle of a call, at one call after the other. Another instance takes over. Nothing saved is
+// lost, nothing is executed twice, and interrupted calls fail with a named error.
+//
+// Applications must also be allowed to call a session from its own callbacks, a thousand times at once, and after its
+// end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -21,7 +23,7 @@ async function setUp(t) {
       const session = await open({ org, schema, server: server.adapter, key: new Uint8Array(32), ...options });
       return { server, session };
     };
-    /** Lets the call of that number that the wasm makes of the clock throw, which no code of it expects. */
+    /** Makes the wasm's nth call of the clock throw, which none of its code expects. */
     window.failAt = (call) => {
       const real = Date.now;
       let calls = 0;
@@ -74,7 +76,7 @@ test("an instance that dies at any call is replaced, and nothing saved is lost o
           codes.add(error.code ?? `${error}`);
         }
       }
-      // Whatever the fault met: a last one goes through.
+      // Wherever the fault occurred, a last operation succeeds.
       let last;
       for (let attempt = 0; attempt < 100 && !last; attempt++) {
         try {
@@ -91,7 +93,7 @@ test("an instance that dies at any call is replaced, and nothing saved is lost o
       await Promise.all(operations.map(({ over }) => over));
       const lost = operations.filter(({ id, saved }) => saved && !server.executed.includes(id));
       const twice = server.executed.length - new Set(server.executed).size;
-      // The listener of before hears of everything in the end.
+      // The earlier listener receives everything in the end.
       const held = last && (await heardOf(session, server));
       outcomes.push({ site, fired: fault.fired, lost: lost.length, twice, codes: [...codes], phase: session.status.phase, held, notes: server.notes() });
       await session.close();

@@ -1,4 +1,4 @@
-// R13: nothing readable rests in the browser's profile, after a full run and after an incognito one.
+// R13: nothing readable is stored in the browser's profile, after a full run and after an incognito one.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
@@ -70,7 +70,7 @@ function watch(context, page) {
   return shown;
 }
 
-/** The texts that the page's own profile holds without any session: none of ours, if they are well chosen. */
+/** The texts that the page's own profile contains without any session. There are none if the texts are well chosen. */
 async function controlHits(t, site, needles) {
   const browser = await openBrowser(t);
   const page = await browser.page(site.url);
@@ -80,7 +80,7 @@ async function controlHits(t, site, needles) {
   return new Set(hits.map(({ text }) => text));
 }
 
-/** What a session does in its life, but for its modes. */
+/** The actions of a session's life, except changes of mode. */
 async function use(page, server) {
   await page.evaluate(async (passphrases) => {
     const { session } = window.page.sessions.main;
@@ -105,7 +105,7 @@ async function use(page, server) {
 }
 
 function assertNoSecrets(shown) {
-  // The org stands in the endpoint's address by the protocol.
+  // By the protocol, the endpoint's address contains the org.
   const texts = new Needles(secrets.filter((text) => text !== ORG));
   for (const shownText of [...shown.addresses, ...shown.titles]) {
     for (const text of [shownText, decodeURIComponent(shownText)]) {
@@ -116,11 +116,11 @@ function assertNoSecrets(shown) {
 
 const hex = (text, encoding) => Buffer.from(text, encoding).toString("hex");
 
-/** A row in clear, in each form in which a program could leave it: as the search names it, and how it is written. */
+/** A row in clear, in each form that a program could write: the search's name for the form, and the way to write it. */
 const PLANTED_FORMS = [
   ["UTF-8", (text) => Buffer.from(text)],
   ["UTF-16", (text) => Buffer.from(text, "utf16le")],
-  // One character beyond Latin-1, and the engine itself keeps the whole text in UTF-16.
+  // With one character beyond Latin-1, the engine keeps the whole text in UTF-16.
   ["UTF-16", (text) => `${text}\u2192`],
   ["base64 of UTF-8", (text) => Buffer.from(text).toString("base64")],
   ["base64url of UTF-8", (text) => Buffer.from(text).toString("base64url")],
@@ -175,11 +175,11 @@ test("after a full encrypted run the profile holds no plaintext, and the search 
   console.log(`# ${needles.texts.length} texts (known to the control: ${[...known].join(", ")}) in ${sealed.files} files, ${sealed.bytes} bytes`);
   assert.deepEqual(sealed.hits.filter(({ text }) => !known.has(text)), []);
 
-  // The same search finds what is written in clear, packed by the browser or not.
+  // The same search finds text written in clear, whether the browser packed it or not.
   await browser.open();
   page = await browser.page(site.url);
   const planted = receipts.slice(50, 60);
-  // Each form has a row of its own, whose number no other row of them bears.
+  // Each form has its own row, with a number that no other row has.
   const formed = PLANTED_FORMS.map(([form, write], i) => ({ form, row: receipts[60 + i], written: write(JSON.stringify(receipts[60 + i])) }));
   const values = formed.map(({ written }) => (typeof written === "string" ? { value: written } : { bytes: [...written] }));
   await plant(page, [...planted.map((value) => ({ value })), ...values]);

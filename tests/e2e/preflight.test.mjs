@@ -1,4 +1,4 @@
-// One round trip a pull: a browser that was given leave once does not ask for it before each request.
+// One round trip per pull: after one preflight request, the browser does not send another before each request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

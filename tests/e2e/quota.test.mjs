@@ -1,8 +1,8 @@
-// A device of any size: from one that has no room for the database itself to one that lacks little of what it takes. At each
-// size the session says that the device is full, goes on in memory, and loses nothing that it called saved; once there is
-// room, all of it is on the device.
+// A device of any size, from one without room for the database itself to one that lacks little. At each size the
+// session reports that the device is full, goes on in memory, and loses nothing that it reported as saved. Once there
+// is room, all of it is on the device.
 //
-// `QUOTAS` says how many sizes (`make quotas QUOTAS=30`), evenly spaced from an offset that `ESCALE_SEED` gives again.
+// `QUOTAS` sets how many sizes (`make quotas QUOTAS=30`), evenly spaced from an offset that `ESCALE_SEED` repeats.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -14,23 +14,25 @@ import { startSite } from "./support/site.mjs";
 
 const QUOTAS = Number(process.env.QUOTAS || 3);
 const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
-/** Bytes that no database fits in. */
+/** Too few bytes for any database. */
 const SMALLEST = 1_000;
-/** Documents on the server, those that it changes meanwhile, and those that are written here: texts that do not compress. */
+/** Documents on the server, those that it changes meanwhile, and those written here: texts that do not compress. */
 const [COUNT, CHANGED, WRITTEN, TEXT_CHARS] = [300, 150, 8, 4_000];
 
-/** What becomes of the page while the device is full: it stays, or it goes and is opened again in that mode. */
+/**
+ * The fate of the page while the device is full: it stays (undefined), or it is closed and opened again in that mode.
+ */
 const ENDS = ["synced", undefined, "avion"];
 
 const docs = some(COUNT);
 
-/** What runs in the page beside the usual helpers. */
+/** Functions that run in the page in addition to the usual helpers. */
 async function prepare(page, options) {
   await page.evaluate((o) => {
     const { tryToStart, sessions, plainError, plainStatus } = window.page;
     window.begin = (name, mode) => tryToStart(name, { ...o, ...(mode === "incognito" ? {} : { key: new Uint8Array(32) }), mode });
     window.stateOf = (name) => plainStatus(sessions[name].session.status.value);
-    /** Whether all is on the device: null, or why not. */
+    /** Whether everything is on the device: null, or the reason why not. */
     window.flushed = (name) => sessions[name].session.flush().then(() => null, plainError);
     window.saved = [];
     window.write = (name, written) => {
@@ -45,7 +47,7 @@ async function prepare(page, options) {
 
 const textsOf = (list) => new Map(list.map((doc) => [doc.name, doc.summary]));
 
-/** Resolves once a session shows these documents, and no others; any of those in `perhaps` in the place of its own. */
+/** Resolves once a session shows these documents, and no others. Any document of `perhaps` may replace its own. */
 const shows = (page, name, texts, perhaps = new Map()) =>
   page.evaluate(
     async ([session, ...lists]) => {
@@ -56,7 +58,7 @@ const shows = (page, name, texts, perhaps = new Map()) =>
     [name, [...texts], [...perhaps]],
   );
 
-/** That failure, where it is one, says that the device is full, with a cure, and so does the status. */
+/** Checks that the failure, if there is one, says that the device is full, with a cure; and so does the status. */
 async function isFull(page, failure) {
   const { storage, error } = await page.evaluate(() => window.stateOf("main"));
   if (!failure) {
@@ -73,7 +75,7 @@ const flushed = (page) => page.evaluate(() => window.flushed("main"));
 const setMode = (page, mode) => page.evaluate((wanted) => window.page.sessions.main.session.setMode(wanted), mode);
 const close = (page, name) => page.evaluate((one) => window.page.sessions[one].session.close(), name);
 
-/** An opening that the device may have no room for. Gives whether it had; where not, nothing is lost by opening again. */
+/** An opening for which the device may have no room. Returns whether it had. If not, opening again loses nothing. */
 async function opens(page, mode) {
   const refused = await begin(page, "main", mode);
   if (!refused) return true;
@@ -83,8 +85,8 @@ async function opens(page, mode) {
 }
 
 /**
- * A session on a device of that size, from its opening to when there is room. With `ends` its page goes in between, and
- * another opens it in that mode.
+ * A session on a device of that size, from its opening until there is room. With `ends`, its page is closed in between,
+ * and another one opens it in that mode.
  */
 async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
   const site = await startSite(t);
@@ -111,14 +113,14 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
   await page.evaluate(() => window.page.whenStatus("main", ({ phase }) => phase === "live"));
   found.loaded = !(await isFull(page, await flushed(page)));
 
-  // The server goes on, and so does the session: what comes is shown, whether or not it can be kept.
+  // The server goes on, and so does the session: changes are shown, whether they can be stored or not.
   const changes = docs.slice(0, CHANGED).map((doc) => ({ ...doc, summary: `changed, ${random(1e9)}` }));
   await server.import("demo", "Package", changes);
   textsOf(changes).forEach((summary, name) => texts.set(name, summary));
   await shows(page, "main", texts);
   found.changed = !(await isFull(page, await flushed(page)));
 
-  // Writes, with no network: only the device can keep them.
+  // Writes without a network: only the device can keep them.
   await setMode(page, "avion");
   const letters = () => String.fromCharCode(...Array.from({ length: TEXT_CHARS }, () => 97 + random(26)));
   const written = docs.slice(CHANGED - WRITTEN / 2, CHANGED + WRITTEN / 2).map((doc) => ({ ...doc, summary: letters() }));
@@ -131,7 +133,8 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
   assert.ok(isLacking || saved.length === WRITTEN, "all are saved where the device has room");
   const { usage } = await page.evaluate(() => navigator.storage.estimate());
 
-  // What was called saved is there from here on. The rest is, or where the page has ended in between, it may be.
+  // Writes reported as saved are there from here on. Other writes are, too; if the page was closed in between, they may
+  // be.
   for (const name of saved) texts.set(name, own.get(name));
   const perhaps = ends ? own : new Map();
   if (ends) {
@@ -141,7 +144,7 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
       await setQuota();
       assert.equal(await begin(page, "main", ends), null);
     }
-    // A load that the device had no room for may never have ended there: what was called saved is shown all the same.
+    // A load may never have finished on a full device. Writes reported as saved are shown all the same.
     await page.evaluate(
       (list) => window.page.whenDocs("main", "Package", {}, (shown) => {
         const has = new Map(shown.map((doc) => [doc.name, doc.summary]));
@@ -150,7 +153,7 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
       saved.map((name) => [name, texts.get(name)]),
     );
     if (ends === "synced") {
-      // Whether or not the device takes anything, the server is asked.
+      // The server is asked, whether the device can be written or not.
       await page.evaluate(() => window.page.whenStatus("main", ({ phase }) => phase === "live"));
       await shows(page, "main", texts, perhaps);
       found.reopened = !(await isFull(page, await flushed(page)));
@@ -160,7 +163,7 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
   }
 
   await setQuota();
-  // Somebody looks at the page, having made room: the device is tried again without a delay.
+  // The user has made room and shows the page again: the device is tried without a delay.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   if (ends === "avion") await setMode(page, "synced");
   await page.evaluate(() => window.page.whenStatus("main", ({ storage }) => storage === "ok"));
@@ -169,7 +172,7 @@ async function tryQuota({ t, server, browser, random }, quotaSize, ends) {
   if (!ends) assert.equal((await page.evaluate(() => window.saved)).length, WRITTEN, "with room, all are saved");
   await close(page, "main");
 
-  // All of it is on the device, and what was written is executed in the end.
+  // All of it is on the device, and the writes are executed in the end.
   assert.equal(await begin(page, "main", "avion"), null);
   await shows(page, "main", texts, perhaps);
   await setMode(page, "synced");

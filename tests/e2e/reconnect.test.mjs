@@ -1,4 +1,4 @@
-// The server goes and comes back: the phases follow by themselves, and nothing that was hinted meanwhile is missed.
+// The server stops and comes back. The phases follow by themselves, and no hint from the time between is missed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -41,13 +41,13 @@ for (const mode of ["synced", "incognito"]) {
       await server.stop(signal);
       const { error } = await offline;
       assert.ok(error === null || error.code === "offline", JSON.stringify(error));
-      // Changed while nobody could be told.
+      // Changed while no session could be informed.
       await server.import("demo", "Package", withSummary(round));
       await server.start();
       await whenPhase(page, "live");
       assert.deepEqual(await whenAll(page, round), withSummary(round).sort(byName));
     }
-    // And live means live.
+    // And `live` really means live.
     await server.import("demo", "Package", withSummary("three"));
     await whenAll(page, "three");
     await page.evaluate(() => window.page.sessions.main.session.close());
@@ -57,7 +57,7 @@ for (const mode of ["synced", "incognito"]) {
 test("a socket that breaks while requests pass loses no hint", { timeout: 60_000 }, async (t) => {
   const { server, proxy, page } = await setUp(t, "synced");
   for (let n = 0; n < 5; n++) {
-    // In the same moment, so that the hint goes into the broken socket.
+    // At the same time, so that the hint goes into the broken socket.
     const imported = server.import("demo", "Package", withSummary(`round ${n}`));
     proxy.cutAll();
     await imported;

@@ -1,4 +1,4 @@
-// Openings that are refused: each by its name, and none of them writes anything.
+// Refused openings: each has its error code, and none of them writes anything.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -1,5 +1,5 @@
-// A device that refuses to open: one bit of LevelDB's file CURRENT has flipped, and Chromium opens none of the origin's databases
-// any more, nor deletes them. A session works in memory, says so, and is on the device again once that opens.
+// A device that refuses to open. One bit of LevelDB's file CURRENT has flipped, and Chromium neither opens nor deletes
+// any database of the origin. A session works in memory, says so, and moves to the device once that opens.
 import assert from "node:assert/strict";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { startSite } from "./support/site.mjs";
 
 const COUNT = 200;
 
-/** Flips a bit in the file of the origin's own databases that names the others. */
+/** Flips a bit in the file, of the origin's own databases, that names the other files. */
 async function flip(profile) {
   const folder = join(profile, "Default", "IndexedDB");
   const [file] = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith("CURRENT"));
@@ -23,7 +23,7 @@ async function flip(profile) {
   await writeFile(join(folder, file), bytes);
 }
 
-/** A page whose device had a store, and opens no more. */
+/** A page whose device had a store, and no longer opens. */
 async function setUp(t) {
   const server = await makeServer(t);
   await server.import("demo", "Package", some(COUNT));
@@ -76,12 +76,12 @@ test("a session opens in memory, and moves to the device once that opens again",
   assert.deepEqual(listed.tried, ["storage_closed", "storage_closed"]);
   assert.equal((await put(page, "written in memory")).saved, "memory");
 
-  // Another tab is in the same state, by itself.
+  // Another tab gets into the same state by itself.
   const other = await begin();
   assert.equal((await all(other.page)).length, COUNT + 1);
   assert.equal(await other.page.evaluate(() => window.page.sessions.main.session.status.storage), "memory");
 
-  // What the error's cure says: the user clears the site's data.
+  // Follows the error's cure: the user clears the site's data.
   const devtools = await browser.context.newCDPSession(page);
   await devtools.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
   for (const one of [page, other.page]) {
@@ -141,7 +141,7 @@ test("the same in Firefox, which says UnknownError", { timeout: 120_000 }, async
   };
   assert.equal((await begin()).storage, "ok");
   await browser.kill();
-  // Where the databases of the origin were is something else: Firefox opens none.
+  // The databases' folder is replaced by something else: Firefox opens none.
   const origins = join(profile, "storage", "default");
   const [databases] = (await readdir(origins, { recursive: true })).filter((name) => /[/\\]idb$/.test(name));
   await rm(join(origins, databases), { recursive: true });

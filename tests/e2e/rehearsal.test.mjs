@@ -1,4 +1,4 @@
-// The rehearsal of an opening, which `init` does: it comes to its end, leaves nothing behind, and is missed by nobody.
+// The rehearsal of an opening, which `init` does. It finishes, leaves nothing behind, and its failure has no effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -62,7 +62,7 @@ test("its databases have all that the core asks of them", { timeout: 60_000 }, a
     await rehearse(wasm, watched(memoryDatabases()));
     return [...missing];
   });
-  // The core goes without a list of databases, where there is none.
+  // The core works without a list of databases if there is none.
   assert.deepEqual(missing, ["databases"]);
 });
 

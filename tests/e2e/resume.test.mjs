@@ -1,4 +1,4 @@
-// A first load that is cut in the middle goes on from its cursor.
+// A first load that is interrupted continues from its cursor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

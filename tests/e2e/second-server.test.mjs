@@ -1,8 +1,8 @@
-// Random histories of real sessions on the second server (tests/servers), which was written from docs/protocol.md alone:
-// once the network is whole, each session shows what the server has, and nothing that was accepted is lost.
+// Random histories of real sessions on the second server (tests/servers), which was written from docs/protocol.md
+// alone. Once the network works again, each session shows the server's documents, and no accepted write is lost.
 //
-// `HISTORIES` says how many (5 unless told). `ESCALE_SEED` gives the choices of the first one again; where exactly a
-// session is when they fall is the machine's doing.
+// `HISTORIES` sets how many (5 by default). `ESCALE_SEED` repeats the choices of the first one; the machine decides
+// where exactly a session is at each choice.
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ const PLAYER = fileURLToPath(new URL("../servers/player.mjs", import.meta.url));
 test(`${HISTORIES} histories on a second server end equal`, { timeout: HISTORIES * 120_000 }, async () => {
   console.log(`# ESCALE_SEED=${SEED} HISTORIES=${HISTORIES}`);
   const began = Date.now();
-  // Node 20 has a WebSocket by this flag alone.
+  // Node 20 has a WebSocket only with this flag.
   const player = fork(PLAYER, [String(SEED), String(HISTORIES)], { execArgv: ["--experimental-websocket", "--no-warnings"] });
   const played = [];
   player.on("message", (one) => {

@@ -1,5 +1,5 @@
-// What outlives a session: no passphrase, no key and no document, in no string and in no byte that the page can still reach;
-// and nothing of a session is held by what lives longer.
+// Nothing of a session outlives it. No string or byte that the page can still reach holds a passphrase, a key or a
+// document. No longer-lived object holds a part of a session.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -13,24 +13,24 @@ const OPENINGS = Number(process.env.OPENINGS || 200);
 const schema = { Note: { key: ["id"], properties: { text: "string" } } };
 const hex = (text) => Buffer.from(text).toString("hex");
 
-/** A page beside a server that has one document, in whose text nothing else is like. */
+/** A page with a server that has one document, whose text resembles no other. */
 async function setUp(t) {
   const text = `document-${randomBytes(8).toString("hex")}`;
   const server = await makeServer(t, { schema });
   await server.import("demo", "Note", [{ id: "a", text }]);
   await server.start();
-  // Snapshots cut strings where a page's text of several documents could go on.
+  // Snapshots cut strings, so a page with several documents in one text could hide some.
   const args = [...ARGS, "--js-flags=--heap-snapshot-string-limit=1000000"];
   const [site, browser] = [await startSite(t), await openBrowser(t, { args })];
   const page = await browser.page(site.url);
   return { server, page, text, heap: await Heap.of(page) };
 }
 
-/** Has the page note the keys that are made from now on, but those of its rehearsal. */
+/** Makes the page note the keys that are made from now on, except those of its rehearsal. */
 async function noteKeys(page) {
   await Heap.noteArrays(page);
   await page.evaluate(async () => {
-    // Keys are made of chance, and 32 bytes long.
+    // Keys are made of random bytes, and are 32 bytes long.
     window.made = [];
     const { getRandomValues } = Crypto.prototype;
     Crypto.prototype.getRandomValues = function (bytes) {
@@ -43,10 +43,10 @@ async function noteKeys(page) {
   });
 }
 
-/** Opens a session and uses it as an application does, which holds on to all that it was given; gives the keys. */
+/** Opens a session and uses it like an application, which keeps everything that it was given; returns the keys. */
 const use = (page, options) =>
   page.evaluate(async ({ hasKey, ...options }) => {
-    // What the application has of the key is the application's own to forget.
+    // The application must clear its own copy of the key.
     const key = hasKey ? crypto.getRandomValues(new Uint8Array(32)) : undefined;
     const session = await window.page.start("main", { ...options, key });
     key?.fill(0);
@@ -65,7 +65,10 @@ const use = (page, options) =>
   }, options);
 
 const passphrase = `passphrase-${randomBytes(8).toString("hex")}`;
-/** What is opened, how it ends, and how many keys are made meanwhile: K with the store, X where the application has a key. */
+/**
+ * The options of a session, its end, and the number of keys made meanwhile: K with the store, X if the application
+ * gives a key.
+ */
 const CASES = {
   "a session opened by a passphrase, that is locked": [{ mode: "synced", passphrase }, "lock", 1],
   "one in avion, that is closed": [{ mode: "avion", passphrase }, "close", 0],
@@ -83,7 +86,8 @@ test("no passphrase, no key and no document is reachable once a session has ende
     const made = await use(page, { org: "demo", schema, server: server.url, ...options });
     const keys = made.map((one) => one.replaceAll("-", ""));
     const open = await heap.snapshot();
-    // That the search finds what is there: the documents, X of the application, and K as long as its store is being made.
+    // The search itself is tested. It finds the documents, X if the application gave it, and K while its store is being
+    // made.
     assert.deepEqual(open.texts(documents), documents, `${what}, while it is open`);
     assert.deepEqual(await open.bytes(keys), keys, `${what}, while it is open`);
     seen += (await open.bytes(documents.map(hex))).length;

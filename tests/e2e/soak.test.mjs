@@ -1,5 +1,5 @@
-// A session at work for long: the wasm's memory stays as large as it was, and every handle that it takes is returned.
-// A short form runs with the other tests; `make soak` is the long one.
+// A session that works for long: the wasm's memory does not grow, and every handle that it takes is returned. A short
+// form runs with the other tests; `make soak` is the long one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -16,7 +16,7 @@ test("memory stays flat and every handle is returned", { timeout: 60_000 + ROUND
   const [site, browser] = [await startSite(t), await openBrowser(t)];
   const page = await browser.page(site.url);
   await page.evaluate(async () => {
-    // The instance that the package makes, to look at its memory and at what it holds of JavaScript.
+    // Captures the package's instance, to look at its memory and at the JavaScript objects that it holds.
     const { instantiate } = WebAssembly;
     WebAssembly.instantiate = async (...values) => {
       const made = await instantiate(...values);
@@ -26,7 +26,7 @@ test("memory stays flat and every handle is returned", { timeout: 60_000 + ROUND
     window.figures = () => {
       const { memory, __wbindgen_externrefs: table } = window.exported;
       let handles = 0;
-      // A place that was given back holds null.
+      // A released slot holds null.
       for (let i = 0; i < table.length; i++) if ((table.get(i) ?? null) !== null) handles++;
       return { bytes: memory.buffer.byteLength, handles };
     };
@@ -48,7 +48,7 @@ test("memory stays flat and every handle is returned", { timeout: 60_000 + ROUND
       await session.flush();
       server.executed.length = 0;
     };
-    // One session lives through all rounds, and its instance of the wasm with it: what is made once is made.
+    // One session, with its instance of the wasm, stays open through all rounds: one-time allocations are then done.
     window.session = await window.begin();
     await window.work(window.session, 10);
   });
@@ -74,17 +74,17 @@ test("memory stays flat and every handle is returned", { timeout: 60_000 + ROUND
     );
   }
   await others(OTHERS);
-  // What the browser has collected is returned.
+  // Collected objects have returned their handles.
   await heap.used();
   const end = await page.evaluate(() => window.figures());
   await page.evaluate(() => window.session.close());
   const [middle, last] = [rounds[Math.floor(ROUNDS / 2)], rounds.at(-1)];
   const mib = (bytes) => (bytes / 2 ** 20).toFixed(2);
   console.log(`# ${idle.handles} handles before, ${end.handles} after`);
-  // What was swept is forgotten, however many operations there were; memory grows by pages of 64 KiB.
+  // Swept operations are forgotten, however many there were. Memory grows by pages of 64 KiB.
   const allowed = 4 * 65_536;
   assert.ok(last.bytes - middle.bytes <= allowed, `${middle.bytes} bytes half way, ${last.bytes} at the end`);
-  // What the first one does at the moment takes a few; one for each of the others would be a leak.
+  // The first session's work in progress may take a few. One for each of the others would be a leak.
   assert.ok(end.handles < idle.handles + OTHERS / 2, `${idle.handles} handles before, ${end.handles} after`);
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   const done = `${ROUNDS * OPERATIONS} operations, ${mib(middle.bytes)} MiB half way, ${mib(last.bytes)} at the end`;

@@ -1,4 +1,4 @@
-// A device that has no room left: said so, and the session goes on in memory until there is room again.
+// A device without room: the session says so, and goes on in memory until there is room again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -1,4 +1,4 @@
-// Many tabs of one browser over one store: all are live, any can write, and what is said to one reaches all.
+// Many tabs of one browser over one store: all are live, any can write, and a command in one reaches all.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -7,7 +7,7 @@ import { startSite } from "./support/site.mjs";
 import { accepted, add, counters, inPhase, leader, openTabs } from "./support/tabs.mjs";
 import { openWriter, writingSchema, writingServer, writingWorld } from "./support/writing.mjs";
 
-/** How long a word may take to reach every tab. */
+/** The longest time for a message to reach every tab. */
 const REACH_MS = 2_000;
 
 const WITHOUT = {
@@ -103,7 +103,7 @@ test("a passphrase changed in one tab is changed again in another", { timeout: 6
   await openWriter(pages[0], { ...world.session, passphrase: "the third one" }, { classes: ["Counter"] });
 });
 
-/** A world whose browser keeps pages that are left, as a user's does. */
+/** A world whose browser caches pages that are left, as a user's does. */
 async function keepingWorld(t) {
   const server = await writingServer(t);
   const site = await startSite(t, { isKept: true });
@@ -112,7 +112,7 @@ async function keepingWorld(t) {
   return { site, browser, page, session: { org: "demo", schema: writingSchema, server: server.url } };
 }
 
-/** Leaves the page, which the browser keeps; gives how to go back to it. */
+/** Leaves the page, which the browser caches; returns a function that goes back to it. */
 async function leave(page, site) {
   await page.evaluate(() => {
     addEventListener("pageshow", ({ persisted }) => {
@@ -122,7 +122,7 @@ async function leave(page, site) {
   await page.goto(`${site.url}?elsewhere`);
   return async () => {
     await page.goBack({ waitUntil: "commit" });
-    // A page that was not kept has no such property.
+    // A page that was not cached has no such property.
     await page.waitForFunction(() => window.wasKept);
   };
 }
@@ -162,7 +162,7 @@ test("a newer version of the code takes the store, and the older one lets go of 
   });
   const error = await first.evaluate(() => window.page.whenStatus("main", (status) => status.error?.code === "store_too_new").then((status) => status.error));
   assert.match(error.cure, /Reload/);
-  // It is let go of in the background.
+  // The lock of the lead is released in the background.
   await first.evaluate(async () => {
     const [{ name }] = await window.page.stores();
     await navigator.locks.request(`${name}-lead`, () => {});
@@ -177,7 +177,7 @@ test("a tab whose application knows more than that of the leading tab is live, a
   const newer = await world.browser.page(world.site.url);
   await openWriter(newer, world.session, { classes: ["Counter"] });
   assert.equal(await leader([world.page, newer]), world.page);
-  // The leading one cannot ask for it, and is told of the others' wishes all the same.
+  // The leading tab cannot pull that class, but receives the other tab's commands all the same.
   await newer.evaluate(() => {
     window.page.sessions.main.session.live("First", {}, () => {});
   });

@@ -1,4 +1,4 @@
-// Tokens: the server asks for one, refuses it, gets another; the session pauses and goes on.
+// Tokens: the server asks for one, refuses it, gets another; the session pauses and resumes.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

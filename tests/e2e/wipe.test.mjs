@@ -1,4 +1,4 @@
-// `wipe` without a session: the way out of a forgotten passphrase and of a damaged store, for nobody else's data.
+// `wipe` without a session: the remedy for a forgotten passphrase and for a damaged store. It leaves other data alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -10,7 +10,7 @@ const FORGOTTEN = "the forgotten passphrase";
 
 const setUp = (t) => packagesPage(t, COUNT, { account: "ada", passphrase: FORGOTTEN });
 
-/** Opens, loads the whole class in step with the server, and closes; gives the documents. */
+/** Opens, loads the whole class from the server, and closes; returns the documents. */
 const sync = (page, options) =>
   page.evaluate(async (o) => {
     await window.page.start("main", o);
@@ -26,7 +26,7 @@ const dump = (page) => page.evaluate(() => window.page.dump());
 const inOrder = (docs) => docs.map((one) => Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))));
 const expected = inOrder(some(COUNT).sort(byName));
 
-/** What the device holds beside databases: wiping must leave nothing held, and no lock. */
+/** The device's databases and locks: wiping must leave no database, and no lock. */
 const leftovers = (page) =>
   page.evaluate(async () => ({
     databases: await indexedDB.databases(),
@@ -70,7 +70,7 @@ test("a damaged store: its cure names wipe, which lets it open and load everythi
   assert.deepEqual(await leftovers(page), NOTHING);
   assert.deepEqual(inOrder(await sync(page, options)), expected);
   assert.deepEqual(await page.evaluate(async () => (await window.page.stores()).map(({ name }) => name)), [database]);
-  // A database that lacks its tables is damaged as well, and goes the same way.
+  // A database that lacks its tables counts as damaged, and is wiped in the same way.
   await page.evaluate(async (name) => {
     await window.page.wipe({ org: "demo", account: "ada" });
     const bare = await window.page.connect(name, 1, (made) => made.createObjectStore("x"));
@@ -116,7 +116,7 @@ test("wipe does nothing where nothing rests, and touches no other account or org
     assert.equal(await wipe(page, owner), null);
     assert.deepEqual(await dump(page), before, JSON.stringify(owner));
   }
-  // Twice at once: the second one finds the store owned by the first.
+  // Twice at once: the second call finds the store locked by the first.
   const both = await page.evaluate(async () => {
     const owner = { org: "demo", account: "ada" };
     const calls = [window.page.wipe(owner), window.page.wipe(owner)];

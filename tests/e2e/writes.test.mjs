@@ -8,7 +8,7 @@ const inTime = { timeout: 45_000 };
 const whenDrained = (page, name = "main") =>
   page.evaluate((one) => window.page.whenStatus(one, ({ pending, phase }) => pending === 0 && phase === "live"), name);
 
-/** No server for the page, and a page that knows. */
+/** Stops the server, and waits until the page knows. */
 async function goOffline({ server, page }) {
   const offline = page.evaluate(() => window.page.whenStatus("main", ({ phase }) => phase === "offline"));
   await server.stop("SIGKILL");
@@ -56,7 +56,7 @@ test("what is written offline shows at once, survives a reload, and is done once
     const { session: writer } = window.page.sessions.main;
     for (const n of [1, 2, 3]) writer.put("Note", { id: `n${n}`, box: "in", text: "", size: n });
     await writer.run("counter.add", { key: ["visits"], by: 1 }).accepted;
-    // What was accepted is seen without its overlay from here on.
+    // From here on, accepted documents are shown without an overlay.
     await window.page.whenDocs("main", "Note", {}, (docs) => docs.length === 3 && docs.every((doc) => !writer.meta(doc).pending));
     await Promise.all(["in", "out"].map((box) => writer.collection("Note", { box }).ready));
   });
@@ -101,7 +101,7 @@ test("what is written offline shows at once, survives a reload, and is done once
   }, ADDS);
   assert.deepEqual(after, expected, "all of it is there after the reload");
 
-  // Back: the first answers are lost, so that the same operations are sent again.
+  // Back online: the first answers are lost, so the same operations are sent again.
   let lost = 0;
   proxy.loses = ({ ops }) => ops.length > 0 && lost++ < 2;
   const numbers = page.evaluate(() => {
@@ -150,7 +150,7 @@ test("a refused write is amended, tried again or discarded; what depends on it w
   });
   assert.equal(amended, 0, "both promises follow the amended one");
 
-  // The same again; it survives a reload, is refused a second time, then the reason goes away.
+  // The same again. It survives a reload and is refused a second time; then the reason disappears.
   await page.evaluate(async (data) => {
     const { session: writer } = window.page.sessions.main;
     const put = writer.put("Note", data);
@@ -198,14 +198,14 @@ test("written in avion while somebody else wrote: each class settles its conflic
     await Promise.all(all.map((one) => writer.put(one, first).accepted));
     const docs = await Promise.all(all.map(async (one) => (await whenDocs("main", one, {}, ([doc]) => doc && !writer.meta(doc).pending))[0]));
     await writer.setMode("avion");
-    // What had left before arrives meanwhile.
+    // Messages in transit arrive meanwhile.
     await writer.inspect();
     const flight = [Date.now()];
     const conflicting = all.map((one, i) => writer.patch(one, ["x"], { a: 5 }, one === "Asked" ? { ifVersion: writer.meta(docs[i]).v } : {}));
     const chained = writer.patch("Merged", ["x"], { c: 7 });
     await Promise.all(conflicting.map(({ saved }) => saved));
     flight.push(Date.now());
-    // The other one, in another session, which settles nothing.
+    // The other writer: another session, which resolves no conflict.
     const other = await open({ ...options, schema: defineSchema(options.schema), mode: "incognito" });
     await Promise.all(all.map((one) => other.put(one, { id: "x", a: 3, b: 9 }).accepted));
     await other.close();
@@ -223,7 +223,7 @@ test("written in avion while somebody else wrote: each class settles its conflic
   assert.equal(refused.error.code, "version_conflict");
   assert.deepEqual(refused.theirs, { className: "Asked", v: refused.theirs.v, doc: { id: "x", a: 3, b: 9 } });
   assert.ok(refused.theirs.v > 0);
-  // Theirs is known, mine is sent over it.
+  // Theirs is known, and mine replaces it.
   await page.evaluate(async () => {
     const { session: writer } = window.page.sessions.main;
     const [entry] = writer.refused.value;
@@ -258,7 +258,7 @@ test("what cannot be a write throws by name, and nothing is written or sent", in
   const before = proxy.requests.flatMap(({ ops }) => ops).length;
   const { thrown, journals } = await page.evaluate(async () => {
     const { session: writer } = window.page.sessions.main;
-    // The records of the journal, once everything that is held is at rest.
+    // The records of the journal, once everything is stored.
     const journal = async () => (await writer.flush(), (await writer.inspect()).store.counts.j);
     const large = "x".repeat(1 << 20);
     const bad = {

@@ -1,4 +1,4 @@
-// The functions of an application that the core calls: optimistic parts, and its own ways to settle conflicts.
+// The functions of an application that the core calls: optimistic parts, and custom conflict resolvers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -11,7 +11,7 @@ const schema = defineSchema(
   { migrate: { Counter: { 2: ({ n, ...data }) => ({ ...data, count: n }) } } },
 );
 
-/** Runs an optimistic part as the core does: again with each document that it wants. */
+/** Runs an optimistic part as the core does: again with each document that it needs. */
 async function run(optimistic, args, rest = {}) {
   const { core } = await openFake(schema, { operations: { op: { optimistic } } });
   const known = [];

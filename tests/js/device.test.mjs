@@ -1,4 +1,4 @@
-// A device that refuses to open: the session is in memory meanwhile, and moves once nothing could be lost by it.
+// A device that refuses to open: the session is in memory meanwhile, and moves as soon as nothing could be lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -9,7 +9,9 @@ import { fault, FakeCore, recorder } from "./fake-core.mjs";
 const schema = defineSchema({ Package: { key: ["name"] } });
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A device that refuses with `refusal.code` as long as there is one; cores in the order in which they were opened. */
+/**
+ * A device that refuses with `refusal.code`, while there is one; and the cores, in the order in which they were opened.
+ */
 function setUp(t, code = "storage_closed") {
   globalThis.indexedDB = {};
   t.after(() => delete globalThis.indexedDB);
@@ -22,7 +24,7 @@ function setUp(t, code = "storage_closed") {
       if (!options.inMemory) tries.push(options.passphrase);
       if (!options.inMemory && device.code) throw fault(device.code);
       const core = new FakeCore({ ...options }, host);
-      // As the core tells it that has no device.
+      // The report of a core without a device.
       if (options.inMemory) core.tell({ storage: "none" });
       cores.push(core);
       return core;
@@ -32,9 +34,9 @@ function setUp(t, code = "storage_closed") {
   const take = async () => ({ glue, giveBack: () => back.push("back") });
   const given = { org: "demo", schema, server: "http://localhost:7700", passphrase: "secret" };
   const open = (options) => openWith({ take }, { ...given, ...options });
-  /** Lets time pass, and what follows from it. */
+  /** Lets time pass, with its consequences. */
   const pass = async (ms) => {
-    // No timer comes before what is already due.
+    // No timer fires before the work that is already due.
     await turn();
     t.mock.timers.tick(ms);
     for (let n = 0; n < 5; n++) {
@@ -99,7 +101,7 @@ test("it moves to the device once that holds as much, and nothing waits", async 
   await pass(0);
   assert.deepEqual(seen.at(-1)[0].map(({ name }) => name), ["a", "c"]);
   assert.ok(seen.every(([docs]) => docs.length > 0), "nothing disappears");
-  // The first one is heard no more.
+  // The first core is ignored from now on.
   first.tell({ phase: "offline" });
   assert.equal(session.status.phase, "live");
   await session.flush();

@@ -15,10 +15,10 @@ const OPENING = {
 
 export class FakeCore {
   calls = [];
-  /** Set by a test to hold reads back: each then waits for `release()`. */
+  /** Set by a test to delay reads: each then waits for `release()`. */
   isHolding = false;
   #held = [];
-  /** Operations that are not over, by id. */
+  /** Unfinished operations, by id. */
   #operations = new Map();
   #nextId = 1;
   #defs = new Map();
@@ -32,7 +32,7 @@ export class FakeCore {
     host.status(JSON.stringify(this.#status));
   }
 
-  /** Puts documents into a def as one change: a document of the same key takes another id. */
+  /** Puts documents into a def as one change: a document with the same key gets another id. */
   put(def, ...documents) {
     const gone = [];
     const members = this.#members(def);
@@ -152,7 +152,7 @@ export class FakeCore {
     return '{"removed":2,"rowids":[1,2]}';
   }
 
-  /** What becomes of an operation. */
+  /** The operation was saved. */
   save(id, where = "device") {
     this.#operations.get(id).state = "saved";
     this.#news({ kind: "saved", id, where });
@@ -169,7 +169,7 @@ export class FakeCore {
     this.#operations.delete(id);
     this.#news({ kind: "failed", id, error });
   }
-  /** A conflict is settled: gives the operation that takes the place of that one. */
+  /** A conflict is resolved: returns the operation that replaces this one. */
   replace(id) {
     const { name, args } = this.#operations.get(id);
     this.#operations.delete(id);
@@ -226,10 +226,10 @@ export class FakeCore {
   }
 }
 
-/** An error as the core tells it. */
+/** An error as the core reports it. */
 export const fault = (code) => ({ code, kind: "A", retryable: false, message: "x", cure: "y" });
 
-/** Opens a session on a fake core; `openCore` may stand in for opening it. */
+/** Opens a session on a fake core; `openCore` may replace the opening. */
 export async function openFake(schema, options = {}, openCore = async (core) => core) {
   let core;
   const glue = {
@@ -244,7 +244,7 @@ export async function openFake(schema, options = {}, openCore = async (core) => 
   return { session, core };
 }
 
-/** Collects what a callback is given, and lets a test wait for its next call. */
+/** Collects the arguments of a callback, and lets a test wait for its next call. */
 export function recorder() {
   const seen = [];
   let wake;
@@ -260,7 +260,7 @@ export function recorder() {
   return { callback, calls, seen };
 }
 
-/** A row as it crosses: the release is told apart, always. */
+/** A row as it crosses, always with its release as a separate element. */
 export function rowOf(id, { release = 1, ...data }) {
   return [id, data, release];
 }

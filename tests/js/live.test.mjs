@@ -1,4 +1,4 @@
-// What `live` and `collection` promise: which calls come, with which objects, in which order.
+// The promises of `live` and `collection`: which calls are made, with which objects, in which order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -1,4 +1,4 @@
-// docs/mutants.md is what docs/mutants.data give, and no mistake survives without a reason.
+// docs/mutants.md is made from docs/mutants.data, and no mistake survives without a reason.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What `open` and `defineSchema` refuse, each by the name of what is wrong.
+// The refusals of `open` and `defineSchema`, each with the name of the faulty option.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

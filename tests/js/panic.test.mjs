@@ -1,4 +1,4 @@
-// An instance of the wasm that dies: another one takes over, and what the application holds lives on.
+// An instance of the wasm that dies: another one takes over, and the objects that the application holds keep working.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -28,7 +28,7 @@ function instances(prepare = () => {}) {
       onDeath,
       isDead: () => isDead,
       async open(options, host) {
-        // Taken as it is now: X is overwritten where it is not needed any more.
+        // Copied now, because X is overwritten when it is no longer needed.
         const core = new FakeCore({ ...options, derived: options.derived?.slice() }, host);
         host.derived?.(new Uint8Array(32).fill(7));
         deaths.push((error = new WebAssembly.RuntimeError("unreachable")) => {

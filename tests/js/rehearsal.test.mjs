@@ -1,4 +1,4 @@
-// That nobody waits for a rehearsal that fails, or does not end; what it does is tried in a browser.
+// Nobody waits for a rehearsal that fails or never ends. Its effects are tested in a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

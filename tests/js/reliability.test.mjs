@@ -1,4 +1,4 @@
-// docs/reliability.md tells what its data give, and of each promise a test and a command that are there.
+// docs/reliability.md is made from its data, and for each promise it names an existing test and command.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";

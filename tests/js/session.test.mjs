@@ -1,4 +1,4 @@
-// The calls of a session one by one: what they give, and by which error they refuse.
+// The calls of a session one by one: their results, and the errors of their refusals.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -102,7 +102,7 @@ test("matches and callbacks that cannot be used are refused", async () => {
   const { session } = await openFake(schema);
   assert.throws(() => session.live("Package", undefined, () => {}), { code: "bad_option", message: /match/ });
   assert.throws(() => session.live("Package", "games", () => {}), { code: "bad_option", message: /match/ });
-  // As the core's: the code is beside the message, not in it.
+  // As in the core's errors, the code is not in the message.
   assert.throws(() => session.live("Package", {}), { code: "bad_option", message: /^live: the callback / });
   assert.throws(() => session.live("Pakage", {}, () => {}), { code: "unknown_class" });
   assert.throws(() => session.collection("Pakage", {}), { code: "unknown_class" });

@@ -1,4 +1,5 @@
-// What a session asks of the browser's storage: every answer has a name, and a browser that has none harms nobody.
+// A session's requests to the browser's storage: every answer has a name, and a browser without such a storage does no
+// harm.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 

@@ -1,4 +1,4 @@
-// What TypeScript must accept and refuse; checked by `tsc`, never run.
+// Code that TypeScript must accept or refuse; checked by `tsc`, never run.
 import {
   type Accepted,
   defineOperations,
@@ -221,7 +221,7 @@ void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts:
 // @ts-expect-error no such class
 void open({ org: "demo", schema, server: "http://x", passphrase: "x", conflicts: { Pakage: "ask" } });
 
-// What was written.
+// The operations written so far.
 session.refused.subscribe(([first]) => first?.amend({ ...first.args, more: 1 }).accepted);
 session.pending()[0]?.state satisfies "unsaved" | "saved" | "held" | undefined;
 const [past] = await session.history("Package", ["0ad"]);

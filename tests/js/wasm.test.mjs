@@ -1,4 +1,4 @@
-// How the wasm is found and started, and what is said when it cannot be.
+// How the wasm is found and started, and the errors if that fails.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -79,7 +79,7 @@ test("a page that forbids wasm is told how to allow it", async (t) => {
   await wasm.start(EMPTY);
 });
 
-/** A wasm whose instances note what becomes of them. */
+/** A wasm whose instances record their end. */
 function instances() {
   const made = [];
   const make = () => {

@@ -1,11 +1,11 @@
-// `wipe` without a session: what it hands to the core, and what it refuses.
+// `wipe` without a session: its call of the core, and its refusals.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { EscaleError } from "../../js/dist/errors.js";
 import { wipeWith } from "../../js/dist/wipe.js";
 
-/** Wipes on a core that notes what it is asked, and answers as it is told. */
+/** Wipes on a core that records the request, and answers by `answer`. */
 async function wipeFake(options, answer = async () => {}) {
   const asked = [];
   const glue = { wipe: (...owner) => (asked.push(owner), answer()) };

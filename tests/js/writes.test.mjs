@@ -1,4 +1,4 @@
-// What the writes send, what they refuse, and how an operation is followed to its end.
+// The writes of a session: the requests, the refusals, and the tracking of an operation to its end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -329,7 +329,7 @@ test("in a batch, what was brought up to the present release by one patch is pat
   const [[, { ops }]] = written(core);
   const patch = (name, set) => ({ name: "doc.patch", args: { class: "Package", key: [name], set } });
   assert.deepEqual(ops, [
-    // No version: the class's policy settles conflicts, and the session expects by itself.
+    // No version: the class's policy resolves conflicts, and the session adds the expected version itself.
     { name: "doc.put", args: { class: "Package", data: { name: "a", kilobytes: 5, summary: "x", release: 2 } } },
     patch("a", { size: 2 }),
     { name: "doc.put", args: { class: "Package", data: { name: "b", kilobytes: 1, release: 2 } } },

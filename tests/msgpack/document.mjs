@@ -1,5 +1,5 @@
-// The documents of the fixtures: one with every kind of value, at the edges of their encodings. `tests/wire/fixtures.rs` builds
-// the same.
+// The documents of the fixtures: one with every kind of value, at the edges of their encodings.
+// `tests/wire/fixtures.rs` builds the same.
 
 const INTEGERS = [
   0, 1, 127, 128, 255, 256, 65_535, 65_536, 4_294_967_295, 4_294_967_296, 9_007_199_254_740_991, -1, -32, -33, -128,
@@ -22,7 +22,7 @@ export function document() {
   };
 }
 
-/** A small one, for the replies. */
+/** A small document, for the replies. */
 export function small() {
   return { unicode: "\u00e9\u4e2d\u{1f600}", raw: new Uint8Array([0, 1, 2]), $bytes: "a key of its own", n: [1, -1, 0.5] };
 }

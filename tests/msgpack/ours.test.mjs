@@ -1,4 +1,4 @@
-// What the core writes, read by @msgpack/msgpack: `node --test tests/msgpack/*.test.mjs`.
+// The core's output, read by @msgpack/msgpack: `node --test tests/msgpack/*.test.mjs`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// How often a session crosses between JavaScript and the wasm for what arrives: as often for many documents as for few.
+// How often a session crosses between JavaScript and the wasm for arriving documents: as often for many as for few.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { encode } from "@msgpack/msgpack";
 
 import { ROOT } from "./project.mjs";
 
-/** Crossings since the wasm was loaded, either way, by name. */
+/** Crossings in either direction since the wasm was loaded, by name. */
 const crossings = new Map();
 
 function counted(functions) {
@@ -23,14 +23,14 @@ function counted(functions) {
   return Object.fromEntries(Object.entries(functions).map(wrap));
 }
 
-/** Loads the package, its wasm with a counter on each function that crosses. */
+/** Loads the package, with a counter on each function of its wasm that crosses. */
 async function loadCounted() {
   const escale = await import(join(ROOT, "pkg/index.js"));
   const { instantiate } = WebAssembly;
   WebAssembly.instantiate = async (module, imports) => {
     const modules = Object.entries(imports).map(([name, functions]) => [name, counted(functions)]);
     const { exports } = await instantiate(module, Object.fromEntries(modules));
-    // The glue asks whether it is an instance.
+    // The glue checks that it is an instance.
     return Object.create(WebAssembly.Instance.prototype, { exports: { value: counted(exports) } });
   };
   try {

@@ -1,4 +1,4 @@
-// The package in Node over fake-indexeddb, which applications test with: a store is made, closed and opened again.
+// The package in Node over fake-indexeddb, which applications use in tests: a store is made, closed and opened again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

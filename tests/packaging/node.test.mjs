@@ -1,4 +1,4 @@
-// The packed package: what it holds, and a plain Node script that uses it.
+// The packed package: its contents, and a plain Node script that uses it.
 import assert from "node:assert/strict";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -33,7 +33,8 @@ test("it holds one wasm, one module with its types, a README and both licences",
 });
 
 test("what a page loads of it stays within its budget", async () => {
-  // Bytes with gzip, as the server of a page sends them (docs/performance.md). They may fall; what lets them grow is a decision.
+  // Bytes with gzip, as the server of a page sends them (docs/performance.md). They may fall. An increase is a
+  // decision.
   const budget = { wasm: 496_000, js: 25_500 };
   const pkg = join(ROOT, "pkg");
   const names = (await readdir(pkg)).filter((name) => /\.(js|wasm)$/.test(name));

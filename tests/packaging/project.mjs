@@ -11,7 +11,7 @@ const FIXTURE = fileURLToPath(new URL("./fixture/", import.meta.url));
 
 const execute = promisify(execFile);
 
-/** What a command prints; its failure tells all that it said. */
+/** Returns a command's output. If it fails, the error has all of its output. */
 export async function runCommand(folder, command, ...args) {
   try {
     const { stdout } = await execute(command, args, { cwd: folder, maxBuffer: 16 << 20 });
@@ -21,13 +21,13 @@ export async function runCommand(folder, command, ...args) {
   }
 }
 
-/** The packed package: its file, and what npm says of it. */
+/** The packed package: its file, and npm's description of it. */
 export async function pack(folder) {
   const [packed] = JSON.parse(await runCommand(ROOT, "npm", "pack", "--json", "--pack-destination", folder, "./pkg"));
   return { ...packed, path: join(folder, packed.filename) };
 }
 
-/** A new project with the packed package installed; `remove` takes it away. */
+/** A new project with the packed package installed; `remove` deletes it. */
 export async function makeProject() {
   const folder = await mkdtemp(join(tmpdir(), "escale-packaging-"));
   await cp(FIXTURE, folder, { recursive: true });
@@ -37,7 +37,7 @@ export async function makeProject() {
   return { folder, packed, remove: () => rm(folder, { recursive: true }) };
 }
 
-/** What the application of the fixture shows. */
+/** The documents that the application of the fixture shows. */
 export const SHOWN = {
   names: ["Zola", "\u00e9\u00e0\u00fc"],
   large: ["Zola"],

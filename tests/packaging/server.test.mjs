@@ -1,4 +1,4 @@
-// The server's binary, as it is given away.
+// The server's binary, as it is distributed.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";

@@ -31,7 +31,7 @@ after(async () => {
   await project?.remove();
 });
 
-/** Runs a server of static pages until the test ends; its address, once it answers. */
+/** Runs a server of static pages until the test ends. Returns its address, once it answers. */
 async function serve(t, ...command) {
   const port = await freePort();
   const server = spawn(process.execPath, [...command, String(port)], { cwd: project.folder, stdio: "inherit" });
@@ -46,7 +46,7 @@ async function serve(t, ...command) {
       await fetch(url);
       return url;
     } catch {
-      // Not yet listening: each attempt waits for the machine to refuse it.
+      // Not listening yet: each attempt waits for the machine to refuse it.
     }
   }
   throw new Error("the server stopped");
@@ -61,14 +61,14 @@ async function freePort() {
   return port;
 }
 
-/** What the page shows, and the errors of its console. */
+/** The contents of the page, and the errors in its console. */
 async function load(t, url, prepare = async () => {}) {
   const context = await browser.newContext();
   t.after(() => context.close());
   const page = await context.newPage();
   const errors = [];
   page.on("console", (message) => {
-    // Browsers ask for an icon by themselves; the project has none.
+    // Browsers request an icon by themselves; the project has none.
     if (message.location().url.endsWith("/favicon.ico")) return;
     if (["error", "warning"].includes(message.type())) errors.push(message.text());
   });

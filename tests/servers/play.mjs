@@ -1,6 +1,7 @@
-// One random history: real sessions, each by its own base path, and the second server, over real HTTP and sockets. It runs
-// under `--experimental-websocket` where Node has no WebSocket of its own. What a seed gives again are the choices, not the
-// moments. What always holds at the end: each session shows what the server has, and nothing that was accepted is lost.
+// One random history: real sessions, each with its own base path, and the second server, over real HTTP and sockets. If
+// Node has no WebSocket, it runs under `--experimental-websocket`. A seed repeats the choices, not the timing.
+//
+// Invariant at the end: each session shows the server's documents, and no accepted write is lost.
 import assert from "node:assert/strict";
 import "fake-indexeddb/auto";
 
@@ -9,7 +10,7 @@ import { randomFrom } from "../e2e/support/random.js";
 import { shaS } from "./second/common.mjs";
 import { start } from "./second.mjs";
 
-/** As in browsers: a socket that could not be opened ends with `close`. Node 20 leaves it at `error`. */
+/** As in browsers, a socket that could not be opened ends with `close`. Node 20 leaves it at `error`. */
 globalThis.WebSocket = class extends WebSocket {
   constructor(...args) {
     super(...args);
@@ -54,13 +55,13 @@ function defOf(className, match) {
   return name === "key" ? nameOf(className, match.key) : `${className}/${name}@${shaS(match[name])}`;
 }
 
-/** A document without what the server adds, its properties in order. */
+/** A document without the properties that the server adds, with its own in order. */
 function plain(data) {
   const own = Object.entries(data).filter(([name]) => name !== "release");
   return Object.fromEntries(own.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Resolves once the condition holds; it is asked at each of the session's events, and fails at the deadline. */
+/** Resolves once the condition holds. It is checked at each event of the session, and fails at the deadline. */
 async function until(subscribe, holds, says) {
   let stop = () => {};
   let deadline;
@@ -75,7 +76,7 @@ async function until(subscribe, holds, says) {
   }
 }
 
-/** What the promise gives, or an error that says what was waited for in vain. */
+/** The promise's value, or an error that names the condition awaited in vain. */
 async function within(promise, says) {
   let deadline;
   const late = new Promise((_, reject) => (deadline = setTimeout(() => reject(new Error(`waited in vain: ${says}`)), DEADLINE_MS)));
@@ -93,7 +94,7 @@ class History {
     this.offset = 0;
     this.log = [];
     this.lost = 0; // the highest version that the last restore may have undone
-    this.writes = new Map(); // of each document, what the accepted write of the highest version left
+    this.writes = new Map(); // of each document, the result of the accepted write with the highest version
     this.storm = 0;
     this.counts = { accepted: 0, refused: 0, failed: 0, restored: 0 };
     this.waiting = new Set();
@@ -149,7 +150,7 @@ class History {
     if (this.below(8) === 0) data.maxLife = Math.floor(this.clock() / 60_000) + 1 + this.below(3);
     return data;
   }
-  /** One write: its kind, and what it is made of. */
+  /** One write: its kind, and its arguments. */
   write() {
     const className = this.pick(["Note", "Note", "Page"]);
     const data = this.document(className);
@@ -164,7 +165,7 @@ class History {
     if (kind === "delete") return target.delete(className, key, options);
     return target.patch(className, key, changes, options);
   }
-  /** The server took these writes at a version. */
+  /** The server accepted these writes at a version. */
   accepted(writes, v) {
     this.counts.accepted += 1;
     for (const write of writes) {
@@ -172,7 +173,7 @@ class History {
       if (!(v < this.writes.get(name)?.v)) this.writes.set(name, { v, write });
     }
   }
-  /** Follows an operation; what a conflict amends counts as the same write. */
+  /** Tracks an operation. A write that a conflict amends counts as the same write. */
   follow(session, operation, writes) {
     session.last = operation;
     const end = operation.accepted.then(
@@ -264,7 +265,7 @@ class History {
       this.server.backup();
     },
     async restore() {
-      // The server gives versions ahead of the clock where writes follow each other within a millisecond.
+      // If writes follow each other within a millisecond, the server's versions are ahead of the clock.
       this.lost = Math.max(this.lost, this.clock(), this.server.highest());
       await this.server.restore();
       this.counts.restored += 1;
@@ -293,7 +294,10 @@ class History {
     await this.heal();
   }
 
-  /** One action. What the session itself refuses at once, as a patch of what is deleted, was never written. */
+  /**
+   * Carries out one action. A write that the session itself refuses at once, such as a patch of a deleted document,
+   * does not count.
+   */
   async act(name, session) {
     try {
       return await within(this.actions[name].call(this, session), this.tell(session, name));
@@ -303,20 +307,20 @@ class History {
     }
   }
 
-  /** The network is whole again, and each session hears of it: then all must be equal. */
+  /** The network works again, and each session is informed: then all must be equal. */
   async heal() {
     this.storm = 0;
     for (const session of this.sessions) {
       session.isCut = false;
       if (session.isAway) await session.session.setMode("synced");
       session.isAway = false;
-      // A session without subscriptions has nothing to ask, and opens no socket.
+      // A session without subscriptions has nothing to pull, and opens no socket.
       if (session.subs.size === 0) this.actions.subscribe.call(this, session);
     }
     this.server.closeSockets();
     for (const session of this.sessions) await this.settled(session);
     await within(Promise.all(this.waiting), `${this.waiting.size} operations have no end`);
-    // What waited is written: what it did to the others is told by a hint, and compared once more.
+    // The waiting writes are executed. Hints bring their effects to the other sessions, which are compared once more.
     for (const session of this.sessions) await this.settled(session);
     if (this.broken) throw this.broken;
     this.nothingIsLost();
@@ -329,7 +333,7 @@ class History {
       assert.deepEqual(session.refused.value, []);
     }
   }
-  /** Waits until the session has nothing to send, is live, and shows for each subscription what the server has. */
+  /** Waits until the session has nothing to send, is live, and shows the server's documents for each subscription. */
   async settled(session) {
     const status = (check) => session.session.status.subscribe(check);
     const isWell = ({ pending, phase, updates, error }) => pending === 0 && phase === "live" && updates === "pushed" && error === null;
@@ -350,7 +354,7 @@ class History {
     );
     return mine === theirs ? undefined : `\n  session ${mine}\n  server  ${theirs}`;
   }
-  /** The server holds what the accepted write of the highest version left, unless it was restored since. */
+  /** The server holds the result of the accepted write with the highest version, unless it was restored since. */
   nothingIsLost() {
     const held = new Map(this.server.dump(`org${this.seed}`).map(({ class: className, pk, data }) => [`${className}@${pk}`, data]));
     for (const [name, { v, write }] of this.writes) {
@@ -377,7 +381,7 @@ class History {
   }
 }
 
-/** Plays a seed; gives what it counted, or fails with the log of what was done. */
+/** Plays a seed. Returns its counts, or fails with the log of its actions. */
 export async function play(seed, { steps = 60 } = {}) {
   const history = new History(seed);
   try {

@@ -1,5 +1,5 @@
-// Plays histories for tests/e2e/second-server.test.mjs, which starts it: `player.mjs SEED HISTORIES`. It tells its parent
-// how each one ended.
+// Plays histories for tests/e2e/second-server.test.mjs, which starts it: `player.mjs SEED HISTORIES`. It reports to its
+// parent how each one ended.
 import { play } from "./play.mjs";
 
 const [first, histories] = process.argv.slice(2).map(Number);

@@ -1,6 +1,8 @@
-// A second server, written from docs/protocol.md, docs/schema.md and docs/rules.md alone: it shows that they are enough.
-// It keeps everything in memory and needs nothing but Node. It must not share code with server/ or with the package.
-// What always holds: a request is served in one go, so that no write falls between its `now` and its snapshot.
+// A second server, written from docs/protocol.md, docs/schema.md and docs/rules.md alone: it shows that they are
+// enough. It keeps everything in memory and needs nothing but Node. It must not share code with server/ or with the
+// package.
+//
+// Invariant: a request is served without interruption, so no write happens between its `now` and its snapshot.
 //
 //     node tests/servers/second.mjs --schema FILE --port N
 import { readFileSync } from "node:fs";
@@ -15,9 +17,10 @@ import { execute } from "./second/operations.mjs";
 import { upgrade } from "./second/socket.mjs";
 
 /**
- * Starts a server. `trouble` is asked before each request what becomes of it: "lost request", "lost reply", "unavailable",
- * or nothing. A socket is refused by any of them.
- * `backup` keeps a copy of the database; `restore` puts the last copy back, under a new epoch.
+ * Starts a server. `trouble` decides the fate of each request before it is served: "lost request", "lost reply",
+ * "unavailable", or nothing. Any of them refuses a socket.
+ *
+ * `backup` keeps a copy of the database; `restore` restores the last copy under a new epoch.
  */
 export async function start({ schema, port = 0, clock = Date.now, retentionMs = 365 * DAY_MS, pageBytes = MIB, trouble = () => undefined }) {
   const engine = new Engine({ schema, clock, retentionMs, pageBytes });
@@ -31,7 +34,7 @@ export async function start({ schema, port = 0, clock = Date.now, retentionMs = 
     await new Promise((resolve, reject) => http.on("error", reject).listen(bound, "127.0.0.1", resolve));
     bound = http.address().port;
   };
-  /** Closes the sockets of the paths that begin so: all of them, unless told. */
+  /** Closes the sockets whose paths begin with `base`: all of them by default. */
   const closeSockets = (base = "") => {
     for (const socket of [...sockets]) if (socket.url.startsWith(base)) socket.close(1012, "stopping");
   };
@@ -61,7 +64,7 @@ export async function start({ schema, port = 0, clock = Date.now, retentionMs = 
     purge: () => engine.purge(),
     /** The highest version that it has given. */
     highest: () => engine.db.highest,
-    /** A write of the server's own. It gives the version, or throws the fault. */
+    /** A write of the server itself. Returns the version, or throws the fault. */
     write(org, name, args) {
       const write = new Write(engine, org);
       try {

@@ -1,4 +1,4 @@
-// Chromium, with a profile of its own.
+// Chromium, with a separate profile.
 import { join } from "node:path";
 
 import { chromium } from "playwright-core";
@@ -53,7 +53,7 @@ export class Browser {
   }
 }
 
-/** Goes to the site and loads the helpers; also what a reload is followed by. */
+/** Goes to the site and loads the helpers; also needed after a reload. */
 export async function visit(page, url) {
   await page.goto(url);
   await page.evaluate(async () => {

@@ -1,5 +1,6 @@
-// What a page still holds, as the browser's own tools see it. A snapshot of its heap has the texts and the memories of wasm; the
-// tools give no way to the bytes of an array, so the page notes each that it makes, as long as somebody holds it.
+// The objects that a page still holds, as the browser's own tools see them. A snapshot of its heap has the texts and
+// the memories of wasm. The tools give no access to the bytes of an array. So the page notes each array that it makes,
+// as long as something holds it.
 
 /** The heap of a page. */
 export class Heap {
@@ -15,19 +16,19 @@ export class Heap {
     return new Heap(cdp);
   }
 
-  /** Has the page note the arrays of bytes that are made from now on, so that a snapshot finds theirs. */
+  /** Makes the page note the byte arrays that are made from now on, so that a snapshot finds their bytes. */
   static noteArrays(page) {
     return page.evaluate(noteArrays);
   }
 
-  /** Bytes in use once all was collected that nobody holds. */
+  /** Bytes in use after everything unreachable was collected. */
   async used() {
     for (let n = 0; n < 3; n++) await this.#cdp.send("HeapProfiler.collectGarbage");
     const { usedSize } = await this.#cdp.send("Runtime.getHeapUsage");
     return usedSize;
   }
 
-  /** All that is reachable: its texts, how many objects of each class there are, and how to find its bytes. */
+  /** Everything reachable: its texts, the number of objects of each class, and a search for bytes. */
   async snapshot() {
     const chunks = [];
     const take = ({ chunk }) => chunks.push(chunk);
@@ -49,9 +50,9 @@ export class Heap {
     }
     return {
       classes,
-      /** Which of these texts are in a string. Snapshots cut long ones. */
+      /** The texts that are in a string. Snapshots cut long strings. */
       texts: (markers) => markers.filter((marker) => strings.some((string) => string.includes(marker))),
-      /** Which of these bytes, in hexadecimal, lie in an array or in the memory of a wasm. */
+      /** The bytes, in hexadecimal, that are in an array or in the memory of a wasm. */
       bytes: (markers) => this.#bytesIn(memories, markers),
     };
   }
@@ -67,7 +68,7 @@ export class Heap {
       for (const hit of result.value) found.add(hit);
     };
     for (const objectId of memories) {
-      // What is in the snapshot without being an object of the page, as a prototype is not.
+      // Something in the snapshot that is no object of the page, as a prototype.
       const known = await this.#cdp.send("HeapProfiler.getObjectByHeapObjectId", { objectId, objectGroup }).catch(() => undefined);
       if (known?.result.objectId) await searchIn(known.result.objectId);
     }
@@ -78,7 +79,7 @@ export class Heap {
   }
 }
 
-/** Runs in the page: notes each array of bytes that is made from now on, but those that the browser hands out. */
+/** Runs in the page: notes each byte array that is made from now on, except those that the browser hands out. */
 function noteArrays() {
   window.arrays = [];
   const Real = Uint8Array;

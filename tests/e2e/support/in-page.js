@@ -1,4 +1,4 @@
-// What runs in the test page: a few words over the public API, so that a test reads as what it does.
+// Helpers that run in the test page: short names for the public API, so that a test reads like its steps.
 import { defineSchema, EscaleError, init, open, wipe } from "/pkg/index.js";
 
 export { defineSchema, EscaleError, init, open, wipe };
@@ -15,7 +15,7 @@ export async function start(name, { schema, ...options }) {
   return session;
 }
 
-/** As `start`; gives the error instead of throwing it. */
+/** Like `start`, but returns the error instead of throwing it. */
 export async function tryToStart(name, options) {
   try {
     await start(name, options);
@@ -36,7 +36,7 @@ export function plainStatus({ error, faults, ...rest }) {
   return { ...rest, error: error && plainError(error), faults: Object.fromEntries(plainFaults) };
 }
 
-/** How long a condition is waited for: far more than it ever takes. */
+/** The longest wait for a condition: far more than it ever takes. */
 const PATIENCE_MS = 25_000;
 
 /** Resolves with the status once it satisfies `wanted`. */
@@ -59,7 +59,7 @@ export function whenDocs(name, className, match, wanted) {
   );
 }
 
-/** Listens until a check succeeds; where none does, the error tells how the session stood. */
+/** Listens until a check succeeds. If it never does, the error describes the session's state. */
 function when(name, what, listen) {
   return new Promise((resolve, reject) => {
     let stop;
@@ -83,36 +83,39 @@ function when(name, what, listen) {
   });
 }
 
-/** The documents of a match once it was loaded whole. */
+/** The documents of a match, once it is completely loaded. */
 export async function loaded(name, className, match) {
   const collection = sessions[name].session.collection(className, match);
   return collection.ready;
 }
 
-/** The stores of the page; beside each stands a database with its mark. */
+/** The stores of the page. Each has a backup database with its high-water mark. */
 export async function stores() {
   return (await indexedDB.databases()).filter(({ name }) => !name.endsWith("-mark"));
 }
 
-/** Where what stands beside a store is: a bucket of its own, in browsers that have them. */
+/** The IDBFactory of the backup databases: in a separate bucket, in browsers that have buckets. */
 export async function beside() {
   const bucket = await navigator.storageBuckets?.open("escale");
   return bucket?.indexedDB ?? indexedDB;
 }
 
-/** Takes away what stands beside a closed store: without it, nothing tells that the store was put back. */
+/**
+ * Deletes the backup database of a closed store: without it, nothing shows that the store was restored to an earlier
+ * state.
+ */
 export async function forgetMark(name) {
   return done((await beside()).deleteDatabase(`${name}-mark`));
 }
 
-/** The names and versions of all databases of the page, those of the bucket with them. */
+/** The names and versions of all databases of the page, including those of the bucket. */
 export async function allDatabases() {
   const factories = new Set([indexedDB, await beside()]);
   const lists = [...factories].map(async (factory) => (await factory.databases()).map((one) => ({ ...one, factory })));
   return (await Promise.all(lists)).flat().sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Every record of every database of the page, as it rests, in hexadecimal. */
+/** Every stored record of every database of the page, in hexadecimal. */
 export async function dump() {
   const result = {};
   for (const { name, version, factory } of await allDatabases()) {
@@ -142,7 +145,7 @@ export async function alter(name, table, change, factory) {
   database.close();
 }
 
-/** All records of one table of a closed store, as they are. */
+/** All records of one table of a closed store, unchanged. */
 export async function records(name, table) {
   const database = await connect(name);
   const store = database.transaction(table).objectStore(table);
@@ -151,7 +154,7 @@ export async function records(name, table) {
   return keys.map((key, i) => [key, values[i]]);
 }
 
-/** Puts a table back to what `records` gave. */
+/** Restores a table to the records that `records` returned. */
 export async function restore(name, table, list) {
   await alter(name, table, (store) => {
     store.clear();
@@ -182,7 +185,7 @@ function hexOf(value) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Opens a session that shows what `counter.add` does, and settles the conflicts of each class in another way. */
+/** Opens a session that shows the effect of `counter.add`, and has a different conflict policy for each class. */
 export function openWriting(name, options) {
   const operations = {
     "counter.add": {
@@ -208,15 +211,15 @@ export function whenRefused(name, wanted) {
   );
 }
 
-/** What a promise came to: its value, or the error as `{ failed }`. */
+/** The outcome of a promise: its value, or the error as `{ failed }`. */
 export const outcome = (promise) => promise.catch((error) => ({ failed: plainError(error).code }));
 
-/** Writes without end: each operation adds to a counter of its own and to a shared one. Tells each step by `tell`. */
+/** Writes without end: each operation adds to its own counter and to a shared one. Reports each step by `tell`. */
 export async function streamWrites(name, round) {
   const { session } = sessions[name];
   for (let n = 0; ; n++) {
     const own = `${round}-${n}`;
-    // Told before, so that nothing is done that was not told to be issued.
+    // Reported before, so that no executed operation is unreported.
     await window.tell("issued", own);
     const { saved, accepted } = session.batch((tx) => {
       tx.run("counter.add", { key: [own], by: 1 });

@@ -1,4 +1,4 @@
-// A Chromium that the test starts as a process of its own, to kill it.
+// A Chromium that the test starts as a separate process, to kill it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -14,14 +14,14 @@ export class KilledBrowser {
   #browser;
   /** How often it has found its own databases damaged: it then deletes them. */
   damages = 0;
-  /** Rejected where nothing more is to be heard of the page: of Chromium its own calls tell. */
+  /** Rejects if the page will report nothing more. In Chromium, the calls themselves fail. */
   failed = new Promise(() => {});
 
   static async start(profile) {
     const browser = new KilledBrowser();
-    // Its errors are read; of those of its databases nothing else tells.
+    // Its errors are read: nothing else reports those of its databases.
     const talk = "--enable-logging=stderr";
-    // A group of its own: its helpers die with it, and let go of the profile.
+    // A separate process group: its helpers die with it, and release the profile.
     const args = [...ARGS, talk, "--headless", "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"];
     const child = spawn(CHROME, args, { detached: true, stdio: ["ignore", "ignore", "pipe"] });
     browser.#child = child;
@@ -32,7 +32,7 @@ export class KilledBrowser {
     return browser;
   }
 
-  /** A page of the site with the helpers; `functions` are called by it. */
+  /** A page of the site with the helpers, which can call `functions`. */
   async page(url, functions = {}) {
     const [context] = this.#browser.contexts();
     const page = await context.newPage();
@@ -42,7 +42,7 @@ export class KilledBrowser {
     return page;
   }
 
-  /** SIGKILL for the browser and its helpers. */
+  /** Sends SIGKILL to the browser and its helpers. */
   async kill() {
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -52,7 +52,7 @@ export class KilledBrowser {
   }
 }
 
-/** Where it listens for us, by what it says. */
+/** The address of its debugging port, from its output. */
 function addressOf(lines) {
   const log = [];
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
-// A Firefox that the test starts as a process of its own, to kill it. Nothing drives it but its page: that takes what to run
-// from a server of the test, and tells it what came of that.
+// A Firefox that the test starts as a separate process, to kill it. Only its page drives it: the page fetches code from
+// a server of the test, runs it, and reports the results to that server.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { FIREFOX } from "./paths.mjs";
 
-/** A browser that only shows its page: it greets nobody, restores nothing, and asks nobody else for anything. */
+/** A browser that only shows its page: no greeting, no restoring, and no other requests. */
 const PREFERENCES = {
   "app.normandy.enabled": false,
   "app.update.disabledForTesting": true,
@@ -35,7 +35,7 @@ const PREFERENCES = {
   "network.connectivity-service.enabled": false,
   "startup.homepage_welcome_url": "",
   "startup.homepage_welcome_url.additional": "",
-  // However often it is killed, it starts as if nothing had been.
+  // However often it is killed, it starts normally.
   "toolkit.startup.max_resumed_crashes": -1,
   "toolkit.telemetry.enabled": false,
   "toolkit.telemetry.reportingpolicy.firstRun": false,
@@ -43,20 +43,23 @@ const PREFERENCES = {
   "trailhead.firstrun.didSeeAboutWelcome": true,
 };
 
-/** What the browser did by itself: the page's sessions ended as with a kill. */
+/** The browser reloaded the page by itself: the page's sessions ended as with a kill. */
 export class LoadedAnew extends Error {}
 
-/** A browser on a profile; only killing ends it. The same face as that of Chromium (killed-browser.mjs), but for one page only. */
+/**
+ * A browser on a profile; only killing ends it. Its interface is that of Chromium (killed-browser.mjs), but for one
+ * page only.
+ */
 export class KilledFirefox {
   #profile;
   #child;
   #server;
-  /** Where the page listens; and who waits for what of it. */
+  /** The page's connection; and the calls that wait for it. */
   #page;
   #loading;
   #failure;
   #rejectFailed;
-  /** Rejected where nothing more is to be heard of the page. */
+  /** Rejects if the page will report nothing more. */
   failed = new Promise((_, reject) => (this.#rejectFailed = reject));
   #asked = new Map();
   #functions = {};
@@ -64,7 +67,7 @@ export class KilledFirefox {
 
   static async start(profile) {
     const browser = new KilledFirefox();
-    // Not everybody waits for it.
+    // Not every test awaits it.
     browser.failed.catch(() => {});
     browser.#profile = profile;
     await mkdir(profile, { recursive: true });
@@ -73,7 +76,7 @@ export class KilledFirefox {
     return browser;
   }
 
-  /** The page of the site with the helpers; `functions` are called by it. */
+  /** The page of the site with the helpers, which can call `functions`. */
   async page(url, functions = {}) {
     if (this.#server) throw new Error("one page for each start");
     this.#functions = functions;
@@ -82,7 +85,7 @@ export class KilledFirefox {
     await once(this.#server, "listening");
     const address = new URL(`driven?at=${this.#server.address().port}`, url);
     const args = ["--headless", "--no-remote", "--profile", this.#profile, address.href];
-    // A home of its own, so that nothing of it stays; and a group of its own: its helpers die with it.
+    // A separate home, so that no file stays behind; and a separate process group, so that its helpers die with it.
     const env = { ...process.env, HOME: this.#profile, MOZ_CRASHREPORTER_DISABLE: "1" };
     this.#child = spawn(FIREFOX, args, { detached: true, env, stdio: ["ignore", "ignore", "pipe"] });
     this.#child.stderr.on("data", (bytes) => this.#log.push(bytes));
@@ -102,7 +105,7 @@ export class KilledFirefox {
     return page;
   }
 
-  /** SIGKILL for the browser and its helpers. */
+  /** Sends SIGKILL to the browser and its helpers. */
   async kill() {
     this.#server?.closeAllConnections();
     this.#server?.close();
@@ -113,7 +116,7 @@ export class KilledFirefox {
     await gone;
   }
 
-  /** Makes the server that the page talks to; resolves once it listens there. */
+  /** Makes the server that the page connects to; resolves once the page is connected. */
   #listen() {
     return new Promise((resolve) => {
       this.#server = createServer(async (request, response) => {
@@ -141,7 +144,7 @@ export class KilledFirefox {
     });
   }
 
-  /** Nothing that is asked is answered from now on. */
+  /** From now on, every call fails. */
   #fail(error) {
     this.#failure = error;
     this.#rejectFailed(error);
@@ -158,7 +161,7 @@ export class KilledFirefox {
     else reject(new Error(`in the page: ${told.failed}`));
   }
 
-  /** Runs a function in the page, with an argument that JSON can tell; gives what it gives. */
+  /** Runs a function in the page, with a JSON argument; returns its result. */
   #ask(run, argument) {
     const id = crypto.randomUUID();
     return new Promise((resolve, reject) => {

@@ -1,17 +1,17 @@
-// A server within the page whose answers can be altered byte by byte on their way, as an adapter object. It executes
-// `doc.put`, each operation once, and begins a later epoch after each lie: whatever was believed of it is then replaced
+// A server within the page, as an adapter object, whose answers can be altered byte by byte. It executes `doc.put`,
+// each operation once. It begins a later epoch after each lie, which replaces everything that the session believed
 // (R8).
 import { decode, encode } from "/msgpack/index.mjs";
 
 const START = 1_700_000_000_000;
 
-/** Bytes that mean something: markers of msgpack, and the signs of JSON. */
+/** Bytes with a meaning: markers of msgpack, and the signs of JSON. */
 const TELLING = [
   0x00, 0x01, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xc4, 0xc6, 0xc7, 0xcb, 0xcf, 0xd3,
   0xd9, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xff, 0x7b, 0x5b, 0x22, 0x5c, 0x2d, 0x65, 0x7d,
 ];
 
-/** The bytes, changed in one to four places. */
+/** Returns the bytes, changed in one to four places. */
 export function mutate(bytes, random) {
   let list = Array.from(bytes);
   for (let n = random(4); n >= 0; n--) {
@@ -33,7 +33,7 @@ async function shaS(text) {
   return chars.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The epoch that an answer tells, where it is one: what a session may have believed. */
+/** The epoch in an answer, if it has one: the session may have believed it. */
 function toldBy(answer) {
   try {
     const [ms] = (typeof answer === "string" ? JSON.parse(answer) : decode(answer)).epoch;
@@ -44,8 +44,8 @@ function toldBy(answer) {
 }
 
 /**
- * `{ adapter, rows, lie, lied }`: after `lie()` the next answer is altered. `heard` is called when the server is asked for
- * the first time after it.
+ * Makes `{ adapter, rows, lie, lied }`: after `lie()` the next answer is altered. `heard` is called at the first
+ * request after that.
  */
 export function makeLyingServer(random, heard) {
   let [clock, epoch, isLying, asked] = [START, START, false, 0];
@@ -87,7 +87,7 @@ export function makeLyingServer(random, heard) {
   server.adapter = {
     async sync(request) {
       if (!isLying) {
-        // Later each time that it is asked: what the lie told may be read in more ways than here.
+        // Later at each request: a session may read the lie in more ways than this server can.
         asked += 1;
         if (asked === 1 && server.lied > 0) heard();
         if (asked > 1) epoch = Math.min(epoch + 2 ** Math.min(asked, 50), Number.MAX_SAFE_INTEGER);

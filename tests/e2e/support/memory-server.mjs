@@ -1,4 +1,4 @@
-// A server that is no process: packages held in the test's memory, and an adapter object in the page that asks them.
+// A server without a process: packages in the test's memory, and an adapter object in the page that asks for them.
 import { createHash } from "node:crypto";
 
 const shaS = (text) => createHash("sha256").update(text).digest().subarray(3, 19).toString("base64url");
@@ -8,11 +8,11 @@ export const defOf = (collection, value) => `Package/${collection}@${shaS(value)
 
 const DELTA = 10;
 
-/** Answers in the protocol's JSON form; `pageRows` rows a reply. */
+/** Answers in the protocol's JSON form, with `pageRows` rows in each reply. */
 export class MemoryServer {
-  /** Every request that was asked, in order. */
+  /** Every request, in order. */
   requests = [];
-  /** Called with each request before it is answered; what it gives is waited for. */
+  /** Called with each request before it is answered; its result is awaited. */
   holds = () => {};
   #rows = new Map();
   #clock = Date.now();
@@ -22,11 +22,11 @@ export class MemoryServer {
   constructor(documents, pageRows = 1_000) {
     this.pageRows = pageRows;
     for (const document of documents) this.#put(document);
-    // Long ago: what is asked for since then is what was written since.
+    // Long ago: pulls after this bring only later writes.
     this.#clock += 100 * DELTA;
   }
 
-  /** Writes a document, and tells every page that listens. */
+  /** Writes a document, and informs every page that listens. */
   async put(document) {
     this.#clock += 1;
     const before = this.#rows.get(shaS(document.name))?.defs ?? new Set();
@@ -45,7 +45,7 @@ export class MemoryServer {
         sync: (request) => window.askMemory(request),
         listen(_defs, on) {
           hear = on;
-          // The next listening begins before this one is stopped.
+          // The next call of `listen` begins before this one is stopped.
           return () => {
             if (hear === on) hear = () => {};
           };

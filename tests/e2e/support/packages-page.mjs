@@ -1,10 +1,10 @@
-// A page of the site, beside a server that has the first so many packages.
+// A page of the site, with a server that has the first `count` packages.
 import { openBrowser } from "./browser.mjs";
 import { schema, some } from "./packages.mjs";
 import { makeServer } from "./server.mjs";
 import { startSite } from "./site.mjs";
 
-/** Gives them with what opens a session there, `options` included. */
+/** Makes the page and the server, and the options that open a session there, with `options` added. */
 export async function packagesPage(t, count, options) {
   const server = await makeServer(t);
   await server.import("demo", "Package", some(count));

@@ -15,7 +15,7 @@ export const packages = gunzipSync(readFileSync(PACKAGES))
 export const inSection = (section) => packages.filter((one) => one.section === section);
 export const withTag = (tag) => packages.filter((one) => one.tags.includes(tag));
 
-/** The first `count` packages of a number of sections: a small set for tests that are not about its size. */
+/** The first `count` packages of several sections: a small set, for tests that do not depend on its size. */
 export const some = (count) => packages.slice(0, count);
 
 export const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);

@@ -8,7 +8,7 @@ async function shaS(text) {
   return chars.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** `{ adapter, notes, executed }`: what was executed, by the operations' ids. */
+/** Makes `{ adapter, notes, executed }`: `executed` has the ids of the executed operations. */
 export function makePageServer() {
   // The page's own clock may be made to fail.
   const start = 1_700_000_000_000;

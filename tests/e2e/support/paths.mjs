@@ -1,4 +1,4 @@
-// Where things are, and folders that go away with their test.
+// Paths of programs, and folders that are removed with their test.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,12 +8,12 @@ export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 export const PACKAGES = join(ROOT, "data/packages.jsonl.gz");
 export const PACKAGES_SCHEMA = join(ROOT, "server/examples/packages.schema.json");
 export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");
-/** The example server that has an operation of its own. */
+/** The example server that has an application-defined operation. */
 export const COUNTER_SERVER = join(dirname(SERVER), "examples/counter");
 export const CHROME = process.env.CHROME || "/usr/bin/chromium";
 export const FIREFOX = process.env.FIREFOX || "/usr/bin/firefox-esr";
 
-/** A new folder; it goes away when the test `t` has ended. */
+/** A new folder; it is removed after the test `t`. */
 export async function folderFor(t) {
   const folder = await mkdtemp(join(tmpdir(), "escale-e2e-"));
   // A browser that was just closed may still write its last file.

@@ -1,9 +1,9 @@
-// Processes that say `listening on http://host:port` once they are ready.
+// Processes that print `listening on http://host:port` once they are ready.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** Starts a command and waits for its line; gives the child and its port. */
+/** Starts a command and waits for its line; returns the child and its port. */
 export async function startListening(command, args) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   const log = [];

@@ -1,4 +1,4 @@
-// A proxy before the server that records what passes, and can hold it up or cut it.
+// A proxy in front of the server that records messages, and can delay or cut them.
 import { once } from "node:events";
 import { createServer, request as send } from "node:http";
 import { connect } from "node:net";
@@ -6,7 +6,7 @@ import { buffer } from "node:stream/consumers";
 
 import { decode } from "@msgpack/msgpack";
 
-/** Starts a proxy before `server`; its address stays while the server stops and starts. */
+/** Starts a proxy in front of `server`. Its address stays while the server stops and starts. */
 export async function startProxy(t, server) {
   const sockets = new Set();
   const proxy = {
@@ -14,18 +14,18 @@ export async function startProxy(t, server) {
     requests: [],
     /** Called with each request before it is passed on; a true result cuts the connection instead. */
     cuts: () => false,
-    /** Called with each request; gives `{ status, headers, body }` to answer in the server's place. */
+    /** Called with each request; returns `{ status, headers, body }` to answer instead of the server. */
     answers: () => undefined,
     /** Called with each answered request, its reply included; a true result loses the answer on its way back. */
     loses: () => false,
-    /** Called with each reply of the server, decoded; gives the bytes to send instead. */
+    /** Called with each reply of the server, decoded; returns the bytes to send instead. */
     rewrites: () => undefined,
     url: "",
-    /** How often a page's browser has asked for leave to send a request (OPTIONS). */
+    /** How often a page's browser has sent a preflight request (OPTIONS). */
     preflights: 0,
     /** Bytes of the replies since the request of that number. */
     bytesSince: (number) => proxy.requests.slice(number).reduce((sum, one) => sum + one.down, 0),
-    /** Breaks every connection, as a network that goes away would. */
+    /** Breaks every connection, as a lost network would. */
     cutAll() {
       for (const socket of sockets) socket.destroy();
     },
@@ -99,7 +99,7 @@ async function pass(proxy, server, request, response) {
   onward.end(body);
 }
 
-/** Answers in the server's place, as a server does that lets every page in. */
+/** Answers like a server that allows every page. */
 function respond(request, response, { status = 200, headers = {}, body = "", breaks = false }) {
   const open = { "access-control-allow-origin": "*", "access-control-expose-headers": "retry-after" };
   response.writeHead(status, { "content-type": "application/msgpack", ...open, ...headers });

@@ -1,4 +1,4 @@
-// Choices that a seed gives again, in a page and in a test.
+// Random choices that a seed repeats, in a page and in a test.
 
 /** Numbers below `end`, from a seed (mulberry32). */
 export function randomFrom(seed) {

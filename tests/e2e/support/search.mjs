@@ -4,13 +4,13 @@ import { join, relative } from "node:path";
 
 import { tableBlocks, unsnappy } from "./snappy.mjs";
 
-/** Bytes from which on a text is told from chance. */
+/** Texts of at least so many bytes do not occur by chance. */
 export const NEEDLE_BYTES_MIN = 10;
 
-/** How Blink marks a value that it packed with snappy before the database saw it. */
+/** Blink's mark of a value that it packed with snappy before the database saw it. */
 const PACKED_VALUE = Buffer.from([0xff, 0x11, 0x02]);
 
-/** Texts to look for. */
+/** Texts to search for. */
 export class Needles {
   #byPrefix = new Map();
   /** A filter before the map: one bit of a hash of four bytes. */
@@ -29,7 +29,7 @@ export class Needles {
     else this.#byPrefix.set(prefix, [{ text, form, bytes }]);
   }
 
-  /** Calls back with each needle that the bytes hold, and its form. */
+  /** Calls back with each needle that the bytes contain, and its form. */
   find(bytes, found) {
     let prefix = 0;
     for (let i = 0; i < bytes.length; i++) {
@@ -44,8 +44,10 @@ export class Needles {
 
 const hash = (prefix) => Math.imul(prefix, 0x9e3779b1) >>> 10;
 
-/** Raw (UTF-8, UTF-16, and what engines keep of one byte a character), hexadecimal, and base64 wherever the text
- * begins in what was encoded. */
+/**
+ * The forms of a text: raw (UTF-8, UTF-16, and the form of engines with one byte per character), hexadecimal, and
+ * base64 for each alignment within the encoded text.
+ */
 function formsOf(text) {
   const raw = [["UTF-8", Buffer.from(text, "utf8")], ["UTF-16", Buffer.from(text, "utf16le")]];
   const latin = Buffer.from(text, "latin1");
@@ -56,7 +58,7 @@ function formsOf(text) {
     forms.push([`hexadecimal of ${name}`, Buffer.from(bytes.toString("hex").toUpperCase())]);
     for (const alphabet of ["base64", "base64url"]) {
       for (let before = 0; before < 3; before++) {
-        // Whole groups of three bytes only: those at the edges mix with what stands beside.
+        // Whole groups of three bytes only: the groups at the edges mix with neighbouring bytes.
         const skipped = (3 - before) % 3;
         const whole = bytes.subarray(skipped, bytes.length - ((bytes.length - skipped) % 3));
         forms.push([`${alphabet} of ${name}`, Buffer.from(whole.toString(alphabet))]);
@@ -66,7 +68,7 @@ function formsOf(text) {
   return forms;
 }
 
-/** Every hit of `needles` in the files under `folder`: `{ text, form, file }`, each once; and how much was read. */
+/** Every hit of `needles` in the files under `folder`: `{ text, form, file }`, each once; and the amount read. */
 export async function search(folder, needles) {
   const hits = new Map();
   let [files, bytes] = [0, 0];
@@ -87,7 +89,7 @@ export async function search(folder, needles) {
   return { hits: [...hits.values()], files, bytes };
 }
 
-/** The content as it is, and what is packed in it. */
+/** The content as it is, and its unpacked parts. */
 function partsOf(name, content) {
   const parts = [["", content]];
   if (name.endsWith(".ldb") || name.endsWith(".sst")) {
@@ -103,7 +105,7 @@ function partsOf(name, content) {
   return parts;
 }
 
-/** A log of LevelDB without the headers that cut its records every 32 KiB. */
+/** A LevelDB log without the headers that cut its records every 32 KiB. */
 function joinLog(content) {
   const [BLOCK, HEADER] = [32_768, 7];
   const pieces = [];

@@ -9,7 +9,7 @@ import { startListening, stopProcess } from "./process.mjs";
 
 const execute = promisify(execFile);
 
-/** A server's folder and schema; `start` and `stop` may alternate, the address stays. */
+/** A server's folder and schema. `start` and `stop` may alternate; the address stays. */
 export class ServerProcess {
   #child;
   #port = 0;
@@ -40,14 +40,14 @@ export class ServerProcess {
     return this;
   }
 
-  /** Ends it: as an administrator would, or, with SIGKILL, as a failure would. */
+  /** Stops it as an administrator would, or, with SIGKILL, as a failure would. */
   async stop(signal) {
     const child = this.#child;
     this.#child = undefined;
     await stopProcess(child, signal);
   }
 
-  /** Imports documents, given as objects or as the path of a file; also while it serves. Gives what it printed. */
+  /** Imports documents, given as objects or as the path of a file; also while it serves. Returns its output. */
   async import(org, className, documents) {
     let file = documents;
     if (typeof documents !== "string") {
@@ -59,7 +59,7 @@ export class ServerProcess {
     return stdout.trim();
   }
 
-  /** Resolves once all that was written lies further back than DELTA: no pull brings it twice from then on. */
+  /** Resolves once every write is older than DELTA: from then on no pull brings it twice. */
   async whenSettled(org) {
     const written = Date.now();
     const request = { method: "POST", headers: { "content-type": "application/json" } };
@@ -72,14 +72,14 @@ export class ServerProcess {
     } while (reply.now - reply.delta <= written);
   }
 
-  /** Copies the data of a server that may serve meanwhile; gives the copy's folder. */
+  /** Copies the data of a server that may serve meanwhile; returns the copy's folder. */
   async copyData() {
     const copy = join(this.folder, `copy-${this.#copies++}`);
     await cp(join(this.folder, "data"), copy, { recursive: true });
     return copy;
   }
 
-  /** Puts a copy in the place of the data of a stopped server. */
+  /** Replaces the data of a stopped server by a copy. */
   async restoreData(copy) {
     await rm(join(this.folder, "data"), { recursive: true });
     await cp(copy, join(this.folder, "data"), { recursive: true });

@@ -7,15 +7,17 @@ import { fileURLToPath } from "node:url";
 
 import { ROOT } from "./paths.mjs";
 
-/** `modules` are those that the package is bundled from; the wasm beside them is the package's. */
+/** `modules` are the modules that the package is bundled from; they use the package's wasm. */
 const FOLDERS = { pkg: join(ROOT, "pkg"), modules: join(ROOT, "js/dist"), msgpack: join(ROOT, "node_modules/@msgpack/msgpack/dist.esm") };
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
 const PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title><body></body></html>';
-/** The same, driven from outside of the browser. */
+/** The same page, driven from outside of the browser. */
 const DRIVEN = PAGE.replace("<body>", '<body><script type="module" src="/driven.js"></script>');
 const HELPERS = ["driven.js", "in-page.js", "lying-server.js", "page-server.js", "random.js"];
 
-/** Serves the page on a port of its own; `policy` is its Content-Security-Policy. `isKept` lets the browser keep pages. */
+/**
+ * Serves the page on a separate port. `policy` is its Content-Security-Policy; `isKept` lets the browser cache pages.
+ */
 export async function startSite(t, { policy, isKept = false } = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");

@@ -1,10 +1,10 @@
-// Snappy, and the tables of LevelDB that hold it: what Chromium's databases look like on the disk.
+// Snappy, and the LevelDB tables that contain it: the form of Chromium's databases on the disk.
 
 const LITERAL = 0;
-/** The most that a block or a value of these tests unpacks to: a wrong guess must not fill the memory. */
+/** The largest unpacked block or value of these tests: a wrong guess must not fill the memory. */
 const UNPACKED_MAX = 64 << 20;
 
-/** Unpacks one snappy stream that begins at `start`; undefined where there is none. */
+/** Unpacks one snappy stream that begins at `start`; undefined if there is none. */
 export function unsnappy(bytes, start = 0, end = bytes.length) {
   const length = varint(bytes, start, end);
   if (!length || length.value > UNPACKED_MAX || length.value > (end - start) * 64) return undefined;
@@ -31,7 +31,7 @@ export function unsnappy(bytes, start = 0, end = bytes.length) {
     const copy = copyOf(bytes, tag, at, end);
     if (!copy || copy.offset === 0 || copy.offset > to || to + copy.size > out.length) return undefined;
     at = copy.next;
-    // Byte by byte: a copy may overlap what it makes.
+    // Byte by byte: a copy may overlap its own output.
     for (let i = 0; i < copy.size; i++, to++) out[to] = out[to - copy.offset];
   }
   return out;
@@ -57,7 +57,7 @@ function varint(bytes, start, end) {
 const TABLE_MAGIC = Buffer.from("57fb808b247547db", "hex");
 const FOOTER_BYTES = 48;
 
-/** The data blocks of a LevelDB table, unpacked; none where the bytes are no such table. */
+/** The data blocks of a LevelDB table, unpacked; none if the bytes are no such table. */
 export function tableBlocks(bytes) {
   if (bytes.length < FOOTER_BYTES || !bytes.subarray(-8).equals(TABLE_MAGIC)) return [];
   const meta = handle(bytes, bytes.length - FOOTER_BYTES);

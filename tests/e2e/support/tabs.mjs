@@ -1,7 +1,7 @@
-// Several tabs of one browser with a session of one store in each.
+// Several tabs of one browser, each with a session on the same store.
 import { openWriter } from "./writing.mjs";
 
-/** As many tabs, each with a session called `main`; `prepare` runs in each page before. */
+/** Opens `count` tabs, each with a session called `main`; `prepare` runs in each page before. */
 export async function openTabs(world, count, prepare) {
   const pages = [];
   for (let n = 0; n < count; n++) {
@@ -13,7 +13,7 @@ export async function openTabs(world, count, prepare) {
   return pages;
 }
 
-/** Adds 1 to each of these counters from a tab; resolves once that is saved. `window.accepted` tells of the rest. */
+/** Adds 1 to each of these counters from a tab. Resolves once that is saved; `window.accepted` reports the rest. */
 export function add(page, ids) {
   return page.evaluate(async (list) => {
     const { session } = window.page.sessions.main;
@@ -38,7 +38,7 @@ export function inPhase(page, phase) {
   return page.evaluate((wanted) => window.page.whenStatus("main", (status) => status.phase === wanted).then(() => {}), phase);
 }
 
-/** The tab that leads, once there is one. */
+/** The leading tab, once there is one. */
 export async function leader(pages) {
   return Promise.any(
     pages.map(async (page) => {
@@ -48,7 +48,10 @@ export async function leader(pages) {
   );
 }
 
-/** Lets the scripts of a tab stand still, as where the browser freezes it: between two tasks. Gives how to let it go on. */
+/**
+ * Stops the scripts of a tab between two tasks, as a browser does when it freezes the tab. Returns a function that lets
+ * them go on.
+ */
 export async function freeze(context, page) {
   const { frozen, thaw } = await freezeWhere(context, page, (debug) => void setTimeout(debug, 0));
   await frozen;
@@ -56,8 +59,8 @@ export async function freeze(context, page) {
 }
 
 /**
- * Lets the scripts of a tab stand still where `prepare`, called in it with what stops them, calls that. `frozen` resolves
- * once they stand; `thaw` lets them go on.
+ * Stops the scripts of a tab at a point that `prepare` chooses: it runs in the tab, and receives the function that
+ * stops the scripts. `frozen` resolves once they are stopped; `thaw` lets them go on.
  */
 export async function freezeWhere(context, page, prepare) {
   const cdp = await context.newCDPSession(page);

@@ -1,4 +1,4 @@
-// A visitor of the demonstration: what one does with a mouse or a finger, and what one sees.
+// A visitor of the demonstration: the actions of a mouse or a finger, and the visible results.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ import { startListening, stopProcess } from "./process.mjs";
 export const PASSPHRASE = "a visitor's passphrase";
 const TITLE = "Escale demonstration";
 
-/** What is made to scroll sideways by itself: what is followed, the inspector's tabs, bytes in columns. */
+/** Elements meant to scroll sideways: the followed topics, the inspector's tabs, bytes in columns. */
 const RAILS = ".strip, .tabs, pre";
 
 export const SCREENS = {
@@ -17,7 +17,7 @@ export const SCREENS = {
   "a phone": { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 3 },
 };
 
-/** Serves the built page by a process of its own. */
+/** Serves the built page by a separate process. */
 export async function serveDemonstration(t) {
   const { child, port } = await startListening(process.execPath, [join(ROOT, "scripts/serve-www.mjs"), join(ROOT, "www/dist"), "0"]);
   const stop = () => stopProcess(child, "SIGKILL");
@@ -27,11 +27,11 @@ export async function serveDemonstration(t) {
   return { origin, of, stop };
 }
 
-/** One page of the demonstration, in a browser of its own. */
+/** One page of the demonstration, in a separate browser. */
 export class Visitor {
-  /** What went wrong in the page. */
+  /** The errors in the page. */
   errors = [];
-  /** Every address that was asked for, sockets included. */
+  /** Every requested address, sockets included. */
   addresses = [];
 
   constructor(browser, page, address) {
@@ -41,7 +41,7 @@ export class Visitor {
     page.on("websocket", (socket) => this.addresses.push(socket.url()));
   }
 
-  /** Goes to the page; `prepare` is given the context before. */
+  /** Goes to the page; `prepare` gets the context before. */
   static async at(t, address, screen = SCREENS["a desk"], prepare = () => {}) {
     const browser = await openBrowser(t, screen);
     await prepare(browser.context);
@@ -67,13 +67,13 @@ export class Visitor {
     await this.on("open").click();
   }
 
-  /** Opens for the first time, and sees it said that the page itself now rests here. */
+  /** Opens for the first time, and waits for the message that the page itself is now stored. */
   async openFirst(mode, passphrase) {
     await this.open(mode, passphrase);
     await this.on("toast").filter({ hasText: "opens with no network" }).waitFor();
   }
 
-  /** Chooses what to follow; a phone shows the choice as a sheet. */
+  /** Chooses topics to follow; a phone shows the choice as a sheet. */
   async choose(...ids) {
     await this.on("status-phase").waitFor();
     const tab = this.on("tab-follow");
@@ -84,7 +84,7 @@ export class Visitor {
     if (isPhone) await this.on("follow-close").click();
   }
 
-  /** One of the session's actions; a phone shows them as a sheet. */
+  /** Uses one of the session's actions; a phone shows them as a sheet. */
   async act(id) {
     const tab = this.on("tab-session");
     if (await tab.isVisible()) {
@@ -94,18 +94,18 @@ export class Visitor {
     await this.on(id).click();
   }
 
-  /** Sees the status say a word. */
+  /** Waits until the status shows a word. */
   async sees(word) {
     await this.on("status-phase").filter({ hasText: word }).waitFor();
     await this.page.locator(`html[data-phase="${word.toLowerCase()}"]`).waitFor();
   }
 
-  /** Sees the list count that many packages. */
+  /** Waits until the list has that many packages. */
   seesListed(count) {
     return this.page.locator(`[data-testid="list"][data-count="${count}"]`).waitFor();
   }
 
-  /** Sees what is followed count that many packages, loaded whole. */
+  /** Waits until a followed topic has that many packages, and is completely loaded. */
   seesFollowed(id, count) {
     return this.page.locator(`[data-testid="view-${id}"][data-count="${count}"][data-ready="true"]`).waitFor();
   }
@@ -114,7 +114,7 @@ export class Visitor {
   listed() {
     return this.page.evaluate(async () => {
       const list = document.querySelector('[data-testid="list"]');
-      // A frame hears of the scrolling and draws, the next one has it drawn.
+      // The first frame handles the scrolling and draws; in the next one it is drawn.
       const drawn = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
       const rows = [];
       for (let top = 0, end = false; !end; top += list.clientHeight) {
@@ -131,11 +131,11 @@ export class Visitor {
     });
   }
 
-  /** What every screen must keep: it fits, title and address show nothing but what they showed at first. */
+  /** Checks the rules for every screen: it fits, and title and address show only their first contents. */
   async look(what) {
     const { width } = this.page.viewportSize();
     const seen = await this.page.evaluate(async (rails) => {
-      // What still moves into its place is looked at once it is there; what turns for ever stays where it is.
+      // Elements that still move are checked at their final position. Endless animations stay where they are.
       const moving = document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity);
       await Promise.allSettled(moving.map(({ finished }) => finished));
       const outside = [];
@@ -143,7 +143,7 @@ export class Visitor {
         if (element.closest(rails) || !element.checkVisibility({ visibilityProperty: true })) continue;
         const scrolls = /auto|scroll/.test(getComputedStyle(element).overflowX) && element.scrollWidth > element.clientWidth;
         const { left, right, width: wide, height } = element.getBoundingClientRect();
-        // What is written or pressed; ornaments may lie across an edge, and what is only heard has one pixel.
+        // Text and controls. Ornaments may cross an edge, and text for screen readers only has one pixel.
         const isText = element.matches("h1, h2, h3, p, dd, button, input, select, a, label") && wide > 1 && height > 1;
         if (scrolls || (isText && (left < -0.5 || right > innerWidth + 0.5))) outside.push(element.outerHTML.slice(0, 120));
       }

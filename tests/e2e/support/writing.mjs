@@ -1,4 +1,5 @@
-// What the tests of writes share: a server with an operation of its own, a schema for each way to write, and a page.
+// Shared by the tests of writes: a server with an application-defined operation, a schema for each way to write, and a
+// page.
 import { openBrowser, visit } from "./browser.mjs";
 import { COUNTER_SERVER } from "./paths.mjs";
 import { startProxy } from "./proxy.mjs";
@@ -23,14 +24,17 @@ export const writingSchema = {
   First: { key: ["id"] },
 };
 
-/** A started server, whose org is known: something was written for it. */
+/** A started server, whose org exists: a document was written to it. */
 export async function writingServer(t) {
   const server = await makeServer(t, { schema: writingSchema, program: COUNTER_SERVER });
   await server.import("demo", "First", [{ id: "first" }]);
   return server.start();
 }
 
-/** A server, a proxy before it, a site and a page of a browser; `restart` ends the page's sessions as a reload does. */
+/**
+ * A server, a proxy in front of it, a site and a page of a browser; `restart` ends the page's sessions as a reload
+ * does.
+ */
 export async function writingWorld(t) {
   const server = await writingServer(t);
   const [proxy, site, browser] = [await startProxy(t, server), await startSite(t), await openBrowser(t)];
@@ -39,7 +43,10 @@ export async function writingWorld(t) {
   return { server, proxy, site, browser, page, session, restart: () => visit(page, site.url) };
 }
 
-/** Opens a session of the page, and waits until all of these classes are there; offline, what rests of them. */
+/**
+ * Opens a session of the page, and waits until all of these classes are there; offline, until their stored documents
+ * are.
+ */
 export async function openWriter(page, session, { name = "main", classes = ["Counter", "Note"], offline = false } = {}) {
   await page.evaluate(
     async ([options, called, subscribed, isOffline]) => {
@@ -54,7 +61,7 @@ export async function openWriter(page, session, { name = "main", classes = ["Cou
   );
 }
 
-/** What the server holds of a class, read by a session that has nothing to do with the others. */
+/** The server's documents of a class, read by an independent session. */
 export function onServer(page, session, className) {
   return page.evaluate(
     async ([options, one]) => {

@@ -1,4 +1,4 @@
-// What an org holds, and one write into it.
+// The contents of an org, and one write to it.
 import { randomBytes } from "node:crypto";
 
 import { Fault, MIB, isMap, own } from "./common.mjs";
@@ -16,10 +16,10 @@ export class Database {
   }
 }
 
-/** The rows of a table that stand under a name: a map that is there from the first look. */
+/** The rows of a table under a name: a map that is made at the first access. */
 export const under = (table, name) => table.get(name) ?? table.set(name, new Map()).get(name);
 
-/** One write: it notes how to take itself back, and what it changed. */
+/** One write: it records how to undo itself, and which documents it changed. */
 export class Write {
   constructor(engine, org) {
     Object.assign(this, { engine, org, db: engine.db, given: 0, undo: [], changed: new Set(), depth: 0 });

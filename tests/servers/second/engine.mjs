@@ -1,4 +1,4 @@
-// Requests served on the database, each in one go.
+// Serves requests on the database, each without interruption.
 import { createHmac, randomBytes } from "node:crypto";
 
 import { DAY_MS, DEF, DELTA_MS, Fault, MIB, NOT_EXECUTED, ascending, unknownDef } from "./common.mjs";
@@ -19,7 +19,7 @@ export class Engine {
     if (write.changed.size) this.db.highest = Math.max(this.db.highest, write.now);
     if (write.changed.size) for (const listener of this.listeners) listener(write.org, write.changed, write.now);
   }
-  /** Executes an operation, or gives `{ fault, keepFault }` if it is not executed. */
+  /** Executes an operation, or returns `{ fault, keepFault }` if it is not executed. */
   operate(org, request, op) {
     const write = new Write(this, org);
     const kept = under(this.db.operations, org);
@@ -89,7 +89,7 @@ export class Engine {
     const seq = this.db.sessions.get(org)?.get(request.session) ?? 0;
     return { p: 1, epoch: this.db.epoch, now, delta: DELTA_MS, seq, results, parts };
   }
-  /** Adds the results of what is known by now behind the operation that was not executed, and its fault once. */
+  /** Adds the results of operations known by now, behind the one that was not executed, and its fault once. */
   complete(org, ops, results, fault, weight) {
     const kept = under(this.db.operations, org);
     const first = results.length;

@@ -7,7 +7,7 @@ export class Data {
   }
 }
 
-/** Floats that look like integers to JavaScript, by what holds them: they must not stand where an integer must. */
+/** Floats that look like integers to JavaScript, by their map or list: they are refused if an integer is required. */
 export const floats = new WeakMap();
 
 /** Puts a value into its map or list, and remembers a float. */
@@ -205,7 +205,7 @@ export const depthOf = (value) => {
   if (value instanceof Uint8Array || typeof value !== "object" || value === null) return 0;
   return 1 + Object.values(value).reduce((most, inner) => Math.max(most, depthOf(inner)), 0);
 };
-/** Whether two values are the same; the order of a map's keys does not count. */
+/** Whether two values are equal; the order of a map's keys does not count. */
 export function same(a, b) {
   if (a === b) return true;
   if (a instanceof Uint8Array || b instanceof Uint8Array) {

@@ -45,7 +45,7 @@ export const FORMS = {
   "application/json": { decode: (bytes) => decodeJson(text(bytes)), encode: (value) => Buffer.from(encodeJson(value)) },
 };
 
-/** The org of a path `{base}/{org}/{what}`, and what is asked of it. Any base is taken: tests tell sessions by it. */
+/** The org and the endpoint of a path `{base}/{org}/{what}`. Any base is accepted: tests tell sessions apart by it. */
 export function readPath(url) {
   const path = url.split("?")[0].split("/");
   const [org, what] = path.slice(-2);
@@ -55,7 +55,7 @@ export function readPath(url) {
   try {
     name = decodeURIComponent(org);
   } catch {
-    // It is no name then.
+    // Then it is no name.
   }
   return { what, name };
 }

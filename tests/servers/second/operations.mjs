@@ -1,4 +1,4 @@
-// What each operation does to documents.
+// The effect of each operation on documents.
 import { Fault, isMap, isText, own } from "./common.mjs";
 import { floats } from "./forms.mjs";
 import { pkOf } from "./schema.mjs";
@@ -69,7 +69,7 @@ const OPERATIONS = {
       }
     });
   },
-  /** An operation of this server's own: it shows a code of its own. */
+  /** An operation that only this server has: it shows a custom error code. */
   credit() {
     throw new Fault("credit_limit", "A", "The account has no credit left.", { phase: 1 });
   },

@@ -1,4 +1,4 @@
-// The schema: which documents there can be, their pks, and the collections that hold them.
+// The schema: the possible documents, their pks, and the collections that hold them.
 import { Fault, NAME, own, shaS } from "./common.mjs";
 
 export function parseSchema(json) {

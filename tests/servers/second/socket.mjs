@@ -1,4 +1,4 @@
-// The socket.
+// The socket of the second server.
 import { createHash } from "node:crypto";
 
 import { Fault, MIB, isMap, isText, malformed, own, unknownDef } from "./common.mjs";
