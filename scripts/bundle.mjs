@@ -1,5 +1,5 @@
-// Puts the modules of js/dist and the glue of the wasm into one small file, pkg/index.js, with a map that debuggers read and
-// pages do not. A page then asks for two files, and for less than half the bytes of the modules one by one.
+// Bundles the modules of js/dist and the glue of the wasm into one small file, pkg/index.js, with a source map that
+// only debuggers read. A page then requests two files, with less than half the bytes of the separate modules.
 import { writeFile } from "node:fs/promises";
 
 import { rolldown } from "rolldown";
@@ -10,7 +10,7 @@ await bundle.close();
 const [chunk, ...others] = output;
 if (others.some(({ type }) => type === "chunk")) throw new Error("the package is more than one file");
 
-// Applications' own bundlers find the wasm by this expression, some only if its text is in quotes.
+// Applications' bundlers find the wasm by this expression, some only if its text is in quotes.
 const quoted = chunk.code.replace("`./escale_bg.wasm`", '"./escale_bg.wasm"');
 if (!quoted.includes('new URL("./escale_bg.wasm",import.meta.url)')) throw new Error("the wasm's address is lost");
 await writeFile("pkg/index.js", quoted.replace(/\n?\/\/# sourceMappingURL=.*\n?$/, "") + "\n//# sourceMappingURL=index.js.map\n");

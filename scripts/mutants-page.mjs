@@ -1,13 +1,13 @@
-// docs/mutants.data and the tables of docs/mutants.md, which are made of it.
+// docs/mutants.data, and the tables of docs/mutants.md, which are made from it.
 //
-// A line of the data: run | date | sample | tried | caught | timeouts | missed | unviable; or
-// survivor | file | within | was | is | reason.
+// A line of the data: run | date | sample | tried | caught | timeouts | missed | unviable; or survivor | file | within
+// | was | is | reason.
 
 const MARKS = ["<!-- tables -->\n", "<!-- end of the tables -->\n"];
 const NO_REASON = "not looked into yet";
 
 const keyOf = ({ file, within, was, is }) => [file, within, was, is].join(" ; ");
-// A line is one line, and its fields are divided by what none may hold.
+// Each entry is one line, so its fields must not contain the separator.
 const field = (text) => text.replaceAll("|", "\\x7c");
 const plain = (text) => text.replaceAll("\\x7c", "|");
 
@@ -21,7 +21,7 @@ export function readData(data) {
   return { run, survivors };
 }
 
-/** The data after a run: its survivors, each with the reason that was known of it. */
+/** The data after a run: its survivors, each with its known reason. */
 export function judgedText(judged, { sample, unviable, date, before }) {
   const reasons = new Map(before.survivors.map((survivor) => [keyOf(survivor), survivor.reason]));
   const count = (...ends) => judged.filter(({ end }) => ends.includes(end)).length;

@@ -1,10 +1,12 @@
-// Tests the tests: plants mistakes into a copy of the rules' sources, each asleep until a variable names it, builds the tests
-// once, and runs for each mistake of a sample those that come by it, until one fails. docs/mutants.md says more.
+// Tests the tests. It plants mistakes into a copy of the rules' sources, each inactive until a variable names it, and
+// builds the tests once. For each mistake of a sample it runs the tests that reach it, until one fails. docs/mutants.md
+// says more.
 //
-//   SAMPLE=300 SEED=1 SHARD=1/4 node scripts/mutants.mjs
+//     SAMPLE=300 SEED=1 SHARD=1/4 node scripts/mutants.mjs
 //
-// SAMPLE is how many mistakes, all without it; SEED says which; SHARD plays the first quarter of these. ONLY names a part of
-// files' paths, SECONDS_MAX ends it in time, AGAIN=1 takes what was built the last time. Writes docs/mutants.data, with the reasons that stand there kept, and docs/mutants.md.
+// SAMPLE is the number of mistakes, all by default; SEED chooses them; SHARD plays the first quarter of these. ONLY is
+// a part of file paths. SECONDS_MAX ends the run in time. AGAIN=1 uses the last build. The script writes
+// docs/mutants.data, in which it keeps the existing reasons, and docs/mutants.md.
 import { createHash } from "node:crypto";
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync, copyFileSync } from "node:fs";
@@ -14,14 +16,14 @@ import { dirname, join, resolve } from "node:path";
 import { judgedText, pageOf, readData } from "./mutants-page.mjs";
 
 const FOLDERS = ["src/memory", "src/sync", "src/crypto", "src/storage", "src/journal", "server/src/engine", "server/src/provider"];
-// Tests, and what only tests use.
+// Tests, and code that only tests use.
 const LEFT_OUT = /tests\.rs$|conformance|provider\/memory/;
 const [DATA, PAGE] = ["docs/mutants.data", "docs/mutants.md"];
 const ROOT = process.cwd();
 const [PLANTED, BASELINE] = ["target/mutants/planted.json", "target/mutants/baseline.json"];
 const [TREE, TARGET] = [resolve("target/mutants/tree"), resolve("target/mutants/target")];
 
-// What judges: quick ones first.
+// The test programs that judge a mistake: quick ones first.
 const JUDGES = [
   { name: "sim", of: "sim", args: ["r9_every"], cases: 300 },
   { name: "lib", of: "escale", args: [] },
@@ -50,7 +52,7 @@ function cargo(args, env = {}) {
   return run("cargo", args, { cwd: TREE, env: { ...process.env, CARGO_TARGET_DIR: TARGET, ...env } });
 }
 
-/** The sources, copied. A mistake may be what a lint denies. */
+/** Copies the sources. A mistake may violate a lint, so lints are not denied in the copy. */
 function copySources() {
   const files = run("git", ["ls-files"]).stdout.split("\n").filter((file) => file && !/^(www|data|bench\/)/.test(file));
   for (const file of files.filter(existsSync)) {
@@ -65,7 +67,10 @@ function copySources() {
   return files.filter((file) => FOLDERS.some((folder) => file.startsWith(`${folder}/`)) && /\.rs$/.test(file) && !LEFT_OUT.test(file));
 }
 
-/** The mistakes that an error of the compiler is about: those whose text it is in, else the narrowest around, else near. */
+/**
+ * The mistakes that caused a compiler error: those whose text contains it, otherwise the narrowest ones around it,
+ * otherwise those nearby.
+ */
 function blamed(message, mutants) {
   const found = new Set();
   const of = (span) => mutants.filter(({ file }) => file === span.file_name);
@@ -115,7 +120,7 @@ function build() {
   return new Map(tests.map(({ target, executable, manifest_path }) => [target.name, { executable, cwd: dirname(manifest_path) }]));
 }
 
-/** Runs one judge. Gives whether it passed, failed, or took too long. */
+/** Runs one judge. Returns whether it passed, failed, or took too long. */
 function judge({ of, args, cases }, tests, env, limitMs) {
   const { executable, cwd } = tests.get(of);
   const all = { ...process.env, RUST_BACKTRACE: "0", CARGO_MANIFEST_DIR: cwd, ...(cases ? { ESCALE_CASES: String(cases) } : {}), ...env };
@@ -129,7 +134,7 @@ function judge({ of, args, cases }, tests, env, limitMs) {
       process.kill(-child.pid, "SIGKILL");
     };
     const timer = setTimeout(() => stop("timeout"), limitMs);
-    // The first test that fails is enough.
+    // The first failing test is enough.
     child.stdout.on("data", (bytes) => bytes.includes("... FAILED") && stop("failed"));
     child.on("exit", (code) => {
       clearTimeout(timer);
@@ -138,7 +143,7 @@ function judge({ of, args, cases }, tests, env, limitMs) {
   });
 }
 
-/** Runs every judge without a mistake: how long it takes, and which mistakes it comes by. */
+/** Runs every judge without a mistake: how long it takes, and which mistakes it reaches. */
 async function baseline(tests) {
   for (const one of JUDGES) {
     const file = resolve("target/mutants", `reached-${one.name}`);
@@ -156,7 +161,7 @@ async function baseline(tests) {
 const hash = (seed, { file, within, was, is, line }) =>
   createHash("sha256").update([seed, file, within, was, is, line].join("|")).digest("hex");
 
-/** The sample: by a hash of the seed and the mistake, so that a larger one holds the smaller. */
+/** The sample, by a hash of the seed and the mistake, so that a larger sample contains the smaller. */
 function sampled(mutants) {
   const { SAMPLE, SEED = "1", SHARD = "1/1", ONLY = "" } = process.env;
   const [k, n] = SHARD.split("/").map(Number);
@@ -192,7 +197,7 @@ async function main() {
       for (const one of judges) {
         const awake = { ESCALE_MUTANT: String(mutant.number) };
         let came = await judge(one, tests, awake, one.limitMs);
-        // A busy machine is slow now and then: what runs for ever does so when it is given four times as long.
+        // A busy machine is sometimes slow: an endless run does not end with four times the limit either.
         if (came === "timeout") came = await judge(one, tests, awake, one.limitMs * 4);
         if (came !== "passed") {
           [mutant.end, mutant.by] = [came === "failed" ? "caught" : "timeout", one.name];

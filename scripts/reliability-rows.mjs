@@ -1,7 +1,7 @@
-// The rows of docs/reliability.md: each promise with its tests, the command of its full run, and the `proof:` lines that end
-// the run. A row without such a line is proved by every `make test`, in the part that its command names.
+// The rows of docs/reliability.md: each promise with its tests, the command of its full run, and the `proof:` lines at
+// the end of that run. A row without such a line is proved by every `make test`, in the part that it names.
 
-/** `{ promise, tests, command, proofs }`; a proof that ends with `*` matches all names that begin with the part before it. */
+/** `{ promise, tests, command, proofs }`. A proof that ends with `*` stands for all proofs with that beginning. */
 export const ROWS = [
   {
     promise: "R1 to R12 hold, and all sessions end equal to the server, if messages are lost, repeated, late or reordered, processes crash, and copies are restored",

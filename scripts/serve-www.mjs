@@ -13,13 +13,13 @@ const TYPES = {
   ".png": "image/png",
   ".svg": "image/svg+xml",
   ".txt": "text/plain; charset=utf-8",
-  // Without a parameter, or browsers do not compile it as it arrives.
+  // Without a parameter, or browsers do not compile it while it arrives.
   ".wasm": "application/wasm",
   ".webmanifest": "application/manifest+json",
   ".woff2": "font/woff2",
 };
 
-// A visitor may name any server; everything else comes from here.
+// A visitor may enter any server's address; everything else comes from here.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
@@ -48,7 +48,7 @@ server.on("error", (error) => {
   console.error(taken ? `error: port ${port} is taken; give another one` : `error: ${error.message}`);
   process.exit(1);
 });
-// Port 0 takes a free one: whoever starts this reads it here.
+// Port 0 takes a free one: the starting process reads it here.
 server.listen(Number(port), "127.0.0.1", () => console.log(`listening on http://localhost:${server.address().port}`));
 
 async function answer(request, response) {
@@ -62,7 +62,7 @@ async function answer(request, response) {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    // Files under assets/ have their content's hash in their names; the others are asked for again each time.
+    // Files under assets/ have their content's hash in their names; the others are requested again each time.
     "cache-control": path.startsWith(join(root, "assets") + sep) ? "public, max-age=31536000, immutable" : "no-cache",
     etag: `"${file.size.toString(36)}-${Math.trunc(file.mtimeMs).toString(36)}"`,
   };
@@ -77,7 +77,7 @@ async function answer(request, response) {
   }
 }
 
-/** The path inside the folder that a request asks for; undefined for what leads out of it. */
+/** The path inside the folder that a request asks for; undefined if it leads out of the folder. */
 function pathOf(url) {
   try {
     const path = resolve(join(root, decodeURIComponent(new URL(url, "http://localhost").pathname)));

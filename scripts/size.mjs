@@ -1,6 +1,6 @@
-// Reads the core's wasm as the compiler leaves it, names and all, and prints its code by crate, by generic function and by
-// function, in bytes before `wasm-opt` and gzip: `node scripts/size.mjs FILE [ROWS]`. The last line is the package as
-// users load it, compressed, where pkg/ is built.
+// Reads the core's wasm as the compiler writes it, with names, and prints its code by crate, by generic function and by
+// function: `node scripts/size.mjs FILE [ROWS]`. Sizes are in bytes before `wasm-opt` and gzip. If pkg/ is built, the
+// last line is the package as users load it, compressed.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -44,7 +44,7 @@ function sectionsOf(wasm) {
   return sections;
 }
 
-/** How many functions come from outside: they are numbered first. */
+/** The number of imported functions: they are numbered first. */
 function importedFunctions(body) {
   let functions = 0;
   for (let left = body.number(); left > 0; left--) {
@@ -65,7 +65,7 @@ function importedFunctions(body) {
   return functions;
 }
 
-/** The bytes of each function, in their order. */
+/** The bytes of each function, in order. */
 function sizesOf(body) {
   return Array.from({ length: body.number() }, () => {
     const length = body.number();
@@ -89,7 +89,7 @@ function namesOf(body) {
 /** A name without the hash at its end. */
 const plain = (name) => name.replace(/::h[0-9a-f]{16}$/, "").replace(/\.llvm\.\d+$/, "");
 
-/** A name without what stands between angle brackets, but for a type and the trait that it has. */
+/** A name without the text between angle brackets, except for a type and the trait that it implements. */
 function withoutGenerics(name) {
   let [depth, out] = [0, ""];
   const open = /^<(.+?)(?: as (.+?))?>::(\w+)$/.exec(name);
@@ -102,7 +102,7 @@ function withoutGenerics(name) {
   return out.replace(/::::/g, "::").replace(/^::/, "<..>::");
 }
 
-/** The crate that a function is from; of ours, the folder as well. */
+/** The crate of a function; for this project's crate, the folder as well. */
 function crateOf(name) {
   const path = name.replace(/^[<&(\[*]*(?:dyn |mut |impl )*/, "");
   const [crate = "?", folder] = path.split("::");

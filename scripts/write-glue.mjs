@@ -1,11 +1,11 @@
-// Makes of wasm-bindgen's glue, a module with one wasm in it for good, a function that makes a new one each time: after a
-// panic nothing of an instance can be trusted, and another takes its place. Usage: write-glue.mjs FROM TO
+// Rewrites wasm-bindgen's glue, a module with one permanent wasm, as a function that makes a new instance at each call.
+// After a panic no part of an instance can be trusted, and another takes its place. Usage: write-glue.mjs FROM TO
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [from, to] = process.argv.slice(2);
 let glue = readFileSync(from, "utf8");
 
-/** Replaces what must be there once: another wasm-bindgen may write another text. */
+/** Replaces a text that must occur exactly once: another version of wasm-bindgen may write another text. */
 function replace(what, by) {
   if (glue.split(what).length !== 2) throw new Error(`${from}: not once: ${what}`);
   glue = glue.replace(what, () => by);

@@ -1,7 +1,7 @@
-// The table of docs/reliability.md, made of docs/reliability.data: `node scripts/write-reliability.mjs [LOG]` takes the
-// `proof:` lines of a log into the data first, each in the place of an earlier one of its name, and writes the page.
+// Writes the table of docs/reliability.md, made from docs/reliability.data. `node scripts/write-reliability.mjs [LOG]`
+// first copies the `proof:` lines of a log into the data; each replaces an earlier one with its name.
 //
-// A line of the data: name | date | cores | command | what was done | violations | seconds.
+// A line of the data: name | date | cores | command | work done | violations | seconds.
 import { availableParallelism } from "node:os";
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -28,13 +28,16 @@ export function runsOf(data) {
   });
 }
 
-/** The data with the proofs of a log in it, pieces of one added up. Throws where there is none, or where one found a violation. */
+/**
+ * The data with the proofs of a log. Pieces of one proof are added up. Throws if there is none, or if one found a
+ * violation.
+ */
 export function taken(data, log, { date, cores, command }) {
   const proofs = [...log.matchAll(/^(?:.* )?proof: (\S+) \| [^|]+ \| ([^|]+) \| violations (\d+) \| ([\d.]+) s$/gm)];
   if (proofs.length === 0) throw new Error("the log holds no line that begins with `proof:`");
   const broken = proofs.filter(([, , , violations]) => violations !== "0");
   if (broken.length > 0) throw new Error(`a run with violations proves nothing: ${broken.map(([line]) => line).join("; ")}`);
-  // A long run may be taken in pieces, one after the other in one log: what counts alike is added up.
+  // A long run may be done in pieces, one after the other in one log. Counts with the same unit are added up.
   const sums = new Map();
   for (const [, id, what, , seconds] of proofs) {
     const [earlier, done] = [sums.get(id), what.trim()];
@@ -63,7 +66,7 @@ const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 const figures = (text) => text.replace(/\d{5,}/g, grouped);
 const violations = (count) => (count === 0 ? "none" : `**${count}**`);
 
-/** One line for the runs of a row: of many that count alike, their sum. */
+/** One line for the runs of a row. If many have the same unit, it gives their sum. */
 function told(runs) {
   const counts = runs.map(({ done }) => /^(\d+) (\D+)$/.exec(done));
   if (runs.length < 3 || counts.some((count) => !count || count[2] !== counts[0][2])) {
@@ -85,7 +88,7 @@ function rowText({ promise, tests, command, proofs }, runs) {
   return `| ${promise} | ${where} | ${commands} | ${told(own)}; ${time(Math.round(seconds * 10) / 10)} | ${violations(found)} | ${dates} |`;
 }
 
-/** The table that the data give, and the targets' one by one. */
+/** The table made from the data, with the fuzz targets listed separately. */
 export function tableOf(data) {
   const runs = runsOf(data);
   const head = "| promise | tests | command | figures of a full run | violations | when, where |\n|---|---|---|---|---|---|";

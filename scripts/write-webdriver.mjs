@@ -1,4 +1,4 @@
-// Writes chrome.json and firefox.json, the capabilities that wasm-bindgen's test runner asks the drivers for.
+// Writes chrome.json and firefox.json, the capabilities that wasm-bindgen's test runner requests from the drivers.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,4 +1,5 @@
-// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, or Debian's packages.
+// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, or Debian's
+// packages.
 
 const WORDS = (
   "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
@@ -6,7 +7,7 @@ const WORDS = (
   "history science language village winter summer morning evening question answer journey harbour station measure"
 ).split(" ");
 
-/** Numbers from a seed, from 0 up to 1. */
+/** A generator of random numbers from a seed, from 0 up to but excluding 1. */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -17,13 +18,13 @@ export function random(seed) {
   };
 }
 
-/** Documents of one section, of those that are generated: what a collection lists. */
+/** The number of documents in one section of the generated documents: a collection lists one section. */
 const SECTION_SIZE = 100;
 
-/** The packages, where they are what is measured. */
+/** The packages, if they are measured. */
 let packages;
 
-/** Makes a list of packages the documents, instead of generated ones. */
+/** Uses a list of packages as the documents, instead of generated ones. */
 export function usePackages(list) {
   packages = list.map(({ name, section, summary, version, maintainer, size, tags, depends }) => ({
     id: name,
@@ -42,13 +43,13 @@ export const idOf = (index) => (packages ? packages[index].id : `d${String(index
 const sectionOf = (index, count) =>
   packages ? packages[index].section : `s${String(index % Math.ceil(count / SECTION_SIZE)).padStart(5, "0")}`;
 
-/** Sections of the packages, by how near to a hundred documents they have; of each count that was asked for. */
+/** The sections of the packages, ordered by how near they are to a hundred documents; for each requested count. */
 const nearest = new Map();
 
-/** A collection of about a hundred documents, `which` of several: `{ section, size }`. */
+/** A collection of about a hundred documents, `which` selects one of several: `{ section, size }`. */
 export function listed(which, count) {
   if (!packages) return { section: sectionOf(which, count), size: Math.min(SECTION_SIZE, count) };
-  // Counted once: it takes longer than what is measured.
+  // Counted once: counting takes longer than the measured work.
   if (!nearest.has(count)) nearest.set(count, sectionsOf(packages.slice(0, count)));
   const [section, size] = nearest.get(count)[which % 10];
   return { section, size };
@@ -60,7 +61,7 @@ function sectionsOf(documents) {
   return [...sizes].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
 }
 
-/** The document of that index; `round` makes another version of it. */
+/** The document with that index; `round` makes another version of it. */
 export function documentAt(index, count, round = 0) {
   if (packages) return round === 0 ? packages[index] : { ...packages[index], n: packages[index].n + round, body: `${round} ${packages[index].body}` };
   const next = random(index * 7919 + round * 104729 + 1);
@@ -88,7 +89,7 @@ export function batchesOf(count, size = 500) {
   return batches;
 }
 
-/** New versions of `total` documents chosen by chance, in batches of `size`. */
+/** New versions of `total` randomly chosen documents, in batches of `size`. */
 export function updatesOf(count, round, total = 1_000, size = 100) {
   const next = random(round + 17);
   const chosen = new Set();
@@ -99,7 +100,7 @@ export function updatesOf(count, round, total = 1_000, size = 100) {
   return batches;
 }
 
-/** Ids chosen by chance. */
+/** Randomly chosen ids. */
 export function idsOf(count, round, total = 1_000) {
   const next = random(round + 31);
   return Array.from({ length: total }, () => idOf(Math.floor(next() * count)));
@@ -107,7 +108,7 @@ export function idsOf(count, round, total = 1_000) {
 
 let seen = 0;
 
-/** Reads each property of a document, so that nothing of it is left undone. */
+/** Reads each property of a document, so that no system can skip work. */
 export function touch(document) {
   for (const name in document) {
     const value = document[name];

@@ -1,4 +1,4 @@
-// The page of one system: what the runner calls, and the clock around it.
+// The page of one system: the functions that the runner calls, with their timing.
 import { batchesOf, idsOf, listed, touch, updatesOf, usePackages } from "./data.js";
 
 const SYSTEMS = import.meta.glob("../systems/*.js");
@@ -8,7 +8,7 @@ const [file, variant] = asked.get("system").split(":");
 if (asked.get("set") === "packages") usePackages(await (await fetch("packages.json")).json());
 const { create } = await SYSTEMS[`../systems/${file}.js`]();
 const system = create(variant);
-// What an application does before it needs its data: loads its code.
+// An application loads its code before it needs its data.
 await system.load?.();
 
 async function timed(work) {
@@ -41,7 +41,7 @@ window.bench = {
     return ms;
   },
 
-  /** W2: opens what rests, until one collection is listed and read. */
+  /** W2: opens the store, until one collection is listed and read. */
   async first(count) {
     const { ms } = await timed(async () => {
       await system.open();
@@ -50,7 +50,7 @@ window.bench = {
     return ms;
   },
 
-  /** W2: opens what rests, until every document is read and one collection listed. */
+  /** W2: opens the store, until every document is read and one collection listed. */
   async all(count) {
     const { ms, result } = await timed(async () => {
       await system.open();
@@ -63,7 +63,7 @@ window.bench = {
     return ms;
   },
 
-  /** W3: a collection listed again and again, each pass reading every property: a pass. */
+  /** W3: lists a collection again and again, and reads every property in each pass. Returns the time of one pass. */
   async warm(count, passes = 100) {
     await list(count, 3);
     const { ms } = await timed(async () => {
@@ -72,7 +72,7 @@ window.bench = {
     return ms / passes;
   },
 
-  /** W5: documents by their keys, in an order by chance. */
+  /** W5: documents by their keys, in random order. */
   async read(count) {
     const ids = idsOf(count, scratch.round++);
     const { ms, result } = await timed(async () => {
@@ -92,7 +92,7 @@ window.bench = {
     return ms;
   },
 
-  /** Sees that an updated document is the new one: a system that lost an update has not won. */
+  /** Checks that an updated document is the new version: a system that lost an update has not won. */
   async check(count) {
     const [[last]] = updatesOf(count, scratch.round - 1).slice(-1);
     const [found] = await system.get([last.id]);
@@ -102,7 +102,7 @@ window.bench = {
   /** W10: operations written offline, then drained: `{ written, drained }`, milliseconds. */
   writes: (count, operations) => system.writes(count, operations),
 
-  /** Opening alone, of a store that is there or of a new one. */
+  /** Opens only, an existing store or a new one. */
   async open() {
     const { ms } = await timed(() => system.open());
     return ms;
@@ -110,7 +110,7 @@ window.bench = {
 
   close: () => system.close(),
 
-  /** Bytes of wasm memory, where there is one. */
+  /** Bytes of wasm memory, if there is any. */
   wasmBytes: () => system.wasmBytes?.() ?? 0,
 };
 document.title = "ready";

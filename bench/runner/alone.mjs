@@ -1,9 +1,9 @@
-// What only Escale is measured for: what the passphrase costs, and W10, operations written offline and then drained.
+// Measurements of Escale alone: the cost of the passphrase, and W10, operations written offline and then drained.
 import { ask, inBrowser, withProfile } from "./measure.mjs";
 
 const OPERATIONS = 10_000;
 
-/** One round: milliseconds. */
+/** Measures one round, in milliseconds. */
 export async function alone(count, site) {
   const opened = (system) =>
     withProfile((profile) =>

@@ -1,4 +1,5 @@
-// W6: one change at the server until the callback of a subscriber in another browser, with the real server between.
+// W6: the time from a change in one browser, through the real server, to the callback of a subscriber in another
+// browser.
 import { openBrowser } from "../../tests/e2e/support/browser.mjs";
 import { makeServer } from "../../tests/e2e/support/server.mjs";
 import { startSite } from "../../tests/e2e/support/site.mjs";
@@ -6,7 +7,7 @@ import { startSite } from "../../tests/e2e/support/site.mjs";
 const CHANGES = 200;
 const schema = { Note: { key: ["id"], properties: { n: "number" } } };
 
-/** What the tests' tools ask of a test: to be told when all is over. */
+/** Imitates a test for the tests' helpers: it runs their cleanup when everything is over. */
 class Run {
   #ends = [];
   after(end) {
@@ -39,7 +40,7 @@ export async function live() {
       pages.push(page);
     }
     const [writer, reader] = pages;
-    // One machine: its browsers' clocks are the same.
+    // On one machine, the clocks of all browsers are the same.
     await reader.evaluate(() => {
       window.heard = new Map();
       window.page.sessions.main.session.live("Note", {}, (docs) => {

@@ -1,4 +1,4 @@
-// One system, once: a fresh profile, the bulk, then two restarts of the browser.
+// Measures one system once: a fresh profile, the bulk, then two restarts of the browser.
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,10 @@ import { chromium } from "playwright-core";
 import { ARGS } from "../../tests/e2e/support/browser.mjs";
 import { CHROME } from "../../tests/e2e/support/paths.mjs";
 
-/** Rounds of updates after the one that is W4: so many that pages which are mostly out of date are put together. */
+/** Rounds of updates after W4: enough that pages which are mostly outdated are merged. */
 const LATER_ROUNDS = 24;
 
-/** Of whom they are measured, and of how many documents at most: with the others they would take hours. */
+/** The systems that take these rounds, and the largest number of documents. The other systems would take hours. */
 const LATER = new Set(["raw:plain", "raw:packed", "escale", "dexie", "yjs"]);
 const LATER_COUNT_MAX = 10_000;
 
@@ -35,7 +35,7 @@ export async function inBrowser(profile, url, work) {
   }
 }
 
-/** Bytes of a folder; 0 where there is none. */
+/** Bytes of a folder; 0 if there is none. */
 async function bytesIn(folder) {
   let bytes = 0;
   const entries = await readdir(folder, { withFileTypes: true }).catch((error) => {
@@ -49,7 +49,7 @@ async function bytesIn(folder) {
   return bytes;
 }
 
-/** Bytes of what the browser keeps for its pages' databases: those of their own, and those in storage buckets. */
+/** Bytes that the browser stores for its pages' databases: the ordinary ones, and those in storage buckets. */
 async function bytesAtRest(profile) {
   const folders = ["IndexedDB", "WebStorage"].map((folder) => bytesIn(join(profile, "Default", folder)));
   return (await Promise.all(folders)).reduce((sum, bytes) => sum + bytes, 0);
@@ -67,7 +67,7 @@ async function memoryOf(page, context) {
 
 export const ask = (page, what, count) => page.evaluate(([name, n]) => window.bench[name](n), [what, count]);
 
-/** A profile of its own for some work; it goes away afterwards. */
+/** Makes a profile for some work, and removes it afterwards. */
 export async function withProfile(work) {
   const profile = await mkdtemp(join(tmpdir(), "escale-bench-"));
   try {

@@ -1,6 +1,9 @@
-// Where the time of one of Escale's figures goes, by Chromium's sampling profiler:
-// `node runner/profile.mjs [--what first|all|arrive|read|update] [--system escale:cold] [--documents 10000] [--top 25]`. After `scripts/bench` has
-// built the pages; `--dist` takes others, as those of a wasm that kept its functions' names.
+// Shows where the time of one of Escale's figures is spent, with Chromium's sampling profiler:
+//
+// `node runner/profile.mjs [--what first|all|arrive|read|update] [--system escale:cold] [--documents 10000] [--top 25]`
+//
+// Run `scripts/bench` first: it builds the pages. `--dist` takes other pages, for example with a wasm that kept its
+// functions' names.
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -19,7 +22,7 @@ const { values } = parseArgs({
 const count = Number(values.documents);
 const INTERVAL_US = 200;
 
-/** What a sample's function belongs to. */
+/** The kind of work that a sample's function belongs to. */
 function kindOf({ functionName, url }) {
   if (functionName === "(idle)") return "waiting";
   if (functionName === "(program)") return "the browser's own, compiling included";
@@ -28,7 +31,7 @@ function kindOf({ functionName, url }) {
   return url === "" ? "the browser's functions" : "JavaScript";
 }
 
-/** Milliseconds by kind and by function, of a profile as DevTools give it. */
+/** Milliseconds by kind and by function, of a profile in the form of DevTools. */
 function timesOf({ nodes, samples, timeDeltas }) {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const [kinds, functions] = [new Map(), new Map()];

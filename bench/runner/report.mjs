@@ -1,11 +1,12 @@
-// Results as a table for docs/performance.md, and as plots for 10,000 documents. From what is recorded:
-// `node runner/report.mjs results/documents-10000.json`.
+// Writes results as a table for docs/performance.md, and as plots for 10,000 documents. To report a recorded run:
+//
+//     node runner/report.mjs results/documents-10000.json
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 import { SYSTEMS } from "./systems.mjs";
 
-/** What is told of each figure. */
+/** The reported figures. */
 export const FIGURES = [
   { key: "arrive", name: "W1 bulk arrival, in batches of 500", goal: 0.3 },
   { key: "first", name: "W2 cold open, first collection listed", goal: 0.8 },
@@ -16,7 +17,7 @@ export const FIGURES = [
   { key: "bytes", name: "W7 bytes at rest", goal: 0.5 },
 ];
 
-/** Figures without a goal: what updates come to. */
+/** Figures without a goal: the effects of updates. */
 const LATER = [
   { key: "later", name: "1,000 updates, of 24,000 more" },
   { key: "bytesLater", name: "bytes at rest after these 25,000" },
@@ -28,7 +29,7 @@ export const median = (values) => {
   return (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2;
 };
 
-/** Ratios of a system's figure to the measure's in the same round: `{ least, median, most }`. */
+/** Ratios of a system's figure to the reference system's in the same round: `{ least, median, most }`. */
 export function ratiosOf(report, system, key) {
   const rounds = report.results.filter((result) => result.system === system);
   const ratios = rounds.flatMap((result) => {
@@ -56,7 +57,7 @@ export function table(report) {
 
 const kb = (bytes) => `${Math.round(bytes / 1000)} KB`;
 
-/** What a page loads, memory over the data's bytes, and what updates come to. */
+/** The table of a page's loaded bytes, of memory relative to the data's bytes, and of the effects of updates. */
 export function sizesTable(report) {
   const measured = LATER.filter(({ key }) => report.results.some((result) => result[key]));
   const rows = SYSTEMS.filter(({ id }) => report.sizes[id]).map(({ id, name }) => {
@@ -70,7 +71,7 @@ export function sizesTable(report) {
   return [`| | ${head.join(" | ")} |`, `|---|${head.map(() => "---").join("|")}|`, ...rows].join("\n");
 }
 
-/** What only Escale is measured for. */
+/** The text about the measurements of Escale alone. */
 export function aloneText(report) {
   const of = (take) => median(report.alone.map(take));
   const rate = (take) => Math.round(of(({ operations, ...times }) => (operations / take(times)) * 1000));
@@ -86,7 +87,7 @@ export function aloneText(report) {
 const WIDTH = 720;
 const LEFT = 250;
 
-/** One figure as bars on a scale of powers of ten, the least on top. */
+/** One figure as bars on a logarithmic scale, the smallest on top. */
 export function plot(report, { key, name, goal }) {
   const bars = SYSTEMS.map(({ id, name: system }) => ({ id, system, ratio: ratiosOf(report, id, key)?.median }))
     .filter(({ ratio }) => ratio)
@@ -114,7 +115,7 @@ export function plot(report, { key, name, goal }) {
   );
 }
 
-/** Everything that one run told, as text for docs/performance.md. */
+/** The full report of one run, as text for docs/performance.md. */
 function textOf(report) {
   const what = report.set === "packages" ? "Debian's packages" : "generated documents";
   const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
@@ -127,7 +128,10 @@ const RESULTS = new URL("../results/", import.meta.url);
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const ROUNDS_MIN = 5;
 
-/** Why a run is not one to be recorded; nothing where it is. `pieces` is the page, cut before and after the run's place. */
+/**
+ * The reason why a run must not be recorded; undefined if it may. `pieces` is the page, cut before and after the run's
+ * place.
+ */
 async function whyNot(report, run, pieces) {
   if (report.rounds < ROUNDS_MIN) return `a record has ${ROUNDS_MIN} rounds`;
   if (pieces.length !== 3) return `docs/performance.md has no place for ${run}`;
@@ -138,8 +142,8 @@ async function whyNot(report, run, pieces) {
 }
 
 /**
- * Keeps a run: as the record, in its table and, of 10,000 documents, in its plots; or, where it is none, as
- * `results/last.json`, and its table is printed.
+ * Keeps a run as the record, in its table and, for 10,000 documents, in its plots. If it is no record, keeps it as
+ * `results/last.json`, and prints its table.
  */
 export async function record(report) {
   const run = `${report.set}-${report.documents}`;

@@ -1,5 +1,6 @@
-// `node runner/run.mjs [--set documents|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]`: every system once
-// a round, in turn.
+// Measures every system once in each round, in turn:
+//
+//     node runner/run.mjs [--set documents|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]
 import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
@@ -33,7 +34,7 @@ if (isPackages) {
   const packages = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
   count = packages.length;
   usePackages(packages);
-  // For the pages.
+  // The pages fetch it.
   await writeFile(new URL("../dist/packages.json", import.meta.url), JSON.stringify(packages));
 }
 const only = values.only?.split(",");
@@ -65,7 +66,7 @@ try {
   site.stop();
 }
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
-// Of the data itself, as JSON: what memory is compared with.
+// Bytes of the data itself, as JSON: memory is compared with it.
 const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
 const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8" }).trim();
 const date = new Date().toISOString().slice(0, 10);

@@ -1,11 +1,11 @@
-// Serves the built pages, isolated from other origins: precise clocks, and memory that can be measured.
+// Serves the built pages, isolated from other origins: clocks are then precise, and memory can be measured.
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
 
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".wasm": "application/wasm" };
 
-/** Gives its address and how to stop it. */
+/** Returns the address, and a function that stops the server. */
 export async function serve(folder) {
   const server = createServer(async (request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
@@ -14,7 +14,7 @@ export async function serve(folder) {
       if (!file.startsWith(folder)) throw new Error("outside");
       response.writeHead(200, {
         "content-type": TYPES[extname(file)] ?? "application/octet-stream",
-        // As a site serves what has its hash in its name: the browser keeps it, and the code that it made of it.
+        // As sites serve files with a hash in their names: the browser caches the file, and the code compiled from it.
         "cache-control": path.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-embedder-policy": "require-corp",

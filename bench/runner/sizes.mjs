@@ -1,4 +1,4 @@
-// W8: what a page loads of each system: minified, with gzip and brotli, wasm included.
+// W8: the bytes that a page loads for each system: minified, with gzip and brotli, wasm included.
 import { readFile } from "node:fs/promises";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { build } from "vite";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** What an application imports. */
+/** The imports of an application. */
 const ENTRIES = {
   escale: 'export { EscaleError, defineSchema, init, open } from "escale";',
   dexie: 'export { default } from "dexie";',

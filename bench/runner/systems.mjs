@@ -1,4 +1,4 @@
-// The systems, in the order of a round. The first one is the measure of the others.
+// The systems, in the order of a round. The first one is the reference for the others.
 export const MEASURE = "raw:plain";
 
 export const SYSTEMS = [

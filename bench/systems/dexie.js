@@ -1,4 +1,4 @@
-// Dexie: bulkPut, as its documents advise for many documents.
+// Dexie: bulkPut, as its documentation advises for many documents.
 import Dexie from "dexie";
 
 class System {

@@ -1,10 +1,11 @@
-// Escale, as applications use it: its parts come through an adapter object as msgpack bytes; all that rests is sealed.
+// Escale, as applications use it: its parts come through an adapter object as msgpack bytes, and all stored data is
+// sealed.
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
 
 import { documentAt, idOf, listed } from "../page/data.js";
 
-/** Documents whose sections the runner lists. */
+/** The numbers of the documents whose sections the runner lists. */
 const LISTED = [3, 7];
 
 const schema = defineSchema({
@@ -35,7 +36,7 @@ class System {
   #now = START;
   #hear = () => {};
   #pushed = 0;
-  /** Of each instance of the wasm, as long as it lives. */
+  /** The memory of each instance of the wasm, while the instance exists. */
   #memories = [];
   #isOnline = true;
   #seq = 0;
@@ -43,12 +44,15 @@ class System {
   /** Documents that operations changed. */
   #written = new Map();
   #listed = [];
-  /** The reply that tells the two collections. */
+  /** The reply with the two collections. */
   #lists;
   /** Rows of each section, by its def. */
   #sections = new Map();
 
-  /** What an application may do ahead of its first session. The wasm's memories, one for each store, are caught on their way. */
+  /**
+   * The work that an application may do ahead of its first session. The wasm's memories, one for each store, are
+   * captured here.
+   */
   async load() {
     const { instantiate } = WebAssembly;
     WebAssembly.instantiate = async (...args) => {
@@ -59,7 +63,7 @@ class System {
     await init(undefined, { rehearsal: !this.#isCold });
   }
 
-  /** The replies of a server that tells all documents, a batch each. */
+  /** Prepares the replies of a server that sends all documents, one batch in each. */
   async prepare(batches, count) {
     this.#count = count;
     const pks = [];
@@ -94,7 +98,7 @@ class System {
         const { subs, ops } = request;
         if (!this.#isOnline) throw new Error("no network");
         if (ops.length > 0) return this.#execute(request);
-        // Each reply is one of those that were prepared; what it leaves out is asked for again.
+        // Each reply is one of the prepared ones; defs that it leaves out are pulled again.
         const loading = subs.filter(([, v]) => v === 0);
         if (loading.some(([def]) => def !== "Doc")) return this.#lists;
         if (loading.length > 0) return this.#replies[Number(loading[0][2] ?? 0)];
@@ -108,7 +112,7 @@ class System {
     this.session = await open({ org: "bench", schema, server, ...secret });
   }
 
-  /** Subscribes without looking: nothing is read into JavaScript. */
+  /** Subscribes without a listener: nothing is read into JavaScript. */
   #follow(match) {
     this.session.live("Doc", match, () => {})();
   }
@@ -122,7 +126,7 @@ class System {
     await this.session.flush();
   }
 
-  /** The frames of a server that pushes new versions. */
+  /** Prepares the frames of a server that pushes new versions. */
   async prepareUpdates(batches) {
     return Promise.all(
       batches.map(async (batch) => {
@@ -157,7 +161,7 @@ class System {
     return Promise.all(ids.map((id) => this.session.get("Doc", [id])));
   }
 
-  /** W10: small operations written with no network, then drained. Gives the milliseconds of each. */
+  /** W10: small operations written with no network, then drained. Returns the milliseconds of each. */
   async writes(count, operations) {
     const { session } = this;
     this.#isOnline = false;
@@ -167,14 +171,14 @@ class System {
     await Promise.all(written.map(({ saved }) => saved));
     const saved = performance.now();
     this.#isOnline = true;
-    // The delays of a lost network end when the browser says that it is back.
+    // The delays of a lost network end when the browser reports that it is back.
     dispatchEvent(new Event("online"));
     await Promise.all(written.map(({ accepted }) => accepted));
     await session.flush();
     return { written: saved - start, drained: performance.now() - saved };
   }
 
-  /** Executes operations as a server does, and tells what they changed. */
+  /** Executes operations as a server does, and sends their effects. */
   async #execute({ ops, subs }) {
     this.#now += 1_000;
     const rows = [];

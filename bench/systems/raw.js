@@ -1,4 +1,5 @@
-// IndexedDB by hand: one record a document (the measure of all), 256 a record, and a sealed record a document.
+// IndexedDB by hand: one record for each document (the reference), 256 documents in a record, and one sealed record for
+// each document.
 
 const PACK = 256;
 

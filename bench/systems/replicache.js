@@ -1,4 +1,4 @@
-// Replicache: a pull brings a patch of one batch; its own `persist` is awaited, which it otherwise runs when idle.
+// Replicache: a pull brings a patch of one batch. Its internal `persist` is awaited, which it otherwise runs when idle.
 import { ReplicacheImpl } from "replicache/impl";
 
 class System {
@@ -33,7 +33,7 @@ class System {
       await this.#durable();
     }
   }
-  /** Persists. Where it persists by itself at this moment, another call is an assertion that fails, not a wait for it. */
+  /** Persists. If it is already persisting by itself, another call fails an assertion instead of waiting. */
   async #durable() {
     for (;;) {
       try {
@@ -48,7 +48,7 @@ class System {
     return this.rep.query((tx) => tx.scan({ prefix: "doc/" }).values().toArray());
   }
   list(section) {
-    // The start of a range, and no end but a prefix of its own.
+    // The start of a range; its end is a prefix only.
     return this.rep.query((tx) => tx.scan({ indexName: "section", prefix: section }).values().toArray());
   }
   get(ids) {

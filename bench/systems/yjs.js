@@ -1,4 +1,4 @@
-// Yjs with y-indexeddb: a map of sections, each a map of documents, in one Y.Doc; a transaction a batch.
+// Yjs with y-indexeddb: a map of sections, each a map of documents, in one Y.Doc, with one transaction for each batch.
 import { IndexeddbPersistence } from "y-indexeddb";
 import * as Y from "yjs";
 
@@ -21,7 +21,10 @@ class System {
       }
     });
   }
-  /** Updates are stored as they come, each in a transaction of its own: one that comes after them ends after them. */
+  /**
+   * Each update is stored in its own transaction as it arrives. So a transaction that starts after them ends after
+   * them.
+   */
   async #stored() {
     const transaction = this.persistence.db.transaction("updates", "readwrite");
     await new Promise((resolve, reject) => {
