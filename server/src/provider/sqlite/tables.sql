@@ -1,3 +1,5 @@
+-- Format 1: documents, their memberships and indexes, and the feed.
+
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID, STRICT;
 
 CREATE TABLE orgs (org TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
@@ -13,7 +15,7 @@ CREATE UNIQUE INDEX documents_pk ON documents (org, class, pk);
 CREATE INDEX documents_v ON documents (org, class, v, pk, deleted, max_life);
 CREATE INDEX documents_ttl ON documents (ttl) WHERE ttl IS NOT NULL;
 
--- Who is a member of what. `del`: 0 a living member, 1 a departure at `v`, 2 the member is a tombstone.
+-- Memberships of documents in collections. `del`: 0 a living member, 1 a departure at `v`, 2 the member is a tombstone.
 CREATE TABLE memberships (
     org TEXT NOT NULL, class TEXT NOT NULL, collection TEXT NOT NULL, hash TEXT NOT NULL, pk TEXT NOT NULL,
     v INTEGER NOT NULL, del INTEGER NOT NULL, max_life INTEGER,
@@ -29,7 +31,7 @@ CREATE TABLE entries (
     PRIMARY KEY (scope, class, name, value, org, pk)
 ) WITHOUT ROWID, STRICT;
 
--- What was written lately, in the order of the commits: the servers read their hints here.
+-- Recent writes, in commit order: the servers make their hints from them.
 CREATE TABLE feed (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     org TEXT NOT NULL, class TEXT NOT NULL, pk TEXT NOT NULL, v INTEGER NOT NULL, links TEXT NOT NULL
