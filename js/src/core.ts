@@ -166,7 +166,7 @@ export interface CoreStatus {
   leads: boolean;
   /** Operations that the server has not accepted yet. */
   pending: number;
-  /** Progress of the first load, while it runs: documents received, and the total if the server gave it. */
+  /** Progress of the first loads, while they run: documents received, and the total if the server gave it. */
   progress: { received: number; total: number | null } | null;
   storage: "ok" | "memory" | "full" | "lost" | "none";
   /**
@@ -257,7 +257,7 @@ export interface Glue {
    * as the instance lives.
    */
   onDeath?(this: void, listener: (death: Death) => void): () => void;
-  /** Whether the instance has died or was ended. This is true immediately, before any listener is called. */
+  /** Whether the instance has died or was ended. This is known immediately, before any listener is called. */
   isDead?(this: void): boolean;
   /** Ends the instance and overwrites its memory. Resolves once everything that it held is released. */
   end?(this: void): Promise<void>;

@@ -15,7 +15,7 @@ export interface Opened {
   core: Core;
   /** The glue's `onDeath`. */
   onDeath: ((listener: (death: Death) => void) => () => void) | undefined;
-  /** Whether the instance has died. This is true immediately, before any listener is called. */
+  /** Whether the instance has died. This is known immediately, before any listener is called. */
   isDead: () => boolean;
   /** Gives the instance back: the core no longer uses it. */
   giveBack: () => void;
@@ -40,9 +40,8 @@ const PATIENT: ReadonlySet<string> = new Set(["setMode", "flush", "lock", "wipe"
 const ENDINGS: ReadonlySet<string> = new Set(["lock", "close"]);
 
 /**
- * The core of a session, in whichever instance of the wasm it currently is.
- * If an instance dies of a bug, its waiting calls fail with `panicked`. Then the core is opened again from the records on the
- * device.
+ * The core of a session, in whichever instance of the wasm it currently is. If an instance dies of a bug, its waiting
+ * calls fail with `panicked`. Then the core is opened again from the records on the device.
  */
 export class Living {
   /** The core: a proxy that calls the method in the current instance. */

@@ -54,7 +54,7 @@ export class KilledFirefox {
   #profile;
   #child;
   #server;
-  /** The page's connection; and the calls that wait for it. */
+  /** The page's event stream, by which it receives code to run; and the load of the page that opened it first. */
   #page;
   #loading;
   #failure;
