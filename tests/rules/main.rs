@@ -1,4 +1,4 @@
-//! The rules R1 to R9 and R13 to R15 of the design, each by its name.
+//! The rules R1 to R15 of the design, each by its name.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines

@@ -113,7 +113,7 @@ impl Engine {
     /// operation that met it may be known by now. The fault then means that the parts contain no effect of
     /// any operation without a result. So a session that has forgotten its numbers need not guess.
     ///
-    /// The fault is left out if some known result does not fit into the reply.
+    /// The fault is left out if some known result cannot be given, for want of room for example.
     pub(super) fn complete(
         &self,
         snapshot: &dyn Snapshot,
@@ -136,7 +136,7 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                // The operation was executed, but its result does not fit. The fault must not claim
+                // The operation was executed, but its result cannot be given. The fault must not claim
                 // otherwise.
                 Some(_) if place > first => {
                     told_at.map(|place| results.remove(place));

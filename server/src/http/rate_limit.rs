@@ -1,18 +1,18 @@
-//! Limits the number of simultaneous requests, for each caller and for all together.
+//! Limits how many requests, or sockets, may be in progress at once, for each caller and for all together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Counts the requests in progress, by caller.
+/// Counts the requests or sockets in progress, by caller.
 pub(super) struct Gate {
     each_max: usize,
     by_caller: Mutex<HashMap<String, usize>>,
     all: Arc<Semaphore>,
 }
 
-/// A place for one request; released when dropped.
+/// A place for one of them; released when dropped.
 pub(super) struct Place {
     gate: Arc<Gate>,
     caller: String,
@@ -22,7 +22,7 @@ pub(super) struct Place {
 /// The reason why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// This caller has too many requests in progress.
+    /// This caller has too many in progress.
     Caller,
     /// All callers together have too many.
     Server,
