@@ -14,6 +14,7 @@ impl Machine {
     pub(super) fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Subscribe(def) => {
+                self.commanded(&def);
                 if self.memory.subscribe(&def)? {
                     self.show_again(&def);
                     self.tabs.unwanted.remove(&def);
@@ -22,6 +23,7 @@ impl Machine {
                 }
             }
             Event::Unsubscribe(def) => {
+                self.commanded(&def);
                 if self.memory.unsubscribe(&def) {
                     self.show_again(&def);
                     self.tabs.wanted.remove(&def);
@@ -79,8 +81,8 @@ impl Machine {
     fn new_request(&mut self, wanted: Wanted) -> Result<RecordKey> {
         let mut key = RecordKey([0; 16]);
         self.random.fill(&mut key.0)?;
-        self.tabs.last_stamp = self.clock.wall_ms.max(self.tabs.last_stamp + 1);
-        self.tabs.queue.push_back((key, Request { stamp: self.tabs.last_stamp, wanted, phase: None }));
+        let stamp = self.next_stamp();
+        self.tabs.queue.push_back((key, Request { stamp, wanted, phase: None }));
         Ok(key)
     }
 

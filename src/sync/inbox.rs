@@ -1,7 +1,7 @@
 //! The leader's side of the inbox. The leader carries out each request once. It deletes the request's record
 //! in the same batch that stores the effect.
 
-use super::event::{Effect, Event};
+use super::event::Effect;
 use super::machine::Machine;
 use super::tabs::{Inbox, TabEffect, Tabs};
 use super::writes::Write;
@@ -83,6 +83,16 @@ impl Machine {
         }
         let deferred = std::mem::take(&mut self.tabs.deferred);
         order::sort_by_key(&mut requests, |(key, request)| (request.stamp, *key));
+        let commanded = &self.tabs.commanded;
+        let is_outdated = |request: &Request| match &request.wanted {
+            Wanted::Subscribe(def) | Wanted::Unsubscribe(def) => {
+                commanded.get(def).is_some_and(|own| request.stamp < *own)
+            }
+            _ => false,
+        };
+        let (outdated, requests): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|(_, request)| is_outdated(request));
+        self.tabs.done.extend(outdated.into_iter().map(|(key, _)| key));
         let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));
         for (key, wanted) in deferred.into_iter().chain(requests) {
             // A request that cannot be carried out must not block the others. It may come from another
@@ -91,8 +101,10 @@ impl Machine {
                 self.error = Some(error);
             }
         }
-        if let Some(with_copies) = again {
-            self.read_inbox(with_copies);
+        match again {
+            Some(with_copies) => self.read_inbox(with_copies),
+            // All earlier requests are carried out.
+            None => self.tabs.commanded.clear(),
         }
         Ok(())
     }
@@ -128,8 +140,8 @@ impl Machine {
                 // Already amended or discarded, here or in another session: nothing is left of it.
                 _ => {}
             },
-            Wanted::Subscribe(def) => self.dispatch(Event::Subscribe(def))?,
-            Wanted::Unsubscribe(def) => self.dispatch(Event::Unsubscribe(def))?,
+            Wanted::Subscribe(def) => self.subscribe(def)?,
+            Wanted::Unsubscribe(def) => self.unsubscribe(&def),
             Wanted::Sweep(retention) => self.sweep(NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }

@@ -170,25 +170,12 @@ impl Machine {
                 Ok(())
             }
             Event::Subscribe(def) => {
-                if self.memory.subscribe(&def)? {
-                    self.show_again(&def);
-                    self.pull.needed.insert(def);
-                    self.pull.pace.reset();
-                }
-                Ok(())
+                self.commanded(&def);
+                self.subscribe(def)
             }
             Event::Unsubscribe(def) => {
-                self.pull.drop_def(&def);
-                self.faults.remove(&def);
-                self.lost_collections.remove(&def);
-                self.memory.unsubscribe(&def);
-                self.await_no_more(&def);
-                self.show_again(&def);
-                if self.has_nothing_to_do() {
-                    // No request will follow that could show that the server is back.
-                    self.pull.failing = false;
-                    self.error.take_if(|error| error.code().is_retryable());
-                }
+                self.commanded(&def);
+                self.unsubscribe(&def);
                 Ok(())
             }
             Event::Replied { number, reply } => self.replied(number, reply),

@@ -28,6 +28,7 @@ mod request_limits;
 mod retained;
 mod socket;
 mod status;
+mod subscriptions;
 mod tabs;
 mod token;
 mod unfenced;

@@ -134,6 +134,9 @@ pub(super) struct Tabs {
     /// Subscriptions begun and ended here that the leader has not written yet.
     pub wanted: SortedSet<Def>,
     pub unwanted: SortedSet<Def>,
+    /// The stamps of this session's own commands about subscriptions, the last one of each def. If it leads, a
+    /// request of the inbox with an earlier stamp does not count. All tabs have one clock: the device's.
+    pub commanded: SortedMap<Def, u64>,
     /// Readings of documents that wait for a poll of the log.
     pub stalled: Vec<Stalled>,
     /// For the leader. Requests that became operations, by operation; all requests seen; and those fulfilled
@@ -170,6 +173,7 @@ impl Default for Tabs {
             dealt: SortedSet::new(),
             wanted: SortedSet::new(),
             unwanted: SortedSet::new(),
+            commanded: SortedMap::new(),
             stalled: Vec::new(),
             from_inbox: SortedMap::new(),
             met: SortedSet::new(),

@@ -11,5 +11,6 @@ mod support;
 mod copy;
 mod histories;
 mod regressions;
+mod subscriptions;
 mod tab;
 mod world;

@@ -1,0 +1,54 @@
+//! Begins and ends subscriptions, for the application and for the other sessions of the store.
+
+use super::machine::Machine;
+use crate::error::Result;
+use crate::model::Def;
+
+/// The commands that a follower remembers. A leader carries requests out within a second: only the last few
+/// can matter to a session that begins to lead.
+const COMMANDS_MAX: usize = 1_000;
+
+impl Machine {
+    /// Begins a subscription. If there was none, its documents are pulled.
+    pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
+        if self.memory.subscribe(&def)? {
+            self.show_again(&def);
+            self.pull.needed.insert(def);
+            self.pull.pace.reset();
+        }
+        Ok(())
+    }
+
+    /// Ends a subscription, and forgets all that was due for it.
+    pub(super) fn unsubscribe(&mut self, def: &Def) {
+        self.pull.drop_def(def);
+        self.faults.remove(def);
+        self.lost_collections.remove(def);
+        self.memory.unsubscribe(def);
+        self.await_no_more(def);
+        self.show_again(def);
+        if self.has_nothing_to_do() {
+            // No request will follow that could show that the server is back.
+            self.pull.failing = false;
+            self.error.take_if(|error| error.code().is_retryable());
+        }
+    }
+
+    /// The application of this session has given a command about the def. Earlier requests about it, which may
+    /// still be in the inbox, no longer count.
+    pub(super) fn commanded(&mut self, def: &Def) {
+        let stamp = self.next_stamp();
+        self.tabs.commanded.insert(def.clone(), stamp);
+        if self.tabs.commanded.len() > COMMANDS_MAX {
+            let oldest =
+                self.tabs.commanded.iter().min_by_key(|(_, stamp)| **stamp).map(|(def, _)| def.clone());
+            oldest.iter().for_each(|def| _ = self.tabs.commanded.remove(def));
+        }
+    }
+
+    /// A stamp of this session: the time, and higher than all its earlier ones.
+    pub(super) fn next_stamp(&mut self) -> u64 {
+        self.tabs.last_stamp = self.clock.wall_ms.max(self.tabs.last_stamp + 1);
+        self.tabs.last_stamp
+    }
+}
