@@ -1,7 +1,7 @@
 //! The follower's commands to the leader. Each command of the application takes effect here at once, and is
 //! written to the inbox as a request to the leader.
 
-use super::event::{Effect, Event, Mode};
+use super::event::{Effect, Event};
 use super::machine::Machine;
 use super::status::Phase;
 use super::tabs::{Provisional, wanted_of};
@@ -57,7 +57,7 @@ impl Machine {
                 Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
             },
             Event::SetMode(mode) => {
-                self.tabs.phase = if mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
+                self.tabs.phase = Phase::Opening;
                 return Ok(Some(Event::SetMode(mode)));
             }
             event => return Ok(Some(event)),

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::event::{Effect, Event, Mode};
+use super::event::{Effect, Event};
 use super::machine::Machine;
 use super::reads::Stalled;
 use super::status::{Phase, StorageState};
@@ -120,6 +120,9 @@ pub(super) struct Tabs {
     /// The number of the reload of the whole state that is in progress.
     pub reading: Option<u64>,
     pub last_reading: u64,
+    /// The memory may hold state that was never stored. The log does not continue from it: the whole state is
+    /// read again.
+    pub is_anew_due: bool,
     /// When to poll the log again after the device failed.
     pub look_at_ms: Option<u64>,
     /// The phase that the leader reported.
@@ -164,6 +167,7 @@ impl Default for Tabs {
             looks_again: false,
             reading: None,
             last_reading: 0,
+            is_anew_due: false,
             look_at_ms: None,
             phase: Phase::Opening,
             queue: VecDeque::new(),
@@ -371,7 +375,7 @@ impl Machine {
         self.tabs.is_deposed = false;
         self.tabs.is_unfenced = false;
         self.tabs.is_following = true;
-        self.tabs.phase = if self.mode == Mode::Avion { Phase::Avion } else { Phase::Opening };
+        self.tabs.phase = Phase::Opening;
         self.layout.iter_mut().for_each(|layout| layout.lead(None));
         self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
         self.effects.extend(self.live.close().map(Effect::CloseSocket));

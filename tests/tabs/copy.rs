@@ -197,3 +197,38 @@ fn a_leader_of_a_store_that_began_again_follows() {
     assert!(first.machine.is_following() && !second.machine.is_following());
     assert_eq!(pending(&first), BTreeSet::from([id]));
 }
+
+/// A leader is deposed with a write that it had not stored, and cannot read the whole state. It once went on by the log from
+/// what it had shown: the other leader's operation took the place of its own in the order, and its own was lost.
+#[test]
+fn r10_a_deposed_leader_that_cannot_read_the_state_does_not_go_on_without_it() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    settle(&mut first);
+    let own = issue(&mut first, 1);
+    second.tasks.push_back(Task::TakeOver);
+    second.work(None);
+    settle(&mut second);
+    let theirs = write(&mut second, 2);
+    let mut failures = 3;
+    while !(first.tasks.is_empty() && first.arrived.is_empty()) {
+        let is_reading = matches!(first.tasks.front(), Some(Task::Read(..)));
+        let fails = is_reading && failures > 0;
+        first.work(fails.then_some(Fault { code: Code::StorageFailed, is_written: false }));
+        while let Some(event) = first.arrived.pop_front() {
+            first.feed(event, NOW);
+        }
+        if fails {
+            failures -= 1;
+            first.feed(Event::Tab(escale::sync::TabEvent::Look), NOW);
+        }
+    }
+    assert_eq!(failures, 0, "it asks for the whole state each time");
+    assert!(first.machine.is_following() && first.saved.contains(&own));
+    look(&mut second);
+    for tab in [&mut first, &mut second] {
+        look(tab);
+        assert_eq!(pending(tab), BTreeSet::from([own.clone(), theirs.clone()]));
+    }
+}

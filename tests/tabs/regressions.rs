@@ -9,7 +9,7 @@ use escale::model::{Def, Value};
 use escale::storage::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store};
-use escale::sync::{Event, StorageState, TabEvent, Write};
+use escale::sync::{Event, Mode, Phase, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
 use crate::support::schema::name;
@@ -203,4 +203,87 @@ fn what_was_written_while_a_device_took_no_generation_is_read_first() {
     assert!(second.machine.memory().collection(&def).is_some() && second.saved.contains(&id));
     look(&mut first);
     assert!(first.machine.is_following());
+}
+
+/// A follower's subscription goes to the inbox. If the follower leads before another leader has written it, it writes it
+/// itself: the process may end before the server answers.
+#[test]
+fn a_subscription_of_a_follower_is_stored_once_it_leads() {
+    for is_handed_in in [false, true] {
+        let device = MemoryDevice::shared();
+        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+        lead(&mut leader);
+        // Once there are records, a batch adds what changed to them.
+        subscribe(&mut leader, &Def::document(&name("Doc"), &crate::support::schema::key(1).1));
+        settle(&mut leader);
+        drop(leader);
+        look(&mut follower);
+        let def = Def::class_of(&name("Doc"));
+        if is_handed_in {
+            subscribe(&mut follower, &def);
+            settle(&mut follower);
+            lead(&mut follower);
+        } else {
+            follower.tasks.push_back(Task::TakeOver);
+            follower.work(None);
+            subscribe(&mut follower, &def);
+            settle(&mut follower);
+        }
+        assert!(!follower.machine.is_following() && follower.machine.memory().collection(&def).is_some());
+        drop(follower);
+        let reopened = open(&device, 3);
+        assert!(reopened.machine.memory().collection(&def).is_some(), "handed in: {is_handed_in}");
+        let requests = block_on(reopened.store.scan(escale::store::Table::Inbox, None, 10)).expect("read");
+        assert!(requests.is_empty(), "the inbox is not needed for it");
+    }
+}
+
+/// Until the new leader says where it stands, a deposed session shows what its own mode tells.
+#[test]
+fn a_deposed_session_shows_its_mode_until_its_leader_speaks() {
+    for (mode, phase) in [(Mode::Synced, Phase::Opening), (Mode::Avion, Phase::Avion)] {
+        let device = MemoryDevice::shared();
+        let mut tab = open(&device, 1);
+        lead(&mut tab);
+        tab.feed(Event::SetMode(mode), NOW);
+        settle(&mut tab);
+        tab.feed(Event::Tab(TabEvent::Depose), NOW);
+        settle(&mut tab);
+        assert!(tab.machine.is_following());
+        assert_eq!(tab.machine.status().phase, phase);
+    }
+}
+
+/// A follower whose device could not be read looks again a second later, once. If that fails as well, it waits again.
+#[test]
+fn a_follower_that_could_not_read_looks_again_at_its_time_and_once() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    look(&mut follower);
+    let def = Def::class_of(&name("Doc"));
+    subscribe(&mut leader, &def);
+    settle(&mut leader);
+    let fault = Fault { code: Code::StorageFailed, is_written: false };
+    let mut now = NOW;
+    follower.feed(Event::Tab(TabEvent::Look), now);
+    for _ in 0..3 {
+        follower.work(Some(fault));
+        let event = follower.arrived.pop_front().expect("an answer");
+        follower.feed(event, now);
+        assert!(follower.tasks.is_empty());
+        let at = follower.wake_at.expect("it looks again");
+        assert!(at > now && at <= now + 1_000);
+        follower.feed(Event::Woke, at - 1);
+        assert!(follower.tasks.is_empty(), "not yet");
+        now = at;
+        follower.feed(Event::Woke, now);
+        assert_eq!(follower.tasks.len(), 1);
+        follower.feed(Event::Woke, now);
+        assert_eq!(follower.tasks.len(), 1, "once");
+    }
+    follower.work(None);
+    let event = follower.arrived.pop_front().expect("an answer");
+    follower.feed(event, now);
+    assert!(follower.machine.memory().collection(&def).is_some());
 }

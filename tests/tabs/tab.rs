@@ -155,9 +155,8 @@ impl Tab {
                 // Server state that it had not written is loaded again.
                 Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
                 Effect::Answer { rows, .. } => {
-                    let rows = rows.expect("a device that reads").into_iter();
-                    let read = rows.map(|row| ((0, row.pk), row.data.to_map().expect("a map")));
-                    self.rows = Some(read.collect());
+                    let read = |row: escale::sync::ReadRow| ((0, row.pk), row.data.to_map().expect("a map"));
+                    self.rows = rows.ok().map(|rows| rows.into_iter().map(read).collect());
                 }
                 Effect::WakeAt(at) => self.wake_at = at,
                 Effect::Saved { id } => drop(self.saved.insert(id)),
@@ -197,11 +196,12 @@ impl Tab {
         self.machine.is_unfenced()
     }
 
-    /// Carries out the next task. A commit that fails does so as `fault` says. Returns whether something was
-    /// written that other tabs should poll.
+    /// Carries out the next task. One that fails does so as `fault` says. Returns whether something was written
+    /// that other tabs should poll.
     pub fn work(&mut self, fault: Option<Fault>) -> bool {
         let Some(task) = self.tasks.pop_front() else { return false };
         let mut is_written = false;
+        let read = |found| fault.map_or(found, |fault| Err(fault.error()));
         let event = match task {
             Task::Commit(_) if fault.is_some_and(|fault| !fault.is_written) => {
                 Event::Committed(Err(fault.expect("a fault").error()))
@@ -215,17 +215,18 @@ impl Tab {
                 Event::Committed(fault.map_or(result, |fault| Err(fault.error())))
             }
             Task::Pages(ticket, keys) => {
-                Event::PagesRead { ticket, pages: block_on(self.store.get(Table::Pages, &keys)) }
+                Event::PagesRead { ticket, pages: read(block_on(self.store.get(Table::Pages, &keys))) }
             }
             Task::Journal(ticket, keys) => {
-                Event::JournalRead { ticket, records: block_on(self.store.get(Table::Journal, &keys)) }
+                Event::JournalRead { ticket, records: read(block_on(self.store.get(Table::Journal, &keys))) }
             }
             Task::Look(number, keys) => {
-                let found = block_on(self.store.get(Table::State, &keys));
+                let found = read(block_on(self.store.get(Table::State, &keys)));
                 Event::Tab(TabEvent::Looked { number, found })
             }
             Task::Read(number, reader) => {
                 let opened = block_on(reader.read(&self.store)).map(Box::new);
+                let opened = fault.map_or(opened, |fault| Err(fault.error()));
                 Event::Tab(TabEvent::Read { number, opened })
             }
             Task::Inbox(is_whole) => {
@@ -235,6 +236,7 @@ impl Tab {
                     Ok(found) if is_whole => block_on(with_copies(&self.store, found)),
                     found => found,
                 };
+                let found = fault.map_or(found, |fault| Err(fault.error()));
                 Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
             }
             Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),

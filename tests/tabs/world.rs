@@ -436,7 +436,35 @@ impl World {
         }
     }
 
+    /// What is subscribed to: the same in every tab, and on the device.
+    fn compare_subscriptions(&mut self) {
+        let defs = |tab: &Tab| -> BTreeSet<Def> {
+            tab.machine.memory().collections().map(|(def, _)| def.clone()).collect()
+        };
+        let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
+        let stored = defs(&reopened);
+        for (number, tab) in self.tabs.iter().enumerate() {
+            let Some(tab) = tab else { continue };
+            assert_eq!(defs(tab), stored, "tab {number} is subscribed to other defs than the device has");
+        }
+    }
+
+    /// Nothing keeps a document that no subscription holds, once no operation stands on it (R2).
+    fn let_go(&mut self) {
+        let now = self.now;
+        for (number, tab) in self.tabs.iter_mut().enumerate() {
+            let Some(tab) = tab else { continue };
+            let defs: Vec<Def> = tab.machine.memory().collections().map(|(def, _)| def.clone()).collect();
+            for def in defs {
+                tab.feed(Event::Unsubscribe(def), now);
+            }
+            let left = tab.machine.memory().documents().count();
+            assert_eq!(left, 0, "R2: tab {number} keeps what nothing holds");
+        }
+    }
+
     fn compare(&mut self) {
+        self.compare_subscriptions();
         let executed = &self.server.db.operations.executed;
         let once: BTreeSet<&String> = executed.iter().map(|(_, id)| id).collect();
         assert_eq!(once.len(), executed.len(), "R11: an operation was executed twice");
@@ -486,6 +514,7 @@ impl World {
                 );
             }
         }
+        self.let_go();
     }
 }
 
