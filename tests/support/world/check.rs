@@ -1,12 +1,12 @@
 //! The invariants of every point in time: R1, R2, and that no collection's `v` is ahead of its documents (R4,
 //! R7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::Data;
 use escale::memory::{Collection, Memory, Stamp};
 use escale::model::Def;
-use escale::sync::ReadRow;
+use escale::sync::{Effect, ReadRow};
 
 use super::World;
 use crate::support::backend::{Backend, Entry};
@@ -34,6 +34,32 @@ impl<S: Backend> World<S> {
         }
         self.check_not_ahead(number);
         self.check_overlay(number);
+    }
+
+    /// The application keeps an object for each id. The machine reports each id that names nothing any more, at
+    /// once, and no other.
+    pub(super) fn check_ids(&mut self, number: usize, effects: &[Effect]) {
+        let client = &mut self.clients[number];
+        let Some(machine) = &client.machine else { return };
+        let memory = machine.memory();
+        let is_named = |id: u32| memory.by_id(id).is_some() || memory.shown_by_id(id).is_some();
+        let mut gone: BTreeSet<u32> = BTreeSet::new();
+        for effect in effects {
+            if let Effect::Changed { gone: told, .. } = effect {
+                gone.extend(told);
+            }
+        }
+        assert!(
+            !gone.iter().any(|id| is_named(*id)),
+            "client {number}: an id is told to be gone, and is not"
+        );
+        let forgotten = client.named.iter().find(|id| !is_named(**id) && !gone.contains(id));
+        assert_eq!(
+            forgotten, None,
+            "client {number}: an id names nothing any more, and is not told to be gone"
+        );
+        client.named.retain(|id| is_named(*id));
+        client.named.extend(super::compare::all_ids(machine));
     }
 
     /// In each collection that is loaded up to `v`, every document is as the last write before `v` left it,

@@ -86,6 +86,8 @@ pub struct Client {
     pub awaited: BTreeSet<u64>,
     /// For R1: the version last seen of each document that has stayed in memory since.
     pub seen: BTreeMap<DocKey, Stamp>,
+    /// The ids that the application has been given and not told to be gone.
+    pub named: BTreeSet<u32>,
     /// For R11: the store's name.
     pub session: Option<String>,
     /// The store was damaged on purpose. Some checks do not hold for a store that lost its last record.
@@ -137,6 +139,7 @@ impl Client {
             last_ticket: 0,
             awaited: BTreeSet::new(),
             seen: BTreeMap::new(),
+            named: BTreeSet::new(),
             session: None,
             was_damaged: false,
             damage: Damage::default(),
@@ -246,6 +249,7 @@ impl<S: Backend> World<S> {
         client.is_writing = false;
         client.crash_in = None;
         client.seen.clear();
+        client.named.clear();
         client.at_rest.take();
         client.awaited.clear();
         // Nothing has been read yet.
@@ -287,6 +291,7 @@ impl<S: Backend> World<S> {
             effects.iter().filter(|effect| matches!(effect, Effect::ReadPages { .. })).count() as u32;
         note!(self, "client {number} < {text}");
         self.check(number);
+        self.check_ids(number, &effects);
         for effect in effects {
             let client = &mut self.clients[number];
             if client.life != life {

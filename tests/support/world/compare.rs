@@ -135,6 +135,23 @@ impl<S: Backend> World<S> {
         }
     }
 
+    /// Nothing keeps a document that no subscription holds, once no operation depends on it (R2).
+    pub fn let_go(&mut self, number: usize) {
+        let clock = self.clients[number].clock(self.now);
+        let machine = self.clients[number].machine.as_mut().expect("an open client");
+        let defs: Vec<Def> = machine.memory().collections().map(|(def, _)| def.clone()).collect();
+        for def in defs {
+            machine.handle(Event::Unsubscribe(def), clock);
+        }
+        if machine.operations().is_empty() {
+            assert_eq!(
+                machine.memory().documents().count(),
+                0,
+                "R2: client {number} keeps what nothing holds"
+            );
+        }
+    }
+
     /// The stored state, opened again, equals the memory; and no record is left over.
     pub fn compare_rest(&mut self, number: usize) {
         let client = &self.clients[number];
@@ -166,7 +183,7 @@ fn count(client: &Client, table: Table) -> usize {
 }
 
 /// The ids of every document that is not hidden.
-fn all_ids(machine: &Machine) -> Vec<u32> {
+pub(super) fn all_ids(machine: &Machine) -> Vec<u32> {
     let mut ids: Vec<u32> = machine
         .memory()
         .collections()

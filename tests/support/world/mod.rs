@@ -178,6 +178,9 @@ impl<S: Backend> World<S> {
         self.run_until(self.now / 60_000 * 60_000 + 90_000);
         self.compare();
         self.compare_operations();
+        for number in 0..self.clients.len() {
+            self.let_go(number);
+        }
     }
 
     fn at(&mut self, time: u64, job: Job) {
