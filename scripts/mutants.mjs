@@ -27,6 +27,7 @@ const [TREE, TARGET] = [resolve("target/mutants/tree"), resolve("target/mutants/
 const JUDGES = [
   { name: "sim", of: "sim", args: ["r9_every"], cases: 300 },
   { name: "lib", of: "escale", args: [] },
+  { name: "machine", of: "machine", args: [] },
   { name: "operations", of: "operations", args: ["--skip", "r11_exactly_once", "--skip", "drain"], cases: 40 },
   { name: "rules", of: "rules", args: ["--skip", "r14_"], cases: 24 },
   { name: "faults", of: "faults", args: ["--skip", "every_call"] },

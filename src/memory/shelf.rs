@@ -171,7 +171,9 @@ impl<K: Eq + Hash + fmt::Debug, V: fmt::Debug> fmt::Debug for Shelf<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashMap;
+    use std::hash::Hasher;
 
     use super::*;
     use crate::memory::tests::{Seeded, below, seeds};
@@ -228,5 +230,44 @@ mod tests {
             }
             assert_eq!(shelf, shelf.clone());
         }
+    }
+
+    /// A key that counts how often it is hashed.
+    #[derive(Clone)]
+    struct Counted<'a>(usize, &'a Cell<usize>);
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.1.set(self.1.get() + 1);
+            self.0.hash(state);
+        }
+    }
+
+    /// An opening asks for the keys in the order of their places. A search for each would cost it a hash.
+    #[test]
+    fn keys_in_the_order_of_their_places_are_found_without_a_search() {
+        let hashed = Cell::new(0);
+        let keys: Vec<Counted> = (0..20).map(|number| Counted(number, &hashed)).collect();
+        let mut shelf = Shelf::default();
+        for key in &keys {
+            shelf.put(key.clone(), key.0, false);
+        }
+        let mut next = 0;
+        let mut searches = |number: usize| {
+            let before = hashed.get();
+            assert_eq!(shelf.next_mut(&keys[number], &mut next).copied(), Some(number));
+            hashed.get() - before
+        };
+        assert_eq!((0..20).map(&mut searches).sum::<usize>(), 0);
+        assert_eq!(searches(5), 1, "out of order it is searched for");
+        assert_eq!((6..20).map(&mut searches).sum::<usize>(), 0, "and the order goes on from there");
     }
 }

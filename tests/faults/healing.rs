@@ -1,12 +1,14 @@
 //! A store that fails under an open session. It is reopened once immediately, then at growing delays, visibly
 //! to the user; and everything that was kept back is written.
 
+use escale::model::Value;
 use escale::store::MemoryDevice;
 use escale::sync::{Event, StorageState};
 
 use crate::client::Client;
 use crate::device::{Fault, Plan};
 use crate::scenarios::{Scenario, Step, whole};
+use crate::support::backend::Backend;
 
 fn loaded() -> Client {
     let scenario = Scenario { beginning: 1, deed: 0 };
@@ -80,6 +82,27 @@ fn a_device_that_stays_away_is_tried_at_growing_delays_and_seen() {
     assert!(client.issued.values().all(|saved| *saved), "what was held back is written");
 }
 
+/// Nothing was to be written when the device went: that it is back is known by the opening alone.
+#[test]
+fn a_device_that_is_back_is_seen_as_good_with_nothing_to_write() {
+    let mut client = loaded();
+    client.close();
+    client.open();
+    client.settle();
+    client.take(Step::Offline(true));
+    client.wait(5_000);
+    client.device.stays_away(true);
+    client.device.fail_next(Fault::Closed);
+    client.read(&whole());
+    let status = client.machine().status();
+    assert_eq!(status.storage, StorageState::Memory);
+    assert_eq!(status.error.expect("told").code(), escale::Code::StorageClosed);
+    client.device.stays_away(false);
+    client.wait(client.wish_in().expect("it is tried again"));
+    let status = client.machine().status();
+    assert_eq!((status.storage, status.error), (StorageState::Ok, None));
+}
+
 #[test]
 fn a_full_device_is_seen_as_full_and_written_once_there_is_room() {
     let mut client = loaded();
@@ -135,4 +158,33 @@ fn another_store_in_its_place_is_not_written_to() {
     let mut after = 0;
     client.device.inner.tamper(&Client::store_name(), |records| after = records.len());
     assert_eq!(before, after, "left alone");
+}
+
+/// The store goes with the very batch that was to tell of operations that are over: their history and the losses of a
+/// restored server are still in memory, and are written, each once.
+#[test]
+fn a_wiped_store_gets_back_what_was_over_and_not_written() {
+    let mut client = loaded();
+    client.server.back_up();
+    let lost = client.write("doc.patch", patch_of(1)).expect("an operation");
+    client.settle();
+    client.server.restore(client.now);
+    client.now += 1_000;
+    let over = client.write("doc.patch", patch_of(2)).expect("an operation");
+    client.device.fail_next(Fault::Wiped);
+    client.settle();
+    assert_eq!((client.reopenings, client.accepted.contains(&over)), (1, true));
+    for _ in 0..2 {
+        assert_eq!(client.machine().lost_by_server(), [lost.clone()], "told once");
+        client.history(2);
+        assert_eq!(client.answers.pop().expect("an answer").expect("read"), 2, "the change and the state");
+        client.die();
+        client.open();
+    }
+}
+
+fn patch_of(number: usize) -> Value {
+    let id = Value::Array(vec![Value::String(format!("id{number}"))]);
+    let set = Value::from([("a", Value::from(5_i64))]);
+    Value::from([("class", "Doc".into()), ("key", id), ("set", set)])
 }

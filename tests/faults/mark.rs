@@ -48,10 +48,13 @@ fn without_copies(client: &Client) {
 fn a_store_that_is_gone_takes_its_operations_from_the_copy() {
     let (mut client, scenario, _) = with_two_waiting();
     let session = client.machine().session().to_owned();
+    let (epoch, _) = client.machine().memory().epoch();
+    let epoch = epoch.expect("the server has told it").clone();
     client.die();
     client.device.inner.put_back(&Client::store_name(), &MemoryDevice::new());
     client.open();
     told(&client, 0);
+    assert_eq!(client.machine().memory().epoch().0, Some(&epoch), "what waits is of that epoch (R8)");
     assert_eq!(client.machine().status().pending, 2, "both wait");
     assert_eq!(client.machine().session(), session, "the server knows it by this name");
     assert_eq!(client.machine().memory().collections().count(), 0, "the server tells the rest again");

@@ -28,6 +28,8 @@ pub struct Driver {
     /// The request that waits for its answer.
     pub sent: Option<(u64, SyncRequest)>,
     pub requests: u64,
+    /// The records of the journal that were read.
+    pub records_read: usize,
     /// The token of the last request.
     pub token: Option<String>,
     /// The machine's reports on operations.
@@ -109,6 +111,7 @@ impl Driver {
             account,
             sent: None,
             requests: 0,
+            records_read: 0,
             token: None,
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
@@ -154,6 +157,7 @@ impl Driver {
                         events.push_back(Event::PagesRead { ticket, pages });
                     }
                     Effect::ReadJournal { ticket, keys } => {
+                        self.records_read += keys.len();
                         let records =
                             block_on(self.store.as_ref().expect("a device").get(Table::Journal, &keys));
                         events.push_back(Event::JournalRead { ticket, records });

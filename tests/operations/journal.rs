@@ -35,6 +35,24 @@ fn the_history_tells_the_past_states() {
     assert!(driver.history(1).is_empty());
 }
 
+/// A long journal is not read for one document: only the records that tell of it are.
+#[test]
+fn the_history_reads_the_records_of_its_document_alone() {
+    let mut server = server(4);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    for number in [0, 1, 2, 1] {
+        driver.patch(number, &[("n", 1)]);
+        driver.settle(&mut server);
+    }
+    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    for (number, records) in [(0, 1), (1, 2), (2, 1), (3, 0)] {
+        let before = driver.records_read;
+        driver.history(number);
+        assert_eq!(driver.records_read - before, records, "document {number}");
+    }
+}
+
 /// Accepted operations were missing from the history until their records had been rewritten: while the batch
 /// was in progress, and on a full device, where they still counted as waiting.
 #[test]

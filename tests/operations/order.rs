@@ -1,7 +1,9 @@
 //! R12 and its foundations: the reasons that block an operation, and a session's reaction to an unexpected
 //! answer.
 
-use escale::codec::{Data, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, SyncReply, SyncRequest};
+use escale::codec::{
+    Data, Fault, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, SyncReply, SyncRequest,
+};
 use escale::journal::Policy;
 use escale::model::{Def, Epoch, Value};
 use escale::sync::{Effect, Event, Mode, Refusal};
@@ -99,9 +101,9 @@ fn what_is_held_over_a_restart_does_not_keep_its_document_from_changing() {
     assert_eq!((driver.seen(0, "n"), driver.seen(0, "other")), (Some(7), Some(2)));
 }
 
-/// Answers the next request with operations. The operation at that index meets another transaction.
-fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize) -> SyncRequest {
-    let (number, request) = loop {
+/// The next request with operations. Requests before it are answered.
+fn sent_with_ops(driver: &mut Driver, server: &mut ModelServer) -> (u64, SyncRequest) {
+    loop {
         match driver.sent.take() {
             Some((number, request)) if request.ops.is_empty() => {
                 let reply = driver.answer(server, &request);
@@ -110,7 +112,12 @@ fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize)
             Some(sent) => break sent,
             None => driver.wait(1_000),
         }
-    };
+    }
+}
+
+/// Answers the next request with operations; the one at that place meets another transaction.
+fn answered_but(driver: &mut Driver, server: &mut ModelServer, contended: usize) -> SyncRequest {
+    let (number, request) = sent_with_ops(driver, server);
     let mut place = 0;
     let mut is_contended = || {
         place += 1;
@@ -369,4 +376,42 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     assert!(driver.requests - before < 100, "{} requests in a minute", driver.requests - before);
     driver.settle(&mut server);
     assert_eq!(stored(&server, 0, "n"), Some(3));
+}
+
+/// The server knows this session's numbers otherwise: the session takes another name. An operation executed in that very
+/// reply was numbered under the name that is left, so that any later pull shows it, whatever the new name's numbers are.
+#[test]
+fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let (reused, executed) = (driver.add(0, 1), driver.add(1, 2));
+    driver.feed(Event::Network(true));
+    for is_second in [false, true] {
+        let (number, mut request) = sent_with_ops(&mut driver, &mut server);
+        assert_eq!(ids(&request), [&reused, &executed]);
+        request.subs.clear();
+        request.ops.remove(0);
+        request.ops[0].seq = 1;
+        request.ops.truncate(usize::from(is_second));
+        let mut reply = driver.answer(&mut server, &request);
+        let fault = Some(Fault::new(Code::SessionReused, "by the test"));
+        reply.results.insert(0, OpResult { id: reused.clone(), ok: None, fault });
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+    assert_eq!(stored(&server, 1, "n"), Some(2));
+    // Nothing is executed under the new name yet: the number is still 0.
+    let request = answered_but(&mut driver, &mut server, 0);
+    assert_eq!(ids(&request), [&reused]);
+    while let Some((number, request)) = driver.sent.take_if(|(_, request)| request.ops.is_empty()) {
+        let reply = driver.answer(&mut server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+    let left: Vec<String> =
+        driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
+    assert_eq!(left, [reused]);
+    assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(1), Some(2)));
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (Some(1), Some(2)));
 }

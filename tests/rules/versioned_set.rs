@@ -162,6 +162,52 @@ proptest! {
     }
 }
 
+/// What a session does with a set.
+#[derive(Clone, Debug)]
+enum Deed {
+    Link(u8, u64, bool),
+    Unlink(u8, u64),
+    Forget(u8),
+    Restart(u64),
+    Settle(u64),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        4 => (0..8u8, 0..20u64, any::<bool>()).prop_map(|(key, at, confirmed)| Deed::Link(key, at, confirmed)),
+        3 => (0..8u8, 0..20u64).prop_map(|(key, at)| Deed::Unlink(key, at)),
+        1 => (0..8u8).prop_map(Deed::Forget),
+        1 => (0..20u64).prop_map(Deed::Restart),
+        2 => (0..20u64).prop_map(Deed::Settle),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// Storage holds a set's version, members and marks: a set restored from them is equal to the one that was stored,
+    /// its horizon included.
+    #[test]
+    fn r7_a_set_is_restored_from_its_version_members_and_marks(deeds in prop::collection::vec(deed(), 0..40)) {
+        let mut set = Set::default();
+        for deed in deeds {
+            match deed {
+                Deed::Link(key, at, confirmed) => drop(set.link(&key, at, confirmed)),
+                Deed::Unlink(key, at) => drop(set.unlink(&key, at)),
+                Deed::Forget(key) => drop(set.forget(&key)),
+                Deed::Restart(v) => set.restart(v),
+                Deed::Settle(v) => drop(set.settle(v)),
+            }
+            let mut restored = Set::default();
+            restored.restore_v(set.v());
+            for key in 0..8 {
+                restored.restore(key, set.member(&key), set.mark(&key));
+            }
+            prop_assert_eq!(&restored, &set);
+        }
+    }
+}
+
 /// Seed 004, case 1: the copy is not before the horizon. Destroyed items are named, and no list is sent.
 #[test]
 fn r6_items_of_a_document_case_1() {
