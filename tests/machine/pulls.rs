@@ -51,6 +51,20 @@ fn every_def_is_pulled_every_five_minutes() {
     }
 }
 
+/// A reply has room for so many rows: what a load takes of it is not taken from the others.
+#[test]
+fn a_load_under_way_is_asked_for_after_all_others() {
+    let (doc, note) = (def("Doc"), def("Note"));
+    let mut bench = Bench::new(config());
+    bench.subscribe(&doc);
+    let (number, _) = bench.request();
+    bench.subscribe(&note);
+    bench.answer(number, reply(10_000, vec![page(vec![row("a", 1)], "next")]));
+    let (_, request) = bench.request();
+    let asked: Vec<_> = request.subs.iter().map(|sub| (sub.def.clone(), sub.cursor.is_some())).collect();
+    assert_eq!(asked, [(note, false), (doc, true)]);
+}
+
 #[test]
 fn r4_v_becomes_now_less_delta_and_never_goes_back() {
     let doc = def("Doc");

@@ -6,7 +6,7 @@ use escale::Code;
 use escale::crypto::SeededRandom;
 use escale::journal::Policy;
 use escale::model::Value;
-use escale::sync::{Event, Mode};
+use escale::sync::{Event, Mode, Write};
 
 use super::driver::{Driver, doc_key, id, put, server, stored};
 use crate::support::schema::data;
@@ -66,6 +66,27 @@ fn r12_a_version_that_nothing_gives_ends_as_a_refusal() {
     online(&mut driver, &mut server);
     assert_eq!(stored(&server, 2, "n"), Some(7), "what does not depend on it goes on");
     assert_eq!(driver.first_refused(), Some(stuck));
+}
+
+/// The same if it names itself, or an operation issued after it: neither can come first.
+#[test]
+fn r12_a_version_that_only_comes_later_ends_as_a_refusal() {
+    for named in ["itself", "later"] {
+        let (mut server, mut driver) = offline(Policy::Ask);
+        for (id, number, of) in [("itself", 0, Some(named)), ("later", 1, None)] {
+            let (name, args) = ("doc.patch".to_owned(), patch(number, "a", of));
+            let write = Write { id: id.into(), name, args, touches: Vec::new(), after: Vec::new() };
+            driver.feed(Event::Write(write));
+        }
+        driver.patch(2, &[("n", 7)]);
+        online(&mut driver, &mut server);
+        assert_eq!(driver.first_refused().as_deref(), Some("itself"), "it names {named}");
+        assert_eq!(
+            (stored(&server, 1, "a"), stored(&server, 2, "n")),
+            (Some(5), Some(7)),
+            "the others go on"
+        );
+    }
 }
 
 /// The same if the named operation is amended: the batch then names the replacement.

@@ -55,6 +55,8 @@ fn members(set: &Set) -> BTreeMap<u8, u64> {
 #[derive(Default)]
 struct Naive {
     now: BTreeMap<u8, u64>,
+    /// When each key that is out left last.
+    left: BTreeMap<u8, u64>,
     states: BTreeMap<u64, BTreeMap<u8, u64>>,
 }
 
@@ -76,11 +78,13 @@ proptest! {
                 Step::Write(key) => {
                     v += 1;
                     naive.now.insert(key, v);
+                    naive.left.remove(&key);
                     change(&mut sets[4], Some((key, v)), None, v);
                 }
                 Step::Delete(key) => {
                     if naive.now.remove(&key).is_some() {
                         v += 1;
+                        naive.left.insert(key, v);
                         change(&mut sets[4], None, Some((key, v)), v);
                     }
                 }
@@ -120,6 +124,10 @@ proptest! {
             }
             naive.states.insert(v, naive.now.clone());
             prop_assert_eq!(members(&sets[4]), naive.now.clone());
+            let horizon = sets[4].horizon();
+            for (key, at) in &naive.left {
+                prop_assert_eq!(sets[4].mark(key), (*at >= horizon).then_some(*at), "remembered from the horizon on");
+            }
             for set in &sets {
                 prop_assert_eq!(&members(set), &naive.states[&set.v()], "a copy at {}", set.v());
                 prop_assert!(set.marks().all(|(key, mark)| set.member(key).is_none() && *mark >= set.horizon()));

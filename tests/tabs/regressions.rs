@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use escale::Code;
 use escale::crypto::SeededRandom;
-use escale::journal::{Policy, Request, Wanted};
+use escale::journal::{Policy, Request, Signal, Wanted};
 use escale::model::{Def, Value};
 use escale::storage::Limits;
 use escale::store::conformance::block_on;
-use escale::store::{MemoryDevice, RecordKey, Store};
+use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Event, Mode, Phase, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
 use crate::support::schema::name;
+use crate::support::server::{Habits, ModelServer};
 
 pub const NOW: u64 = 1_700_000_000_000;
 
@@ -233,7 +234,7 @@ fn a_subscription_of_a_follower_is_stored_once_it_leads() {
         drop(follower);
         let reopened = open(&device, 3);
         assert!(reopened.machine.memory().collection(&def).is_some(), "handed in: {is_handed_in}");
-        let requests = block_on(reopened.store.scan(escale::store::Table::Inbox, None, 10)).expect("read");
+        let requests = block_on(reopened.store.scan(Table::Inbox, None, 10)).expect("read");
         assert!(requests.is_empty(), "the inbox is not needed for it");
     }
 }
@@ -286,4 +287,76 @@ fn a_follower_that_could_not_read_looks_again_at_its_time_and_once() {
     let event = follower.arrived.pop_front().expect("an answer");
     follower.feed(event, now);
     assert!(follower.machine.memory().collection(&def).is_some());
+}
+
+/// What a session says to all is opened by all, and by the record's own name alone; a beat tells the leader's phase.
+#[test]
+fn what_a_session_says_to_all_is_opened_by_all() {
+    let device = MemoryDevice::shared();
+    let (mut leader, follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    for signal in [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion, Signal::Beat] {
+        let batch = leader.machine.signal(signal).expect("a device");
+        assert_eq!(batch.generation.is_some(), signal == Signal::Beat, "only the beat is the leader's");
+        let [beat, word] = follower.machine.signal_keys().expect("a device");
+        let (own, other) = if signal == Signal::Beat { (beat, word) } else { (word, beat) };
+        let [(Table::Inbox, key, sealed)] = &batch.puts[..] else { panic!("one record in the inbox") };
+        assert_eq!(*key, own);
+        assert_eq!(follower.machine.open_signal(own, sealed), Some(signal));
+        assert_eq!(follower.machine.open_signal(other, sealed), None, "in its own place alone");
+        let phase = (signal == Signal::Beat).then(|| leader.machine.status().phase);
+        assert_eq!(follower.machine.open_beat(own, sealed), phase);
+    }
+}
+
+/// A follower's decision about a refused operation is shown in its own tab at once, and by the leader once it has read it.
+#[test]
+fn a_followers_decision_is_shown_at_once() {
+    for amends in [false, true] {
+        let device = MemoryDevice::shared();
+        let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+        lead(&mut leader);
+        let mut data = BTreeMap::from([("id".to_owned(), Value::from("id1"))]);
+        data.insert("poison".to_owned(), true.into());
+        let put = |data| Value::from([("class", "Doc".into()), ("data", Value::Map(data))]);
+        let id = "0190b3c4-0000-7000-8000-000000000001".to_owned();
+        let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
+        leader
+            .feed(Event::Write(Write { id: id.clone(), name, args: put(data.clone()), touches, after }), NOW);
+        settle(&mut leader);
+        let mut now = NOW;
+        while leader.machine.refused_op(&id).is_err() {
+            now += 1_000;
+            leader.feed(Event::Woke, now);
+            let Some((number, request)) = leader.sent.take() else { continue };
+            let (results, _) = server.operate(0, &request, (0, now), &mut || false);
+            let told = server.tell_now(0, now);
+            let reply = Ok(server.reply(&request, results, told));
+            leader.feed(Event::Replied { number, reply }, now);
+            settle(&mut leader);
+        }
+        look(&mut follower);
+        assert!(follower.machine.refused_op(&id).is_ok());
+        data.remove("poison");
+        let new = "0190b3c4-0000-7000-8000-000000000002".to_owned();
+        let (decision, left) = if amends {
+            (Event::Amend { id: id.clone(), new: new.clone(), args: Some(put(data)) }, vec![new])
+        } else {
+            (Event::Discard(id.clone()), Vec::new())
+        };
+        follower.feed(decision, now);
+        let ids = |tab: &Tab| -> Vec<String> {
+            tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+        };
+        assert_eq!(ids(&follower), left, "at once");
+        settle(&mut follower);
+        // Read as a whole, or by the log, before the leader has seen to it.
+        look(&mut follower);
+        assert_eq!(ids(&follower), left);
+        look(&mut leader);
+        assert_eq!(ids(&leader), left);
+        look(&mut follower);
+        assert_eq!(ids(&follower), left);
+    }
 }

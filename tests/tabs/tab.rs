@@ -61,6 +61,8 @@ pub struct Tab {
     pub counters: BTreeMap<DocKey, i64>,
     pub rows: Option<Vec<(DocKey, BTreeMap<String, escale::model::Value>)>>,
     pub generation: Option<u64>,
+    /// Readings that were asked for, and are not answered yet.
+    pub awaited: usize,
 }
 
 pub const ORG: &str = "org";
@@ -113,6 +115,7 @@ impl Tab {
             counters: BTreeMap::new(),
             rows: None,
             generation: None,
+            awaited: 0,
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
@@ -122,6 +125,7 @@ impl Tab {
     /// Passes an event to the machine. Returns the messages for the other tabs.
     pub fn feed(&mut self, event: Event, now: u64) {
         let clock = Clock { wall_ms: now, mono_ms: now };
+        self.awaited += usize::from(matches!(event, Event::Read { .. }));
         for effect in self.machine.handle(event, clock) {
             match effect {
                 Effect::Send { number, request, .. } => {
@@ -155,6 +159,7 @@ impl Tab {
                 // Server state that it had not written is loaded again.
                 Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
                 Effect::Answer { rows, .. } => {
+                    self.awaited = self.awaited.checked_sub(1).expect("one answer to each reading");
                     let read = |row: escale::sync::ReadRow| ((0, row.pk), row.data.to_map().expect("a map"));
                     self.rows = rows.ok().map(|rows| rows.into_iter().map(read).collect());
                 }

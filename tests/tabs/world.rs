@@ -487,6 +487,7 @@ impl World {
             if self.tabs[number].is_none() {
                 continue;
             }
+            assert_eq!(self.tab(number).awaited, 0, "tab {number} still waits for what it reads");
             let left: Vec<String> = self
                 .tab(number)
                 .machine
