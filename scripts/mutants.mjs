@@ -35,6 +35,7 @@ const JUDGES = [
   { name: "server-lib", of: "escale_server", args: [] },
   { name: "wire", of: "wire", args: [], cases: 40 },
   { name: "server", of: "server", args: ["--skip", "fire_", "--skip", "kill"], cases: 6 },
+  { name: "tabs-more", of: "tabs", args: ["histories"], cases: 600 },
   { name: "rules-more", of: "rules", args: [], cases: 100 },
   { name: "sim-more", of: "sim", args: [], cases: 2_000 },
   { name: "faults-more", of: "faults", args: ["every_call"] },

@@ -39,3 +39,40 @@ impl Tombstones {
         self.0.contains_key(key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Pk;
+
+    fn key(number: usize) -> DocKey {
+        (0, Pk::from_key(&[&number.to_string()]).unwrap())
+    }
+
+    #[test]
+    fn the_later_of_a_deletion_and_a_write_counts() {
+        let mut tombstones = Tombstones::default();
+        for (buried, raised, holds) in [(5, 4, true), (5, 5, false), (5, 6, false)] {
+            tombstones.bury(&key(1), Stamp::new(0, buried));
+            tombstones.bury(&key(1), Stamp::new(0, buried - 2));
+            tombstones.raise(&key(1), Stamp::new(0, raised));
+            assert_eq!(tombstones.holds(&key(1)), holds, "deleted at {buried}, written at {raised}");
+            assert!(!tombstones.holds(&key(2)));
+        }
+        tombstones.bury(&key(1), Stamp::new(0, 9));
+        tombstones.forget();
+        assert!(!tombstones.holds(&key(1)), "of another epoch");
+    }
+
+    #[test]
+    fn the_bound_forgets_all_but_what_is_there_already() {
+        let mut tombstones = Tombstones::default();
+        for number in 0..TOMBSTONES_MAX {
+            tombstones.bury(&key(number), Stamp::new(0, 1));
+        }
+        tombstones.bury(&key(3), Stamp::new(0, 2));
+        assert!(tombstones.holds(&key(0)), "one that is known needs no room");
+        tombstones.bury(&key(TOMBSTONES_MAX), Stamp::new(0, 1));
+        assert!(!tombstones.holds(&key(0)) && tombstones.holds(&key(TOMBSTONES_MAX)));
+    }
+}

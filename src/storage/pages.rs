@@ -84,3 +84,60 @@ impl Pages {
         self.pages.values().map(|page| u64::from(page.live)).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::crypto::{Random, SeededRandom};
+
+    /// Whatever is occupied and freed, in whatever order and twice: what is known of the pages is what a list of all rows
+    /// tells.
+    #[test]
+    fn pages_know_their_rows_as_a_list_of_all_rows_does() {
+        for seed in 0..60 {
+            let random = &mut SeededRandom::new(seed);
+            let mut below = |bound: u64| random.below(bound).expect("random");
+            let mut pages = Pages::starting_at(7);
+            let mut rows: BTreeMap<(u64, u32), u32> = BTreeMap::new();
+            for _ in 0..300 {
+                let (page, slot) = (below(6), below(150) as u32);
+                let bytes = *rows.get(&(page, slot)).unwrap_or(&(1 + below(90) as u32));
+                let place = PageRef { page, slot, bytes };
+                if below(2) == 0 {
+                    rows.insert((page, slot), bytes);
+                    pages.occupy(place);
+                } else {
+                    let was_used = rows.range((page, 0)..(page + 1, 0)).next().is_some();
+                    rows.remove(&(page, slot));
+                    let is_empty = rows.range((page, 0)..(page + 1, 0)).next().is_none();
+                    assert_eq!(
+                        pages.free(place),
+                        was_used && is_empty,
+                        "ESCALE_SEED={seed}: told when it is empty"
+                    );
+                }
+                let mut used: BTreeMap<u64, usize> = BTreeMap::new();
+                for ((page, _), bytes) in &rows {
+                    *used.entry(*page).or_default() += *bytes as usize;
+                }
+                let numbers: SortedSet<u64> = order::set_of(pages.numbers());
+                assert!(numbers.iter().eq(used.keys()), "ESCALE_SEED={seed}");
+                assert_eq!(
+                    (pages.len(), pages.rows()),
+                    (used.len(), rows.len() as u64),
+                    "ESCALE_SEED={seed}"
+                );
+                let (bound, most, but) = (below(2_000) as usize, below(4) as usize, below(6));
+                let mut sparse: Vec<(usize, u64)> =
+                    used.into_iter().map(|(page, bytes)| (bytes, page)).collect();
+                sparse.retain(|(bytes, page)| *bytes <= bound && *page != but);
+                sparse.sort_unstable();
+                let wanted: Vec<u64> = sparse.into_iter().take(most).map(|(_, page)| page).collect();
+                assert_eq!(pages.sparse(bound, most, &order::set_of([but])), wanted, "ESCALE_SEED={seed}");
+            }
+            assert_eq!(pages.next, 7, "numbers are the writer's");
+        }
+    }
+}

@@ -31,6 +31,19 @@ fn a_dead_handle_is_opened_anew_once_and_the_batch_is_written() {
     assert_eq!(client.machine().status().storage, StorageState::Ok);
 }
 
+/// The batch itself met the dead handle: the delay after a batch that failed is not for one that has a new handle.
+#[test]
+fn a_batch_that_met_a_dead_handle_is_written_on_the_new_one_at_once() {
+    let mut client = loaded();
+    client.take(Step::Offline(true));
+    client.settle();
+    client.device.fail_next(Fault::Closed);
+    client.take(Step::Unsubscribe(0));
+    assert_eq!(client.reopenings, 1);
+    assert!(client.machine().memory().is_clean() && !client.machine().is_committing(), "written");
+    assert_eq!(client.machine().status().storage, StorageState::Ok);
+}
+
 #[test]
 fn a_reading_waits_for_the_new_handle() {
     let mut client = loaded();

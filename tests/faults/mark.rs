@@ -266,3 +266,26 @@ fn a_store_that_is_gone_opens_with_its_own_secret_only() {
     assert_eq!(client.other_secret, None, "the earlier secret was refused");
     told(&client, 0);
 }
+
+/// With no mark to tell it, a store that has lost its whole state is damaged, and is no new one: everything is pulled anew,
+/// and nothing of what it held before is left over.
+#[test]
+fn a_state_that_is_gone_is_damage_with_no_mark_to_tell_it() {
+    let (mut client, _, _) = with_two_waiting();
+    client.die();
+    client.device.inner.tamper(&Client::store_name(), |records| {
+        records.retain(|(table, _), _| *table != Table::State);
+    });
+    client.device.inner.vanish_beside(&Client::store_name());
+    client.open();
+    assert!(client.damage.records > 0, "{:?}", client.damage);
+    client.take(Step::Offline(false));
+    client.take(Step::Subscribe(0));
+    client.settle();
+    assert_eq!(client.machine().list(&whole()).expect("subscribed").0.len(), 6);
+    let mut pages = 0;
+    client.device.inner.tamper(&Client::store_name(), |records| {
+        pages = records.keys().filter(|(table, _)| *table == Table::Pages).count();
+    });
+    assert_eq!(pages, client.machine().layout().expect("a device").page_counts().0);
+}

@@ -292,3 +292,29 @@ fn r5_a_mark_holds_older_rows_back() {
     assert_eq!(set.settle(3), Vec::<u8>::new());
     assert_eq!(set.v(), 7, "never backwards");
 }
+
+/// A whole load begins: what was told before counts no more, and what it does not confirm is left over at its end.
+#[test]
+fn r6_a_whole_load_confirms_each_member_or_drops_it() {
+    let mut set: VersionedSet<u8, u64> = VersionedSet::default();
+    for key in 1..=4 {
+        assert!(set.link(&key, 10, true));
+    }
+    assert!(set.unlink(&5, 12));
+    set.restart(3);
+    assert_eq!((set.v(), set.horizon(), set.mark(&5)), (3, 3, None), "known from there on alone");
+    assert!(set.members().all(|(_, member)| !member.confirmed && member.at == 10));
+    assert!(set.link(&1, 10, true), "confirmed");
+    assert!(!set.link(&1, 10, false), "once confirmed it stays so");
+    assert!(set.link(&2, 11, false), "newer, and not of the load");
+    assert!(set.forget(&4) && !set.forget(&4));
+    assert_eq!((set.len(), set.is_empty(), set.mark(&4)), (3, false, None), "without a mark");
+    let left = |present: Option<&[u8]>, keep_from| -> BTreeSet<u8> {
+        let present = present.map(|keys| keys.iter().copied().collect());
+        set.unaccounted(present.as_ref(), keep_from).into_iter().collect()
+    };
+    assert_eq!(left(None, 20), [2, 3].into());
+    assert_eq!(left(None, 11), [3].into(), "what is as new as the load stays");
+    assert_eq!(left(None, 10), [].into());
+    assert_eq!(left(Some(&[3]), 20), [1, 2].into(), "the list counts, confirmed or not");
+}

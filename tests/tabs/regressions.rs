@@ -360,3 +360,27 @@ fn a_followers_decision_is_shown_at_once() {
         assert_eq!(ids(&follower), left);
     }
 }
+
+/// What a leader could not store is the next leader's: a deposed one shows nothing of it.
+#[test]
+fn a_deposed_leaders_full_device_is_forgotten() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    lead(&mut tab);
+    subscribe(&mut tab, &Def::class_of(&name("Doc")));
+    tab.work(Some(Fault { code: Code::StorageFull, is_written: false }));
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+    let status = tab.machine.status();
+    assert_eq!(
+        (status.storage, status.error.map(|error| error.code())),
+        (StorageState::Full, Some(Code::StorageFull))
+    );
+    tab.feed(Event::Tab(TabEvent::Depose), NOW);
+    let status = tab.machine.status();
+    assert_eq!((status.storage, status.error), (StorageState::Ok, None));
+    assert!(
+        tab.tasks.iter().any(|task| matches!(task, Task::Commit(_))),
+        "what it wants is handed in at once"
+    );
+}
