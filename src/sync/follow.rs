@@ -47,7 +47,7 @@ impl Machine {
             self.tabs.looks_again = true;
             return;
         }
-        if self.tabs.is_anew_due {
+        if self.tabs.is_reload_due {
             self.want_anew();
             return;
         }
@@ -66,7 +66,7 @@ impl Machine {
     /// Requests a reload of the whole state; the result of any earlier reload will be ignored.
     pub(super) fn want_anew(&mut self) {
         self.tabs.is_looking = false;
-        self.tabs.is_anew_due = true;
+        self.tabs.is_reload_due = true;
         self.tabs.last_reading += 1;
         self.tabs.reading = Some(self.tabs.last_reading);
         self.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
@@ -359,7 +359,7 @@ impl Machine {
     fn adopt(&mut self, opened: Opened) {
         let Opened { memory, layout, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;
-        self.tabs.is_anew_due = false;
+        self.tabs.is_reload_due = false;
         self.records_lost = self.records_lost.max(damage.journal);
         self.rolled_back = damage.rolled_back.or(self.rolled_back);
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));

@@ -122,7 +122,7 @@ pub(super) struct Tabs {
     pub last_reading: u64,
     /// The memory may hold state that was never stored. The log does not continue from it: the whole state is
     /// read again.
-    pub is_anew_due: bool,
+    pub is_reload_due: bool,
     /// When to poll the log again after the device failed.
     pub look_at_ms: Option<u64>,
     /// The phase that the leader reported.
@@ -167,7 +167,7 @@ impl Default for Tabs {
             looks_again: false,
             reading: None,
             last_reading: 0,
-            is_anew_due: false,
+            is_reload_due: false,
             look_at_ms: None,
             phase: Phase::Opening,
             queue: VecDeque::new(),
