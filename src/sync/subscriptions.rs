@@ -40,9 +40,10 @@ impl Machine {
         let stamp = self.next_stamp();
         self.tabs.commanded.insert(def.clone(), stamp);
         if self.tabs.commanded.len() > COMMANDS_MAX {
-            let oldest =
-                self.tabs.commanded.iter().min_by_key(|(_, stamp)| **stamp).map(|(def, _)| def.clone());
-            oldest.iter().for_each(|def| _ = self.tabs.commanded.remove(def));
+            let oldest = self.tabs.commanded.iter().min_by_key(|(_, stamp)| **stamp);
+            if let Some(oldest) = oldest.map(|(def, _)| def.clone()) {
+                self.tabs.commanded.remove(&oldest);
+            }
         }
     }
 
