@@ -188,7 +188,7 @@ fn a_wiped_store_gets_back_what_was_over_and_not_written() {
     client.settle();
     assert_eq!((client.reopenings, client.accepted.contains(&over)), (1, true));
     for _ in 0..2 {
-        assert_eq!(client.machine().lost_by_server(), [lost.clone()], "told once");
+        assert_eq!(client.machine().lost_by_server(), std::slice::from_ref(&lost), "told once");
         client.history(2);
         assert_eq!(client.answers.pop().expect("an answer").expect("read"), 2, "the change and the state");
         client.die();
