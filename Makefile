@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | soak | bench | reliability | package | lint | clean
+make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | soak | bench | reliability | package | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -25,6 +25,7 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
   make package   leave the finished npm package in pkg/
+  make size      print the code of the wasm by crate and by function, ROWS of each (25), and the package's bytes
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
 endef
@@ -42,7 +43,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package size lint clean compiler rust npm browsers server counter
 
 help:
 	@: $(info $(HELP))
@@ -98,6 +99,9 @@ reliability:
 
 package: pkg/index.js
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
+
+size: package
+	@node scripts/size.mjs $(ROWS)
 
 lint: pkg/package.json rust browsers
 	@scripts/lint

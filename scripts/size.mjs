@@ -1,11 +1,12 @@
-// Reads the core's wasm as the compiler writes it, with names, and prints its code by crate, by generic function and by
-// function: `node scripts/size.mjs FILE [ROWS]`. Sizes are in bytes before `wasm-opt` and gzip. If pkg/ is built, the
-// last line is the package as users load it, compressed.
+// Reads the core's wasm with its names, as wasm-bindgen leaves it, and prints its code by crate, by generic function and by
+// function, in bytes before `wasm-opt` and gzip: `node scripts/size.mjs [ROWS] [FILE]`. The last line is the package as
+// users load it, compressed, if pkg/ is built.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-const [FILE, ROWS = "25"] = process.argv.slice(2);
+const TARGET = process.env.CARGO_TARGET_DIR ?? "target";
+const [ROWS = "25", FILE = join(TARGET, "wasm-bindgen/escale_bg.wasm")] = process.argv.slice(2);
 
 /** Reads little-endian base-128 numbers and the bytes between them. */
 class Reader {
