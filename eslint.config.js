@@ -15,7 +15,7 @@ export default defineConfig(
       // A promise returned inside `try` would escape its `catch`.
       "@typescript-eslint/return-await": ["error", "error-handling-correctness-only"],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
-      // What an application passes is checked against its type, which JavaScript does not.
+      // Values from an application are checked against their types, because JavaScript does not check them.
       "@typescript-eslint/no-unnecessary-condition": "off",
       "@typescript-eslint/consistent-indexed-object-style": "off",
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],

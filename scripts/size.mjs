@@ -1,6 +1,6 @@
-// Reads the core's wasm with its names, as wasm-bindgen leaves it, and prints its code by crate, by generic function and by
-// function, in bytes before `wasm-opt` and gzip: `node scripts/size.mjs [ROWS] [FILE]`. The last line is the package as
-// users load it, compressed, if pkg/ is built.
+// Reads the core's wasm with its names, as wasm-bindgen leaves it. Prints its code by crate, by generic function and by
+// function, in bytes before `wasm-opt` and gzip: `node scripts/size.mjs [ROWS] [FILE]`. If pkg/ is built, the last line is
+// the package as users load it, compressed.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";

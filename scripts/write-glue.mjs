@@ -23,17 +23,18 @@ writeFileSync(
   `// wasm-bindgen's glue, in a function: one call, one instance (scripts/write-glue.mjs).
 export function makeGlue() {
 let isDead = false, death, exported;
-/** Who is to be told of the death. Each can be taken out again: what lives as long as the instance holds no session. */
+/** The listeners for the death of this instance. Each can be removed: an object that lives as long as the instance must hold no
+ * session. */
 const listeners = new Set();
 function onDeath(listener) {
   if (death) queueMicrotask(() => listener(death));
   else listeners.add(listener);
   return () => listeners.delete(listener);
 }
-/** Calls of a dead instance, by what the browser still holds of it, do nothing. */
+/** Calls of a dead instance do nothing. The browser may still hold callbacks of it. */
 const nothing = () => [0, 0, 0, 0];
 const dead = new Proxy({}, { get: () => nothing });
-/** Whatever is thrown out of the wasm has left it in the middle of something: it is never entered again. */
+/** An exception leaves the wasm in the middle of a call. It is never entered again. */
 function guard(exports) {
   exported = exports;
   const guarded = Object.create(null);
@@ -50,7 +51,7 @@ function guard(exports) {
   }
   return guarded;
 }
-/** What a dead instance still asks for, from the middle of a call that it was in, is not done: it could write anything. */
+/** A dead instance may still be in the middle of a call. Its calls to the outside fail: it could write anything. */
 function guardImports(modules) {
   for (const imports of Object.values(modules)) {
     for (const [name, value] of Object.entries(imports)) {
@@ -66,7 +67,7 @@ function guardImports(modules) {
 function kill(error) {
   if (isDead) return;
   const released = end();
-  // It may be in the middle of a call, of which whoever hears of this knows nothing.
+  // The instance may be in the middle of a call. A listener must not run inside it.
   queueMicrotask(() => {
     death = { error, released };
     for (const listener of [...listeners]) listener(death);
@@ -81,12 +82,12 @@ async function end() {
   wasm = dead;
   wasmInstance = wasmModule = exported = undefined;
   const released = release(table);
-  // Not before the call that it is in has come to its end: code that runs on what is no more may never end.
+  // Its memory is cleared after the present call has ended: code that runs on cleared memory may never end.
   await undefined;
   new Uint8Array(memory.buffer).fill(0);
   await released;
 }
-/** Lets go of what only the instance would have: connections, requests, and the locks that it marked. */
+/** Releases the resources that only the instance would have released: connections, requests, and the locks that it marked. */
 async function release(table) {
   const freed = [];
   for (let i = 0; i < table.length; i++) {
@@ -97,7 +98,7 @@ async function release(table) {
         if (value.escaleFreed !== undefined) { value(); freed.push(value.escaleFreed); }
       } else if (typeof value === "object") {
         if (globalThis.IDBOpenDBRequest && value instanceof IDBOpenDBRequest) {
-          // Nobody would fill what is being made.
+          // No code would fill the database that is being made.
           value.onupgradeneeded = () => value.transaction.abort();
           value.onsuccess = () => value.result.close();
         } else if (globalThis.IDBDatabase && value instanceof IDBDatabase) value.close();

@@ -29,11 +29,11 @@ struct Cli {
 enum Command {
     /// Answers sessions.
     Serve(ServeArgs),
-    /// Imports documents from lines of JSON; run again, it stamps only what changed.
+    /// Imports documents from lines of JSON. A second run gives new versions to changed documents only.
     Import(ImportArgs),
-    /// Tells the database's epoch, or renews it after a restoration from a backup.
+    /// Prints the database's epoch, or renews it after a restoration from a backup.
     Epoch(EpochArgs),
-    /// Removes from journals what a retention rule no longer keeps; tells it only, without --apply.
+    /// Removes from journals the actions that a retention rule no longer keeps; only reports them without --apply.
     Sweep(SweepArgs),
 }
 
@@ -69,10 +69,10 @@ struct ServeArgs {
     /// Ask for a bearer token: {token: {account, orgs: [..], role: "read" | "write" | "admin", until?: MS}}.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
-    /// Pages of this origin may call, beside those of this machine. Can be given several times.
+    /// Pages of this origin may call, as pages of this machine may. Can be given several times.
     #[arg(long, value_name = "ORIGIN")]
     origin: Vec<String>,
-    /// What sessions take off the server's time for their collections' version: at least 1000 + skew.
+    /// Milliseconds that sessions take off the server's time for their collections' version: at least 1000 + skew.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     delta: u64,
     /// Days for which the results of operations are kept.

@@ -10,20 +10,20 @@ use escale::{Code, Error, Result};
 
 use crate::sweep::{BATCH_ROWS, Gone, Sweep, Swept, sweep_each};
 
-/// What `sweep` is told.
+/// The arguments of `sweep`.
 #[derive(Args)]
 #[command(group = ArgGroup::new("rule").args(["count", "before", "days"]))]
 pub(crate) struct SweepArgs {
     /// A SQLite file with a table `actions`, such as the server's database. Can be given several times.
     #[arg(long, value_name = "FILE", required = true)]
     db: Vec<PathBuf>,
-    /// Keep the newest N (1 to 100) persists of each document, and all that lies between and after them.
+    /// Keep the newest N (1 to 100) persists of each document, and all actions between and after them.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "4")]
     count: Option<u32>,
     /// Of each document's persists older than this date (ISO 8601), keep the newest.
     #[arg(long, value_name = "DATE")]
     before: Option<String>,
-    /// By count (--max), then by date on what is older than D days. The rule where none is given.
+    /// By count (--max), then by date on actions older than D days. The default rule.
     #[arg(long, value_name = "D", num_args = 0..=1, default_missing_value = "30")]
     days: Option<u32>,
     /// With --days: how many persists to keep at most (1 to 100).
@@ -32,7 +32,7 @@ pub(crate) struct SweepArgs {
     /// The journals are not synchronised: actions without a commitId count as any other.
     #[arg(long)]
     no_sync: bool,
-    /// Remove. Without it nothing is written: what would be removed is told.
+    /// Remove. Without it nothing is written, and the actions to remove are reported.
     #[arg(long)]
     apply: bool,
     /// Print each row, before the line of its database.

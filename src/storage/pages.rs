@@ -92,8 +92,7 @@ mod tests {
     use super::*;
     use crate::crypto::{Random, SeededRandom};
 
-    /// Whatever is occupied and freed, in whatever order and twice: what is known of the pages is what a list of all rows
-    /// tells.
+    /// Rows are occupied and freed in any order, some twice. The pages know the same as a list of all rows.
     #[test]
     fn pages_know_their_rows_as_a_list_of_all_rows_does() {
         for seed in 0..60 {

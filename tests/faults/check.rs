@@ -24,7 +24,7 @@ pub fn check(client: &mut Client, scenario: Scenario, destroys: bool, what: &str
     let is_told = client.told_lost > 0 || scenario.damages();
     let is_fine = status.storage == StorageState::Ok || (is_told && status.storage == StorageState::Lost);
     assert!(is_fine, "{what}: the storage is {:?}, {:?}", status.storage, status.error);
-    // A store that was behind its mark is of interest until the server has told everything again.
+    // A store that was behind its mark is of interest until the server has sent everything again.
     let shown = status.error.as_ref().filter(|error| error.code() != Code::LocalDataLost);
     assert!(shown.is_none(), "{what}: nothing is wrong any more, and {shown:?} is shown");
     assert!(client.machine().memory().is_clean(), "{what}: something is not at rest");

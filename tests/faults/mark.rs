@@ -267,8 +267,8 @@ fn a_store_that_is_gone_opens_with_its_own_secret_only() {
     told(&client, 0);
 }
 
-/// With no mark to tell it, a store that has lost its whole state is damaged, and is no new one: everything is pulled anew,
-/// and nothing of what it held before is left over.
+/// A store that has lost its whole state, and has no mark, is damaged and not new. Everything is pulled again, and no old
+/// record is left over.
 #[test]
 fn a_state_that_is_gone_is_damage_with_no_mark_to_tell_it() {
     let (mut client, _, _) = with_two_waiting();

@@ -18,18 +18,18 @@ const schema = defineSchema({
   },
 });
 
-// Opens what rests on the device; never waits for the network.
+// Opens the data stored on the device; never waits for the network.
 const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
 
-// Subscribes, calls back with what the device holds, then at every change. `docs` are typed by the schema.
+// Subscribes. Calls back with the documents on the device, then at every change. `docs` are typed by the schema.
 const stop = session.live("Package", { section: "games" }, (docs, { ready }) => render(docs, ready));
 
-// The same, held at hand: frozen documents, ascending by key, the same objects until their version changes.
+// The same as an object: frozen documents, ascending by key, the same objects until their version changes.
 const viewers = session.collection("Package", { tags: "use::viewing" });
 await viewers.ready; // a first whole load has ended, now or in an earlier opening
 show(viewers.docs.length);
 
-// Questions to what the device holds.
+// Questions about the documents on the device.
 show(await session.get("Package", ["0ad"]));
 show(await session.query("Package").where("size", ">=", 10_000_000).docs());
 
@@ -41,19 +41,19 @@ session.put("Package", { name: "1ad", section: "games" });
 session.delete("Package", ["0ad"], { ifVersion: edit });
 session.refused.subscribe((refused) => refused.forEach(({ error, discard }) => show(error.cure, discard)));
 
-// What the session does, and how the device fares. `updates` says whether changes are pushed, or polled every 30 s.
+// The state of the session and of the device. `updates` says whether changes are pushed, or polled every 30 s.
 session.status.subscribe(({ phase, updates, pending, storage, error }) => show(phase, updates, pending, storage, error?.cure));
 
-await session.flush(); // what was loaded is on the device: it opens with no network from now on
+await session.flush(); // all loaded documents are on the device: it opens with no network from now on
 show(await session.requestPersistence()); // asks the browser to keep it: granted, denied or unsupported
 await session.setMode("avion"); // no network call from here on
-await session.setMode("synced"); // asks only for what changed
+await session.setMode("synced"); // asks for the changes only
 
 stop(); // ends the callback; the subscription stays, across openings too
-session.unsubscribe("Package", { section: "games" }); // ends the subscription, and frees what only it held
+session.unsubscribe("Package", { section: "games" }); // ends the subscription, and frees the documents that only it held
 
 try {
-  await session.changePassphrase(passphrase, "another one"); // wraps the key anew, encrypts no document again
+  await session.changePassphrase(passphrase, "another one"); // wraps the key again, encrypts no document again
 } catch (error) {
   if (error instanceof EscaleError && error.code === "wrong_passphrase") show(error.cure);
 }

@@ -15,7 +15,7 @@ const schema = defineSchema({
   Counter: { key: ["id"], properties: { id: "string", n: "number" } },
 });
 
-// Operations of your own: the server executes them, the optimistic part shows what they do until it has answered.
+// Operations of your own: the server executes them. Until it has answered, the optimistic part shows the effect.
 const operations = defineOperations(schema, {
   "counter.add": {
     optimistic(tx, { key, by }: { key: [string]; by: number }) {
@@ -45,25 +45,25 @@ show((await put.accepted).v); // the server has executed it; nobody needs to wai
 // The other writes.
 // undefined takes a property away
 const patched = session.patch("Note", ["n1"], { text: "Buy two loaves", box: undefined });
-// Refused if somebody wrote in between, whatever `conflicts` says.
+// Refused if somebody wrote in between, for each setting of `conflicts`.
 session.delete("Note", ["n1"], { ifVersion: patched });
 const added = session.run("counter.add", { key: ["visits"], by: 1 });
-show((await added.accepted).value); // what the operation returned
+show((await added.accepted).value); // the value that the operation returned
 session.batch((tx) => {
   tx.put("Note", { id: "n2", box: "out", text: "All of this, or nothing" });
   tx.run("counter.add", { key: ["visits"], by: 1 });
 });
 
-// What waits, and what was refused.
+// The pending operations, and the refused ones.
 session.status.subscribe(({ pending }) => show(`${pending} waiting`));
 for (const { name, at, state } of session.pending()) show(name, at, state);
 session.refused.subscribe((refused) => {
   for (const entry of refused) {
-    // What is in the way, what helps, and what the server has instead.
+    // The obstacle, the cure, and the server's document.
     show(entry.error.message, entry.error.cure, entry.theirs?.doc);
-    // Theirs was seen, and mine is to stand over it: of one write, for in a batch each part says what it expects.
+    // The user has seen their document, and keeps the own one. In a batch each part names the version that it expects.
     if (entry.theirs?.doc && entry.name !== "batch") entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
-    else entry.discard(); // or entry.retry(), once what was in the way is gone
+    else entry.discard(); // or entry.retry(), once the obstacle is gone
   }
 });
 

@@ -51,7 +51,7 @@ fn every_def_is_pulled_every_five_minutes() {
     }
 }
 
-/// A reply has room for so many rows: what a load takes of it is not taken from the others.
+/// A reply has room for few rows. A long load must not take it from the other defs.
 #[test]
 fn a_load_under_way_is_asked_for_after_all_others() {
     let (doc, note) = (def("Doc"), def("Note"));

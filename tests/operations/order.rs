@@ -378,8 +378,8 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     assert_eq!(stored(&server, 0, "n"), Some(3));
 }
 
-/// The server knows this session's numbers otherwise: the session takes another name. An operation executed in that very
-/// reply was numbered under the name that is left, so that any later pull shows it, whatever the new name's numbers are.
+/// The server knows other numbers of this session, so the session takes another name. An operation executed in that very
+/// reply has its number under the old name. Any later pull shows it, at any number of the new name.
 #[test]
 fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
     let mut server = server(2);

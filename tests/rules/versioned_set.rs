@@ -170,7 +170,7 @@ proptest! {
     }
 }
 
-/// What a session does with a set.
+/// A session's action on a set.
 #[derive(Clone, Debug)]
 enum Deed {
     Link(u8, u64, bool),
@@ -293,7 +293,8 @@ fn r5_a_mark_holds_older_rows_back() {
     assert_eq!(set.v(), 7, "never backwards");
 }
 
-/// A whole load begins: what was told before counts no more, and what it does not confirm is left over at its end.
+/// A whole load begins. Earlier answers no longer count, and a member that the load does not confirm is left over at its
+/// end.
 #[test]
 fn r6_a_whole_load_confirms_each_member_or_drops_it() {
     let mut set: VersionedSet<u8, u64> = VersionedSet::default();

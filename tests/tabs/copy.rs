@@ -198,8 +198,8 @@ fn a_leader_of_a_store_that_began_again_follows() {
     assert_eq!(pending(&first), BTreeSet::from([id]));
 }
 
-/// A leader is deposed with a write that it had not stored, and cannot read the whole state. It once went on by the log from
-/// what it had shown: the other leader's operation took the place of its own in the order, and its own was lost.
+/// A leader is deposed with a write that it had not stored, and cannot read the whole state. It once continued with the log
+/// from the state that it had shown. The other leader's operation took its own operation's position, and that was lost.
 #[test]
 fn r10_a_deposed_leader_that_cannot_read_the_state_does_not_go_on_without_it() {
     let device = MemoryDevice::shared();

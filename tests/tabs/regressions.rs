@@ -214,7 +214,7 @@ fn a_subscription_of_a_follower_is_stored_once_it_leads() {
         let device = MemoryDevice::shared();
         let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
         lead(&mut leader);
-        // Once there are records, a batch adds what changed to them.
+        // Once there are records, a batch adds its changes to them.
         subscribe(&mut leader, &Def::document(&name("Doc"), &crate::support::schema::key(1).1));
         settle(&mut leader);
         drop(leader);
@@ -239,7 +239,7 @@ fn a_subscription_of_a_follower_is_stored_once_it_leads() {
     }
 }
 
-/// Until the new leader says where it stands, a deposed session shows what its own mode tells.
+/// Until the new leader reports its phase, a deposed session shows the phase of its own mode.
 #[test]
 fn a_deposed_session_shows_its_mode_until_its_leader_speaks() {
     for (mode, phase) in [(Mode::Synced, Phase::Opening), (Mode::Avion, Phase::Avion)] {
@@ -289,7 +289,7 @@ fn a_follower_that_could_not_read_looks_again_at_its_time_and_once() {
     assert!(follower.machine.memory().collection(&def).is_some());
 }
 
-/// What a session says to all is opened by all, and by the record's own name alone; a beat tells the leader's phase.
+/// All sessions can open a signal, under its own key only. A beat holds the leader's phase.
 #[test]
 fn what_a_session_says_to_all_is_opened_by_all() {
     let device = MemoryDevice::shared();
@@ -361,7 +361,7 @@ fn a_followers_decision_is_shown_at_once() {
     }
 }
 
-/// What a leader could not store is the next leader's: a deposed one shows nothing of it.
+/// A leader failed to store its changes. Once it is deposed, it no longer shows that failure: the next leader stores them.
 #[test]
 fn a_deposed_leaders_full_device_is_forgotten() {
     let device = MemoryDevice::shared();

@@ -1,5 +1,5 @@
 //! One tab at a time, which subscribes and unsubscribes while it opens, follows, begins to lead and leads. Its
-//! last command about a def must hold in the end, whatever an earlier command left in the inbox.
+//! last command about a def must hold in the end, although earlier commands are still in the inbox.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn defs() -> Vec<Def> {
     documents.chain([Def::class_of(&name("Doc"))]).collect()
 }
 
-/// A tab, the last command of its application about each def, and what is under way.
+/// A tab, and the last command of its application about each def.
 struct Play {
     device: MemoryDevice,
     tab: Tab,

@@ -1,5 +1,7 @@
 //! The tabs of one browser, the model of the server, and a random scheduler that does one thing at a time.
 
+mod compare;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
@@ -434,88 +436,6 @@ impl World {
             }
             self.now += 1;
         }
-    }
-
-    /// What is subscribed to: the same in every tab, and on the device.
-    fn compare_subscriptions(&mut self) {
-        let defs = |tab: &Tab| -> BTreeSet<Def> {
-            tab.machine.memory().collections().map(|(def, _)| def.clone()).collect()
-        };
-        let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
-        let stored = defs(&reopened);
-        for (number, tab) in self.tabs.iter().enumerate() {
-            let Some(tab) = tab else { continue };
-            assert_eq!(defs(tab), stored, "tab {number} is subscribed to other defs than the device has");
-        }
-    }
-
-    /// Nothing keeps a document that no subscription holds, once no operation stands on it (R2).
-    fn let_go(&mut self) {
-        let now = self.now;
-        for (number, tab) in self.tabs.iter_mut().enumerate() {
-            let Some(tab) = tab else { continue };
-            let defs: Vec<Def> = tab.machine.memory().collections().map(|(def, _)| def.clone()).collect();
-            for def in defs {
-                tab.feed(Event::Unsubscribe(def), now);
-            }
-            let left = tab.machine.memory().documents().count();
-            assert_eq!(left, 0, "R2: tab {number} keeps what nothing holds");
-        }
-    }
-
-    fn compare(&mut self) {
-        self.compare_subscriptions();
-        let executed = &self.server.db.operations.executed;
-        let once: BTreeSet<&String> = executed.iter().map(|(_, id)| id).collect();
-        assert_eq!(once.len(), executed.len(), "R11: an operation was executed twice");
-        for id in &self.saved {
-            let result = self.server.db.operations.results.get(&(0, id.clone()));
-            let is_refused = result.is_some_and(|result| result.fault.is_some());
-            let is_done = once.contains(id) || is_refused || self.decided.contains(id);
-            assert!(is_done, "R10: {id} was told to be saved, and the server never met it");
-        }
-        let adds = |counter: usize| {
-            let stored = &self.server.db.docs[&key(counter)];
-            stored.data.get("n").and_then(Value::as_f64).map_or(0, |n| n as i64)
-        };
-        let want: Vec<i64> = (0..COUNTERS).map(adds).collect();
-        if !self.plan.is_wild {
-            assert_eq!(want.iter().sum::<i64>() as usize, once.len(), "each addition counts once");
-        }
-        for number in 0..self.tabs.len() {
-            let now = self.now;
-            if self.tabs[number].is_none() {
-                continue;
-            }
-            assert_eq!(self.tab(number).awaited, 0, "tab {number} still waits for what it reads");
-            let left: Vec<String> = self
-                .tab(number)
-                .machine
-                .operations()
-                .iter()
-                .map(|(op, _)| format!("{:?}", op.state))
-                .collect();
-            assert!(left.is_empty(), "tab {number} still waits for {left:?}");
-            let ids = self.tab(number).machine.list(&Def::class_of(&name("Doc"))).map(|(ids, ..)| ids);
-            let Some(ids) = ids else { panic!("tab {number} is not subscribed") };
-            self.tab(number).rows = None;
-            self.tab(number).feed(Event::Read { ticket: 2, ids }, now);
-            self.settle();
-            let rows: BTreeMap<_, _> = self.tab(number).rows.take().expect("an answer").into_iter().collect();
-            let stored: BTreeMap<_, _> = (0..DOCS)
-                .filter_map(|doc| Some((doc, self.server.db.docs.get(&key(doc)).filter(|s| !s.deleted)?)))
-                .map(|(doc, stored)| ((0, key(doc).1), stored.data.clone()))
-                .collect();
-            assert_eq!(rows, stored, "R9: tab {number} is not in step");
-            let tab = self.tabs[number].as_ref().expect("open");
-            for id in &tab.issued {
-                assert!(
-                    tab.ended.contains_key(id) || tab.refused.contains(id) || self.decided.contains(id),
-                    "tab {number} was never told how {id} ended"
-                );
-            }
-        }
-        self.let_go();
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Client {
     pub awaited: BTreeSet<u64>,
     /// For R1: the version last seen of each document that has stayed in memory since.
     pub seen: BTreeMap<DocKey, Stamp>,
-    /// The ids that the application has been given and not told to be gone.
+    /// The ids that the application has received, without those reported as gone.
     pub named: BTreeSet<u32>,
     /// For R11: the store's name.
     pub session: Option<String>,
