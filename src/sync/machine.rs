@@ -449,6 +449,7 @@ impl Machine {
         times.extend(self.healing.due().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
         let is_clean = self.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
+        let is_clean = is_clean && !self.tabs.has_requests();
         let is_free = !self.healing.is_away() && !self.is_committing();
         if is_free && !is_clean && self.layout.is_some() {
             times.push(self.commit_not_before_ms);

@@ -384,3 +384,37 @@ fn a_deposed_leaders_full_device_is_forgotten() {
         "what it wants is handed in at once"
     );
 }
+
+/// A follower that could not hand anything in says so until it could.
+#[test]
+fn a_followers_full_device_is_seen_until_it_takes_something() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    look(&mut follower);
+    let id = super::copy::issue(&mut follower, 1);
+    let mut now = NOW;
+    for failures in 1..4 {
+        follower.work(Some(Fault { code: Code::StorageFull, is_written: false }));
+        let event = follower.arrived.pop_front().expect("an answer");
+        follower.feed(event, now);
+        let status = follower.machine.status();
+        assert_eq!(
+            (status.storage, status.error.map(|error| error.code())),
+            (StorageState::Full, Some(Code::StorageFull))
+        );
+        assert!(follower.tasks.is_empty() && !follower.saved.contains(&id));
+        let at = follower.wake_at.expect("it is tried again");
+        assert!(
+            at >= now + (500 << failures) && at <= now + 31_000,
+            "later each time: {failures}, {} ms",
+            at - now
+        );
+        now = at;
+        follower.feed(Event::Woke, now);
+    }
+    settle(&mut follower);
+    let status = follower.machine.status();
+    assert_eq!((status.storage, status.error), (StorageState::Ok, None));
+    assert!(follower.saved.contains(&id));
+}

@@ -195,7 +195,7 @@ pub(super) fn all_ids(machine: &Machine) -> Vec<u32> {
 }
 
 /// Everything in a memory that must be stored.
-fn state(memory: &Memory) -> (String, BTreeMap<String, String>, BTreeMap<Def, String>) {
+pub fn state(memory: &Memory) -> (String, BTreeMap<String, String>, BTreeMap<Def, String>) {
     let documents = memory.documents().map(|(key, d)| {
         let is_here = matches!(d.content, Content::Resident(_));
         (format!("{key:?}"), format!("{:?} {:?} {:?} {:?} {is_here}", d.at, d.max_life, d.slot, d.defs))

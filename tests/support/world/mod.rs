@@ -13,7 +13,7 @@ macro_rules! note {
 mod act;
 mod check;
 pub mod client;
-mod compare;
+pub mod compare;
 mod devices;
 mod effects;
 mod overlay;

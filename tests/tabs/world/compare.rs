@@ -1,18 +1,20 @@
 //! The end of a history: all tabs and the device equal the server, and each write was executed once.
 
 use super::*;
+use crate::support::world::compare::state;
 
 impl World {
-    /// The subscriptions are the same in every tab, and on the device.
-    fn compare_subscriptions(&mut self) {
-        let defs = |tab: &Tab| -> BTreeSet<Def> {
-            tab.machine.memory().collections().map(|(def, _)| def.clone()).collect()
-        };
+    /// The memory of each tab is the stored state, whether the tab has written or followed it (R7).
+    fn compare_memories(&mut self) {
         let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
-        let stored = defs(&reopened);
+        let stored = state(reopened.machine.memory());
         for (number, tab) in self.tabs.iter().enumerate() {
             let Some(tab) = tab else { continue };
-            assert_eq!(defs(tab), stored, "tab {number} is subscribed to other defs than the device has");
+            assert!(
+                tab.machine.is_following() || tab.machine.memory().is_clean(),
+                "the leader has written all"
+            );
+            assert_eq!(state(tab.machine.memory()), stored, "tab {number} differs from the stored state");
         }
     }
 
@@ -31,7 +33,7 @@ impl World {
     }
 
     pub(super) fn compare(&mut self) {
-        self.compare_subscriptions();
+        self.compare_memories();
         let executed = &self.server.db.operations.executed;
         let once: BTreeSet<&String> = executed.iter().map(|(_, id)| id).collect();
         assert_eq!(once.len(), executed.len(), "R11: an operation was executed twice");
