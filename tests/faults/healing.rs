@@ -201,3 +201,30 @@ fn patch_of(number: usize) -> Value {
     let set = Value::from([("a", Value::from(5_i64))]);
     Value::from([("class", "Doc".into()), ("key", id), ("set", set)])
 }
+
+/// A batch that failed is tried again after a second, then at growing delays. Once one is written, the next failure begins
+/// with a second again.
+#[test]
+fn the_delays_after_a_failed_batch_begin_anew_once_one_is_written() {
+    let mut client = loaded();
+    client.take(Step::Offline(true));
+    client.settle();
+    client.wait(5_000);
+    for step in [Step::Unsubscribe(0), Step::Subscribe(0), Step::Unsubscribe(0)] {
+        client.device.fail_next(Fault::Error);
+        client.take(step);
+        for delay in [1_000, 2_000, 4_000] {
+            assert_eq!(client.machine().status().storage, StorageState::Memory);
+            assert!(client.wish_in().is_some_and(|ms| ms <= delay));
+            client.wait(delay - 1);
+            assert!(!client.machine().memory().is_clean(), "not before");
+            if delay < 4_000 {
+                client.device.fail_next(Fault::Error);
+            }
+            client.wait(1);
+        }
+        assert!(client.machine().memory().is_clean());
+        assert_eq!(client.machine().status().storage, StorageState::Ok);
+        client.wait(5_000);
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use escale::codec::{Data, Part, Row, SyncReply};
-use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind, store_name};
+use escale::crypto::{DerivedKey, Random, SeededRandom, StoreKeys, SystemRandom, WrapKind, store_name};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
 use escale::storage::{AccountOptions, open_account};
@@ -191,4 +191,24 @@ fn r15_equal_things_rest_differently_in_two_stores() {
     };
     let (a, b) = (keys(1), keys(2));
     assert!(!a.is_empty() && a.is_disjoint(&b));
+}
+
+/// Keys and nonces come from here: every bit is drawn, and nothing is drawn twice.
+#[test]
+fn r15_the_systems_source_draws_every_bit() {
+    let (mut all, mut none) = ([0xff_u8; 24], [0_u8; 24]);
+    let mut drawn = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        let mut bytes = [0; 24];
+        SystemRandom.fill(&mut bytes).expect("a system with random bytes");
+        assert!(drawn.insert(bytes), "drawn twice");
+        all.iter_mut().zip(bytes).for_each(|(all, byte)| *all &= byte);
+        none.iter_mut().zip(bytes).for_each(|(none, byte)| *none |= byte);
+    }
+    assert_eq!((all, none), ([0; 24], [0xff; 24]));
+    let mut below = std::collections::BTreeSet::new();
+    for _ in 0..500 {
+        below.insert(SystemRandom.below(5).expect("a number"));
+    }
+    assert_eq!(below, (0..5).collect(), "each number below the bound, and no other");
 }

@@ -190,6 +190,9 @@ impl Tab {
             }
         }
         self.machine.memory().check_links();
+        let status = self.machine.status();
+        assert_eq!(status.leads, !self.machine.is_following());
+        assert_eq!(status.updates.is_some(), status.leads && status.mode != Mode::Avion, "{status:?}");
     }
 
     /// Whether it leads, in a generation that it has begun.

@@ -11,7 +11,7 @@ use escale::journal::{Policy, Retention, make_id};
 use escale::model::{Def, Value};
 use escale::storage::Limits;
 use escale::store::MemoryDevice;
-use escale::sync::{Event, Refusal, TabEvent, Write};
+use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task, store_name};
 use crate::support::schema::{data, key, name};

@@ -18,6 +18,9 @@ impl<S: Backend> World<S> {
         let Some(machine) = &client.machine else { return };
         let memory = machine.memory();
         memory.check_links();
+        let (status, is_avion) = (machine.status(), client.mode == escale::sync::Mode::Avion);
+        assert_eq!(status.updates.is_none(), is_avion, "how changes are heard of: {status:?}");
+        assert_eq!(status.phase == escale::sync::Phase::Avion, is_avion, "{status:?}");
         client.seen.retain(|key, _| memory.document(key).is_some());
         for (key, document) in memory.documents() {
             match client.seen.get_mut(key) {

@@ -90,6 +90,7 @@ impl<S: Backend> World<S> {
             is_told || matches!(status.storage, StorageState::Ok | StorageState::None),
             "client {number}: {status:?}"
         );
+        assert!(status.faults.is_empty(), "client {number}: {:?}", status.faults);
         let ids = all_ids(machine);
         let wanted = ids.len();
         let mut effects = machine.handle(Event::Read { ticket: 0, ids: ids.clone() }, clock);

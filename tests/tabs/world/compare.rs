@@ -56,6 +56,14 @@ impl World {
             if self.tabs[number].is_none() {
                 continue;
             }
+            let status = self.tab(number).machine.status();
+            let is_fine =
+                status.storage == StorageState::Ok && status.pending == 0 && status.faults.is_empty();
+            assert!(is_fine, "tab {number}: {status:?}");
+            assert!(
+                !status.leads || (status.phase == Phase::Live && status.error.is_none()),
+                "tab {number}: {status:?}"
+            );
             assert_eq!(self.tab(number).awaited, 0, "tab {number} still waits for what it reads");
             let left: Vec<String> = self
                 .tab(number)
