@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, DeserializeSeed, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use super::format::{Format, encode};
+use super::format::{Format, pack};
 use super::node::{Entry, Node, NodeError, parse_msgpack};
-use super::value::ValueSeed;
+use super::value::read_value;
+use super::wire::{Decode, Encode};
+use super::writer::Writer;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::{DOCUMENT_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::model::{Name, Value, order};
@@ -21,7 +20,7 @@ use crate::model::{Name, Value, order};
 pub struct Data(Arc<[u8]>);
 
 impl Data {
-    /// Bytes from the wire or the disk, at most [`DOCUMENT_BYTES_MAX`]; what they hold is checked when read.
+    /// Bytes from the wire or the disk, at most [`DOCUMENT_BYTES_MAX`]. Their content is checked when it is read.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.len() > DOCUMENT_BYTES_MAX {
             return fail(
@@ -34,7 +33,7 @@ impl Data {
 
     /// Writes a map.
     pub fn from_map(map: &BTreeMap<String, Value>) -> Result<Self> {
-        Data::from_bytes(&encode(Format::Msgpack, map)?)
+        Data::from_bytes(&pack(map)?)
     }
 
     /// The bytes.
@@ -49,8 +48,8 @@ impl Data {
         })
     }
 
-    /// Reads those properties only; the others are checked without being built: what this accepts,
-    /// [`Data::to_map`] reads.
+    /// Reads those properties only; the others are checked without being built: [`Data::to_map`]
+    /// reads all bytes that this accepts.
     pub fn pick(&self, names: &[&Name]) -> Result<BTreeMap<String, Value>> {
         self.read(|entries| {
             let wanted = entries.iter().filter(|(key, _)| names.iter().any(|name| name.as_str() == *key));
@@ -58,7 +57,8 @@ impl Data {
         })
     }
 
-    /// Writes the map as JSON text, bytes and keys in the protocol's way. What this accepts, [`Data::to_map`] reads.
+    /// Writes the map as JSON text, bytes and keys in the protocol's way. [`Data::to_map`] reads all bytes that
+    /// this accepts.
     pub fn write_json(&self, out: &mut Vec<u8>) -> Result<()> {
         let node = self.parse()?;
         node.checked_entries().map_err(|error| unread(&error))?;
@@ -66,7 +66,7 @@ impl Data {
         Ok(())
     }
 
-    /// The same but for the property of that name, which is given apart, where it is a number.
+    /// The same but for the property of that name, which is returned separately if it is a number.
     pub fn write_json_but(&self, left_out: &str, out: &mut Vec<u8>) -> Result<Option<f64>> {
         let node = self.parse()?;
         let entries = node.checked_entries().map_err(|error| unread(&error))?;
@@ -107,60 +107,51 @@ impl fmt::Debug for Data {
     }
 }
 
-impl Serialize for Data {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            Value::Map(self.to_map().map_err(serde::ser::Error::custom)?).serialize(serializer)
-        } else {
-            serializer.serialize_bytes(&self.0)
+impl Encode for Data {
+    fn encode(&self, out: &mut Writer) {
+        if !out.is_json() {
+            return out.bytes(&self.0);
+        }
+        match self.to_map() {
+            Ok(map) => out.value(&Value::Map(map)),
+            Err(error) => out.fail(error),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Data {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        if deserializer.is_human_readable() {
-            // One more for the map itself, as in msgpack.
-            match (ValueSeed { depth: VALUE_DEPTH_MAX + 1 }).deserialize(deserializer)? {
-                Value::Map(map) => Data::from_map(&map).map_err(de::Error::custom),
-                // An adapter's object may carry the msgpack bytes as they are.
-                Value::Bytes(bytes) => Data::from_bytes(&bytes).map_err(de::Error::custom),
-                _ => Err(de::Error::custom("data must be a map")),
-            }
-        } else {
-            deserializer.deserialize_bytes(BytesVisitor)
+impl Decode for Data {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        if format == Format::Msgpack {
+            return match node {
+                Node::Bytes(bytes) => Ok(Data::from_bytes(bytes)?),
+                _ => Err(NodeError::wrong_type("bytes")),
+            };
         }
-    }
-}
-
-struct BytesVisitor;
-
-impl Visitor<'_> for BytesVisitor {
-    type Value = Data;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bytes")
-    }
-
-    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> std::result::Result<Data, E> {
-        Data::from_bytes(bytes).map_err(E::custom)
+        // One more for the map itself, as in msgpack.
+        match read_value(node, format, VALUE_DEPTH_MAX + 1)? {
+            Value::Map(map) => Ok(Data::from_map(&map)?),
+            // An adapter's object may carry the msgpack bytes as they are.
+            Value::Bytes(bytes) => Ok(Data::from_bytes(&bytes)?),
+            _ => Err(NodeError::Words("data must be a map".into())),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::decode;
 
     #[test]
     fn data_reads_back_and_nothing_may_follow_it() {
         let text = r#"{"z":null,"n":1.5,"raw":{"$bytes":"AQL6"},"deep":[{"a":1}],"s":"text"}"#;
-        let data: Data = serde_json::from_str(text).expect("data");
+        let data: Data = decode(Format::Json, text.as_bytes(), text.len()).expect("data");
         let map = data.to_map().expect("a map");
         assert_eq!(map["raw"], Value::Bytes(vec![1, 2, 250]));
         assert_eq!(Data::from_map(&map).expect("written"), data);
         let mut json = Vec::new();
         data.write_json(&mut json).expect("written");
-        assert_eq!(serde_json::from_slice::<Data>(&json).expect("read"), data);
+        assert_eq!(decode::<Data>(Format::Json, &json, json.len()).expect("read"), data);
         let mut longer = data.as_bytes().to_vec();
         longer.push(0);
         let longer = Data::from_bytes(&longer).expect("not read yet");
@@ -170,7 +161,7 @@ mod tests {
     #[test]
     fn a_property_that_is_left_out_is_given_apart() {
         let without = |text: &str| {
-            let data: Data = serde_json::from_str(text).expect("data");
+            let data: Data = decode(Format::Json, text.as_bytes(), text.len()).expect("data");
             let mut json = Vec::new();
             let number = data.write_json_but("release", &mut json).expect("written");
             (String::from_utf8(json).expect("text"), number)

@@ -1,10 +1,8 @@
 //! The two forms of a message, and their bounds.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::node::{Node, NodeError, from_node, pack_named, parse_json, parse_msgpack};
-use super::value::NESTED_TOO_DEEP;
+use super::node::{Node, NodeError, parse_json, parse_msgpack};
+use super::wire::{Decode, Encode};
+use super::writer::{Form, Writer};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VALUE_DEPTH_MAX;
 
@@ -39,20 +37,46 @@ impl Format {
     }
 }
 
+/// Depth of a stored record: its own over that of the values in it.
+const RECORD_DEPTH_MAX: usize = VALUE_DEPTH_MAX + 16;
+
 /// A message's own depth (reply, parts, part, rows, row) over that of the values in it.
 const DEPTH_MAX: usize = VALUE_DEPTH_MAX + 8;
 
 /// Writes a message.
-pub fn encode<T: Serialize>(format: Format, message: &T) -> Result<Vec<u8>> {
-    match format {
-        Format::Msgpack => pack_named(message),
-        Format::Json => serde_json::to_vec(message).map_err(|e| Error::new(Code::Internal, e.to_string())),
-    }
+pub fn encode<T: Encode + ?Sized>(format: Format, message: &T) -> Result<Vec<u8>> {
+    let form = match format {
+        Format::Msgpack => Form::Named,
+        Format::Json => Form::Json,
+    };
+    write(form, &message)
+}
+
+/// Writes msgpack for [`unpack`], records as arrays.
+pub fn pack<T: Encode + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    write(Form::Positional, &value)
+}
+
+/// Writes msgpack for [`unpack`], records as maps: fields may be added later.
+pub fn pack_named<T: Encode + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    write(Form::Named, &value)
+}
+
+fn write(form: Form, value: &dyn Encode) -> Result<Vec<u8>> {
+    let mut out = Writer::new(form);
+    value.encode(&mut out);
+    out.finish()
+}
+
+/// Reads msgpack that this library wrote; `None` if the bytes are something else.
+pub fn unpack<T: Decode>(bytes: &[u8]) -> Option<T> {
+    let (node, rest) = parse_msgpack(bytes, RECORD_DEPTH_MAX).ok()?;
+    if rest.is_empty() { T::decode(node, Format::Msgpack).ok() } else { None }
 }
 
 /// Reads a message of at most `bytes_max` bytes. The error is `too_large`, `too_deep`, `wrong_protocol` or
 /// `malformed`.
-pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usize) -> Result<T> {
+pub fn decode<T: Decode>(format: Format, bytes: &[u8], bytes_max: usize) -> Result<T> {
     if bytes.len() > bytes_max {
         return fail(Code::TooLarge, format!("a message of {} bytes, {bytes_max} at most", bytes.len()));
     }
@@ -64,7 +88,7 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
         Format::Json => parse_json(bytes),
     };
     let protocol = node.as_ref().ok().and_then(protocol_of);
-    let result = node.and_then(|node| from_node(node, format == Format::Json));
+    let result = node.and_then(|node| T::decode(node, format));
     match result {
         Ok(message) => Ok(message),
         Err(error) => match protocol {
@@ -78,7 +102,7 @@ pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8], bytes_max: usiz
     }
 }
 
-/// The `p` of a message that may not be readable: one of a later protocol is told from a malformed one.
+/// The `p` of a message that may not be readable. It tells a message of a later protocol from a malformed one.
 fn protocol_of(message: &Node<'_>) -> Option<u64> {
     let Node::Map(entries) = message else { return None };
     entries.iter().find_map(|entry| match entry {
@@ -91,9 +115,6 @@ fn protocol_of(message: &Node<'_>) -> Option<u64> {
 fn unread(error: &NodeError) -> Error {
     match error {
         NodeError::TooDeep => Error::new(Code::TooDeep, "nested too deep"),
-        NodeError::Words(words) | NodeError::At { words, .. } if words.contains(NESTED_TOO_DEEP) => {
-            Error::new(Code::TooDeep, "nested too deep")
-        }
         other => Error::new(Code::Malformed, other.to_string().chars().take(200).collect::<String>()),
     }
 }
@@ -118,11 +139,11 @@ mod tests {
     #[test]
     fn a_message_reads_back_and_nothing_may_follow_it() {
         for format in [Format::Msgpack, Format::Json] {
-            let mut bytes = encode(format, &("def", 7, [true])).expect("written");
-            let read: (String, u8, [bool; 1]) = decode(format, &bytes, 100).expect("read");
-            assert_eq!(read, ("def".to_owned(), 7, [true]));
+            let mut bytes = encode(format, &("def", 7_u8, vec![true])).expect("written");
+            let read: (String, u8, Vec<bool>) = decode(format, &bytes, 100).expect("read");
+            assert_eq!(read, ("def".to_owned(), 7, vec![true]));
             bytes.push(b'1');
-            let error = decode::<(String, u8, [bool; 1])>(format, &bytes, 100).expect_err("left over");
+            let error = decode::<(String, u8, Vec<bool>)>(format, &bytes, 100).expect_err("left over");
             assert_eq!(error.code(), Code::Malformed);
         }
     }

@@ -1,34 +1,34 @@
 //! The messages of protocol version 1 (docs/protocol.md).
 
-use serde::de::{self, SeqAccess, Visitor};
-use serde::ser::SerializeTuple;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use super::data::Data;
+use super::fields::{names, record};
+use super::format::Format;
+use super::node::{Node, NodeError};
+use super::wire::{Decode, Encode};
+use super::writer::{Presence, Writer};
 use crate::error::{Code, Error, Kind, Result, fail};
 use crate::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use crate::model::{Def, Epoch, Pk, Value, Version};
 
 /// `POST {base}/{org}/sync`: operations to execute, then the defs to bring up to date.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SyncRequest {
     /// The protocol's version: 1.
     pub p: u64,
     /// The store's random name (R11).
     pub session: String,
-    /// The epoch that the session knows, where it knows one: its operations are executed in that one alone (R11).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The epoch that the session knows, if any. Its operations are executed in that epoch alone (R11).
     pub epoch: Option<Epoch>,
     /// Executed in order, before the reply's snapshot; at most [`OPS_MAX`].
-    #[serde(default)]
     pub ops: Vec<Op>,
-    /// What to bring up to date; at most [`SUBS_MAX`].
-    #[serde(default)]
+    /// The defs to bring up to date; at most [`SUBS_MAX`].
     pub subs: Vec<Sub>,
 }
 
+record!(SyncRequest { p, session, epoch optional, ops default, subs default });
+
 /// An operation to execute as one transaction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Op {
     /// A UUID v7.
     pub id: String,
@@ -40,25 +40,26 @@ pub struct Op {
     pub args: Value,
     /// Milliseconds since 1970 by the client's clock: information, never compared.
     pub at: u64,
-    /// An earlier operation of the session that this one depends on, not accepted when this one was sent: where it
-    /// was refused, or is not known, this one is not executed (`order_held`, R12).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// An earlier operation of the session that this one depends on, if it was not accepted when this one was sent.
+    /// If the server refused it or does not know it, this one is not executed (`order_held`, R12).
     pub after: Option<String>,
 }
+
+record!(Op { id, seq, name, args, at, after optional });
 
 /// `[def, v]` or `[def, v, cursor]`: changes since `v`, or the next page of an unfinished reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sub {
-    /// What.
+    /// The def.
     pub def: Def,
-    /// Since when; 0 asks for all of it.
+    /// The version of the last answer; 0 asks for the whole def.
     pub v: Version,
-    /// Where the last reply stopped, as the server gave it.
+    /// The position where the last reply stopped, as the server gave it.
     pub cursor: Option<String>,
 }
 
 /// The answer to a [`SyncRequest`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SyncReply {
     /// The protocol's version: 1.
     pub p: u64,
@@ -69,63 +70,59 @@ pub struct SyncReply {
     /// Milliseconds to take off `now` for the collections' new `v` (R4).
     pub delta: u64,
     /// The session's last executed operation, read in the snapshot (R12).
-    #[serde(default)]
     pub seq: u64,
     /// In order, ending at the first that was not executed.
-    #[serde(default)]
     pub results: Vec<OpResult>,
     /// One for each def asked for, in that order, until the reply is full.
-    #[serde(default)]
     pub parts: Vec<Part>,
 }
 
+record!(SyncReply { p, epoch, now, delta, seq default, results default, parts default });
+
 /// The result of one operation: `ok` or `fault`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpResult {
     /// The operation's id.
     pub id: String,
     /// It was executed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<OpOk>,
     /// It was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
 }
 
-/// What an executed operation gave.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+record!(OpResult { id, ok optional, fault optional });
+
+/// The outcome of an executed operation.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpOk {
     /// The version that it gave to the documents it wrote.
     pub v: Version,
-    /// What it returned, if anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The value that it returned, if any.
     pub value: Option<Value>,
 }
 
-/// What changed in a def: rows and departures, or why it cannot be told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+record!(OpOk { v, value optional });
+
+/// The changes of a def: rows and departures, or the reason why the server gives none.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Which def.
     pub def: Def,
     /// Documents changed since the asked `v`, or deleted, ascending by (v, pk).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
-    /// Documents that left the def and live on elsewhere, and when; ascending by (v, pk).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Documents that left the def and still exist, with the versions; ascending by (v, pk).
     pub left: Vec<(Pk, Version)>,
-    /// Every member, when the asked `v` is before the server's horizon (R6). With the last page only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Every member, if the `v` of the request is before the server's horizon (R6). With the last page only.
     pub present: Option<Vec<Pk>>,
-    /// The def is unfinished: ask on with this cursor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The def is unfinished: the next request sends this cursor.
     pub next: Option<String>,
     /// How many rows the whole answer has, for a progress bar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Why the def cannot be told; the rest of the part is empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The reason why the server gives no changes; the other fields are then empty.
     pub fault: Option<Fault>,
 }
+
+record!(Part { def, rows optional, left optional, present optional, next optional, total optional, fault optional });
 
 impl Part {
     /// A part without changes.
@@ -135,42 +132,42 @@ impl Part {
 }
 
 /// A document at a version, or its tombstone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The primary key.
     pub pk: Pk,
     /// The version.
     pub v: Version,
     /// A tombstone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// Minutes since 1970 of the end of its logical life.
-    #[serde(default, rename = "maxLife", skip_serializing_if = "Option::is_none")]
+    /// The minute, since 1970, at which the document expires.
     pub max_life: Option<u64>,
-    /// The document; of a tombstone, its key properties at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The document. A tombstone has its key properties at most.
     pub data: Option<Data>,
 }
 
-/// Why something was refused, as the wire tells it. `code` is a [`Code`] where this version knows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+record!(Row { pk, v, deleted optional, max_life("maxLife") optional, data optional });
+
+/// The reason of a refusal, as on the wire. `code` is a [`Code`], if this version knows it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// A stable name.
     pub code: String,
     /// Its kind.
     pub kind: Kind,
-    /// When: from 0, before the operation's start, to 5, sending its result.
-    #[serde(default)]
+    /// The phase of the failure: from 0, before the operation's start, to 5, sending its result.
     pub phase: u8,
     /// For developers.
-    #[serde(default)]
     pub message: String,
     /// The current document, for `version_conflict`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doc: Option<Row>,
 }
 
-/// The body of a request that was refused whole: a [`Fault`].
+record!(Fault { code, kind, phase default, message default, doc optional });
+
+names!(Kind { A = "A", N = "N", B = "B", X = "X", D = "D", C = "C", O = "O", S = "S" });
+
+/// The body of the answer to a request that was refused whole: a [`Fault`].
 pub type WireFault = Fault;
 
 impl Fault {
@@ -186,11 +183,10 @@ impl From<&Error> for Fault {
     }
 }
 
-/// What a session says on the socket: at first, and whenever its subscriptions change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The message of a session on the socket: the first one, and one at each change of its subscriptions.
+#[derive(Clone, Debug, PartialEq)]
 pub struct LiveRequest {
     /// The bearer token, on servers that ask for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// The store's random name.
     pub session: String,
@@ -198,10 +194,12 @@ pub struct LiveRequest {
     pub subs: Vec<Def>,
 }
 
-/// What a server says on the socket.
+record!(LiveRequest { token optional, session, subs });
+
+/// The messages of a server on the socket.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerFrame {
-    /// These defs are registered, those refused: the session pulls every def once.
+    /// The server has registered some defs and refused others. The session pulls every def once.
     Live {
         /// Registered.
         live: Vec<Def>,
@@ -210,14 +208,14 @@ pub enum ServerFrame {
     },
     /// These defs changed at these versions.
     Hints(Vec<(Def, Version)>),
-    /// Changes pushed without being asked for; they never move a collection's `v`.
+    /// Changes that the server pushes; they never move a collection's `v`.
     Parts(ServerParts),
     /// A sign of life, at least every 10 seconds.
     Alive,
 }
 
 /// Parts pushed over the socket.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerParts {
     /// The life of the server's database (R8).
     pub epoch: Epoch,
@@ -226,57 +224,53 @@ pub struct ServerParts {
     /// As in [`SyncReply`].
     pub delta: u64,
     /// As in [`SyncReply`].
-    #[serde(default)]
     pub seq: u64,
     /// The changes.
     pub parts: Vec<Part>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+record!(ServerParts { epoch, now, delta, seq default, parts });
+
+/// All fields that a frame may hold. The fields that are present say which frame it is.
+#[derive(Default)]
 struct FrameFields {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     live: Option<Vec<Def>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refused: Vec<(Def, Fault)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     hints: Option<Vec<(Def, Version)>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     epoch: Option<Epoch>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     now: Option<Version>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     delta: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<Part>>,
 }
 
-impl Serialize for ServerFrame {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let fields = match self.clone() {
+record!(FrameFields {
+    live optional,
+    refused optional,
+    hints optional,
+    epoch optional,
+    now optional,
+    delta optional,
+    seq optional,
+    parts optional,
+});
+
+impl Encode for ServerFrame {
+    fn encode(&self, out: &mut Writer) {
+        match self {
             ServerFrame::Live { live, refused } => {
-                FrameFields { live: Some(live), refused, ..FrameFields::default() }
+                out.record(&[("live", Presence::Required, live), ("refused", Presence::Optional, refused)]);
             }
-            ServerFrame::Hints(hints) => FrameFields { hints: Some(hints), ..FrameFields::default() },
-            ServerFrame::Parts(p) => FrameFields {
-                epoch: Some(p.epoch),
-                now: Some(p.now),
-                delta: Some(p.delta),
-                seq: Some(p.seq),
-                parts: Some(p.parts),
-                ..FrameFields::default()
-            },
-            ServerFrame::Alive => FrameFields::default(),
-        };
-        fields.serialize(serializer)
+            ServerFrame::Hints(hints) => out.record(&[("hints", Presence::Required, hints)]),
+            ServerFrame::Parts(parts) => parts.encode(out),
+            ServerFrame::Alive => out.record(&[]),
+        }
     }
 }
 
-impl<'de> Deserialize<'de> for ServerFrame {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let fields = FrameFields::deserialize(deserializer)?;
-        Ok(match fields {
+impl Decode for ServerFrame {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        Ok(match FrameFields::decode(node, format)? {
             FrameFields { live: Some(live), refused, .. } => ServerFrame::Live { live, refused },
             FrameFields { hints: Some(hints), .. } => ServerFrame::Hints(hints),
             FrameFields {
@@ -288,52 +282,41 @@ impl<'de> Deserialize<'de> for ServerFrame {
                 ..
             } => ServerFrame::Parts(ServerParts { epoch, now, delta, seq: seq.unwrap_or(0), parts }),
             FrameFields { parts: Some(_), .. } => {
-                return Err(de::Error::custom("parts without epoch, now and delta"));
+                return Err(NodeError::Words("parts without epoch, now and delta".into()));
             }
-            // Later versions may say more: what is not understood is a sign of life.
+            // Later versions may say more: a frame that is not understood is a sign of life.
             _ => ServerFrame::Alive,
         })
     }
 }
 
-impl Serialize for Sub {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut tuple = serializer.serialize_tuple(if self.cursor.is_some() { 3 } else { 2 })?;
-        tuple.serialize_element(&self.def)?;
-        tuple.serialize_element(&self.v)?;
-        if let Some(cursor) = &self.cursor {
-            tuple.serialize_element(cursor)?;
-        }
-        tuple.end()
+impl Encode for Sub {
+    fn encode(&self, out: &mut Writer) {
+        let items: [&dyn Encode; 3] = [&self.def, &self.v, &self.cursor];
+        let len = if self.cursor.is_some() { 3 } else { 2 };
+        out.list(items.into_iter().take(len));
     }
 }
 
-impl<'de> Deserialize<'de> for Sub {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct SubVisitor;
-        impl<'de> Visitor<'de> for SubVisitor {
-            type Value = Sub;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("[def, v] or [def, v, cursor]")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Sub, A::Error> {
-                let def = seq.next_element()?.ok_or_else(|| de::Error::invalid_length(0, &self))?;
-                let v = seq.next_element()?.ok_or_else(|| de::Error::invalid_length(1, &self))?;
-                let cursor = seq.next_element::<Option<String>>()?.flatten();
-                if seq.next_element::<de::IgnoredAny>()?.is_some() {
-                    return Err(de::Error::invalid_length(4, &self));
-                }
-                Ok(Sub { def, v, cursor })
-            }
-        }
-        deserializer.deserialize_seq(SubVisitor)
+impl Decode for Sub {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        let mut items = node.items()?.into_iter();
+        let (Some(def), Some(v), cursor, None) = (items.next(), items.next(), items.next(), items.next())
+        else {
+            return Err(NodeError::Words(
+                "an unexpected length, [def, v] or [def, v, cursor] expected".into(),
+            ));
+        };
+        let def = Def::decode(def, format).map_err(|error| error.in_item(0))?;
+        let v = Version::decode(v, format).map_err(|error| error.in_item(1))?;
+        let cursor =
+            Option::decode(cursor.unwrap_or(Node::Null), format).map_err(|error| error.in_item(2))?;
+        Ok(Sub { def, v, cursor })
     }
 }
 
 impl SyncRequest {
-    /// Refuses what a server must not take: another protocol, lists or texts over their bounds.
+    /// Refuses a message that a server must not take: another protocol, lists or texts over their bounds.
     pub fn check(&self) -> Result<()> {
         check_protocol(self.p)?;
         check_text("session", &self.session)?;
@@ -355,8 +338,8 @@ impl SyncRequest {
 }
 
 impl SyncReply {
-    /// Refuses what a session must not apply: another protocol, numbers that JavaScript cannot hold, a row or a result
-    /// that says nothing.
+    /// Refuses a message that a session must not apply: another protocol, numbers that JavaScript cannot hold, or an
+    /// empty row or result.
     pub fn check(&self) -> Result<()> {
         check_protocol(self.p)?;
         check_numbers(self.now, self.delta, self.seq)?;
@@ -366,7 +349,7 @@ impl SyncReply {
 }
 
 impl OpResult {
-    /// Whether it is the operation's result: a fault that may pass says that it was not executed.
+    /// Whether it is the operation's last result. After a retryable fault the operation may still be executed.
     pub fn is_final(&self) -> bool {
         self.fault.as_ref().is_none_or(|fault| !fault.kind.is_retryable())
     }

@@ -2,15 +2,22 @@
 //! value or a named error.
 
 mod data;
+mod fields;
 mod format;
 mod message;
 mod node;
 mod value;
+mod wire;
+mod writer;
 
 pub use data::Data;
-pub use format::{Format, decode, encode};
+pub use format::{Format, decode, encode, pack, pack_named, unpack};
 pub use message::{
     Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply, SyncRequest,
     WireFault,
 };
-pub use node::{pack, pack_named, unpack};
+pub use node::{Node, NodeError};
+pub use wire::{Blob, Decode, Encode};
+pub use writer::{FieldOut, Form, Presence, Writer};
+
+pub(crate) use fields::{Fields, names, record, unknown_variant, variant_of};

@@ -2,21 +2,20 @@
 //! own is escaped with one more `$` (docs/protocol.md).
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::format::Format;
+use super::node::{Node, NodeError};
+use super::wire::Decode;
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::model::{Number, Value};
 
 /// The key under which JSON carries bytes.
 const BYTES_KEY: &str = "$bytes";
-
-/// What serde carries where a value nests too deep: readers make it `too_deep`, as they do their own limits.
-pub(super) const NESTED_TOO_DEEP: &str = "a value nested too deep";
 
 /// Whether a map's key must be escaped in JSON: `$bytes`, `$$bytes`, and so on.
 pub(super) fn is_escaped(key: &str) -> bool {
@@ -69,121 +68,74 @@ impl Serialize for Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ValueSeed { depth: VALUE_DEPTH_MAX }.deserialize(deserializer)
+        let format = if deserializer.is_human_readable() { Format::Json } else { Format::Msgpack };
+        let node = Node::deserialize(deserializer)?;
+        read_value(node, format, VALUE_DEPTH_MAX).map_err(de::Error::custom)
+    }
+}
+
+impl Decode for Value {
+    fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
+        read_value(node, format, VALUE_DEPTH_MAX)
     }
 }
 
 /// Reads a value that may nest `depth` levels.
-#[derive(Clone, Copy)]
-pub(super) struct ValueSeed {
-    pub(super) depth: usize,
+pub(super) fn read_value(node: Node<'_>, format: Format, depth: usize) -> Result<Value, NodeError> {
+    match node {
+        Node::Null => Ok(Value::Null),
+        Node::Bool(value) => Ok(Value::Bool(value)),
+        Node::Unsigned(n) => Ok(Value::Number(Number::from_u64(n))),
+        Node::Signed(n) => Ok(Value::Number(Number::from_i64(n))),
+        Node::Float(f) => {
+            Number::new(f).map(Value::Number).ok_or_else(|| refused("a number that is not finite"))
+        }
+        Node::Text(text) => Ok(Value::String(text.into_owned())),
+        Node::Bytes(bytes) => Ok(Value::Bytes(bytes.to_vec())),
+        Node::Array(items) => {
+            let depth = depth.checked_sub(1).ok_or(NodeError::TooDeep)?;
+            let mut read = Vec::with_capacity(items.len());
+            for item in items {
+                read.push(read_value(item, format, depth)?);
+            }
+            Ok(Value::Array(read))
+        }
+        Node::Map(entries) => read_map(entries, format, depth),
+        Node::Extension => Err(refused("an extension of msgpack")),
+    }
 }
 
-impl ValueSeed {
-    fn deeper<E: de::Error>(self) -> Result<Self, E> {
-        match self.depth.checked_sub(1) {
-            Some(depth) => Ok(ValueSeed { depth }),
-            None => Err(E::custom(NESTED_TOO_DEEP)),
+fn read_map(entries: Vec<(Node<'_>, Node<'_>)>, format: Format, depth: usize) -> Result<Value, NodeError> {
+    let is_json = format == Format::Json;
+    let is_alone = entries.len() == 1;
+    let mut map = BTreeMap::new();
+    for (key, value) in entries {
+        let mut key = key.text()?.into_owned();
+        if key == "__proto__" {
+            return Err(refused("a map with the key __proto__"));
+        }
+        if is_json && key == BYTES_KEY {
+            if !is_alone {
+                return Err(refused("$bytes must be the only key of its map"));
+            }
+            // Bytes are no level of nesting, though in JSON they look like one.
+            let bytes = URL_SAFE_NO_PAD.decode(value.text()?.as_bytes());
+            return bytes.map(Value::Bytes).map_err(|_| refused("not base64url"));
+        }
+        if is_json && is_escaped(&key) {
+            key.remove(0);
+        }
+        let depth = depth.checked_sub(1).ok_or(NodeError::TooDeep)?;
+        if map.insert(key, read_value(value, format, depth)?).is_some() {
+            return Err(refused("a map with the same key twice"));
         }
     }
+    // An empty map is a level, too.
+    depth.checked_sub(1).ok_or(NodeError::TooDeep)?;
+    Ok(Value::Map(map))
 }
 
-impl<'de> DeserializeSeed<'de> for ValueSeed {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let text_form = deserializer.is_human_readable();
-        deserializer.deserialize_any(ValueVisitor { seed: self, text_form })
-    }
-}
-
-struct ValueVisitor {
-    seed: ValueSeed,
-    text_form: bool,
-}
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string, finite number, boolean, null, bytes, array or map")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.seed.deserialize(deserializer)
-    }
-
-    fn visit_bool<E: de::Error>(self, b: bool) -> Result<Value, E> {
-        Ok(Value::Bool(b))
-    }
-
-    fn visit_i64<E: de::Error>(self, i: i64) -> Result<Value, E> {
-        Ok(Value::Number(Number::from_i64(i)))
-    }
-
-    fn visit_u64<E: de::Error>(self, u: u64) -> Result<Value, E> {
-        Ok(Value::Number(Number::from_u64(u)))
-    }
-
-    fn visit_f64<E: de::Error>(self, f: f64) -> Result<Value, E> {
-        Number::new(f).map(Value::Number).ok_or_else(|| E::custom("a number that is not finite"))
-    }
-
-    fn visit_str<E: de::Error>(self, s: &str) -> Result<Value, E> {
-        Ok(Value::String(s.to_owned()))
-    }
-
-    fn visit_string<E: de::Error>(self, s: String) -> Result<Value, E> {
-        Ok(Value::String(s))
-    }
-
-    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Value, E> {
-        Ok(Value::Bytes(bytes.to_vec()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let seed = self.seed.deeper()?;
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(seed)? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        // Bytes are no level of nesting, though in JSON they look like one.
-        let deeper = self.seed.deeper::<A::Error>();
-        let mut entries = BTreeMap::new();
-        while let Some(mut key) = map.next_key::<String>()? {
-            if key == "__proto__" {
-                return Err(de::Error::custom("a map with the key __proto__"));
-            }
-            if self.text_form && is_escaped(&key) {
-                if key == BYTES_KEY {
-                    let text = map.next_value::<String>()?;
-                    let bytes =
-                        URL_SAFE_NO_PAD.decode(text).map_err(|_| de::Error::custom("not base64url"))?;
-                    if !entries.is_empty() || map.next_key::<String>()?.is_some() {
-                        return Err(de::Error::custom("$bytes stands alone in its map"));
-                    }
-                    return Ok(Value::Bytes(bytes));
-                }
-                key.remove(0);
-            }
-            let seed = deeper.as_ref().map_err(|_| de::Error::custom(NESTED_TOO_DEEP))?;
-            let value = map.next_value_seed(*seed)?;
-            if entries.insert(key, value).is_some() {
-                return Err(de::Error::custom("a map with the same key twice"));
-            }
-        }
-        deeper.map(|_| Value::Map(entries))
-    }
+#[cold]
+fn refused(words: &str) -> NodeError {
+    NodeError::Words(words.into())
 }

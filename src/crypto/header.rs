@@ -5,13 +5,12 @@
 //! - a header that its own checksum or K's tag contradicts: `store_damaged`;
 //! - a key that the header's check refuses: `wrong_passphrase`.
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::keys::{AccountKey, DerivedKey};
 use super::random::Random;
 use super::seal::{open_with, seal_with};
-use crate::codec::{pack_named, unpack};
+use crate::codec::{Blob, names, pack_named, record, unpack};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::KDF_ROUNDS;
 
@@ -22,35 +21,36 @@ const SUM_BYTES: usize = 32;
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
 /// The secret that X is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrapKind {
     /// A passphrase, through PBKDF2-HMAC-SHA256.
-    #[serde(rename = "passphrase")]
     Passphrase,
     /// 32 bytes from the application.
-    #[serde(rename = "key")]
     Key,
 }
 
+names!(WrapKind { Passphrase = "passphrase", Key = "key" });
+
 /// K wrapped under one X. A header has a list of them, so that a second way to K can be added later (K held
 /// by the server).
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone)]
 struct Wrap {
     by: WrapKind,
     /// Rounds of PBKDF2; 0 for a key.
     rounds: u32,
-    #[serde(with = "bytes")]
-    check: Vec<u8>,
-    #[serde(with = "bytes")]
-    wrapped: Vec<u8>,
+    check: Blob,
+    wrapped: Blob,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+record!(Wrap { by, rounds, check, wrapped });
+
+#[derive(Clone)]
 struct Body {
-    #[serde(with = "bytes")]
-    store: Vec<u8>,
+    store: Blob,
     wraps: Vec<Wrap>,
 }
+
+record!(Body { store, wraps });
 
 /// The header, read and checked.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl Header {
             return fail(Code::StoreTooNew, format!("format {format}, this version knows {FORMAT}"));
         }
         let body: Body = unpack(&signed[MAGIC.len() + 2..]).ok_or_else(damaged)?;
-        let store_id = body.store.try_into().map_err(|_| damaged())?;
+        let store_id = body.store.0.try_into().map_err(|_| damaged())?;
         for wrap in &body.wraps {
             if wrap.by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds) {
                 return fail(Code::StoreDamaged, "the header asks for a number of rounds out of bounds");
@@ -104,7 +104,7 @@ impl Header {
 
     /// The bytes to write.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body = Body { store: self.store_id.to_vec(), wraps: self.wraps.clone() };
+        let body = Body { store: Blob(self.store_id.to_vec()), wraps: self.wraps.clone() };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&FORMAT.to_be_bytes());
         bytes.extend(pack_named(&body).expect("bytes and numbers always serialise"));
@@ -126,12 +126,13 @@ impl Header {
     /// K. Errors: `wrong_passphrase`, `store_damaged`.
     pub fn unwrap(&self, by: WrapKind, x: &DerivedKey) -> Result<AccountKey> {
         let wrap = self.wrap(by)?;
-        if check_of(x, &self.store_id) != wrap.check[..] {
+        if check_of(x, &self.store_id) != wrap.check.0[..] {
             return fail(Code::WrongPassphrase, "the store does not open with it");
         }
         let damaged = || Error::new(Code::StoreDamaged, "the wrapped key is damaged");
         let aad = wrap_aad(wrap.by, wrap.rounds, &self.store_id);
-        let plain = open_with(&x.derive("wrap", &self.store_id), &aad, &wrap.wrapped).ok_or_else(damaged)?;
+        let plain =
+            open_with(&x.derive("wrap", &self.store_id), &aad, &wrap.wrapped.0).ok_or_else(damaged)?;
         Ok(AccountKey(plain.try_into().map_err(|_| damaged())?))
     }
 
@@ -173,7 +174,7 @@ fn wrap(
     let mut nonce = [0; 12];
     random.fill(&mut nonce)?;
     let wrapped = seal_with(&x.derive("wrap", store_id), &nonce, &wrap_aad(by, rounds, store_id), &key.0)?;
-    Ok(Wrap { by, rounds, check: check_of(x, store_id).to_vec(), wrapped })
+    Ok(Wrap { by, rounds, check: Blob(check_of(x, store_id).to_vec()), wrapped: Blob(wrapped) })
 }
 
 /// A value that tells a wrong X from a damaged header, and reveals nothing of K.
@@ -187,30 +188,6 @@ fn wrap_aad(by: WrapKind, rounds: u32, store_id: &[u8; 16]) -> Vec<u8> {
     aad.extend_from_slice(&rounds.to_be_bytes());
     aad.extend_from_slice(store_id);
     aad
-}
-
-/// Byte strings in msgpack, for fields of `Vec<u8>`.
-mod bytes {
-    use serde::de::{Error, Visitor};
-    use serde::{Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(bytes)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Vec<u8>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("bytes")
-            }
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-                Ok(bytes.to_vec())
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
 }
 
 #[cfg(test)]
@@ -270,7 +247,7 @@ mod tests {
         ];
         for (what, aad, opens) in seals {
             let sealed = seal_with(&x(1).derive("wrap", &id), &[5; 12], &aad, &key.0).unwrap();
-            header.wraps[0].wrapped = sealed;
+            header.wraps[0].wrapped = Blob(sealed);
             let opened = header.unwrap(WrapKind::Passphrase, &x(1));
             assert_eq!(opened.as_ref().ok().map(|opened| opened.0), opens.then_some(key.0), "{what}");
             assert_eq!(

@@ -1,23 +1,20 @@
 //! Actions: the events of each document, in the order of their numbers.
 
-use serde::{Deserialize, Serialize};
-
-use crate::codec::Data;
+use crate::codec::{Data, names, record};
 use crate::model::{Name, Pk};
 
 /// The type of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionType {
     /// The document was created.
-    #[serde(rename = "create")]
     Create,
     /// The document was changed.
-    #[serde(rename = "update")]
     Update,
     /// The document's whole state after that.
-    #[serde(rename = "persist")]
     Persist,
 }
+
+names!(ActionType { Create = "create", Update = "update", Persist = "persist" });
 
 impl ActionType {
     /// The name in a journal.
@@ -38,7 +35,7 @@ impl ActionType {
 }
 
 /// One action on the device. Its document is its actor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// Its number in the journal.
     pub rowid: i64,
@@ -55,6 +52,8 @@ pub struct Action {
     /// For `persist`, the whole state; absent if the document is deleted.
     pub data: Option<Data>,
 }
+
+record!(Action { rowid, class, pk, kind, at, commit, data });
 
 /// ISO 8601 text in UTC, with milliseconds: as text it compares like the time itself.
 pub fn iso8601(ms: u64) -> String {

@@ -7,11 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::action::Action;
 use super::change::{Change, IfVersion, batched, is_built_in};
-use crate::codec::{Data, Fault};
+use crate::codec::{Data, Fault, record};
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::memory::{DocKey, Stamp};
@@ -21,7 +19,7 @@ use crate::model::{Def, Name, Pk, SortedMap, SortedSet, Value};
 pub type OpId = String;
 
 /// The stored part of an operation until it is over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpState {
     /// Its position among the others: they execute in ascending order (R12).
     pub order: u64,
@@ -40,10 +38,8 @@ pub struct OpState {
     /// Its document's state when it was issued, for conflicts.
     pub base: Option<Data>,
     /// The same for each document of a batch.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself: no policy resolves those.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub insists: Vec<u32>,
     /// The version that the server gave when it accepted; the effect may not have been received yet.
     pub accepted: Option<u64>,
@@ -57,12 +53,30 @@ pub struct OpState {
     /// Documents whose base contains its effect already, each with its era, while others' bases do not.
     pub seen_on: Vec<(Name, Pk, u32)>,
     /// The value that the server returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The operations that it replaces, the first one first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<OpId>,
 }
+
+record!(OpState {
+    order,
+    id,
+    name,
+    args,
+    at,
+    touches,
+    after,
+    base,
+    bases optional,
+    insists optional,
+    accepted,
+    seq,
+    refused,
+    seen,
+    seen_on,
+    value optional,
+    replaces optional,
+});
 
 /// Why an operation cannot be sent as it is.
 #[derive(Clone, Debug)]

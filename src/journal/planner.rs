@@ -5,6 +5,7 @@
 //! [`Protect`].
 
 use super::action::ActionType;
+use crate::codec::{Decode, Encode, Format, Node, NodeError, Writer, record, unknown_variant, variant_of};
 use crate::error::{Code, Result, fail};
 use crate::model::{SortedMap, SortedSet, order};
 
@@ -24,7 +25,7 @@ pub struct ActionMeta {
 }
 
 /// A retention rule.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retention {
     /// Keeps the newest `n` persists of each actor, and every action between and after them.
     Count(u32),
@@ -39,6 +40,42 @@ pub enum Retention {
         before: String,
     },
 }
+
+impl Encode for Retention {
+    fn encode(&self, out: &mut Writer) {
+        match self {
+            Retention::Count(count) => out.variant("Count", count),
+            Retention::Before(time) => out.variant("Before", time),
+            Retention::Days { max, before } => {
+                out.variant("Days", &Days { max: *max, before: before.clone() });
+            }
+        }
+    }
+}
+
+impl Decode for Retention {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        let (name, content) = variant_of(node)?;
+        let content = content.ok_or_else(unknown_variant)?;
+        match name.as_ref() {
+            "Count" => Decode::decode(content, format).map(Retention::Count),
+            "Before" => Decode::decode(content, format).map(Retention::Before),
+            "Days" => {
+                let Days { max, before } = Days::decode(content, format)?;
+                Ok(Retention::Days { max, before })
+            }
+            _ => Err(unknown_variant()),
+        }
+    }
+}
+
+/// The content of [`Retention::Days`].
+struct Days {
+    max: u32,
+    before: String,
+}
+
+record!(Days { max, before });
 
 /// The actions that are never removed, regardless of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! Journal records in storage: an operation with the actions that it caused.
 
-use serde::{Deserialize, Serialize};
-
 use super::action::Action;
 use super::op::OpState;
-use crate::codec::{pack_named, unpack};
+use crate::codec::{
+    Decode, Encode, Format, Node, NodeError, Writer, pack_named, record, unknown_variant, unpack, variant_of,
+};
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
 
 /// One record. When the operation's state changes, it is written again, under another number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct JournalRecord {
     /// Its own number.
     pub number: u64,
@@ -24,18 +24,27 @@ pub struct JournalRecord {
     /// The actions, until they are swept.
     pub actions: Vec<Action>,
     /// Whether the server accepted the operation, and a later epoch does not have it (R8).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
     /// How it ended, for the session that issued it; older records have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Once it is over: the operations that it replaced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaces: Vec<String>,
 }
 
+record!(JournalRecord {
+    number,
+    op_id,
+    op,
+    seq,
+    name,
+    actions,
+    lost optional,
+    outcome optional,
+    replaces optional,
+});
+
 /// How an operation ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The server has executed it.
     Accepted {
@@ -46,6 +55,43 @@ pub enum Outcome {
     },
     /// It was discarded: the code and the detail of the error.
     Failed(String, String),
+}
+
+/// The content of [`Outcome::Accepted`].
+struct Accepted {
+    v: u64,
+    value: Option<Value>,
+}
+
+record!(Accepted { v, value });
+
+impl Encode for Outcome {
+    fn encode(&self, out: &mut Writer) {
+        match self {
+            Outcome::Accepted { v, value } => {
+                out.variant("Accepted", &Accepted { v: *v, value: value.clone() });
+            }
+            Outcome::Failed(code, message) => out.variant("Failed", &(code.as_str(), message.as_str())),
+        }
+    }
+}
+
+impl Decode for Outcome {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        let (name, content) = variant_of(node)?;
+        let content = content.ok_or_else(unknown_variant)?;
+        match name.as_ref() {
+            "Accepted" => {
+                let Accepted { v, value } = Accepted::decode(content, format)?;
+                Ok(Outcome::Accepted { v, value })
+            }
+            "Failed" => {
+                let (code, message) = Decode::decode(content, format)?;
+                Ok(Outcome::Failed(code, message))
+            }
+            _ => Err(unknown_variant()),
+        }
+    }
 }
 
 impl JournalRecord {

@@ -1,27 +1,29 @@
 //! The requests of followers to the leader of a store (docs/format.md): each is a record of the inbox.
 
-use serde::{Deserialize, Serialize};
-
 use super::op::OpId;
 use super::planner::Retention;
-use crate::codec::{Data, pack_named, unpack};
+use crate::codec::{
+    Data, Decode, Encode, Format, Node, NodeError, Writer, names, pack_named, record, unknown_variant,
+    unpack, variant_of,
+};
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Name, Pk, Value};
 
 /// A request. Carrying it out twice has no further effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Its position among all requests: those of one session ascend.
     pub stamp: u64,
     /// The command.
     pub wanted: Wanted,
     /// In a beat: the leader's phase. The last field, absent in others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
 
+record!(Request { stamp, wanted, phase optional });
+
 /// A command to the leader.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
     /// Issue an operation.
     Write(WantedWrite),
@@ -46,8 +48,54 @@ pub enum Wanted {
     Signal(Signal),
 }
 
+/// The content of [`Wanted::Amend`].
+struct Amend {
+    id: OpId,
+    new: OpId,
+    args: Option<Value>,
+}
+
+record!(Amend { id, new, args });
+
+impl Encode for Wanted {
+    fn encode(&self, out: &mut Writer) {
+        match self {
+            Wanted::Write(write) => out.variant("Write", write),
+            Wanted::Amend { id, new, args } => {
+                let amend = Amend { id: id.clone(), new: new.clone(), args: args.clone() };
+                out.variant("Amend", &amend);
+            }
+            Wanted::Discard(id) => out.variant("Discard", id),
+            Wanted::Subscribe(def) => out.variant("Subscribe", def),
+            Wanted::Unsubscribe(def) => out.variant("Unsubscribe", def),
+            Wanted::Sweep(retention) => out.variant("Sweep", retention),
+            Wanted::Signal(signal) => out.variant("Signal", signal),
+        }
+    }
+}
+
+impl Decode for Wanted {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        let (name, content) = variant_of(node)?;
+        let content = content.ok_or_else(unknown_variant)?;
+        match name.as_ref() {
+            "Write" => Decode::decode(content, format).map(Wanted::Write),
+            "Amend" => {
+                let Amend { id, new, args } = Amend::decode(content, format)?;
+                Ok(Wanted::Amend { id, new, args })
+            }
+            "Discard" => Decode::decode(content, format).map(Wanted::Discard),
+            "Subscribe" => Decode::decode(content, format).map(Wanted::Subscribe),
+            "Unsubscribe" => Decode::decode(content, format).map(Wanted::Unsubscribe),
+            "Sweep" => Decode::decode(content, format).map(Wanted::Sweep),
+            "Signal" => Decode::decode(content, format).map(Wanted::Signal),
+            _ => Err(unknown_variant()),
+        }
+    }
+}
+
 /// A signal to every session of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The leader is alive.
     Beat,
@@ -61,8 +109,10 @@ pub enum Signal {
     Avion,
 }
 
+names!(Signal { Beat = "Beat", Lock = "Lock", Wipe = "Wipe", Synced = "Synced", Avion = "Avion" });
+
 /// An operation as its application issued it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WantedWrite {
     /// Its id.
     pub id: OpId,
@@ -81,9 +131,10 @@ pub struct WantedWrite {
     /// The same for each document of a batch.
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub insists: Vec<u32>,
 }
+
+record!(WantedWrite { id, name, args, at, touches, after, base, bases, insists optional });
 
 impl Request {
     /// The plain bytes.

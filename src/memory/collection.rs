@@ -1,15 +1,14 @@
 //! A collection in memory: the members of one def, and the load in progress.
 
-use serde::{Deserialize, Serialize};
-
 use super::defs::Sharing;
 use super::set::VersionedSet;
 use super::stamp::Stamp;
+use crate::codec::record;
 use crate::model::{Pk, Version};
 
 /// A load that takes several replies (docs/protocol.md). It is stored in one transaction with the rows
 /// received.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The cursor where the last reply stopped.
     pub cursor: String,
@@ -22,6 +21,8 @@ pub struct Load {
     /// Rows in all, if the server gave the number.
     pub total: Option<u64>,
 }
+
+record!(Load { cursor, since, settle, received, total });
 
 /// The members of a def, and the version up to which they are known.
 #[derive(Clone, Debug, Default)]

@@ -33,6 +33,11 @@ impl Epoch {
         Ok(Epoch { ms: check_version(ms)?, random: SmolStr::new(random) })
     }
 
+    /// The random text that tells epochs of one millisecond apart.
+    pub(crate) fn random(&self) -> &str {
+        &self.random
+    }
+
     /// Milliseconds since 1970 UTC of its creation.
     pub fn ms(&self) -> u64 {
         self.ms

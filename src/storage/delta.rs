@@ -1,15 +1,14 @@
 //! State records: the changes of one batch to documents' slots, collections, links and removal tombstones.
 
-use serde::{Deserialize, Serialize};
-
 use super::columns;
 use super::journal::JournalMark;
+use crate::codec::{Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, record};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Load, Member, PageRef, Stamp};
 use crate::model::{Def, Epoch, Name, Pk};
 
 /// A state record. The checkpoint is the records `base .. base + chunks`; the log continues from there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StateRecord {
     /// Its own number: contiguous, so that a missing record is noticed.
     pub number: u64,
@@ -25,12 +24,13 @@ pub struct StateRecord {
     pub delta: Delta,
     /// The journal records that the same batch wrote and deleted, for followers; absent if there is no
     /// generation. It is the last field, so that a record may end before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub along: Option<JournalNumbers>,
 }
 
+record!(StateRecord { number, base, chunks, next_page, journal, delta, along optional });
+
 /// Numbers of journal records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JournalNumbers {
     /// Written.
     pub puts: Vec<u64>,
@@ -38,26 +38,42 @@ pub struct JournalNumbers {
     pub deletes: Vec<u64>,
 }
 
+record!(JournalNumbers { puts, deletes });
+
 /// Changes, each as the state after it. Documents and links are not msgpack, but rows (`columns`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delta {
     /// The fields of the whole state.
     pub head: Option<Head>,
     /// Collections, or `None` if a subscription ended.
     pub collections: Vec<(Def, Option<CollectionState>)>,
     /// Documents by class, or `None` if one left.
-    #[serde(skip)]
     pub documents: Vec<ClassStates>,
     /// Links and removal tombstones by def.
-    #[serde(skip)]
     pub links: Vec<(Def, Vec<LinkState>)>,
+}
+
+impl Encode for Delta {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("head", Presence::Required, &self.head),
+            ("collections", Presence::Required, &self.collections),
+        ]);
+    }
+}
+
+impl Decode for Delta {
+    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
+        let mut fields = Fields::new(node, &["head", "collections"], format)?;
+        Ok(Delta { head: fields.required()?, collections: fields.required()?, ..Delta::default() })
+    }
 }
 
 /// A class's documents, or `None` if one left.
 pub type ClassStates = (Name, Vec<(Pk, Option<DocumentState>)>);
 
 /// The fields of the whole state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// The store's random name (R11).
     pub session: String,
@@ -69,8 +85,10 @@ pub struct Head {
     pub schema: String,
 }
 
+record!(Head { session, epoch, era, schema });
+
 /// A collection's own fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CollectionState {
     /// The version below which every change is known.
     pub v: Stamp,
@@ -79,6 +97,8 @@ pub struct CollectionState {
     /// The load in progress.
     pub load: Option<Load>,
 }
+
+record!(CollectionState { v, ready, load });
 
 /// A document's version and slot: era, v, end of life, page, slot, bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

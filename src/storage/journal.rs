@@ -2,6 +2,7 @@
 //! a new number (R10).
 
 use super::writer::Layout;
+use crate::codec::record;
 use crate::crypto::{Random, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::journal::JournalRecord;
@@ -24,7 +25,7 @@ pub struct JournalChanges {
 }
 
 /// The journal summary in a state record: it shows whether a journal record is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalMark {
     /// How many records there are.
     pub records: u64,
@@ -38,6 +39,8 @@ pub struct JournalMark {
     /// number.
     pub name: u64,
 }
+
+record!(JournalMark { records, pending, next_record, last_seq, name });
 
 /// The journal as it was read.
 #[derive(Clone, Debug, Default)]

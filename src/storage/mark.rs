@@ -5,11 +5,9 @@
 //! repair a damaged database in this way without a report. The copy then restores the data that only this
 //! device had.
 
-use serde::{Deserialize, Serialize};
-
 use super::journal::{JournalAtRest, JournalMark, read_journal};
 use super::writer::Layout;
-use crate::codec::{pack, unpack};
+use crate::codec::{pack, record, unpack};
 use crate::crypto::{Random, StoreKeys};
 use crate::error::Result;
 use crate::model::{Epoch, SortedMap, SortedSet, order};
@@ -19,7 +17,7 @@ use crate::store::{RecordKey, Store, Table};
 const PLACE: u64 = u64::MAX;
 
 /// The content of the mark.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighWater {
     /// The first number that no state record has used.
     pub next_record: u64,
@@ -34,6 +32,8 @@ pub struct HighWater {
     /// The epoch of the server's database, once known, and its era.
     pub epoch: (Option<Epoch>, u32),
 }
+
+record!(HighWater { next_record, next_page, records, journal, session, epoch });
 
 /// A store that is behind its mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

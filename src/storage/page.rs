@@ -1,8 +1,6 @@
 //! Pages: rows sealed together, compressed first.
 
-use serde::{Deserialize, Serialize};
-
-use crate::codec::{Data, pack, unpack};
+use crate::codec::{Data, pack, record, unpack};
 use crate::error::{Code, Error, Result};
 use crate::memory::Stamp;
 use crate::model::{Name, Pk};
@@ -19,7 +17,7 @@ const PLAIN: u8 = 0;
 const SNAPPY: u8 = 1;
 
 /// A row of a page. Its fields identify it without the state records.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PageRow {
     /// The document's class.
     pub class: Name,
@@ -30,6 +28,8 @@ pub struct PageRow {
     /// The data.
     pub data: Data,
 }
+
+record!(PageRow { class, pk, at, data });
 
 /// A page that a device returned.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl FoundPage {
 
 /// The plain bytes of a page.
 pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
-    let body = pack(&rows)?;
+    let body = pack(rows)?;
     let mut bytes = Vec::with_capacity(body.len() / 2);
     bytes.push(SNAPPY);
     let packed = snap::raw::Encoder::new().compress_vec(&body);

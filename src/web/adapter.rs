@@ -10,7 +10,6 @@ use std::rc::Rc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use js_sys::{Array, ArrayBuffer, Function, JSON, Object, Promise, Reflect, Uint8Array};
-use serde::de::DeserializeOwned;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -19,7 +18,7 @@ use super::http::retry_after_seconds;
 use super::promise::Deferred;
 use super::reply::{checked, is_of_the_wire, of_status};
 use super::timers::Timer;
-use crate::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use crate::codec::{Decode, Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::Def;
@@ -130,7 +129,7 @@ fn to_object(request: &SyncRequest) -> Result<JsValue> {
 }
 
 /// Reads a message in any of the three forms.
-fn read<T: DeserializeOwned>(message: &JsValue) -> Result<T> {
+fn read<T: Decode>(message: &JsValue) -> Result<T> {
     if let Some(text) = message.as_string() {
         return decode(Format::Json, text.as_bytes(), REPLY_BYTES_MAX).map_err(of_adapter);
     }

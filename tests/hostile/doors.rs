@@ -9,7 +9,9 @@ use std::fmt::Debug;
 
 use super::session::session;
 use escale::Result;
-use escale::codec::{Data, Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{
+    Data, Decode, Encode, Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode, pack,
+};
 use escale::crypto::{AccountKey, DerivedKey, Header, SeededRandom, StoreKeys, WrapKind};
 use escale::journal::{JournalRecord, Request};
 use escale::limits::REPLY_BYTES_MAX;
@@ -17,8 +19,6 @@ use escale::model::schema::Schema;
 use escale::model::{Name, Value};
 use escale::storage::decoders::{HighWater, PAGE_BYTES_MAX, StateRecord, decode_page, encode_page};
 use escale::store::Table;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 /// A kind of bytes.
@@ -132,7 +132,7 @@ pub fn state(bytes: &[u8]) -> bool {
 /// The plain bytes of a high-water mark.
 pub fn mark(bytes: &[u8]) -> bool {
     let Some(mark) = HighWater::decode(bytes) else { return false };
-    let written = rmp_serde::to_vec(&mark).expect("a mark");
+    let written = pack(&mark).expect("a mark");
     assert_eq!(HighWater::decode(&written), Some(mark));
     true
 }
@@ -214,7 +214,7 @@ fn reads_back<T: PartialEq + Debug>(
 /// A message in either format.
 fn message<T>(bytes: &[u8], check: impl Fn(&T) -> Result<()>) -> bool
 where
-    T: Serialize + DeserializeOwned + PartialEq + Debug,
+    T: Encode + Decode + PartialEq + Debug,
 {
     let mut is_read = false;
     for format in [Format::Msgpack, Format::Json] {

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use escale::codec::{Data, Fault, Format, ServerFrame, SyncReply, decode, encode};
+use escale::codec::{Data, Encode, Fault, Format, ServerFrame, SyncReply, decode, encode, pack};
 use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind};
 use escale::journal::{
     Action, ActionType, JournalRecord, OpState, Outcome, Request, Signal, Wanted, WantedWrite, make_id,
@@ -18,7 +18,6 @@ use escale::storage::{JournalMark, PageRow};
 use escale::store::Table;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use serde::Serialize;
 
 use super::{doors, session, strategies};
 
@@ -63,7 +62,7 @@ fn seeds(door: &str) -> Vec<Vec<u8>> {
         "header" => headers(),
         "journal" => records().iter().map(|record| record.encode().expect("a record")).collect(),
         "state" => states().iter().map(|state| state.encode().expect("a record")).collect(),
-        "mark" => marks().iter().map(|mark| rmp_serde::to_vec(mark).expect("numbers")).collect(),
+        "mark" => marks().iter().map(|mark| pack(mark).expect("numbers")).collect(),
         "inbox" => wanted().into_iter().enumerate().map(request).collect(),
         "sealed" => [&b""[..], b"a page", &[7; 300]].into_iter().map(seal).collect(),
         "reply" => both(&any(strategies::reply())),
@@ -84,11 +83,11 @@ fn any<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>) -> Vec<T> {
     (0..SEEDS).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
 }
 
-fn written<T: Serialize>(format: Format, messages: &[T]) -> Vec<Vec<u8>> {
+fn written<T: Encode>(format: Format, messages: &[T]) -> Vec<Vec<u8>> {
     messages.iter().map(|message| encode(format, message).expect("written")).collect()
 }
 
-fn both<T: Serialize>(messages: &[T]) -> Vec<Vec<u8>> {
+fn both<T: Encode>(messages: &[T]) -> Vec<Vec<u8>> {
     [Format::Msgpack, Format::Json].into_iter().flat_map(|format| written(format, messages)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Invalid bytes: cut, altered, made up. Decoders are total: any bytes give a value or a named error.
 
-use escale::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{Data, Decode, Encode, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::schema::Schema;
 use escale::model::{Def, Pk, Value};
 use escale::storage::decoders::{StateRecord, decode_page};
@@ -40,7 +40,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 /// Cuts a message at every byte: each piece is an error, and no piece is a message.
-fn cut<T: serde::Serialize + serde::de::DeserializeOwned>(message: &T) -> Result<(), TestCaseError> {
+fn cut<T: Encode + Decode>(message: &T) -> Result<(), TestCaseError> {
     for format in FORMATS {
         let bytes = encode(format, message).expect("written");
         for len in 0..bytes.len() {

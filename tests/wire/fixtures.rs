@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use escale::codec::{
-    Data, Format, LiveRequest, Part, Row, ServerFrame, Sub, SyncReply, SyncRequest, decode, encode,
+    Data, Decode, Format, LiveRequest, Part, Row, ServerFrame, Sub, SyncReply, SyncRequest, decode, encode,
 };
 use escale::model::{Epoch, Number, Pk, Value};
 
@@ -19,7 +19,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
+fn read<T: Decode>(name: &str) -> T {
     decode(Format::Msgpack, &bytes(name), 1 << 20).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

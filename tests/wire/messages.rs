@@ -1,7 +1,9 @@
 //! Every message, written and read back, in both formats.
 
 use escale::Code;
-use escale::codec::{Fault, Format, LiveRequest, ServerFrame, Sub, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{
+    Decode, Fault, Format, LiveRequest, ServerFrame, Sub, SyncReply, SyncRequest, decode, encode,
+};
 use escale::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX};
 use proptest::prelude::*;
 
@@ -49,7 +51,7 @@ proptest! {
     }
 }
 
-fn json<T: serde::de::DeserializeOwned>(text: &str) -> escale::Result<T> {
+fn json<T: Decode>(text: &str) -> escale::Result<T> {
     decode(Format::Json, text.as_bytes(), MAX)
 }
 
@@ -182,8 +184,7 @@ fn a_server_refuses_what_is_over_its_bounds() {
     assert_eq!(code(request(vec![long], "s").check()), Code::Malformed);
     let far = Sub { v: 1 << 53, ..sub };
     assert_eq!(code(request(vec![far], "s").check()), Code::Malformed);
-    let op: escale::codec::Op =
-        serde_json::from_str(r#"{"id":"i","seq":1,"name":"n","args":{},"at":1}"#).expect("an op");
+    let op: escale::codec::Op = json(r#"{"id":"i","seq":1,"name":"n","args":{},"at":1}"#).expect("an op");
     let many = SyncRequest { ops: vec![op; OPS_MAX + 1], ..request(vec![], "s") };
     assert_eq!(code(many.check()), Code::TooLarge);
 }

@@ -2,9 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use escale::codec::{Fault, Format, encode};
+use escale::codec::{Encode, Fault, Format, encode};
 use escale::{Code, Error};
-use serde::Serialize;
 
 /// Seconds after which a request may be repeated that was refused because of the rate limit or contention.
 pub(super) const RETRY_SECONDS: u64 = 1;
@@ -63,7 +62,7 @@ impl From<Error> for Refusal {
 }
 
 /// A message as a response.
-pub(super) fn message(status: StatusCode, format: Format, message: &impl Serialize) -> Response<Vec<u8>> {
+pub(super) fn message(status: StatusCode, format: Format, message: &impl Encode) -> Response<Vec<u8>> {
     let (status, bytes) = match encode(format, message) {
         Ok(bytes) => (status, bytes),
         Err(error) => {

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use escale::codec::{Fault, Format, LiveRequest, ServerFrame, decode, encode};
+use escale::codec::{Decode, Fault, Format, LiveRequest, ServerFrame, decode, encode};
 use escale::model::{Def, Version};
 use escale_server::http::{Running, ServeOptions, start};
 use futures_util::{SinkExt, StreamExt};
-use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -33,7 +32,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn json<T: DeserializeOwned>(&self) -> T {
+    pub fn json<T: Decode>(&self) -> T {
         assert_eq!(self.headers["content-type"], "application/json");
         decode(Format::Json, &self.body, usize::MAX).unwrap()
     }

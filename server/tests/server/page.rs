@@ -2,11 +2,9 @@
 
 use std::fmt::Debug;
 
-use escale::codec::{Format, SyncReply, SyncRequest, decode, encode};
+use escale::codec::{Decode, Encode, Format, SyncReply, SyncRequest, decode, encode};
 use escale::limits::VALUE_DEPTH_MAX;
 use escale::model::{Value, sha_s};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::client::*;
 use super::operating::*;
@@ -239,7 +237,7 @@ fn the_messages_of_the_page_are_the_same_in_both_forms() {
     check_pair::<SyncReply>(reply, packed_reply);
 }
 
-fn check_pair<T: DeserializeOwned + Serialize + PartialEq + Debug>(json: &str, hex: &str) {
+fn check_pair<T: Decode + Encode + PartialEq + Debug>(json: &str, hex: &str) {
     let bytes: Vec<u8> = hex.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
     let message: T = decode(Format::Json, json.as_bytes(), usize::MAX).unwrap();
     assert_eq!(decode::<T>(Format::Msgpack, &bytes, usize::MAX).unwrap(), message);

@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::Node;
-use super::types::NodeError;
+use super::{Node, NodeError};
 
 /// Reads the only value of a text.
 pub fn parse(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
@@ -14,7 +13,7 @@ pub fn parse(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
         if error.to_string().starts_with("recursion limit") {
             return NodeError::TooDeep;
         }
-        // What the reader says besides repeats what it met.
+        // The reader's other words may repeat a value of the message.
         NodeError::Words(format!("at line {} column {}", error.line(), error.column()))
     })
 }
@@ -60,6 +59,10 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_str<E>(self, value: &str) -> Result<Node<'de>, E> {
         Ok(Node::Text(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_borrowed_bytes<E>(self, value: &'de [u8]) -> Result<Node<'de>, E> {
+        Ok(Node::Bytes(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node<'de>, A::Error> {

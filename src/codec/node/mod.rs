@@ -1,65 +1,78 @@
-//! Any message as a tree, and types out of the tree.
+//! Any message as a tree.
 //!
-//! Bytes are read in two steps: msgpack or JSON into nodes, which hold slices of what was received, then nodes into
-//! the types of a message, by serde. So the code that reads a type is there once, not once for each form, and in its
-//! plainest shape: reading types from the bytes directly made up a third of the wasm. What is read for each document
-//! (`Data`) goes without the tree.
+//! Bytes are read in two steps: msgpack or JSON into nodes, which hold slices of the bytes received, then nodes into the
+//! types of a message. A document's data is read from its nodes without a type.
 
+mod error;
 mod json;
 mod msgpack;
-mod types;
 mod values;
 
 use std::borrow::Cow;
 
+pub use error::NodeError;
 pub(super) use json::parse as parse_json;
 pub(super) use msgpack::parse as parse_msgpack;
-pub(super) use types::NodeError;
-pub(super) use values::Entry;
-
-use serde::de::DeserializeOwned;
-
-use crate::error::{Code, Error, Result};
+pub(super) use values::{Entry, write_text};
 
 /// Anything that either form can say.
 #[derive(Debug)]
-pub(super) enum Node<'b> {
+pub enum Node<'b> {
+    /// Nothing.
     Null,
+    /// A boolean.
     Bool(bool),
+    /// A whole number that is not negative.
     Unsigned(u64),
+    /// A negative whole number.
     Signed(i64),
+    /// Any other number.
     Float(f64),
+    /// A string.
     Text(Cow<'b, str>),
+    /// Bytes; JSON has none.
     Bytes(&'b [u8]),
+    /// A list.
     Array(Vec<Node<'b>>),
+    /// A map, in the order of its bytes.
     Map(Vec<(Node<'b>, Node<'b>)>),
     /// An extension of msgpack: nothing here takes one.
     Extension,
 }
 
-/// Reads a type from a tree. `is_json` is what the type's own reading may depend on: bytes, and documents' data.
-pub(super) fn from_node<T: DeserializeOwned>(
-    node: Node<'_>,
-    is_json: bool,
-) -> std::result::Result<T, NodeError> {
-    T::deserialize(types::Reader { node, is_json })
-}
+impl<'b> Node<'b> {
+    /// The number of a type that has no negative ones.
+    pub(super) fn unsigned(&self, expected: &str) -> Result<u64, NodeError> {
+        match self {
+            Node::Unsigned(n) => Ok(*n),
+            Node::Signed(_) => Err(NodeError::wrong_value(expected)),
+            _ => Err(NodeError::wrong_type(expected)),
+        }
+    }
 
-/// Reads msgpack that this library wrote itself; `None` where the bytes are something else.
-pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (node, rest) = parse_msgpack(bytes, DEPTH_MAX).ok()?;
-    if rest.is_empty() { from_node(node, false).ok() } else { None }
-}
+    /// The string.
+    pub(super) fn text(self) -> Result<Cow<'b, str>, NodeError> {
+        match self {
+            Node::Text(text) => Ok(text),
+            _ => Err(NodeError::wrong_type("a string")),
+        }
+    }
 
-/// Writes msgpack for [`unpack`], structs as arrays.
-pub fn pack<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
-    rmp_serde::to_vec(value).map_err(|e| Error::new(Code::Internal, e.to_string()))
-}
+    /// The items of a list.
+    pub(super) fn items(self) -> Result<Vec<Node<'b>>, NodeError> {
+        match self {
+            Node::Array(items) => Ok(items),
+            _ => Err(NodeError::wrong_type("a list")),
+        }
+    }
 
-/// Writes msgpack for [`unpack`], structs as maps: fields may be added later.
-pub fn pack_named<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    /// The items of a list of that length.
+    pub(super) fn tuple(self, len: usize) -> Result<Vec<Node<'b>>, NodeError> {
+        let items = self.items()?;
+        if items.len() == len {
+            Ok(items)
+        } else {
+            Err(NodeError::Words(format!("an unexpected length, {len} items expected")))
+        }
+    }
 }
-
-/// Depth of what rests on the device: a record's own over that of the values in it.
-const DEPTH_MAX: usize = crate::limits::VALUE_DEPTH_MAX + 16;

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use rmp::Marker;
 
-use super::Node;
-use super::types::NodeError;
+use super::{Node, NodeError};
 
 /// Room that a list has at first, at most. Its length is only a claim, and each of those that it is nested in can claim all
-/// the bytes that follow: what is longer grows as its items come.
+/// the bytes that follow: a longer list grows as its items come.
 const RESERVED_MAX: usize = 64;
 
-/// Reads one value of at most that depth. Gives what follows it.
+/// Reads one value of at most that depth. Returns the bytes after it as well.
 pub fn parse(bytes: &[u8], depth: usize) -> Result<(Node<'_>, &[u8]), NodeError> {
     let mut input = Input { bytes };
     let node = input.node(depth)?;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Node;
-use super::types::NodeError;
+use super::{Node, NodeError};
 use crate::codec::value::{bytes_text, is_escaped};
 use crate::model::{Number, Value, order};
 

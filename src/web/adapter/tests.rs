@@ -15,7 +15,7 @@ fn adapter(expression: &str) -> Adapter {
 }
 
 fn request() -> SyncRequest {
-    let sub = serde_json::from_str(r#"["Package", 7, "cursor"]"#).expect("a sub");
+    let sub = decode(Format::Json, br#"["Package", 7, "cursor"]"#, 100).expect("a sub");
     SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: vec![sub] }
 }
 
