@@ -139,7 +139,7 @@ codes! {
     /// A known `seq` with another id: the session's store was rolled back.
     SessionReused "session_reused" A "Nothing to do: the session takes a new name.";
     /// A cursor of another reply, or of an earlier epoch of the server's database.
-    BadCursor "bad_cursor" N "Nothing to do: the session asks again from its version, without the cursor.";
+    BadCursor "bad_cursor" N "Nothing to do: the session asks for the whole def again, without the cursor.";
     /// The result of an old operation is no longer kept.
     Forgotten "forgotten" N "The operation was executed; its result is too old to be told.";
 

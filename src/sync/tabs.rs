@@ -1,4 +1,4 @@
-//! Several sessions over one store, as in several tabs (ARCHITECTURE.md). One is the leader: it alone talks
+//! Several sessions over one store, as in several tabs (docs/decisions/16-tabs-meet-in-the-store.md). One is the leader: it alone talks
 //! to the server and writes the state. The others are followers. This file has the roles, and the transitions
 //! between them.
 //!

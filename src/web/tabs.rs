@@ -1,5 +1,5 @@
 //! Chooses the leader among the tabs that have a store open, and lets the tabs talk to each other
-//! (ARCHITECTURE.md). The driver makes one [`Tabs`] for each session on a device.
+//! (docs/decisions/17-a-lock-elects-a-fence-protects.md). The driver makes one [`Tabs`] for each session on a device.
 //!
 //! The tab that holds the leader's Web Lock leads; the others queue for the lock. A tab that hears nothing
 //! from the leader for a while, and gets no answer when it asks, steals the lock. Two tabs may then believe

@@ -29,12 +29,12 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
   },
   no_store: {
     title: "No store on this device yet",
-    text: "Avion opens what rests on the device, and nothing does. Open once in synced mode, follow something, then fly.",
+    text: "Avion opens the data stored on the device, and there is none. Open once in synced mode, follow something, then fly.",
     remedies: ["open-synced"],
   },
   store_in_use: {
     title: "Another tab has this store open",
-    text: "It must let go before the store is erased or brought up to date. Close or lock the other tab, then try again.",
+    text: "It must close the store before the store can be erased. Close or lock the other tab, then try again.",
     remedies: ["retry", "open-incognito"],
   },
   insecure_context: {
