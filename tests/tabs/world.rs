@@ -14,6 +14,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task, store_name};
+use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
 
@@ -141,6 +142,7 @@ impl World {
                 put(&mut self.server, number, edition);
             }
             97 if self.plan.drops && self.below(4) == 0 => self.drop_one(),
+            99 if self.plan.is_wild && self.below(4) == 0 => self.server.renew(self.now),
             98 => self.tab(number).arrived.push_back(Event::Tab(TabEvent::Look)),
             _ => self.now += 500,
         }
