@@ -12,6 +12,7 @@ mod layers;
 mod modules;
 mod prose;
 mod rules;
+mod shape;
 mod text;
 
 /// Fails with a line for each finding, and the advice for them.
