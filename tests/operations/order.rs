@@ -378,40 +378,49 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     assert_eq!(stored(&server, 0, "n"), Some(3));
 }
 
-/// The server knows other numbers of this session, so the session takes another name. An operation executed in that very
-/// reply has its number under the old name. Any later pull shows it, at any number of the new name.
+/// The server knows other numbers of this session, so the session takes another name. Operations executed before, or in
+/// that very reply, have their numbers under the old name. Any later pull shows them, at any number of the new name.
 #[test]
 fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
-    let mut server = server(2);
+    let mut server = server(3);
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
-    let (reused, executed) = (driver.add(0, 1), driver.add(1, 2));
+    let issued = [driver.add(0, 1), driver.add(1, 2), driver.add(2, 3)];
+    let [reused, ..] = &issued;
     driver.feed(Event::Network(true));
-    for is_second in [false, true] {
-        let (number, mut request) = sent_with_ops(&mut driver, &mut server);
-        assert_eq!(ids(&request), [&reused, &executed]);
+    for executed in [2, 1] {
+        let (number, mut request) = loop {
+            match driver.sent.take_if(|(_, request)| !request.ops.is_empty()) {
+                Some(sent) => break sent,
+                None if driver.sent.is_some() => lost(&mut driver),
+                None => driver.wait(1_000),
+            }
+        };
+        assert_eq!(ids(&request), issued[..=executed].iter().collect::<Vec<_>>());
+        // No part shows what is executed, yet.
         request.subs.clear();
-        request.ops.remove(0);
-        request.ops[0].seq = 1;
-        request.ops.truncate(usize::from(is_second));
+        request.ops.drain(..executed);
+        request.ops[0].seq = 3 - executed as u64;
         let mut reply = driver.answer(&mut server, &request);
         let fault = Some(Fault::new(Code::SessionReused, "by the test"));
         reply.results.insert(0, OpResult { id: reused.clone(), ok: None, fault });
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     }
-    assert_eq!(stored(&server, 1, "n"), Some(2));
+    assert_eq!((stored(&server, 1, "n"), stored(&server, 2, "n")), (Some(2), Some(3)));
+    assert_eq!(driver.machine.operations().len(), 3, "nothing was shown so far");
     // Nothing is executed under the new name yet: the number is still 0.
     let request = answered_but(&mut driver, &mut server, 0);
-    assert_eq!(ids(&request), [&reused]);
+    assert_eq!(ids(&request), [reused]);
     while let Some((number, request)) = driver.sent.take_if(|(_, request)| request.ops.is_empty()) {
         let reply = driver.answer(&mut server, &request);
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     }
     let left: Vec<String> =
         driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
-    assert_eq!(left, [reused]);
-    assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(1), Some(2)));
+    assert_eq!(left, [reused.clone()]);
     driver.settle(&mut server);
-    assert_eq!((stored(&server, 0, "n"), stored(&server, 1, "n")), (Some(1), Some(2)));
+    for (number, n) in [(0, 1), (1, 2), (2, 3)] {
+        assert_eq!((stored(&server, number, "n"), driver.seen(number, "n")), (Some(n), Some(n)));
+    }
 }

@@ -9,7 +9,8 @@ use escale::sync::{Effect, Event, Mode, Phase, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, NOW, TOKEN_ACCOUNT, doc_key, server, stored};
-use crate::support::schema::{data, key, schema};
+use crate::support::backend::Backend;
+use crate::support::schema::{data, key, name, schema};
 use crate::support::server::{ModelServer, Write};
 
 /// How often the application was asked for a token since the last call: at first, and because a token was
@@ -135,6 +136,26 @@ fn a_document_that_came_back_can_be_patched() {
         assert_eq!(may(&driver), Ok(()), "nobody knows better while it is not held");
         driver.subscribe(&mut server);
     }
+}
+
+/// A later epoch of the server's database may have a document that an earlier epoch had deleted.
+#[test]
+fn r8_what_an_earlier_epoch_deleted_may_be_patched_again() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    server.db.write(driver.now, &[Write::Delete(key(0))]);
+    pull(&mut driver, &mut server);
+    let patch = Driver::large(0, "n", 1);
+    let may = |driver: &Driver| driver.machine.check_write("doc.patch", &patch).map_err(|error| error.code());
+    assert_eq!(may(&driver), Err(Code::NotFound));
+    driver.feed(Event::Unsubscribe(Def::class_of(&key(0).0)));
+    driver.feed(Event::Subscribe(Def::class_of(&name("Note"))));
+    driver.settle(&mut server);
+    assert_eq!(may(&driver), Err(Code::NotFound), "still known");
+    server.renew(driver.now);
+    pull(&mut driver, &mut server);
+    assert_eq!(may(&driver), Ok(()), "nobody knows any more");
 }
 
 /// A query about stored documents reads their pages.

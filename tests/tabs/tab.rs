@@ -61,6 +61,8 @@ pub struct Tab {
     pub counters: BTreeMap<DocKey, i64>,
     pub rows: Option<Vec<(DocKey, BTreeMap<String, escale::model::Value>)>>,
     pub generation: Option<u64>,
+    /// The operations that it showed after the last event.
+    pub shown: BTreeSet<String>,
     /// Readings that were asked for, and are not answered yet.
     pub awaited: usize,
 }
@@ -115,6 +117,7 @@ impl Tab {
             counters: BTreeMap::new(),
             rows: None,
             generation: None,
+            shown: BTreeSet::new(),
             awaited: 0,
         };
         tab.arrived.push_back(Event::Started);
@@ -190,6 +193,15 @@ impl Tab {
             }
         }
         self.machine.memory().check_links();
+        let shown: BTreeSet<String> =
+            self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+        // Of a refused one, whatever tab decides.
+        let is_told = |id: &String| {
+            self.ended.contains_key(id) || self.refused.contains(id) || !self.issued.contains(id)
+        };
+        let untold = self.shown.iter().find(|id| !shown.contains(*id) && !is_told(id));
+        assert_eq!(untold, None, "an operation is gone, and its application was not told how it ended");
+        self.shown = shown;
         let status = self.machine.status();
         assert_eq!(status.leads, !self.machine.is_following());
         assert_eq!(status.updates.is_some(), status.leads && status.mode != Mode::Avion, "{status:?}");
