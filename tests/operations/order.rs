@@ -398,7 +398,7 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
             }
         };
         assert_eq!(ids(&request), issued[..=executed].iter().collect::<Vec<_>>());
-        // No part shows what is executed, yet.
+        // No part shows the executed operations yet.
         request.subs.clear();
         request.ops.drain(..executed);
         request.ops[0].seq = 3 - executed as u64;
@@ -418,7 +418,7 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
     }
     let left: Vec<String> =
         driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
-    assert_eq!(left, [reused.clone()]);
+    assert_eq!(left, std::slice::from_ref(reused));
     driver.settle(&mut server);
     for (number, n) in [(0, 1), (1, 2), (2, 3)] {
         assert_eq!((stored(&server, number, "n"), driver.seen(number, "n")), (Some(n), Some(n)));

@@ -195,7 +195,7 @@ impl Tab {
         self.machine.memory().check_links();
         let shown: BTreeSet<String> =
             self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
-        // Of a refused one, whatever tab decides.
+        // For a refused operation, the tab that decides is informed.
         let is_told = |id: &String| {
             self.ended.contains_key(id) || self.refused.contains(id) || !self.issued.contains(id)
         };
