@@ -431,3 +431,25 @@ fn an_unknown_pk_in_left_or_present_does_no_harm() {
     bench.answer(number, reply(20_000, vec![odd]));
     assert_eq!(bench.shown(&doc), these(&[("a", 1)]));
 }
+
+/// Data that lacks a collection's property says nothing of that collection: its members stay until the server says so.
+#[test]
+fn r3_data_that_says_nothing_of_a_collection_unlinks_nothing() {
+    let (doc, games) = (def("Doc"), section("games"));
+    let mut bench = Bench::new(config());
+    bench.subscribe(&doc);
+    bench.subscribe(&games);
+    bench.serve(10_000, |def| part(def, vec![row("a", 9_901)]));
+    let map = [("id".to_owned(), escale::model::Value::from("a"))];
+    let data = Some(Data::from_map(&map.into()).expect("data"));
+    let number = pull(&mut bench);
+    let bare = Row { data, ..row("a", 10_500) };
+    bench.answer(number, reply(11_000, vec![part(&doc, vec![bare]), part(&games, vec![])]));
+    assert_eq!(bench.shown(&games), these(&[("a", 10_500)]));
+    let number = pull(&mut bench);
+    bench.answer(
+        number,
+        reply(12_000, vec![part(&doc, vec![row_in("a", 11_500, "admin")]), part(&games, vec![])]),
+    );
+    assert_eq!(bench.shown(&games), these(&[]), "of another section");
+}

@@ -424,3 +424,37 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
         assert_eq!((stored(&server, number, "n"), driver.seen(number, "n")), (Some(n), Some(n)));
     }
 }
+
+/// An operation depends on a discarded one. It no longer waits for that one, but still for the others that it names.
+#[test]
+fn r12_what_comes_after_a_discarded_operation_goes_on() {
+    let mut server = server(4);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let refused = driver.patch(0, &[("n", 1), ("poison", 1)]);
+    let other = driver.patch(1, &[("n", 2), ("poison", 1)]);
+    for (of, after) in [(2, vec![refused.clone()]), (3, vec![refused.clone(), other.clone()])] {
+        let (id, name, args) =
+            (format!("op{of}"), "add".to_owned(), [("key", id(of)), ("property", "n".into())]);
+        let mut args = Value::from(args);
+        let map = args.as_map_mut().expect("a map");
+        map.insert("class".to_owned(), "Doc".into());
+        map.insert("by".to_owned(), Value::from(5_i64));
+        driver.feed(Event::Write(escale::sync::Write { id, name, args, touches: Vec::new(), after }));
+    }
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 2, "n"), stored(&server, 3, "n")), (None, None), "both are held");
+    driver.feed(Event::Discard(refused));
+    driver.settle(&mut server);
+    assert_eq!(
+        (stored(&server, 2, "n"), stored(&server, 3, "n")),
+        (Some(5), None),
+        "one is held by the other"
+    );
+    driver.feed(Event::Discard(other));
+    driver.settle(&mut server);
+    assert_eq!((stored(&server, 2, "n"), stored(&server, 3, "n")), (Some(5), Some(5)));
+    assert!(driver.machine.operations().is_empty());
+}

@@ -418,3 +418,31 @@ fn a_followers_full_device_is_seen_until_it_takes_something() {
     assert_eq!((status.storage, status.error), (StorageState::Ok, None));
     assert!(follower.saved.contains(&id));
 }
+
+/// A follower reads the records that were added, and not the whole state, for as long as the log goes on.
+#[test]
+fn a_follower_goes_on_by_the_log() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    subscribe(&mut leader, &Def::class_of(&name("Doc")));
+    settle(&mut leader);
+    look(&mut follower);
+    for number in 0..5 {
+        let def = Def::document(&name("Doc"), &crate::support::schema::key(number).1);
+        subscribe(&mut leader, &def);
+        settle(&mut leader);
+        follower.feed(Event::Tab(TabEvent::Look), NOW);
+        while !(follower.tasks.is_empty() && follower.arrived.is_empty()) {
+            assert!(
+                !matches!(follower.tasks.front(), Some(Task::Read(..))),
+                "record {number} is next in the log"
+            );
+            follower.work(None);
+            while let Some(event) = follower.arrived.pop_front() {
+                follower.feed(event, NOW);
+            }
+        }
+        assert!(follower.machine.memory().collection(&def).is_some());
+    }
+}
