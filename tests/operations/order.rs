@@ -237,9 +237,20 @@ fn r8_what_the_server_has_lost_is_remembered() {
         assert_eq!(driver.machine.lost_by_server().len(), 2, "round {round}");
     }
     let before = server.db.operations.executed.len();
-    driver.add(0, 1);
+    let later = driver.add(0, 1);
     driver.settle(&mut server);
     assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
+    // Lost once more by an earlier copy: what was lost already is not lost twice.
+    driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    assert!(server.restore(driver.now));
+    driver.wait(400_000);
+    driver.settle(&mut server);
+    let mut lost = driver.machine.lost_by_server().to_vec();
+    lost.sort_unstable();
+    let mut wanted = vec![over, accepted, later];
+    wanted.sort_unstable();
+    assert_eq!(lost, wanted);
 }
 
 /// A load goes page by page from the lowest version to the highest. Another instance's clock stamps an

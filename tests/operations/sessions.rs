@@ -216,3 +216,12 @@ fn a_failure_is_forgotten_with_the_last_subscription() {
     assert!(driver.machine.status().error.is_none());
     assert_eq!(driver.machine.status().phase, Phase::Live);
 }
+
+/// With nothing to send yet: who waits for a token until there is something waits twice.
+#[test]
+fn a_token_is_asked_for_as_soon_as_avion_ends() {
+    let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Avion, Policy::Ask);
+    assert_eq!(asked(&mut driver), (0, 0), "nobody is contacted");
+    driver.feed(Event::SetMode(Mode::Synced));
+    assert_eq!(asked(&mut driver), (1, 0));
+}

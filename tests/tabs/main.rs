@@ -11,6 +11,7 @@ mod support;
 mod copy;
 mod histories;
 mod regressions;
+mod stalled;
 mod subscriptions;
 mod tab;
 mod world;
