@@ -129,3 +129,32 @@ fn r14_a_page_of_a_failed_batch_gives_its_number_to_no_other() {
     drop(account);
     assert_eq!(open(&device, 2).layout.pages.next, 4, "an opening goes on after them");
 }
+
+/// The bytes of the log and of the checkpoint decide when the next checkpoint is due: a session that writes counts them as
+/// one that opens does.
+#[test]
+fn a_session_counts_its_records_as_an_opening_does() {
+    let device = MemoryDevice::new();
+    let mut account = open(&device, 1);
+    account.layout.set_limits(super::Limits { log_bytes_min: 400, ..super::Limits::default() });
+    let name = Name::new("Doc").unwrap();
+    let mut checkpoints = BTreeSet::new();
+    for number in 0..60 {
+        let def = Def::document(&name, &pk(&(number % 13).to_string()));
+        if !account.memory.unsubscribe(&def) {
+            account.memory.subscribe(&def).unwrap();
+        }
+        flush(&mut account);
+        let counted = |account: &Account<MemoryStore>| {
+            let layout = &account.layout;
+            (layout.base, layout.chunks, layout.next_record, layout.log_bytes, layout.checkpoint_bytes)
+        };
+        assert_eq!(
+            counted(&account),
+            counted(&open(&device.snapshot(), 2 + number)),
+            "after {number} batches"
+        );
+        checkpoints.insert(account.layout.base);
+    }
+    assert!(checkpoints.len() > 2, "there were checkpoints: {checkpoints:?}");
+}
