@@ -51,13 +51,14 @@ fn a_document_is_hidden_at_its_minute_and_the_application_is_told() {
 
 #[test]
 fn the_machine_asks_to_be_woken_at_that_minute() {
-    let minute = WALL / MINUTE + 2;
-    let mut bench = Bench::new(config());
-    bench.subscribe(&def("Doc"));
-    let (number, _) = bench.request();
-    let end = bench.now + minute * MINUTE - WALL;
-    bench.answer(number, reply(WALL, vec![part(&def("Doc"), vec![until("b", 100, minute)])]));
-    assert_eq!(bench.wake_at(), Some(end));
+    for minute in [WALL / MINUTE + 1, WALL / MINUTE + 2] {
+        let mut bench = Bench::new(config());
+        bench.subscribe(&def("Doc"));
+        let (number, _) = bench.request();
+        let end = bench.now + minute * MINUTE - WALL;
+        bench.answer(number, reply(WALL, vec![part(&def("Doc"), vec![until("b", 100, minute)])]));
+        assert_eq!(bench.wake_at(), Some(end));
+    }
 }
 
 #[test]
