@@ -240,7 +240,7 @@ fn r8_what_the_server_has_lost_is_remembered() {
     let later = driver.add(0, 1);
     driver.settle(&mut server);
     assert_eq!(server.db.operations.executed.len(), before + 1, "nothing of it is sent again");
-    // Lost once more by an earlier copy: what was lost already is not lost twice.
+    // Lost once more by an earlier copy: the operations lost before are not lost twice.
     driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     assert!(server.restore(driver.now));

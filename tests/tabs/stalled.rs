@@ -1,4 +1,4 @@
-//! Readings of a follower whose pages the leader has written anew meanwhile: they wait for a look, and are answered.
+//! A follower reads pages that the leader has meanwhile replaced. The readings wait for a poll, and are answered.
 
 use escale::model::Def;
 use escale::store::MemoryDevice;
@@ -47,7 +47,10 @@ fn a_reading_whose_pages_are_gone_is_answered_after_a_look_whoever_leads_then() 
         settle(&mut leader);
         stall(&mut follower);
         if leads {
-            lead(&mut follower);
+            // Before the look is answered.
+            follower.tasks.push_front(Task::TakeOver);
+            settle(&mut follower);
+            assert!(!follower.machine.is_following());
         } else {
             settle(&mut follower);
         }
