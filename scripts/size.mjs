@@ -105,7 +105,7 @@ function withoutGenerics(name) {
 
 /** The crate of a function; for this project's crate, the folder as well. */
 function crateOf(name) {
-  const path = name.replace(/^[<&(\[*]*(?:dyn |mut |impl )*/, "");
+  const path = name.replace(/^[<&([*]*(?:dyn |mut |impl )*/, "");
   const [crate = "?", folder] = path.split("::");
   return crate === "escale" && folder ? `escale::${folder.replace(/\W.*$/, "")}` : crate.replace(/\W.*$/, "") || "?";
 }
