@@ -83,6 +83,12 @@ pub fn variant_of(node: Node<'_>) -> Result<(Cow<'_, str>, Option<Node<'_>>), No
     }
 }
 
+/// A variant's name, and its content.
+pub fn content_of(node: Node<'_>) -> Result<(Cow<'_, str>, Node<'_>), NodeError> {
+    let (name, content) = variant_of(node)?;
+    content.map(|content| (name, content)).ok_or_else(unknown_variant)
+}
+
 /// The error of a variant that the type does not have.
 #[cold]
 #[inline(never)]

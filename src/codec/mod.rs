@@ -20,4 +20,4 @@ pub use node::{Node, NodeError};
 pub use wire::{Blob, Decode, Encode};
 pub use writer::{FieldOut, Form, Presence, Writer};
 
-pub(crate) use fields::{Fields, names, record, unknown_variant, variant_of};
+pub(crate) use fields::{Fields, content_of, names, record, unknown_variant, variant_of};

@@ -174,6 +174,14 @@ impl Writer {
         self.close(b'}');
     }
 
+    /// A variant with fields: a map of its name and its record.
+    pub fn variant_record(&mut self, name: &str, fields: &[FieldOut<'_>]) {
+        self.open(b'{', 1);
+        self.key(name);
+        self.record(fields);
+        self.close(b'}');
+    }
+
     fn open(&mut self, bracket: u8, len: usize) {
         self.next();
         // A length is of things that are in memory.

@@ -5,7 +5,9 @@
 //! [`Protect`].
 
 use super::action::ActionType;
-use crate::codec::{Decode, Encode, Format, Node, NodeError, Writer, record, unknown_variant, variant_of};
+use crate::codec::{
+    Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, content_of, unknown_variant,
+};
 use crate::error::{Code, Result, fail};
 use crate::model::{SortedMap, SortedSet, order};
 
@@ -47,7 +49,10 @@ impl Encode for Retention {
             Retention::Count(count) => out.variant("Count", count),
             Retention::Before(time) => out.variant("Before", time),
             Retention::Days { max, before } => {
-                out.variant("Days", &Days { max: *max, before: before.clone() });
+                out.variant_record(
+                    "Days",
+                    &[("max", Presence::Required, max), ("before", Presence::Required, before)],
+                );
             }
         }
     }
@@ -55,27 +60,18 @@ impl Encode for Retention {
 
 impl Decode for Retention {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
-        let (name, content) = variant_of(node)?;
-        let content = content.ok_or_else(unknown_variant)?;
+        let (name, content) = content_of(node)?;
         match name.as_ref() {
             "Count" => Decode::decode(content, format).map(Retention::Count),
             "Before" => Decode::decode(content, format).map(Retention::Before),
             "Days" => {
-                let Days { max, before } = Days::decode(content, format)?;
-                Ok(Retention::Days { max, before })
+                let mut fields = Fields::new(content, &["max", "before"], format)?;
+                Ok(Retention::Days { max: fields.required()?, before: fields.required()? })
             }
             _ => Err(unknown_variant()),
         }
     }
 }
-
-/// The content of [`Retention::Days`].
-struct Days {
-    max: u32,
-    before: String,
-}
-
-record!(Days { max, before });
 
 /// The actions that are never removed, regardless of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

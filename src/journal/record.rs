@@ -3,7 +3,8 @@
 use super::action::Action;
 use super::op::OpState;
 use crate::codec::{
-    Decode, Encode, Format, Node, NodeError, Writer, pack_named, record, unknown_variant, unpack, variant_of,
+    Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, content_of, pack_named, record,
+    unknown_variant, unpack,
 };
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
@@ -57,19 +58,14 @@ pub enum Outcome {
     Failed(String, String),
 }
 
-/// The content of [`Outcome::Accepted`].
-struct Accepted {
-    v: u64,
-    value: Option<Value>,
-}
-
-record!(Accepted { v, value });
-
 impl Encode for Outcome {
     fn encode(&self, out: &mut Writer) {
         match self {
             Outcome::Accepted { v, value } => {
-                out.variant("Accepted", &Accepted { v: *v, value: value.clone() });
+                out.variant_record(
+                    "Accepted",
+                    &[("v", Presence::Required, v), ("value", Presence::Required, value)],
+                );
             }
             Outcome::Failed(code, message) => out.variant("Failed", &(code.as_str(), message.as_str())),
         }
@@ -78,12 +74,11 @@ impl Encode for Outcome {
 
 impl Decode for Outcome {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
-        let (name, content) = variant_of(node)?;
-        let content = content.ok_or_else(unknown_variant)?;
+        let (name, content) = content_of(node)?;
         match name.as_ref() {
             "Accepted" => {
-                let Accepted { v, value } = Accepted::decode(content, format)?;
-                Ok(Outcome::Accepted { v, value })
+                let mut fields = Fields::new(content, &["v", "value"], format)?;
+                Ok(Outcome::Accepted { v: fields.required()?, value: fields.required()? })
             }
             "Failed" => {
                 let (code, message) = Decode::decode(content, format)?;

@@ -3,8 +3,8 @@
 use super::op::OpId;
 use super::planner::Retention;
 use crate::codec::{
-    Data, Decode, Encode, Format, Node, NodeError, Writer, names, pack_named, record, unknown_variant,
-    unpack, variant_of,
+    Data, Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, content_of, names, pack_named,
+    record, unknown_variant, unpack,
 };
 use crate::error::{Code, Error, Result};
 use crate::model::{Def, Name, Pk, Value};
@@ -48,22 +48,16 @@ pub enum Wanted {
     Signal(Signal),
 }
 
-/// The content of [`Wanted::Amend`].
-struct Amend {
-    id: OpId,
-    new: OpId,
-    args: Option<Value>,
-}
-
-record!(Amend { id, new, args });
-
 impl Encode for Wanted {
     fn encode(&self, out: &mut Writer) {
         match self {
             Wanted::Write(write) => out.variant("Write", write),
             Wanted::Amend { id, new, args } => {
-                let amend = Amend { id: id.clone(), new: new.clone(), args: args.clone() };
-                out.variant("Amend", &amend);
+                let always = Presence::Required;
+                out.variant_record(
+                    "Amend",
+                    &[("id", always, id), ("new", always, new), ("args", always, args)],
+                );
             }
             Wanted::Discard(id) => out.variant("Discard", id),
             Wanted::Subscribe(def) => out.variant("Subscribe", def),
@@ -76,13 +70,13 @@ impl Encode for Wanted {
 
 impl Decode for Wanted {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
-        let (name, content) = variant_of(node)?;
-        let content = content.ok_or_else(unknown_variant)?;
+        let (name, content) = content_of(node)?;
         match name.as_ref() {
             "Write" => Decode::decode(content, format).map(Wanted::Write),
             "Amend" => {
-                let Amend { id, new, args } = Amend::decode(content, format)?;
-                Ok(Wanted::Amend { id, new, args })
+                let mut fields = Fields::new(content, &["id", "new", "args"], format)?;
+                let (id, new) = (fields.required()?, fields.required()?);
+                Ok(Wanted::Amend { id, new, args: fields.required()? })
             }
             "Discard" => Decode::decode(content, format).map(Wanted::Discard),
             "Subscribe" => Decode::decode(content, format).map(Wanted::Subscribe),
