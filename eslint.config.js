@@ -4,11 +4,11 @@ import globals from "globals";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores(["pkg/", "**/*.d.ts", "**/*.test-d.ts", "js/dist/", "target/", "**/dist/", "data/", "www/", "bench/"]),
+  globalIgnores(["pkg/", "**/*.d.ts", "**/*.test-d.ts", "js/dist/", "target/", "**/dist/", "data/"]),
   js.configs.recommended,
   { rules: { "no-console": "error", eqeqeq: "error", "object-shorthand": "error" } },
   {
-    files: ["js/src/**/*.ts"],
+    files: ["js/src/**/*.ts", "www/**/*.ts"],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
@@ -21,8 +21,18 @@ export default defineConfig(
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       "@typescript-eslint/no-empty-function": ["error", { allow: ["arrowFunctions"] }],
       "@typescript-eslint/no-invalid-void-type": "off",
+      "@typescript-eslint/no-meaningless-void-operator": "off",
       "@typescript-eslint/non-nullable-type-assertion-style": "off",
     },
+  },
+  {
+    files: ["www/**/*.ts"],
+    // `return fail(..)` in a function without a result reads as one sentence.
+    rules: { "@typescript-eslint/no-confusing-void-expression": "off" },
+  },
+  {
+    files: ["www/src/sw.ts"],
+    languageOptions: { parserOptions: { projectService: false, project: "www/tsconfig.worker.json" } },
   },
   {
     files: ["**/*.mjs", "**/*.js"],

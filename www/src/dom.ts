@@ -39,8 +39,9 @@ export function fill(element: Element, ...children: Child[]): void {
 function append(element: Element, children: readonly Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    if (Array.isArray(child)) append(element, child);
-    else element.append(child instanceof Node ? child : String(child));
+    if (child instanceof Node) element.append(child);
+    else if (typeof child === "object") append(element, child);
+    else element.append(String(child));
   }
 }
 

@@ -101,7 +101,8 @@ export class Writes {
    * version.
    */
   amend(entry: RefusedOperation, args: OperationArgs): void {
-    const { ifVersion: _, ...others } = args;
+    const others = { ...args };
+    delete others.ifVersion;
     const next = entry.theirs ? { ...others, ifVersion: entry.theirs.v } : others;
     const described = describe(entry.name, next);
     const followed = this.followed.get(entry.id);
@@ -161,12 +162,12 @@ export class Writes {
 
 /** Describes a write in a visitor's words, from the arguments that are sent. */
 export function describe(name: string, args: OperationArgs): Described {
-  const key = args["key"] as readonly string[] | undefined;
-  const data = args["data"] as { name?: string } | undefined;
+  const key = args.key as readonly string[] | undefined;
+  const data = args.data as { name?: string } | undefined;
   const named = key?.[0] ?? data?.name ?? name;
   if (name === "doc.delete") return { package: named, verb: "Delete", detail: "" };
   if (name === "doc.put") return { package: named, verb: "Put back", detail: "the whole package" };
-  const { summary, section } = (args["set"] ?? {}) as Changes;
+  const { summary, section } = (args.set ?? {}) as Changes;
   const parts = [section === undefined ? "" : `to ${section}`, summary === undefined ? "" : `"${shorten(summary)}"`];
   const verb = summary === undefined && section !== undefined ? "Move" : "Edit";
   return { package: named, verb, detail: parts.filter((part) => part !== "").join(", ") };

@@ -86,7 +86,7 @@ export class SessionBar {
     if (this.changing || button.getAttribute("aria-pressed") === "true") return;
     this.changing = true;
     const content = [...button.childNodes];
-    fill(button, h("span", { class: "spinner" }), content[1] as Node);
+    fill(button, h("span", { class: "spinner" }), content[1]);
     try {
       await this.on.setMode(mode);
     } finally {

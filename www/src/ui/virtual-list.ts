@@ -110,7 +110,7 @@ export class VirtualList<T> {
   private place(index: number, now: number): void {
     const item = this.items[index] as T;
     let row = this.shown.get(index);
-    if (row && row.dataset.generation === String(this.generation)) return;
+    if (row?.dataset.generation === String(this.generation)) return;
     if (!row) {
       row = this.pool.pop() ?? this.create();
       this.shown.set(index, row);

@@ -1,6 +1,6 @@
 /** The drawer of writes: those that the server refused, those that wait for it, and those that it has answered. */
 
-import type { OperationArgs, PendingOperation, RefusedOperation, Theirs } from "escale";
+import type { PendingOperation, RefusedOperation, Theirs } from "escale";
 import { fill, h } from "../dom";
 import { moment, plural } from "../format";
 import { icon, type IconName } from "../icons";
@@ -126,7 +126,7 @@ export class WritesDrawer {
   /** Asks for other values in place of the row, and then sends the write with them. */
   private amend(row: HTMLElement, entry: RefusedOperation): void {
     const { args } = entry;
-    const set = (args["set"] ?? {}) as Changes;
+    const set = (args.set ?? {}) as Changes;
     const field = h("textarea", {
       rows: set.summary === undefined ? 1 : 3,
       maxlength: 400,
@@ -152,7 +152,7 @@ export class WritesDrawer {
       const value = field.value.trim();
       // An empty value counts as none. The check is needed because the browser accepts blanks in a required field.
       if (value === "") return;
-      attempt(() => this.writes.amend(entry, { ...args, set: { ...set, [name]: value } } as OperationArgs));
+      attempt(() => this.writes.amend(entry, { ...args, set: { ...set, [name]: value } }));
       end();
     });
     this.amending = entry.id;
