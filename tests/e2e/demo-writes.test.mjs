@@ -123,7 +123,7 @@ for (const [screen, options] of Object.entries(SCREENS)) {
     await visitor.act("writes");
     const refused = visitor.on("refused");
     const text = await refused.textContent();
-    for (const part of [disputed.name, MINE, THEIRS, "Somebody else changed the package", "version_conflict"]) {
+    for (const part of [disputed.name, MINE, THEIRS, "Someone else has changed the package", "version_conflict"]) {
       assert.ok(text.includes(part), `${part} is not in ${text}`);
     }
     await visitor.look("a refused write");

@@ -20,8 +20,8 @@ declare global {
 }
 
 const NOTICES: Record<Ending, string> = {
-  locked: "Locked: the key is forgotten, what rests on this device stays sealed.",
-  wiped: "Wiped: nothing of the session rests on this device any more.",
+  locked: "Locked: the key is deleted from memory, and the data on this device stays encrypted.",
+  wiped: "Wiped: this device holds nothing of the session any more.",
   closed: "The session was closed.",
 };
 
@@ -62,7 +62,7 @@ function showEnded(session: Session, how: Ending): void {
 async function erase(): Promise<boolean> {
   const answer = await confirmDialog({
     title: "Erase the store of this device?",
-    text: "All documents and writes that rest here are deleted, without being opened; the page itself stays. What is on the server stays there; writes that were not sent yet are lost.",
+    text: "This deletes all documents and writes on this device without opening them. Writes that were not sent yet are lost. The page itself and the data on the server stay.",
     confirm: "Erase",
     testid: "erase",
   });

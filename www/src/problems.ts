@@ -19,17 +19,17 @@ export interface Problem {
 const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
   wrong_passphrase: {
     title: "Wrong passphrase",
-    text: "It does not open the store that rests on this device. Nothing was changed. Try again; a forgotten passphrase cannot be recovered, only erased together with what it protects.",
+    text: "It does not open the store on this device. Nothing was changed. Try again. A forgotten passphrase cannot be recovered: you can only erase the store.",
     remedies: ["erase"],
   },
   store_damaged: {
     title: "The store on this device is damaged",
-    text: "Its header cannot be read, so its key cannot be had. Erase it and open synced: everything is loaded again from the server.",
+    text: "Its header cannot be read, so its key is lost. Erase the store and open in synced mode: all data is loaded again from the server.",
     remedies: ["erase"],
   },
   no_store: {
     title: "No store on this device yet",
-    text: "Avion opens the data stored on the device, and there is none. Open once in synced mode, follow something, then fly.",
+    text: "Avion mode opens the data stored on the device, and there is none. First open in synced mode and follow something.",
     remedies: ["open-synced"],
   },
   store_in_use: {
@@ -39,47 +39,47 @@ const KNOWN: Readonly<Record<string, Omit<Problem, "code">>> = {
   },
   insecure_context: {
     title: "This page is not in a secure context",
-    text: "Browsers encrypt only on https or localhost. Serve the page that way, or open in incognito, which writes nothing.",
+    text: "Browsers encrypt only on https or localhost. Serve the page from there, or open in incognito, which writes nothing.",
     remedies: ["open-incognito"],
   },
   wasm_forbidden: {
     title: "WebAssembly is forbidden here",
-    text: "The page's security policy, or the browser's settings, do not let WebAssembly run. Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.",
+    text: "The page's security policy or the browser's settings forbid WebAssembly. Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.",
     remedies: ["reload"],
   },
   wasm_failed: {
     title: "The core could not be loaded",
-    text: "The .wasm file did not arrive whole. Check that it is served, then try again.",
+    text: "The .wasm file did not arrive completely. Check that the server has it, then try again.",
     remedies: ["retry", "reload"],
   },
   store_too_new: {
     title: "The store is newer than this page",
-    text: "A newer version of the page wrote it; it was left untouched. Reload to get that version.",
+    text: "A newer version of the page wrote it, so it was not changed. Reload to get that version.",
     remedies: ["reload"],
   },
   schema_mismatch: {
     title: "The store does not fit this page",
-    text: "What rests on the device was written under another schema. Erase it and load everything again.",
+    text: "The data on this device was written under another schema. Erase it, and load everything again.",
     remedies: ["erase"],
   },
   storage_full: {
     title: "No room left on this device",
-    text: "Free some space, or unfollow something; or open in incognito, which writes nothing.",
+    text: "Free some space, follow less, or open in incognito, which writes nothing.",
     remedies: ["retry", "open-incognito"],
   },
   storage_closed: {
     title: "The browser's storage cannot be reached",
-    text: "It may pass: try again, or reload the page. In incognito nothing is written, and it works without.",
+    text: "This may be temporary: try again, or reload the page. Incognito works without storage.",
     remedies: ["retry", "reload", "open-incognito"],
   },
   storage_failed: {
     title: "The browser's storage failed",
-    text: "Reload the page. If it lasts, this browser's storage is out of order, or switched off: open in incognito.",
+    text: "Reload the page. If that does not help, the browser's storage is broken or switched off: open in incognito.",
     remedies: ["reload", "open-incognito"],
   },
   panicked: {
     title: "The core stopped on a bug",
-    text: "What rests on the device is safe. Reload the page and open again; please report the message.",
+    text: "The data on this device is safe. Reload the page and open again. Please report the message.",
     remedies: ["reload"],
   },
 };
@@ -93,7 +93,7 @@ export function problemOf(thrown: unknown): Problem {
   if (thrown instanceof EscaleError) {
     return { code, title, text: `${thrown.message}. ${thrown.cure}`, remedies: ["retry"] };
   }
-  const text = thrown instanceof Error ? thrown.message : "Something failed that cannot fail.";
+  const text = thrown instanceof Error ? thrown.message : "An unexpected error occurred.";
   return { code, title: "Something went wrong", text, remedies: ["retry", "reload"] };
 }
 

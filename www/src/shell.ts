@@ -16,7 +16,7 @@ export async function keepShell(): Promise<void> {
     watch(registration);
     if (!first) return;
     await navigator.serviceWorker.ready;
-    toast("This page now opens with no network, too.", { icon: "device" });
+    toast("This page now opens without a network, too.", { icon: "device" });
   } catch {
     // Refused by the browser, or interrupted: the page works, but needs its server to open.
   }

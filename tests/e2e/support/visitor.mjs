@@ -70,7 +70,7 @@ export class Visitor {
   /** Opens for the first time, and waits for the message that the page itself is now stored. */
   async openFirst(mode, passphrase) {
     await this.open(mode, passphrase);
-    await this.on("toast").filter({ hasText: "opens with no network" }).waitFor();
+    await this.on("toast").filter({ hasText: "opens without a network" }).waitFor();
   }
 
   /** Chooses topics to follow; a phone shows the choice as a sheet. */

@@ -99,8 +99,8 @@ export class DetailPanel {
           "p",
           {},
           section === undefined
-            ? "It left every list at once, here; the server is told in its turn."
-            : "You do not follow that section, so that the package leaves this device.",
+            ? "It has left every list on this device. The server receives the change next."
+            : "You do not follow that section, so the package leaves this device.",
         ),
         h("div", { class: "edit-actions" }, back, section === undefined ? null : follow),
       ),
@@ -212,7 +212,7 @@ export class DetailPanel {
         ? block(
             "Depends on",
             h("div", { class: "chips" }, doc.depends.map((name) => this.dependency(name))),
-            h("p", { class: "hint" }, "Filled ones are held on this device: choose one to see it."),
+            h("p", { class: "hint" }, "Filled ones are on this device: choose one to see it."),
           )
         : null,
       this.historyBlock(),

@@ -64,7 +64,7 @@ export async function passphraseDialog(change: (old: string, next: string) => Pr
     field.focus();
   };
   const submit = async (): Promise<void> => {
-    if (old.value === "") return fail("Type the present passphrase.", old);
+    if (old.value === "") return fail("Type the current passphrase.", old);
     if (next.value === "") return fail("Type the new passphrase.", next);
     save.disabled = true;
     fill(save, h("span", { class: "spinner" }), "Deriving the key");
@@ -93,7 +93,7 @@ export async function passphraseDialog(change: (old: string, next: string) => Pr
         },
       },
       h("h2", { id: "dialog-title" }, "Change the passphrase"),
-      h("p", {}, "The store's key is wrapped anew; not one record is encrypted again."),
+      h("p", {}, "Only the store's key is wrapped again. No record is encrypted again."),
       h("div", { class: "field" }, h("label", { for: "passphrase-old" }, "Present passphrase"), old),
       h("div", { class: "field" }, h("label", { for: "passphrase-next" }, "New passphrase"), next),
       error,
@@ -132,5 +132,5 @@ function secret(id: string): HTMLInputElement {
 
 function describe(error: Error): string {
   const code = (error as { code?: string }).code;
-  return code === "wrong_passphrase" ? "The present passphrase is not that one." : error.message;
+  return code === "wrong_passphrase" ? "This is not the current passphrase." : error.message;
 }

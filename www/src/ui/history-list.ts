@@ -30,7 +30,7 @@ export class HistoryList {
     if (reading !== this.reading) return;
     const states = past.filter(({ type }) => type === "persist");
     const refused = new Set(this.session.refused.value.map(({ id }) => id));
-    if (states.length === 0) fill(this.element, h("li", { class: "hint" }, "Nothing was written to it on this device."));
+    if (states.length === 0) fill(this.element, h("li", { class: "hint" }, "This device has written no change to it."));
     else fill(this.element, states.map((state, i) => this.state(state, refused.has(state.op), states[i - 1], i === states.length - 1)).reverse());
   }
 

@@ -29,13 +29,13 @@ export async function collectionsTab(panel: HTMLElement, { session, library }: I
       figure(bytes(store.bytes), "on this device", "inspector-bytes"),
     ),
     collections.length === 0
-      ? h("p", { class: "hint" }, "Nothing is followed yet: no collection.")
+      ? h("p", { class: "hint" }, "You follow nothing yet.")
       : h(
           "div",
           { class: "cards" },
           collections.map(({ def, v, size, ready }) => {
             const topic = library.topicOf(def);
-            const label = topic ? topicLabel(topic) : "A value that this page has no name for";
+            const label = topic ? topicLabel(topic) : "A value without a name on this page";
             return h(
               "article",
               { class: "card", testid: "collection", "data-def": def, "data-v": v, "data-size": size },
@@ -62,7 +62,7 @@ export async function collectionsTab(panel: HTMLElement, { session, library }: I
         ),
     h("h3", { class: "drawer-title" }, "Changes since this page opened"),
     library.activity.length === 0
-      ? h("p", { class: "hint" }, "None yet. Import a changed line while the server runs, and watch the list.")
+      ? h("p", { class: "hint" }, "None yet. Change a line on the server, and watch the list.")
       : h("ol", { class: "activity" }, library.activity.map(activity)),
     h("p", { class: "hint" }, "Developers: the console has ", h("code", {}, "window.session"), ", the same object that this page uses."),
   );

@@ -72,13 +72,13 @@ export async function restTab(panel: HTMLElement, { session, sample }: Inspector
         h("header", {}, icon("eye"), h("h3", {}, "In memory, in clear")),
         doc
           ? h("pre", { class: "clear-text", tabindex: 0, "aria-label": "The document in clear", testid: "clear-text" }, inClear(doc))
-          : h("p", { class: "hint" }, "Follow something, and a document of it shows here."),
+          : h("p", { class: "hint" }, "Follow something: one of its documents is then shown here."),
       ),
     ),
     h(
       "p",
       { class: "hint" },
-      `Keys are a keyed function of the real ones, so that which record holds which document does not show either. ${records > RECORDS_SHOWN ? `The first ${count(RECORDS_SHOWN)} records are listed.` : ""}`,
+      `Record keys are made with a secret key, so they do not show which record holds which document. ${records > RECORDS_SHOWN ? `The first ${count(RECORDS_SHOWN)} records are listed.` : ""}`,
     ),
   );
 }
@@ -89,7 +89,7 @@ function nothing(): HTMLElement {
     { class: "empty" },
     h("div", { class: "emblem" }, icon("incognito")),
     h("h2", {}, "Nothing rests here"),
-    h("p", {}, "In incognito nothing is written to any storage of this browser. Close the tab, and all of it is gone."),
+    h("p", {}, "In incognito, nothing is written to this browser's storage. If you close the tab, everything is gone."),
   );
 }
 

@@ -16,7 +16,7 @@ const ALL_RECORDS = 1_000_000;
 /** Milliseconds of searching after which the page may draw. */
 const SLICE_MS = 30;
 
-const TOO_SHORT = `fewer than ${NEEDLE_BYTES_MIN} bytes turn up in random ones by chance.`;
+const TOO_SHORT = `fewer than ${NEEDLE_BYTES_MIN} bytes occur in random data by chance.`;
 
 interface Outcome {
   records: number;
@@ -50,7 +50,7 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
   };
   fill(
     panel,
-    h("p", { class: "lead" }, "Someone takes this device and reads its disk. Do they find what you see on the screen?"),
+    h("p", { class: "lead" }, "If someone takes this device and reads its disk, do they find the text on your screen?"),
     h(
       "form",
       {
@@ -63,7 +63,7 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
           },
         },
       },
-      h("div", { class: "field" }, h("label", { for: "needle" }, doc ? "This text, and every other one of the package on show" : "This text"), text),
+      h("div", { class: "field" }, h("label", { for: "needle" }, doc ? "This text, and all other texts of the package shown" : "This text"), text),
       run,
     ),
     result,
@@ -128,7 +128,7 @@ function draw(result: HTMLElement, needles: Needle[], outcome: Outcome, doc: Pac
             {},
             h("td", {}, n.text),
             h("td", {}, count(outcome.hits.get(n) ?? 0)),
-            h("td", {}, occurrences(n, memory) > 0 ? "found" : "not in the package on show"),
+            h("td", {}, occurrences(n, memory) > 0 ? "found" : "not in the package shown"),
           ),
         ),
       ),

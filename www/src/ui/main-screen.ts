@@ -205,17 +205,17 @@ export class MainScreen {
     this.sheet(undefined);
     const { session } = this.options;
     const done = await passphraseDialog((old, next) => session.changePassphrase(old, next));
-    if (done) toast("The passphrase was changed. The old one opens nothing any more.", { icon: "key" });
+    if (done) toast("The passphrase was changed. The old one no longer works.", { icon: "key" });
   }
 
   private async wipe(): Promise<void> {
     this.sheet(undefined);
     const answer = await confirmDialog({
       title: "Wipe this device?",
-      text: "All that Escale keeps here is deleted: documents, subscriptions, and the wrapped key. What is on the server stays there.",
+      text: "This deletes everything that Escale keeps on this device: documents, subscriptions and the wrapped key. Data on the server stays.",
       confirm: "Wipe",
       testid: "wipe",
-      option: "Also forget this page's own copy, which opens with no network",
+      option: "Also delete the offline copy of this page",
     });
     if (!answer) return;
     await this.end("wiped", () => this.options.session.wipe());

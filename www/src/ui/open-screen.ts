@@ -33,9 +33,9 @@ export interface OpenScreenOptions {
 const DEMO_PASSPHRASE = "any port in a storm";
 
 const MODES: { mode: Mode; icon: IconName; title: string; text: string }[] = [
-  { mode: "synced", icon: "sync", title: "Synced", text: "The normal day: live from the server, sealed on this device." },
-  { mode: "incognito", icon: "incognito", title: "Incognito", text: "A borrowed machine: nothing is ever written here." },
-  { mode: "avion", icon: "avion", title: "Avion", text: "No network at all: opens what rests on this device." },
+  { mode: "synced", icon: "sync", title: "Synced", text: "For every day: live from the server, encrypted on this device." },
+  { mode: "incognito", icon: "incognito", title: "Incognito", text: "For a borrowed computer: nothing is written to it." },
+  { mode: "avion", icon: "avion", title: "Avion", text: "Without a network: opens the data on this device." },
 ];
 
 /** Makes the screen. */
@@ -55,8 +55,8 @@ export function openScreen(options: OpenScreenOptions): HTMLElement {
         h(
           "p",
           {},
-          "Escale lets a web application work with no network: the part of the server's data that you follow rests on this device, sealed under your passphrase. ",
-          `Follow some of ${count(TOTAL)} real Debian packages, stop the server, reload, and come back: only what changed is fetched.`,
+          "Escale lets a web application work without a network. The data that you follow is stored on this device, encrypted with your passphrase. ",
+          `Follow some of ${count(TOTAL)} real Debian packages, stop the server, reload, and come back: only changes are fetched.`,
         ),
       ),
       h(
@@ -163,7 +163,7 @@ class OpenForm {
       { class: "field" },
       h("label", { for: "passphrase" }, "Passphrase"),
       h("div", { class: "input-row" }, this.passphrase, reveal),
-      h("p", { class: "hint", id: "passphrase-hint" }, "Just looking? Use ", suggestion, " - the first opening makes it yours."),
+      h("p", { class: "hint", id: "passphrase-hint" }, "Just looking? Use ", suggestion, " - the first opening sets it."),
     );
   }
 
@@ -200,7 +200,7 @@ class OpenForm {
         "div",
         { class: "advanced-fields" },
         h("div", { class: "field" }, h("label", { for: "server" }, "Address"), this.server),
-        h("div", { class: "field" }, h("label", { for: "token" }, "Access token, where the server asks for one"), this.token),
+        h("div", { class: "field" }, h("label", { for: "token" }, "Access token, if the server requires one"), this.token),
       ),
     );
   }
@@ -304,7 +304,7 @@ class OpenForm {
       if (!(await this.options.erase())) return;
       const synced = this.modes.get("synced");
       if (synced) synced.checked = true;
-      fill(this.notice, icon("check"), "Erased: nothing of the session rests on this device any more.");
+      fill(this.notice, icon("check"), "Erased: this device holds nothing of the session any more.");
       show(this.error, false);
       show(this.notice, true);
       return this.passphrase.focus();

@@ -228,13 +228,13 @@ export class PackagesPanel {
       return [emblem("search"), h("h2", {}, "Nothing matches"), h("p", {}, "No package here has all these words in its name or summary."), clear];
     }
     if (state === "none") {
-      return [emblem("all"), h("h2", {}, "No package here"), h("p", {}, "The server has none of what you follow. One that comes will show by itself.")];
+      return [emblem("all"), h("h2", {}, "No package here"), h("p", {}, "The server has no package that you follow. A new one will appear by itself.")];
     }
     const phase = phaseText(state.slice("waiting-".length));
     return [
       emblem(phase.icon),
       h("h2", {}, "Not on this device yet"),
-      h("p", {}, `${phase.word}: what you follow is loaded as soon as the server can be asked, and rests here from then on.`),
+      h("p", {}, `${phase.word}: your packages are loaded as soon as the server answers, and then stay on this device.`),
     ];
   }
 
@@ -260,8 +260,8 @@ export class PackagesPanel {
         "p",
         {},
         avion
-          ? "Nothing is followed on this device. What you choose now is loaded at the next time in synced mode."
-          : "What you follow is fetched once, rests sealed on this device, and stays up to date by itself.",
+          ? "You follow nothing on this device. Packages that you choose now are loaded once you are in synced mode."
+          : "Packages that you follow are fetched once, stored encrypted on this device, and kept up to date.",
       ),
       h("div", { class: "chips center" }, SUGGESTIONS.map(suggest)),
       h("div", { class: "empty-actions" }, more, everything),

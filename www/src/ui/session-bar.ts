@@ -28,8 +28,8 @@ export class SessionBar {
   private changing = false;
 
   constructor(private readonly on: SessionActions) {
-    this.synced = this.mode("synced", "sync", "Synced", "Reach the server again; only what changed is fetched");
-    this.avion = this.mode("avion", "avion", "Avion", "Make no network call at all");
+    this.synced = this.mode("synced", "sync", "Synced", "Connect to the server again; only changes are fetched");
+    this.avion = this.mode("avion", "avion", "Avion", "Make no network requests");
     this.modes = h("div", { class: "segmented", role: "group", "aria-label": "Mode" }, this.synced, this.avion);
     this.badge = h(
       "p",

@@ -16,7 +16,7 @@ const DRAWN_MAX = 100;
 const STATES: Readonly<Record<PendingOperation["state"], string>> = {
   unsaved: "being saved",
   saved: "saved, waiting for the server",
-  held: "held behind a refused one",
+  held: "waiting behind a refused write",
 };
 
 /** The drawer. */
@@ -76,7 +76,7 @@ export class WritesDrawer {
             { class: "empty" },
             h("div", { class: "emblem" }, icon("outbox")),
             h("h3", {}, "Nothing waits to be sent"),
-            h("p", {}, "What you write is listed here until this page is closed. Open a package, then edit, move or delete it. It works in avion, too: what you write is sealed on this device, and goes out at the next synced."),
+            h("p", {}, "Your writes are listed here until you close this page. Open a package, then edit, move or delete it. This works in avion mode too: writes are stored encrypted, and sent once you are in synced mode."),
           )
         : null,
     );
@@ -104,7 +104,7 @@ export class WritesDrawer {
     const described = describe(entry.name, entry.args);
     const isConflict = entry.error.code === "version_conflict";
     const text = isConflict
-      ? "Somebody else changed the package meanwhile. Send yours over theirs, or keep theirs."
+      ? "Someone else has changed the package since. Replace their change with yours, or keep theirs."
       : problemOf(entry.error).text;
     const row = item(described, "alert", "refused", text);
     if (entry.theirs) row.querySelector(".write-text")?.append(h("p", { class: "hint", testid: "theirs" }, theirsOf(entry.theirs)));
