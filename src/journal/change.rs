@@ -179,6 +179,7 @@ fn patch(schema: &Schema, args: &Value) -> Result<Change> {
             return fail(Code::KeyMismatch, format!("key property {name} cannot change"));
         }
     }
+    class.check_patch(set)?;
     Data::from_map(set)?;
     let kind = ChangeKind::Patch { set: set.clone(), unset };
     Ok(Change { key, kind, if_version: if_version(args)? })

@@ -66,6 +66,22 @@ fn operations_that_cannot_be_are_refused_by_name() {
     assert!(driver.machine.check_write("doc.put", &put).is_ok(), "a put restores it");
 }
 
+/// A server that takes such a `maxLife` would send it to every session, and each of them refuses the reply.
+#[test]
+fn a_patch_with_a_life_that_is_no_minute_is_refused_at_the_call() {
+    let mut server = server(7);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let patch = |name: &str, value: Value| {
+        let (class, key) = (("class", Value::from("Doc")), ("key", id(0)));
+        driver.machine.check_write("doc.patch", &map(&[class, key, ("set", map(&[(name, value)]))]))
+    };
+    let milliseconds = Value::from(1_795_192_343_535_i64);
+    assert_eq!(patch("maxLife", milliseconds).expect_err("milliseconds").code(), Code::BadValue);
+    assert!(patch("maxLife", Value::from(29_919_872_i64)).is_ok(), "minutes");
+    assert!(patch("maxLife", Value::Null).is_ok(), "no end");
+}
+
 #[test]
 fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     let mut server = server(3);

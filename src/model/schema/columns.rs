@@ -52,6 +52,18 @@ impl Class {
             let hashes = collection.memberships(data)?.unwrap_or_default();
             collections.insert(collection.name.clone(), hashes);
         }
+        Ok(Columns { pk, collections, indexes: self.index_columns(data)?, max_life: max_life(data)? })
+    }
+
+    /// Rejects properties of a patch that no document may have: a value of another type than its index has, or
+    /// a `maxLife` that is no minute.
+    pub fn check_patch(&self, set: &BTreeMap<String, Value>) -> Result<()> {
+        self.index_columns(set)?;
+        max_life(set)?;
+        Ok(())
+    }
+
+    fn index_columns(&self, data: &BTreeMap<String, Value>) -> Result<BTreeMap<Name, ColumnValue>> {
         let mut indexes = BTreeMap::new();
         for index in &self.indexes {
             match data.get(index.property.as_str()) {
@@ -61,16 +73,19 @@ impl Class {
                 }
             }
         }
-        let max_life = match data.get("maxLife") {
-            None | Some(Value::Null) => None,
-            Some(value) => Some(
-                value
-                    .as_u64()
-                    .filter(|minutes| *minutes <= VERSION_MAX / 60_000)
-                    .ok_or_else(|| Error::new(Code::BadValue, "maxLife is minutes since 1970"))?,
-            ),
-        };
-        Ok(Columns { pk, collections, indexes, max_life })
+        Ok(indexes)
+    }
+}
+
+/// The minute at which a document's life ends.
+fn max_life(data: &BTreeMap<String, Value>) -> Result<Option<u64>> {
+    match data.get("maxLife") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let minutes = value.as_u64().filter(|minutes| *minutes <= VERSION_MAX / 60_000);
+            let error = || Error::new(Code::BadValue, "maxLife is minutes since 1970");
+            minutes.ok_or_else(error).map(Some)
+        }
     }
 }
 

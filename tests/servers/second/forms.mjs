@@ -96,9 +96,12 @@ export function encodeMsgpack(value) {
     parts.push(buffer);
   };
   const number = (n) => {
-    const buffer = Buffer.alloc(9);
+    if (Number.isSafeInteger(n) && n >= -32 && n < 128) return bytes(n & 255);
+    const whole = (bits) => (n < 0 ? n >= -(2 ** (bits - 1)) : n < 2 ** bits);
+    const width = Number.isSafeInteger(n) ? [8, 16, 32].findIndex(whole) : -1;
+    const buffer = Buffer.alloc(width < 0 ? 9 : 1 + (1 << width));
     if (!Number.isSafeInteger(n)) buffer[0] = 0xcb, buffer.writeDoubleBE(n, 1);
-    else if (n >= 0 && n < 128) return bytes(n);
+    else if (width >= 0) buffer[0] = (n < 0 ? 0xd0 : 0xcc) + width, buffer[n < 0 ? "writeIntBE" : "writeUIntBE"](n, 1, 1 << width);
     else if (n >= 0) buffer[0] = 0xcf, buffer.writeBigUInt64BE(BigInt(n), 1);
     else buffer[0] = 0xd3, buffer.writeBigInt64BE(BigInt(n), 1);
     parts.push(buffer);

@@ -35,7 +35,7 @@ function readRequest(message) {
 
 export function isDef(def) {
   const [, , collection, hash] = (typeof def === "string" && DEF.exec(def)) || [undefined];
-  return typeof def === "string" && DEF.test(def) && !(collection && !hash);
+  return typeof def === "string" && DEF.test(def) && !(collection && !/^[-\w]{22}$/.test(hash ?? ""));
 }
 
 // ---- HTTP ----
@@ -102,7 +102,7 @@ export async function serve(engine, trouble, request, response) {
   let reply;
   try {
     const { what, name } = readPath(request.url);
-    if (what === "live") throw new Fault("not_found", "N", "a socket is opened by an upgrade", { status: 404 });
+    if (what === "live") throw malformed("a socket is opened by an upgrade");
     if (request.method !== "POST") throw new Fault("not_found", "N", "the method is POST", { status: 405 });
     checkOrg(name);
     const body = await readBody(request);

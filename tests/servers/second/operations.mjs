@@ -1,6 +1,5 @@
 // The effect of each operation on documents.
 import { Fault, isMap, isText, own } from "./common.mjs";
-import { floats } from "./forms.mjs";
 import { pkOf } from "./schema.mjs";
 
 const badValue = (message) => new Fault("bad_value", "A", message);
@@ -11,8 +10,8 @@ function classOf(engine, args) {
   const cls = engine.classes.get(args.class);
   if (!cls) throw new Fault("unknown_class", "N", "no such class");
   const expected = own(args, "ifVersion") ?? null;
-  const isOperation = isMap(expected) && isText(own(expected, "op"));
-  const isVersion = Number.isSafeInteger(expected) && expected >= 0 && !floats.get(args)?.has("ifVersion");
+  const isOperation = isMap(expected) && typeof own(expected, "op") === "string";
+  const isVersion = Number.isSafeInteger(expected) && expected >= 0;
   if (expected !== null && !isOperation && !isVersion) throw badValue("ifVersion is no version");
   return cls;
 }
@@ -22,9 +21,9 @@ const OPERATIONS = {
     const cls = classOf(write.engine, args);
     const data = own(args, "data");
     if (!isMap(data)) throw badValue("data is no map");
-    const pk = pkOf(cls, cls.key.map((property) => own(data, property)));
+    const pk = pkOf(write.org, cls, cls.key.map((property) => own(data, property)));
     const old = write.documents(cls).get(pk);
-    if (old && cls.key.some((property) => old.data[property] !== data[property])) {
+    if (old && !old.deleted && cls.key.some((property) => old.data[property] !== data[property])) {
       throw new Fault("key_mismatch", "A", "a document of the same pk has another key");
     }
     write.expect(cls, pk, own(args, "ifVersion"));
@@ -35,7 +34,7 @@ const OPERATIONS = {
     const [set, unset] = [own(args, "set"), own(args, "unset") ?? []];
     if (!isMap(set)) throw badValue("set is no map");
     if (!Array.isArray(unset) || unset.some((name) => typeof name !== "string")) throw badValue("unset is no list of names");
-    const pk = pkOf(cls, own(args, "key"));
+    const pk = pkOf(write.org, cls, own(args, "key"));
     const moves = (property, i) => unset.includes(property) || (Object.hasOwn(set, property) && set[property] !== args.key[i]);
     if (cls.key.some(moves)) throw new Fault("key_mismatch", "A", "a patch cannot change the key");
     write.expect(cls, pk, own(args, "ifVersion"));
@@ -48,7 +47,7 @@ const OPERATIONS = {
   },
   "doc.delete"(write, args) {
     const cls = classOf(write.engine, args);
-    const pk = pkOf(cls, own(args, "key"));
+    const pk = pkOf(write.org, cls, own(args, "key"));
     write.expect(cls, pk, own(args, "ifVersion"));
     const old = write.documents(cls).get(pk);
     if (!old || old.deleted) throw new Fault("not_found", "N", "no such document");

@@ -1,5 +1,5 @@
 // The schema: the possible documents, their pks, and the collections that hold them.
-import { Fault, NAME, own, shaS } from "./common.mjs";
+import { Fault, NAME, ORG, own, shaS } from "./common.mjs";
 
 export function parseSchema(json) {
   const classes = new Map();
@@ -9,13 +9,15 @@ export function parseSchema(json) {
     const indexes = Object.entries(from.indexes ?? {}).map(([index, spec]) => ({
       property: spec.property ?? index,
       type: spec.type ?? spec,
-      unique: spec.unique ?? spec.global ?? false,
+      unique: spec.unique ?? false,
       global: spec.global ?? false,
     }));
     classes.set(name, { name, key: from.key, sync: from.sync ?? true, release: from.release ?? 1, collections, indexes });
   }
   return classes;
 }
+
+const MINUTES_MAX = 150_119_987_579;
 
 const INDEX = {
   hash: (value) => typeof value === "string",
@@ -25,13 +27,18 @@ const INDEX = {
   list: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
 };
 
-/** The pk of a key's values, in the order of the schema. */
-export function pkOf(cls, values) {
+/** The pk of a key's values in an org, in the order of the schema. */
+export function pkOf(org, cls, values) {
   const isText = Array.isArray(values) && values.length === cls.key.length && values.every((value) => typeof value === "string");
   if (!isText) throw new Fault("bad_key", "A", "the key properties hold strings");
   if (values.slice(0, -1).some((value) => value.includes("/"))) throw new Fault("bad_key", "A", "only the last key property may hold a slash");
-  if (cls.name === "Hdr") return "1";
-  return cls.name === "Org" ? values.join("/") : shaS(values.join("/"));
+  if (cls.name === "Hdr") {
+    if (org !== "ROOT") throw new Fault("bad_key", "A", "only the org ROOT has a Hdr");
+    return "1";
+  }
+  if (cls.name !== "Org" || values.length > 1) return shaS(values.join("/"));
+  if (!ORG.test(values[0])) throw new Fault("bad_key", "A", "the code of an org is an org's name");
+  return values[0];
 }
 
 /** The collections that a document is in, as `name@hash`. */
@@ -46,8 +53,10 @@ export function linksOf(cls, data) {
       for (const item of new Set(values[0])) links.push(`${name}@${shaS(item)}`);
       continue;
     }
-    if (values.some((value) => value !== undefined && typeof value !== "string")) throw bad(name);
-    if (values.includes(undefined)) continue;
+    const absent = values.indexOf(undefined);
+    const found = absent < 0 ? values : values.slice(0, absent);
+    if (found.some((value) => typeof value !== "string")) throw bad(name);
+    if (absent >= 0) continue;
     if (values.slice(0, -1).some((value) => value.includes("/"))) throw bad(name);
     links.push(`${name}@${shaS(values.join("/"))}`);
   }
@@ -60,7 +69,7 @@ export function checkData(cls, data) {
   const { release } = data;
   if (!Number.isSafeInteger(release) || release < 1 || release > cls.release) throw bad("release is not one of the class");
   const end = own(data, "maxLife") ?? 0;
-  if (!Number.isSafeInteger(end) || end < 0) throw bad("maxLife is no number of minutes");
+  if (!Number.isSafeInteger(end) || end < 0 || end > MINUTES_MAX) throw bad("maxLife is no number of minutes");
   for (const { property, type } of cls.indexes) {
     const value = own(data, property) ?? undefined;
     if (value !== undefined && !INDEX[type](value)) throw bad(`the index on ${property} holds another type`);

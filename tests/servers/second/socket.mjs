@@ -9,7 +9,6 @@ class Socket {
     Object.assign(this, { engine, org, stream, defs: new Set(), hints: new Map(), pending: Buffer.alloc(0), pieces: [] });
     this.form = 1;
     this.greeting = setTimeout(() => this.close(1008, "timeout"), 10_000);
-    this.pulse = setInterval(() => this.send({}), 8000);
     this.listener = (changed, defs, v) => changed === org && this.hint(defs, v);
     engine.listeners.add(this.listener);
     stream.on("data", (chunk) => this.receive(chunk));
@@ -92,6 +91,7 @@ class Socket {
     if (!Array.isArray(subs) || !isText(own(message, "session")) || !subs.every(isDef)) throw malformed("session and subs");
     if (subs.length > 1000) throw new Fault("too_large", "A", "too many subscriptions");
     clearTimeout(this.greeting);
+    this.pulse ??= setInterval(() => this.send({}), 8000);
     const live = subs.filter((def) => this.engine.changes(this.org, def));
     const refused = subs.filter((def) => !live.includes(def)).map((def) => [def, unknownDef().toValue()]);
     this.defs = new Set(live);
