@@ -1,10 +1,9 @@
 //! Writing to storage. At most one batch is in flight, and it is built from the memory as it is at that time
 //! (R7). Also here: rewriting the documents of sparse pages.
 
-use super::event::Effect;
 use super::machine::Machine;
+use super::message::{Effect, StorageState};
 use super::reads::{Purpose, Reading};
-use super::status::StorageState;
 use crate::error::{Code, Error, Result};
 use crate::storage::Layout;
 use crate::store::Batch;

@@ -1,12 +1,11 @@
 //! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
 //! from here, it reloads the whole state.
 
-use super::event::Effect;
 use super::inbox::error_of_outcome;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
-use super::replies::error_of;
-use super::tabs::{ORDER_FLOOR, TabEffect};
+use super::message::{Effect, TabEffect, error_of};
+use super::tabs::ORDER_FLOOR;
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};

@@ -1,9 +1,8 @@
 //! The follower's commands to the leader. Each command of the application takes effect here at once, and is
 //! written to the inbox as a request to the leader.
 
-use super::event::{Effect, Event};
 use super::machine::Machine;
-use super::status::Phase;
+use super::message::{Effect, Event, Phase};
 use super::tabs::{Provisional, wanted_of};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};

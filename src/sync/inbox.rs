@@ -1,10 +1,9 @@
 //! The leader's side of the inbox. The leader carries out each request once. It deletes the request's record
 //! in the same batch that stores the effect.
 
-use super::event::Effect;
 use super::machine::Machine;
-use super::tabs::{Inbox, TabEffect, Tabs};
-use super::writes::Write;
+use super::message::{Effect, Inbox, TabEffect, Write};
+use super::tabs::Tabs;
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
 use crate::model::{Value, order};

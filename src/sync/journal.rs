@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::Effect;
 use super::follow::restored;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
+use super::message::{Effect, Swept};
 use super::writes::Writes;
 use crate::journal::{
     ActionMeta, ActionType, JournalRecord, OpId, Outcome, PendingOp, Protect, Retention, iso8601, plan,
@@ -74,13 +74,6 @@ pub(super) struct JournalInFlight {
     swept: Vec<(u64, Swept)>,
     /// Requests of the inbox that were fulfilled without a record.
     done: Vec<RecordKey>,
-}
-
-/// The result of a sweep.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// The numbers of the actions that it removes.
-    pub rowids: Vec<i64>,
 }
 
 impl Journal {

@@ -1,9 +1,9 @@
 //! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
 //! remove some of a record's actions, and for the follower.
 
-use super::event::Effect;
-use super::journal::{RecordIndex, Swept};
+use super::journal::RecordIndex;
 use super::machine::Machine;
+use super::message::{Effect, Swept};
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, JournalRecord, OpId};
 use crate::memory::DocKey;

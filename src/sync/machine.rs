@@ -2,13 +2,12 @@
 //! driver calls `handle`.
 
 use super::application::{Application, NoApplication};
-use super::event::{Clock, Effect, Event, Mode, Refusal};
 use super::journal::JournalInFlight;
+use super::message::{Clock, Effect, Event, Mode, Refusal, Status, StorageState, Updates};
 use super::pull::Pull;
 use super::reads::Reads;
 use super::recovery::Healing;
 use super::socket::{Live, SocketState};
-use super::status::{Status, StorageState, Updates};
 use super::tabs::Tabs;
 use super::token::Token;
 use super::writes::Writes;

@@ -2,8 +2,8 @@
 //! the current epoch, then sends the waiting operations in requests of their own. It asks for its
 //! subscriptions again at growing intervals, or once an operation was accepted.
 
-use super::event::Refusal;
 use super::machine::Machine;
+use super::message::Refusal;
 use super::pull::InFlight;
 use crate::codec::OpResult;
 use crate::error::Result;

@@ -5,7 +5,6 @@
 mod application;
 mod backoff;
 mod dependencies;
-mod event;
 mod flush;
 mod follow;
 mod forward;
@@ -13,6 +12,7 @@ mod inbox;
 mod journal;
 mod journal_reads;
 mod machine;
+mod message;
 mod missing;
 mod mistakes;
 mod optimistic;
@@ -38,10 +38,8 @@ mod writes;
 
 pub use application::{Application, NoApplication, Reader};
 pub use backoff::Backoff;
-pub use event::{Clock, Effect, Event, Mode, ReadRow, Refusal};
-pub use journal::Swept;
 pub use machine::{Config, Machine};
-pub use replies::error_of;
-pub use status::{Damaged, Phase, Progress, Status, StorageState, Updates};
-pub use tabs::{Inbox, TabEffect, TabEvent};
-pub use writes::Write;
+pub use message::{
+    Clock, Damaged, Effect, Event, Inbox, Mode, Phase, Progress, ReadRow, Refusal, Status, StorageState,
+    Swept, TabEffect, TabEvent, Updates, Write, error_of,
+};

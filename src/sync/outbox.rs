@@ -1,7 +1,7 @@
 //! The outbox: sends operations and takes their results (R10 to R12).
 
-use super::event::Effect;
 use super::machine::Machine;
+use super::message::Effect;
 use super::refused::Settled;
 use super::replies::Told;
 use super::request_limits::Outgoing;
@@ -256,7 +256,7 @@ impl Machine {
     /// Takes a fault, and returns whether it ends the operation. If the fault is not its result, the
     /// operation keeps its number: the same request may still reach the server again.
     fn take_fault(&mut self, order: u64, fault: Fault) -> Result<bool> {
-        let error = super::replies::error_of(&fault);
+        let error = super::message::error_of(&fault);
         let code = error.code();
         match code {
             Code::OrderHeld if !self.expects_unknown(order) => {

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::event::{Effect, ReadRow};
 use super::flush::COMPACT_RETRY_MS;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
+use super::message::{Effect, ReadRow};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::limits::DAMAGED_DOCUMENTS_MAX;
@@ -29,7 +29,7 @@ type Held = SortedMap<u64, Option<Page>>;
 
 /// Why pages are being read.
 pub(super) enum Purpose {
-    /// To answer an [`Event::Read`](super::event::Event::Read).
+    /// To answer an [`Event::Read`](super::message::Event::Read).
     Answer { ticket: u64, ids: Vec<u32>, held: Held },
     /// To continue a query.
     Query { ticket: u64, predicates: Vec<Predicate>, layout: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
@@ -168,7 +168,7 @@ impl Machine {
         }
     }
 
-    /// Answers [`Event::Query`](super::event::Event::Query): first lists the documents, then reads them page
+    /// Answers [`Event::Query`](super::message::Event::Query): first lists the documents, then reads them page
     /// by page.
     pub(super) fn query(&mut self, ticket: u64, class: &Name, predicates: Vec<Predicate>) -> Result<()> {
         let Some(position) = self.memory.schema().position(class) else {

@@ -2,10 +2,9 @@
 //! at growing delays, and continues in memory meanwhile. If the store was wiped in the meantime, the session
 //! writes everything that it holds into it.
 
-use super::event::Effect;
 use super::flush::COMMIT_RETRY_MS;
 use super::machine::Machine;
-use super::status::StorageState;
+use super::message::{Effect, StorageState};
 use crate::error::{Code, Error, Result};
 use crate::memory::Content;
 use crate::model::SortedSet;

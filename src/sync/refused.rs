@@ -1,9 +1,8 @@
 //! Operations that the server refused. Their class's policy resolves a conflict; otherwise they are parked
 //! until the application amends or discards them (R12).
 
-use super::event::Effect;
 use super::machine::Machine;
-use super::writes::Write;
+use super::message::{Effect, Write};
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{

@@ -1,13 +1,12 @@
 //! Handles messages from the server: replies to pulls, socket frames, and their faults.
 
-use super::event::Refusal;
 use super::machine::Machine;
+use super::message::{Refusal, error_of};
 use super::mistakes::bad_reply;
 use super::pull::{InFlight, Page};
 use crate::codec::{Fault, Part, ServerFrame, ServerParts, SyncReply};
-use crate::error::{Code, Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp};
-use crate::limits::NAME_CHARS_MAX;
 use crate::memory::{DocKey, EpochChange, PartContext, PartOutcome, PreparedPart};
 use crate::model::{Def, Epoch, SortedMap, SortedSet, Version, order};
 
@@ -467,21 +466,4 @@ fn close_error(code: u16, reason: &str) -> Option<Error> {
     let reason: String = reason.chars().filter(|c| !c.is_control()).take(200).collect();
     let detail = format!("the server closed the socket with {code} {reason}");
     (found != Code::UnknownOrg).then(|| Error::new(found, detail.trim_end()))
-}
-
-/// The error for a fault. A code that this version does not know is the server's own code if the application
-/// handles it (kinds A, N, S). For other kinds, the session acts by the kind.
-pub fn error_of(fault: &Fault) -> Error {
-    let detail: String = fault.message.chars().take(500).collect();
-    match (Code::parse(&fault.code), fault.kind) {
-        (Some(code), _) => Error::new(code, detail),
-        (None, kind @ (Kind::A | Kind::N | Kind::S)) if !fault.code.is_empty() => {
-            let own: String = fault.code.chars().take(NAME_CHARS_MAX).collect();
-            Error::new(Code::ServerRefused, detail).named(&own, kind)
-        }
-        (None, Kind::C) => Error::new(Code::Contention, detail),
-        (None, Kind::O) => Error::new(Code::Unavailable, detail),
-        (None, Kind::D) => Error::new(Code::WrongProtocol, detail),
-        (None, _) => Error::new(Code::ServerError, detail),
-    }
 }

@@ -1,7 +1,7 @@
 //! Builds the next request: the operations and the defs that it contains. At most one is in flight.
 
-use super::event::Effect;
 use super::machine::Machine;
+use super::message::Effect;
 use super::request_limits::Outgoing;
 use crate::codec::{Sub, SyncRequest};
 use crate::model::{Def, SortedSet, order};

@@ -5,8 +5,8 @@
 //! That operation is parked only once the server cannot execute it any more: a copy of it may have passed, or
 //! may be on its way.
 
-use super::event::Effect;
 use super::machine::Machine;
+use super::message::Effect;
 use super::pull::InFlight;
 use crate::codec::{Fault, Op};
 use crate::error::{Code, Error};
@@ -97,7 +97,7 @@ impl Machine {
             return false;
         }
         let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
-        let error = super::replies::error_of(&fault);
+        let error = super::message::error_of(&fault);
         self.park(order, fault);
         self.effects.push(Effect::Refused { id, error });
         true

@@ -1,7 +1,7 @@
 //! Reads the base of documents with pending operations into memory, if it is only on the device.
 
-use super::event::Effect;
 use super::machine::Machine;
+use super::message::Effect;
 use super::reads::{Purpose, Reading};
 use crate::model::SortedSet;
 

@@ -8,87 +8,16 @@
 
 use std::collections::VecDeque;
 
-use super::event::{Effect, Event};
 use super::machine::Machine;
+use super::message::{Effect, Event, Phase, StorageState, TabEffect, TabEvent};
 use super::reads::Stalled;
-use super::status::{Phase, StorageState};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Request, Wanted};
 use crate::model::{Def, SortedMap, SortedSet};
-use crate::storage::Opened;
 use crate::store::RecordKey;
 
 /// Orders from here on belong to operations that the leader has not taken in yet.
 pub(super) const ORDER_FLOOR: u64 = 1 << 52;
-
-/// An event about the other sessions of the store.
-#[derive(Debug)]
-pub enum TabEvent {
-    /// Another session has written: the log or the inbox must be read.
-    Look,
-    /// The records of [`TabEffect::Look`] were read.
-    Looked {
-        /// The number from that effect.
-        number: u64,
-        /// The records.
-        found: Result<Vec<Option<Vec<u8>>>>,
-    },
-    /// The whole state was read again.
-    Read {
-        /// The number from [`TabEffect::Read`].
-        number: u64,
-        /// The state.
-        opened: Result<Box<Opened>>,
-    },
-    /// The inbox was read.
-    Inbox(Result<Inbox>),
-    /// This session has begun that generation: it leads from now on.
-    Lead(u64),
-    /// This session is to lead, but the device takes no new generation. It leads in memory until the device
-    /// does.
-    LeadUnfenced {
-        /// The latest generation that has begun.
-        seen: u64,
-        /// Why no later one could begin.
-        error: Error,
-    },
-    /// Another session has begun a later generation, or is about to.
-    Depose,
-    /// The leader's phase, from its beat.
-    Heard(Phase),
-}
-
-/// The contents of the inbox.
-#[derive(Debug)]
-pub struct Inbox {
-    /// The latest generation that had begun, read before the requests.
-    pub generation: u64,
-    /// The requests, sealed.
-    pub requests: Vec<(RecordKey, Vec<u8>)>,
-}
-
-/// An effect on the other sessions of the store.
-#[derive(Debug)]
-pub enum TabEffect {
-    /// Read these state records.
-    Look {
-        /// Names the answer.
-        number: u64,
-        /// The keys of the records.
-        keys: Vec<RecordKey>,
-    },
-    /// Read the whole state again, with the reader from [`Machine::reader`].
-    Read(u64),
-    /// Read the latest generation, and then the inbox.
-    ReadInbox {
-        /// Read the requests that only the backup database has, too.
-        with_copies: bool,
-    },
-    /// This session leads.
-    Leads,
-    /// This session leads no more.
-    Deposed,
-}
 
 /// An operation of this session that the leader has not taken in yet.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 //! numbered. A request with an earlier token may be refused after the application supplied the next one, and
 //! that refusal says nothing about the new token.
 
-use super::event::{Effect, Mode};
 use super::machine::Machine;
+use super::message::{Effect, Mode};
 use crate::error::{Code, Error};
 
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! The documents that the application sees: those that have not expired, with the effects of pending
 //! operations.
 
-use super::event::Mode;
 use super::machine::Machine;
+use super::message::Mode;
 use crate::model::{Def, Name, Pk, order};
 
 impl Machine {

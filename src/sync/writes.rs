@@ -3,28 +3,14 @@
 use super::application::Application;
 use super::backoff::Backoff;
 use super::machine::Machine;
+use super::message::Write;
 use super::request_limits::Room;
 use super::retained::PinReading;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
 use crate::memory::DocKey;
-use crate::model::{SortedMap, SortedSet, Value, order};
+use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalMark};
-
-/// An operation to be issued.
-#[derive(Clone, Debug)]
-pub struct Write {
-    /// Its id, a UUID v7 made by the driver.
-    pub id: OpId,
-    /// Its name.
-    pub name: String,
-    /// Its arguments.
-    pub args: Value,
-    /// The documents that it touches, if it has no optimistic part.
-    pub touches: Vec<DocKey>,
-    /// Operations that it waits for.
-    pub after: Vec<OpId>,
-}
 
 /// Every operation that is not over.
 pub(super) struct Writes {

@@ -1,62 +1,15 @@
-//! The interface between the machine and its driver: events in, effects out.
+//! Events in, effects out.
 
-use super::journal::Swept;
 use super::tabs::{TabEffect, TabEvent};
-use super::writes::Write;
-use crate::codec::{Data, LiveRequest, ServerFrame, SyncReply, SyncRequest};
+use super::value::{Mode, ReadRow, Refusal, Swept, Write};
+use crate::codec::{LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::memory::DocKey;
 use crate::memory::query::Predicate;
-use crate::model::{Def, Name, Pk, Value, Version};
+use crate::model::{Def, Name, Value, Version};
 use crate::storage::{Expected, FoundPage, Reopened};
 use crate::store::{Batch, RecordKey};
-
-/// The time as the driver knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
-    /// Milliseconds since 1970 by the device's clock, which may be wrong and may jump.
-    pub wall_ms: u64,
-    /// Milliseconds since an arbitrary start. It never goes back; delays are counted in it.
-    pub mono_ms: u64,
-}
-
-/// Which of the server and the device a session uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Server and device.
-    Synced,
-    /// Server only: nothing is ever written to the device.
-    Incognito,
-    /// Device only: the server is never contacted.
-    Avion,
-}
-
-impl Mode {
-    /// The name that the application uses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Synced => "synced",
-            Mode::Incognito => "incognito",
-            Mode::Avion => "avion",
-        }
-    }
-}
-
-/// Why a request has no reply.
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// The error.
-    pub error: Error,
-    /// How many milliseconds the server asked the session to wait.
-    pub retry_after_ms: Option<u64>,
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Refusal { error, retry_after_ms: None }
-    }
-}
 
 /// Something that happened outside of the machine.
 #[derive(Debug)]
@@ -181,21 +134,6 @@ pub enum Event {
     Woke,
     /// An event about the other sessions of the store.
     Tab(TabEvent),
-}
-
-/// A document's data, for the application.
-#[derive(Clone, Debug)]
-pub struct ReadRow {
-    /// The id in the request.
-    pub id: u32,
-    /// The document's pk.
-    pub pk: Pk,
-    /// Its version.
-    pub v: u64,
-    /// The release of its class.
-    pub release: u64,
-    /// Its data.
-    pub data: Data,
 }
 
 /// A command to the driver. The driver carries out effects in order, and awaits none before the next.
