@@ -20,28 +20,28 @@ pub(super) const COMPACT_RETRY_MS: u64 = 60_000;
 impl Machine {
     /// Builds and writes the next batch if one is due.
     pub(super) fn advance_commit(&mut self, now: u64) -> Result<()> {
-        if self.layout.is_none() {
+        if self.ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
-            self.memory.take_dirty();
+            self.ctx.memory.take_dirty();
             if let Some(journal) = self.journal_changes() {
                 self.journal_committed(journal);
             }
             return Ok(());
         }
-        let is_mark_behind = self.layout.as_ref().is_some_and(Layout::is_mark_behind);
+        let is_mark_behind = self.ctx.layout.as_ref().is_some_and(Layout::is_mark_behind);
         let mark_at_ms = self.mark_at_ms.unwrap_or(now + MARK_DELAY_MS);
         self.mark_at_ms = is_mark_behind.then_some(mark_at_ms);
         if self.is_commit_held() || now < self.commit_not_before_ms {
             return Ok(());
         }
         let journal = self.journal_changes();
-        let Some(layout) = &mut self.layout else { return Ok(()) };
+        let Some(layout) = &mut self.ctx.layout else { return Ok(()) };
         let changes = journal.as_ref().map(|in_flight| &in_flight.changes);
         let marks = is_mark_behind && now >= mark_at_ms;
-        match layout.batch(&mut self.memory, changes, marks, &mut *self.random) {
+        match layout.batch(&mut self.ctx.memory, changes, marks, &mut *self.ctx.random) {
             Ok(Some((batch, receipt))) => {
                 self.committing = Some((receipt, journal));
-                self.effects.push(Effect::Commit(batch));
+                self.ctx.effects.push(Effect::Commit(batch));
                 Ok(())
             }
             Ok(None) => Ok(()),
@@ -66,20 +66,20 @@ impl Machine {
             // A dead handle that is being opened again is no failure yet.
             Some(error) if !self.healing.is_hopeful() => Err(error.clone()),
             Some(_) => Ok(false),
-            None if self.layout.is_none() => Ok(true),
+            None if self.ctx.layout.is_none() => Ok(true),
             None if self.tabs.is_following => Ok(self.is_handed_in()),
-            None => Ok(!self.is_committing() && self.memory.is_clean() && self.writes.journal.is_clean()),
+            None => Ok(!self.is_committing() && self.ctx.memory.is_clean() && self.writes.journal.is_clean()),
         }
     }
 
     /// The batch that brings the high-water mark up to date, if it is behind. A closing session writes it
     /// last.
     pub fn last_mark(&mut self) -> Result<Option<Batch>> {
-        let is_held = self.is_commit_held() || !self.memory.is_clean() || !self.writes.journal.is_clean();
-        let Some(layout) = self.layout.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
+        let is_held = self.is_commit_held() || !self.ctx.memory.is_clean() || !self.writes.journal.is_clean();
+        let Some(layout) = self.ctx.layout.as_ref().filter(|_| !is_held && !self.tabs.is_following) else {
             return Ok(None);
         };
-        Ok(layout.mark_alone(&self.memory, &mut *self.random)?.map(|(batch, _)| batch))
+        Ok(layout.mark_alone(&self.ctx.memory, &mut *self.ctx.random)?.map(|(batch, _)| batch))
     }
 
     /// Whether a batch is in flight.
@@ -89,19 +89,19 @@ impl Machine {
 
     /// The batch in flight was written, or writing it failed.
     pub(super) fn committed(&mut self, result: Result<()>) {
-        let (Some((receipt, journal)), Some(layout)) = (self.committing.take(), &mut self.layout) else {
+        let (Some((receipt, journal)), Some(layout)) = (self.committing.take(), &mut self.ctx.layout) else {
             return;
         };
         match result {
             Ok(()) => {
-                layout.committed(&mut self.memory, receipt);
+                layout.committed(&mut self.ctx.memory, receipt);
                 if let Some(journal) = journal {
                     self.journal_committed(journal);
                 }
                 self.device_served();
             }
             Err(error) => {
-                layout.failed(&mut self.memory, receipt);
+                layout.failed(&mut self.ctx.memory, receipt);
                 if let Some(journal) = journal {
                     self.journal_failed(journal);
                 }
@@ -122,7 +122,7 @@ impl Machine {
     pub(super) fn device_refused(&mut self, error: Error) {
         let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
         self.commit_failures += 1;
-        self.commit_not_before_ms = self.clock.mono_ms + delay;
+        self.commit_not_before_ms = self.ctx.clock.mono_ms + delay;
         let is_full = error.code() == Code::StorageFull;
         self.storage = if is_full { StorageState::Full } else { StorageState::Memory };
         self.device_failed(&error);
@@ -132,17 +132,17 @@ impl Machine {
     /// Reads sparse pages in order to write their documents together into new pages: storage costs by the
     /// record.
     pub(super) fn advance_compaction(&mut self) {
-        let Some(layout) = &self.layout else { return };
+        let Some(layout) = &self.ctx.layout else { return };
         let is_away = self.committing.is_some() || self.healing.is_away();
-        let is_busy = is_away || !self.memory.is_clean() || self.reads.is_compacting();
-        if is_busy || self.clock.mono_ms < self.compact_not_before_ms {
+        let is_busy = is_away || !self.ctx.memory.is_clean() || self.reads.is_compacting();
+        if is_busy || self.ctx.clock.mono_ms < self.compact_not_before_ms {
             return;
         }
         let pages = layout.sparse_pages(&self.reads.unreadable);
         if !pages.is_empty() {
             let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
             let ticket = self.reads.start(Reading { pages, purpose: Purpose::Compact });
-            self.effects.push(Effect::ReadPages { ticket, keys });
+            self.ctx.effects.push(Effect::ReadPages { ticket, keys });
         }
     }
 }

@@ -34,12 +34,12 @@ pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
 impl Machine {
     /// The reader that loads the whole state again; `None` in incognito.
     pub fn reader(&self) -> Option<Reader> {
-        Some(self.layout.as_ref()?.reader(self.memory.schema().clone(), self.tabs.next.is_some()))
+        Some(self.ctx.layout.as_ref()?.reader(self.ctx.memory.schema().clone(), self.tabs.next.is_some()))
     }
 
     /// Polls the log, or notes that it must be polled again.
     pub(super) fn look(&mut self) {
-        if self.layout.is_none() {
+        if self.ctx.layout.is_none() {
             return;
         }
         if self.tabs.is_looking || self.tabs.reading.is_some() {
@@ -56,9 +56,10 @@ impl Machine {
 
     /// Reads the newest log record that is known here, and those that may follow it.
     pub(super) fn look_at_log(&mut self) {
-        let Some(layout) = &self.layout else { return };
+        let Some(layout) = &self.ctx.layout else { return };
         self.tabs.last_look += 1;
-        self.effects
+        self.ctx
+            .effects
             .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: layout.look_keys() }));
     }
 
@@ -68,7 +69,7 @@ impl Machine {
         self.tabs.is_reload_due = true;
         self.tabs.last_reading += 1;
         self.tabs.reading = Some(self.tabs.last_reading);
-        self.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
+        self.ctx.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
     }
 
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
@@ -76,7 +77,7 @@ impl Machine {
         if !self.tabs.is_looking || !self.tabs.is_following || number != self.tabs.last_look {
             return;
         }
-        let Some(layout) = &self.layout else { return };
+        let Some(layout) = &self.ctx.layout else { return };
         let tail = match found {
             Ok(found) => layout.looked(&found),
             Err(error) => return self.look_failed(error),
@@ -101,7 +102,7 @@ impl Machine {
                     self.follow_on(records, Vec::new());
                 } else {
                     let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(records));
-                    self.effects.push(Effect::ReadJournal { ticket, keys });
+                    self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
                 }
             }
         }
@@ -114,7 +115,7 @@ impl Machine {
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
-        let is_next = self.layout.as_ref().is_some_and(|layout| {
+        let is_next = self.ctx.layout.as_ref().is_some_and(|layout| {
             records
                 .first()
                 .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == layout.place_in_log())
@@ -129,7 +130,7 @@ impl Machine {
                 return Ok(());
             }
         };
-        let Some(layout) = &self.layout else { return Ok(()) };
+        let Some(layout) = &self.ctx.layout else { return Ok(()) };
         let opened =
             numbers.iter().zip(found).map(|(number, sealed)| layout.open_journal(*number, &sealed?).ok());
         match opened.collect::<Option<Vec<JournalRecord>>>() {
@@ -153,18 +154,19 @@ impl Machine {
                 awaited.remove(def);
             }
             let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
-            if let Some(layout) = &mut self.layout {
-                layout.follow(&mut self.memory, found);
+            if let Some(layout) = &mut self.ctx.layout {
+                layout.follow(&mut self.ctx.memory, found);
             }
             for def in &defs {
                 self.show_again(def);
             }
         }
         for def in self.tabs.unwanted.clone() {
-            self.memory.follow_collection(&def, None);
+            self.ctx.memory.follow_collection(&def, None);
         }
-        self.memory.end_following();
-        self.writes.mark = self.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
+        self.ctx.memory.end_following();
+        self.writes.mark =
+            self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.follow_journal(journal, &deletes);
         self.unpin_keys(pinned);
         self.end_look(true);
@@ -173,16 +175,17 @@ impl Machine {
     /// Pins the documents of operations that are about to be restored, so that they stay in memory.
     fn pin_of(&mut self, journal: &[JournalRecord]) -> Vec<DocKey> {
         let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
-        let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        let keys: Vec<DocKey> =
+            touched.filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
         for key in &keys {
-            self.memory.pin(key);
+            self.ctx.memory.pin(key);
         }
         keys
     }
 
     fn unpin_keys(&mut self, keys: Vec<DocKey>) {
         for key in &keys {
-            self.memory.unpin(key);
+            self.ctx.memory.unpin(key);
         }
     }
 
@@ -204,7 +207,7 @@ impl Machine {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
                     self.stand_again(&mut op);
-                    op.keys.iter().for_each(|key| self.memory.pin(key));
+                    op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
                         self.unpin(op);
@@ -245,7 +248,7 @@ impl Machine {
     fn replaced(&mut self, replaces: &[OpId], by: &OpId) -> Vec<PendingOp> {
         let replaced: Vec<PendingOp> = replaces.iter().filter_map(|id| self.take_out(id)).collect();
         let amended = replaced.iter().map(|op| Effect::Amended { id: op.state.id.clone(), by: by.clone() });
-        self.effects.extend(amended);
+        self.ctx.effects.extend(amended);
         replaced
     }
 
@@ -263,12 +266,12 @@ impl Machine {
         self.tell_saved(&id, old);
         if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
             let result = Ok((v, op.state.value.clone()));
-            self.effects.push(Effect::Accepted { id: id.clone(), result });
+            self.ctx.effects.push(Effect::Accepted { id: id.clone(), result });
         }
         if let Some(fault) = &op.state.refused
             && before.is_none_or(|old| old.refused.is_none())
         {
-            self.effects.push(Effect::Refused { id, error: error_of(fault) });
+            self.ctx.effects.push(Effect::Refused { id, error: error_of(fault) });
         }
     }
 
@@ -276,7 +279,7 @@ impl Machine {
     /// written nevertheless.
     fn tell_saved(&mut self, id: &OpId, old: Option<&PendingOp>) {
         if old.is_some_and(|old| !old.saved) {
-            self.effects.push(Effect::Saved { id: id.clone() });
+            self.ctx.effects.push(Effect::Saved { id: id.clone() });
         }
     }
 
@@ -294,16 +297,16 @@ impl Machine {
                 Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
             }
         };
-        self.effects.push(Effect::Accepted { id: id.clone(), result });
+        self.ctx.effects.push(Effect::Accepted { id: id.clone(), result });
     }
 
     /// The device failed during a poll or a reload: the session tries again later.
     fn look_failed(&mut self, error: Error) {
         self.tabs.is_looking = false;
         self.tabs.reading = None;
-        self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);
+        self.tabs.look_at_ms = Some(self.ctx.clock.mono_ms + LOOK_RETRY_MS);
         self.device_failed(&error);
-        self.error = Some(error);
+        self.ctx.errors.report(error);
     }
 
     /// The poll has ended: this session now knows the state in the store.
@@ -315,7 +318,7 @@ impl Machine {
         }
         if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
             if let Err(error) = self.promote() {
-                self.error = Some(error);
+                self.ctx.errors.report(error);
             }
             return;
         }
@@ -343,7 +346,7 @@ impl Machine {
         if self.tabs.next.is_none() && opened.damage.any() {
             // The leader repairs the damage. Until then, this session has nothing better than the state that
             // it shows.
-            self.tabs.look_at_ms = Some(self.clock.mono_ms + LOOK_RETRY_MS);
+            self.tabs.look_at_ms = Some(self.ctx.clock.mono_ms + LOOK_RETRY_MS);
             return Ok(());
         }
         self.adopt(*opened);
@@ -374,9 +377,9 @@ impl Machine {
             let lost = memory.collections().filter(|(_, c)| c.v(era) == 0).map(|(def, _)| def.clone());
             self.lost_collections.extend(lost);
         }
-        self.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
+        self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
         let mark = layout.journal_mark();
-        if let Some(own) = &mut self.layout {
+        if let Some(own) = &mut self.ctx.layout {
             own.go_on_from(layout);
         }
         self.adopt_operations(journal, mark, &ended, &inbox);
@@ -424,7 +427,7 @@ impl Machine {
             self.writes.ops.values().filter(|op| !met.contains(&op.state.id)).cloned().collect::<Vec<_>>()
         {
             for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
-                self.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
+                self.ctx.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
             }
             self.tell_news(None, &op);
         }
@@ -440,7 +443,7 @@ impl Machine {
             if let Some(by) = replaced.get(&id) {
                 self.tabs.provisional.remove(&id);
                 if let Some((outcome, _)) = ended.get(by) {
-                    self.effects.push(Effect::Amended { id, by: by.clone() });
+                    self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     self.tell_outcome(by, Some(&op), outcome.clone());
                 }
                 self.unpin(&op);

@@ -14,7 +14,7 @@ impl Machine {
         match event {
             Event::Subscribe(def) => {
                 self.commanded(&def);
-                if self.memory.subscribe(&def)? {
+                if self.ctx.memory.subscribe(&def)? {
                     self.show_again(&def);
                     self.tabs.unwanted.remove(&def);
                     self.tabs.wanted.insert(def.clone());
@@ -23,7 +23,7 @@ impl Machine {
             }
             Event::Unsubscribe(def) => {
                 self.commanded(&def);
-                if self.memory.unsubscribe(&def) {
+                if self.ctx.memory.unsubscribe(&def) {
                     self.show_again(&def);
                     self.tabs.wanted.remove(&def);
                     self.tabs.unwanted.insert(def.clone());
@@ -53,7 +53,7 @@ impl Machine {
             }
             Event::Sweep { ticket, retention, apply } => match retention.check() {
                 Ok(()) => self.sweep_following(ticket, retention, apply)?,
-                Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+                Err(error) => self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
             },
             Event::SetMode(mode) => {
                 self.tabs.phase = Phase::Opening;
@@ -79,7 +79,7 @@ impl Machine {
 
     fn new_request(&mut self, wanted: Wanted) -> Result<RecordKey> {
         let mut key = RecordKey([0; 16]);
-        self.random.fill(&mut key.0)?;
+        self.ctx.random.fill(&mut key.0)?;
         let stamp = self.next_stamp();
         self.tabs.queue.push_back((key, Request { stamp, wanted, phase: None }));
         Ok(key)
@@ -88,7 +88,7 @@ impl Machine {
     /// The work that is due in a follower: it writes to nothing but the inbox.
     pub(super) fn advance_following(&mut self, now: u64) -> Result<()> {
         if self.tabs.has_followed {
-            self.memory.take_dirty();
+            self.ctx.memory.take_dirty();
         }
         self.writes.journal.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
@@ -108,14 +108,15 @@ impl Machine {
         }
         let is_held = self.tabs.next.is_some() || self.is_committing() || self.healing.is_away();
         let is_held = is_held || now < self.commit_not_before_ms;
-        let Some(layout) = self.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty()) else {
+        let Some(layout) = self.ctx.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty())
+        else {
             return Ok(());
         };
         let requests: Vec<(RecordKey, Request)> = self.tabs.queue.iter().cloned().collect();
-        let batch = layout.hand_in(&requests, &mut *self.random)?;
+        let batch = layout.hand_in(&requests, &mut *self.ctx.random)?;
         self.tabs.queue.clear();
         self.tabs.sending = Some(requests);
-        self.effects.push(Effect::Commit(batch));
+        self.ctx.effects.push(Effect::Commit(batch));
         Ok(())
     }
 
@@ -127,13 +128,13 @@ impl Machine {
 
     /// The batch that writes a signal for all sessions. The leader's beat belongs to its generation.
     pub fn signal(&mut self, signal: Signal) -> Result<Batch> {
-        let Some(layout) = &self.layout else {
+        let Some(layout) = &self.ctx.layout else {
             return Err(Error::new(Code::Internal, "nobody else is here"));
         };
         let key = if signal == Signal::Beat { layout.beat_key() } else { layout.signal_key() };
         let phase = (signal == Signal::Beat).then(|| self.status().phase.as_str().to_owned());
-        let request = Request { stamp: self.clock.wall_ms, wanted: Wanted::Signal(signal), phase };
-        let mut batch = layout.hand_in(&[(key, request)], &mut *self.random)?;
+        let request = Request { stamp: self.ctx.clock.wall_ms, wanted: Wanted::Signal(signal), phase };
+        let mut batch = layout.hand_in(&[(key, request)], &mut *self.ctx.random)?;
         batch.durability = Durability::Relaxed;
         if signal == Signal::Beat {
             batch.generation = layout.generation();
@@ -143,12 +144,12 @@ impl Machine {
 
     /// The keys of the leader's beat and of the last signal; `None` in incognito.
     pub fn signal_keys(&self) -> Option<[RecordKey; 2]> {
-        self.layout.as_ref().map(|layout| [layout.beat_key(), layout.signal_key()])
+        self.ctx.layout.as_ref().map(|layout| [layout.beat_key(), layout.signal_key()])
     }
 
     /// Opens the last signal to all sessions.
     pub fn open_signal(&self, key: RecordKey, sealed: &[u8]) -> Option<Signal> {
-        match self.layout.as_ref()?.open_request(key, sealed).ok()?.wanted {
+        match self.ctx.layout.as_ref()?.open_request(key, sealed).ok()?.wanted {
             Wanted::Signal(signal) => Some(signal),
             _ => None,
         }
@@ -156,7 +157,7 @@ impl Machine {
 
     /// Opens the leader's beat, and returns the leader's phase.
     pub fn open_beat(&self, key: RecordKey, sealed: &[u8]) -> Option<Phase> {
-        Phase::parse(&self.layout.as_ref()?.open_request(key, sealed).ok()?.phase?)
+        Phase::parse(&self.ctx.layout.as_ref()?.open_request(key, sealed).ok()?.phase?)
     }
 
     /// The batch of requests is on the device, or writing it failed.
@@ -175,7 +176,7 @@ impl Machine {
                     {
                         op.saved = true;
                     }
-                    self.effects.push(Effect::Saved { id });
+                    self.ctx.effects.push(Effect::Saved { id });
                 }
                 self.device_served();
             }

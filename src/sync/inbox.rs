@@ -49,7 +49,7 @@ impl Machine {
             return;
         }
         self.tabs.is_reading_inbox = true;
-        self.effects.push(Effect::Tab(TabEffect::ReadInbox { with_copies }));
+        self.ctx.effects.push(Effect::Tab(TabEffect::ReadInbox { with_copies }));
     }
 
     pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
@@ -58,7 +58,7 @@ impl Machine {
         if self.tabs.is_following {
             return Ok(());
         }
-        let Some(layout) = &self.layout else { return Ok(()) };
+        let Some(layout) = &self.ctx.layout else { return Ok(()) };
         // If the device failed, the next "look" message causes another reading.
         let found = found?;
         if layout.generation().is_some_and(|own| own < found.generation) {
@@ -75,7 +75,7 @@ impl Machine {
                 Ok(request) => requests.push((key, request)),
                 // The session that made the request keeps showing it as not accepted.
                 Err(error) => {
-                    self.error = Some(error);
+                    self.ctx.errors.report(error);
                     self.tabs.done.push(key);
                 }
             }
@@ -97,7 +97,7 @@ impl Machine {
             // A request that cannot be carried out must not block the others. It may come from another
             // version of the application.
             if let Err(error) = self.take_request(key, wanted) {
-                self.error = Some(error);
+                self.ctx.errors.report(error);
             }
         }
         match again {
@@ -154,7 +154,7 @@ impl Machine {
             self.tabs.done.extend(key);
             return Ok(());
         }
-        let touches = touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
+        let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
         match self.write(Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
                 if let Some(op) = self.writes.get_mut(&id) {
@@ -181,12 +181,12 @@ impl Machine {
 
     fn refuse(&mut self, id: OpId, error: Error) {
         self.tell_end(&id, Err(&error));
-        self.effects.push(Effect::Accepted { id, result: Err(error) });
+        self.ctx.effects.push(Effect::Accepted { id, result: Err(error) });
     }
 
     /// Stores the outcome of an operation that has no result from the server, for the other sessions to read.
     pub(super) fn tell_end(&mut self, id: &OpId, end: std::result::Result<u64, &Error>) {
-        if self.layout.is_none() {
+        if self.ctx.layout.is_none() {
             return;
         }
         let outcome = match end {

@@ -225,14 +225,16 @@ impl Machine {
 
     /// Connects a restored operation with its documents.
     pub(super) fn stand_again(&self, op: &mut PendingOp) {
-        op.keys = op.state.touches.iter().filter_map(|(class, pk)| self.memory.doc_key(class, pk)).collect();
-        op.changes =
-            crate::journal::changes_of(self.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+        op.keys =
+            op.state.touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
+        op.changes = crate::journal::changes_of(self.ctx.memory.schema(), &op.state.name, &op.state.args)
+            .unwrap_or(None);
         let seen_on = op.state.seen_on.iter();
-        op.seen_on =
-            seen_on.filter_map(|(class, pk, era)| Some((self.memory.doc_key(class, pk)?, *era))).collect();
+        op.seen_on = seen_on
+            .filter_map(|(class, pk, era)| Some((self.ctx.memory.doc_key(class, pk)?, *era)))
+            .collect();
         if op.state.accepted.is_some() {
-            op.awaits = Some(op.keys.iter().flat_map(|key| self.memory.defs_of(key)).collect());
+            op.awaits = Some(op.keys.iter().flat_map(|key| self.ctx.memory.defs_of(key)).collect());
         }
     }
 
@@ -285,7 +287,7 @@ impl Machine {
         self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
         for record in changes.records {
             self.writes.journal.index(&record);
-            if self.layout.is_none() {
+            if self.ctx.layout.is_none() {
                 self.writes.journal.in_memory.insert(record.number, record);
             }
         }
@@ -307,11 +309,11 @@ impl Machine {
                 continue;
             }
             if !std::mem::replace(&mut op.saved, true) {
-                self.effects.push(Effect::Saved { id: op.state.id.clone() });
+                self.ctx.effects.push(Effect::Saved { id: op.state.id.clone() });
             }
         }
         let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
-        self.effects.extend(told);
+        self.ctx.effects.extend(told);
     }
 
     /// Nothing of the batch was written: all of it is due again.
@@ -340,7 +342,7 @@ impl Machine {
     pub(super) fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
         match retention.check() {
             Ok(()) => self.writes.journal.sweeps.push_back((ticket, retention, apply)),
-            Err(error) => self.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+            Err(error) => self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
         }
     }
 
@@ -372,13 +374,13 @@ impl Machine {
         let rowids = match plan(&rows, retention, Protect::Unaccepted) {
             Ok(rowids) => rowids,
             Err(error) => {
-                self.effects.push(Effect::Swept { ticket, swept: Err(error) });
+                self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
                 return;
             }
         };
         let swept = Swept { rowids };
         if !apply {
-            self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+            self.ctx.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
             return;
         }
         let removed: SortedSet<i64> = order::set_of(swept.rowids.iter().copied());

@@ -26,18 +26,18 @@ impl Machine {
 
     /// The numbers of the records on the device that contain actions on a document.
     fn records_of(&self, key: &DocKey) -> Vec<u64> {
-        let name = self.memory.class_name(key);
+        let name = self.ctx.memory.class_name(key);
         let of_it = |record: &RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
         let records = self.writes.journal.records.iter();
         records.filter(|(_, record)| of_it(record)).map(|(number, _)| *number).collect()
     }
 
     pub(super) fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
-        match &self.layout {
+        match &self.ctx.layout {
             Some(layout) if !numbers.is_empty() => {
                 let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
                 let ticket = self.reads.start_journal(numbers, purpose);
-                self.effects.push(Effect::ReadJournal { ticket, keys });
+                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
             }
             _ => {
                 let records =
@@ -58,11 +58,11 @@ impl Machine {
             JournalPurpose::Follow(states) => return self.followed(states, &numbers, records),
             other => other,
         };
-        let Some(layout) = &self.layout else { return Ok(()) };
+        let Some(layout) = &self.ctx.layout else { return Ok(()) };
         let sealed = match records {
             Ok(sealed) => sealed,
             Err(error) => {
-                self.effects.push(match purpose {
+                self.ctx.effects.push(match purpose {
                     JournalPurpose::History { ticket, .. } => Effect::Past { ticket, actions: Err(error) },
                     JournalPurpose::Sweep { ticket, .. } => {
                         self.writes.journal.is_sweeping = false;
@@ -85,7 +85,9 @@ impl Machine {
             match sealed.map(|sealed| layout.open_journal(number, &sealed)) {
                 Some(Ok(record)) => found.push(record),
                 _ if self.writes.journal.records.contains_key(&number) => {
-                    self.error = Some(Error::new(Code::LocalDataLost, "a journal record could not be read"));
+                    self.ctx
+                        .errors
+                        .report(Error::new(Code::LocalDataLost, "a journal record could not be read"));
                 }
                 // Rewritten in the meantime.
                 _ => {}
@@ -98,7 +100,7 @@ impl Machine {
     fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
         match purpose {
             JournalPurpose::History { ticket, key } => {
-                let class = self.memory.class_name(&key);
+                let class = self.ctx.memory.class_name(&key);
                 let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
                 let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
                 let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
@@ -112,7 +114,7 @@ impl Machine {
                         actions.insert(action.rowid, (id.clone(), action));
                     }
                 }
-                self.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
+                self.ctx.effects.push(Effect::Past { ticket, actions: Ok(actions.into_values().collect()) });
             }
             JournalPurpose::Follow(_) => {}
             JournalPurpose::Sweep { ticket, swept } => {
@@ -124,7 +126,7 @@ impl Machine {
                 }
                 self.writes.journal.is_sweeping = false;
                 if self.writes.journal.is_removed() {
-                    self.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+                    self.ctx.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
                 } else {
                     self.writes.journal.swept.push((ticket, swept));
                 }

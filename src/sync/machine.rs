@@ -2,6 +2,7 @@
 //! driver calls `handle`.
 
 use super::application::{Application, NoApplication};
+use super::context::{Config, Ctx};
 use super::journal::JournalInFlight;
 use super::message::{Clock, Effect, Event, Mode, Refusal, Status, StorageState, Updates};
 use super::pull::Pull;
@@ -19,31 +20,9 @@ use crate::memory::Memory;
 use crate::model::{Def, SortedMap, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
 
-/// The configuration of a machine, which does not change.
-pub struct Config {
-    /// The mode that it starts in.
-    pub mode: Mode,
-    /// Whether the server can push changes: false for an adapter without `listen`.
-    pub has_live: bool,
-    /// Whether a silent socket is closed: false for an adapter, which sends no signs of life.
-    pub watches_silence: bool,
-    /// Whether the application can be asked for a token.
-    pub has_token: bool,
-    /// Milliseconds between two pulls of every def while changes are not pushed.
-    pub poll_every_ms: u64,
-}
-
 /// A session without input or output.
 pub struct Machine {
-    pub(super) config: Config,
-    pub(super) mode: Mode,
-    pub(super) memory: Memory,
-    /// The layout of the device's storage; `None` in incognito.
-    pub(super) layout: Option<Layout>,
-    /// The session's name in incognito, which lasts for one opening (R11).
-    session: String,
-    pub(super) random: Box<dyn Random>,
-    pub(super) clock: Clock,
+    pub(super) ctx: Ctx,
     pub(super) pull: Pull,
     pub(super) live: Live,
     pub(super) reads: Reads,
@@ -64,20 +43,15 @@ pub struct Machine {
     pub(super) storage: StorageState,
     /// Why the last batch was not written. A reply of the server in the meantime does not clear it.
     pub(super) storage_error: Option<Error>,
-    /// The last `now` of the server, and the monotonic time of its arrival.
-    pub(super) server_now: Option<(u64, u64)>,
     /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
-    pub(super) network: bool,
     /// Collections with damaged data that were not loaded again yet.
     pub(super) lost_collections: SortedSet<Def>,
-    pub(super) error: Option<Error>,
     /// Mistakes of the server that were reported already, by the section of the protocol.
     pub(super) mistakes: SortedSet<&'static str>,
     /// Defs that the server refused, and the reasons.
     pub(super) faults: SortedMap<Def, Error>,
-    pub(super) effects: Vec<Effect>,
     last_wake: Option<u64>,
     last_status: Option<Status>,
 }
@@ -102,15 +76,9 @@ impl Machine {
             SortedSet::new()
         };
         Machine {
-            mode: config.mode,
             storage: if layout.is_some() { StorageState::Ok } else { StorageState::None },
+            ctx: Ctx::new(config, memory, layout, session, random),
             storage_error: None,
-            config,
-            memory,
-            layout,
-            session,
-            random,
-            clock: Clock::default(),
             pull: Pull::new(SUBS_MAX),
             live: Live::default(),
             reads: Reads::default(),
@@ -124,15 +92,11 @@ impl Machine {
             commit_failures: 0,
             mark_at_ms: None,
             compact_not_before_ms: 0,
-            server_now: None,
             hidden_until_ms: 0,
             token: Token::default(),
-            network: true,
             lost_collections,
-            error: None,
             mistakes: SortedSet::new(),
             faults: SortedMap::new(),
-            effects: Vec::new(),
             last_wake: None,
             last_status: None,
         }
@@ -140,7 +104,7 @@ impl Machine {
 
     /// Adds the operations in storage, and the application's functions.
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
-        let mark = self.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
+        let mark = self.ctx.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
         self.restore_ops();
         self.show_operations();
@@ -149,15 +113,15 @@ impl Machine {
 
     /// Handles an event, and returns the effects to carry out.
     pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
-        self.clock = clock;
+        self.ctx.clock = clock;
         if let Err(error) = self.dispatch(event) {
-            self.error = Some(error);
+            self.ctx.errors.report(error);
         }
         if let Err(error) = self.advance() {
-            self.error = Some(error);
+            self.ctx.errors.report(error);
         }
         self.hold_readings();
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.ctx.effects)
     }
 
     /// Handles one event, without the work that is due after it.
@@ -182,7 +146,7 @@ impl Machine {
                 if self.live.is_current(socket) {
                     self.live.state = SocketState::Open;
                     self.live.has_opened = true;
-                    self.live.last_heard_ms = self.clock.mono_ms;
+                    self.live.last_heard_ms = self.ctx.clock.mono_ms;
                 }
                 Ok(())
             }
@@ -198,7 +162,7 @@ impl Machine {
                 Ok(())
             }
             Event::Rewrapped(header) => {
-                if let Some(layout) = &mut self.layout {
+                if let Some(layout) = &mut self.ctx.layout {
                     layout.set_header(header);
                 }
                 Ok(())
@@ -212,7 +176,7 @@ impl Machine {
                 Ok(())
             }
             Event::Network(up) => {
-                self.network = up;
+                self.ctx.network = up;
                 if up {
                     self.ask_token_again();
                     self.try_at_once();
@@ -251,20 +215,20 @@ impl Machine {
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
-        if mode == self.mode {
+        if mode == self.ctx.mode {
             return Ok(());
         }
-        if mode == Mode::Incognito || self.mode == Mode::Incognito {
+        if mode == Mode::Incognito || self.ctx.mode == Mode::Incognito {
             let detail = "a session in incognito stays so; open another one to change";
             return fail(Code::BadOption, detail);
         }
-        self.mode = mode;
+        self.ctx.mode = mode;
         // Replies to requests from before the change of mode are dropped (R5).
-        self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
-        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.ctx.effects.extend(self.pull.give_up().map(Effect::CancelSend));
+        self.ctx.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.pull.answered = false;
         self.pull.failing = false;
-        self.error = None;
+        self.ctx.errors.clear();
         if mode != Mode::Avion {
             self.need_all();
             self.try_at_once();
@@ -275,14 +239,14 @@ impl Machine {
 
     /// Schedules a pull of every def.
     pub(super) fn need_all(&mut self) {
-        self.pull.needed.extend(self.memory.collections().map(|(def, _)| def.clone()));
-        self.pull.all_asked_ms = self.clock.mono_ms;
+        self.pull.needed.extend(self.ctx.memory.collections().map(|(def, _)| def.clone()));
+        self.pull.all_asked_ms = self.ctx.clock.mono_ms;
     }
 
     /// When every def is pulled regardless of other reasons: seldom if the socket reports all changes.
     fn all_at_ms(&self) -> u64 {
         let every_ms =
-            if self.updates() == Updates::Pushed { PULL_EVERY_MS } else { self.config.poll_every_ms };
+            if self.updates() == Updates::Pushed { PULL_EVERY_MS } else { self.ctx.config.poll_every_ms };
         self.pull.all_asked_ms + every_ms
     }
 
@@ -290,7 +254,7 @@ impl Machine {
     pub(super) fn updates(&self) -> Updates {
         let told = self.live.registered.as_ref().and(self.live.said.as_ref());
         match told {
-            Some(said) if said.len() == self.memory.collections().count() => Updates::Pushed,
+            Some(said) if said.len() == self.ctx.memory.collections().count() => Updates::Pushed,
             _ => Updates::Polled,
         }
     }
@@ -303,16 +267,16 @@ impl Machine {
         self.live.backoff.reset();
         self.writes.try_at_once(self.pull.retry_after_ms);
         self.pull.not_before_ms = self.pull.retry_after_ms;
-        self.pull.end_retries(self.clock.mono_ms);
+        self.pull.end_retries(self.ctx.clock.mono_ms);
         self.live.not_before_ms = self.pull.retry_after_ms;
         if let Some(missing) = &mut self.pull.missing {
-            missing.ask_at_ms = self.clock.mono_ms;
+            missing.ask_at_ms = self.ctx.clock.mono_ms;
         }
     }
 
     /// Handles a failed request.
     pub(super) fn refused(&mut self, refusal: Refusal) -> Result<()> {
-        let now = self.clock.mono_ms;
+        let now = self.ctx.clock.mono_ms;
         if let Some(ms) = refusal.retry_after_ms {
             self.pull.retry_after_ms = now + ms;
         }
@@ -321,24 +285,24 @@ impl Machine {
         } else {
             self.pull.failing = true;
         }
-        let delay = self.pull.backoff.next_ms(&mut *self.random)?;
+        let delay = self.pull.backoff.next_ms(&mut *self.ctx.random)?;
         self.pull.not_before_ms = (now + delay).max(self.pull.retry_after_ms);
-        self.error = Some(refusal.error);
+        self.ctx.errors.report(refusal.error);
         Ok(())
     }
 
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        !self.tabs.is_following && self.mode != Mode::Avion && self.network && !self.token.is_awaited
+        !self.tabs.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
-        self.memory.collections().next().is_none() && self.writes.pending() == 0
+        self.ctx.memory.collections().next().is_none() && self.writes.pending() == 0
     }
 
     /// Does the work that is due after an event, whichever event it was.
     fn advance(&mut self) -> Result<()> {
-        let now = self.clock.mono_ms;
+        let now = self.ctx.clock.mono_ms;
         self.hide_expired();
         self.advance_writes();
         if self.tabs.is_following {
@@ -355,7 +319,7 @@ impl Machine {
                 self.need_all();
             }
             for def in self.pull.due_retries(now) {
-                let wanted = match self.memory.collection(&def) {
+                let wanted = match self.ctx.memory.collection(&def) {
                     Some(_) => &mut self.pull.needed,
                     None => &mut self.pull.repairs,
                 };
@@ -366,44 +330,44 @@ impl Machine {
         if !self.tabs.is_following {
             self.advance_compaction();
         }
-        let (defs, gone) = self.memory.take_changes();
+        let (defs, gone) = self.ctx.memory.take_changes();
         if !defs.is_empty() || !gone.is_empty() {
-            self.effects.push(Effect::Changed { defs, gone });
+            self.ctx.effects.push(Effect::Changed { defs, gone });
         }
         let status = Some(self.status());
         if status != self.last_status {
             self.last_status = status;
-            self.effects.push(Effect::StatusChanged);
+            self.ctx.effects.push(Effect::StatusChanged);
         }
         let wake = self.next_wake();
         if wake != self.last_wake {
             self.last_wake = wake;
-            self.effects.push(Effect::WakeAt(wake));
+            self.ctx.effects.push(Effect::WakeAt(wake));
         }
         Ok(())
     }
 
     fn advance_socket(&mut self, now: u64) -> Result<()> {
-        if !self.config.has_live {
+        if !self.ctx.config.has_live {
             return Ok(());
         }
-        let silent = self.config.watches_silence && now >= self.live.last_heard_ms + SOCKET_SILENCE_MS;
+        let silent = self.ctx.config.watches_silence && now >= self.live.last_heard_ms + SOCKET_SILENCE_MS;
         if silent && let Some(socket) = self.live.close() {
-            self.effects.push(Effect::CloseSocket(socket));
-            self.live.not_before_ms = now + self.live.backoff.next_ms(&mut *self.random)?;
+            self.ctx.effects.push(Effect::CloseSocket(socket));
+            self.live.not_before_ms = now + self.live.backoff.next_ms(&mut *self.ctx.random)?;
         }
         match self.live.state {
             SocketState::Closed
-                if now >= self.live.free_at_ms() && self.memory.collections().next().is_some() =>
+                if now >= self.live.free_at_ms() && self.ctx.memory.collections().next().is_some() =>
             {
                 let socket = self.live.open(now);
-                self.effects.push(Effect::OpenSocket(socket));
+                self.ctx.effects.push(Effect::OpenSocket(socket));
             }
             SocketState::Open => {
                 // A message names at most `SUBS_MAX` defs. The others are pulled, as they would be without a
                 // socket.
                 let subs: SortedSet<Def> =
-                    order::set_of(self.memory.collections().map(|(def, _)| def.clone()));
+                    order::set_of(self.ctx.memory.collections().map(|(def, _)| def.clone()));
                 let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
                 if self.live.said.as_ref() != Some(&subs) {
                     let request = LiveRequest {
@@ -413,7 +377,7 @@ impl Machine {
                     };
                     self.live.said = Some(subs);
                     self.live.said_token = self.token.number();
-                    self.effects.push(Effect::Say { socket: self.live.socket, request });
+                    self.ctx.effects.push(Effect::Say { socket: self.live.socket, request });
                 }
             }
             SocketState::Closed | SocketState::Opening => {}
@@ -422,7 +386,7 @@ impl Machine {
     }
 
     fn next_wake(&self) -> Option<u64> {
-        let now = self.clock.mono_ms;
+        let now = self.ctx.clock.mono_ms;
         let mut times = Vec::new();
         if self.is_connected() {
             times.push(self.all_at_ms());
@@ -435,10 +399,10 @@ impl Machine {
             if self.pull.in_flight.is_none() && self.writes.pending() > 0 {
                 times.push(self.pull.free_at_ms().max(self.writes.not_before_ms));
             }
-            if self.config.has_live && self.memory.collections().next().is_some() {
+            if self.ctx.config.has_live && self.ctx.memory.collections().next().is_some() {
                 match self.live.state {
                     SocketState::Closed => times.push(self.live.free_at_ms()),
-                    _ if self.config.watches_silence => {
+                    _ if self.ctx.config.watches_silence => {
                         times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS);
                     }
                     _ => {}
@@ -447,38 +411,31 @@ impl Machine {
         }
         times.extend(self.healing.due().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
-        let is_clean = self.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
+        let is_clean = self.ctx.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
         let is_clean = is_clean && !self.tabs.has_requests();
         let is_free = !self.healing.is_away() && !self.is_committing();
-        if is_free && !is_clean && self.layout.is_some() {
+        if is_free && !is_clean && self.ctx.layout.is_some() {
             times.push(self.commit_not_before_ms);
         }
         times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
         times.extend(self.pins_due());
-        let life = self.life_now();
-        times.extend(self.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
+        let life = self.ctx.life_now();
+        times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()
     }
 
     /// The session's random name (R11).
     pub fn session(&self) -> &str {
-        self.layout.as_ref().map_or(&self.session, Layout::session)
-    }
-
-    pub(super) fn set_session(&mut self, name: String) {
-        match &mut self.layout {
-            Some(layout) => layout.rename(name),
-            None => self.session = name,
-        }
+        self.ctx.session()
     }
 
     /// The session memory.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        &self.ctx.memory
     }
 
     /// The layout of the device's storage; `None` in incognito.
     pub fn layout(&self) -> Option<&Layout> {
-        self.layout.as_ref()
+        self.ctx.layout.as_ref()
     }
 }

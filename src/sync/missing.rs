@@ -21,12 +21,12 @@ impl Machine {
     /// The server has no such org. That is an error only if a collection was loaded before: a new org begins
     /// like this.
     pub(super) fn org_is_missing(&mut self, request: InFlight, refusal: Refusal) -> Result<()> {
-        let now = self.clock.mono_ms;
+        let now = self.ctx.clock.mono_ms;
         self.pull.retry_after_ms = refusal.retry_after_ms.map_or(self.pull.retry_after_ms, |ms| now + ms);
         self.pull.not_before_ms = self.pull.retry_after_ms;
         let mut missing = self.pull.missing.unwrap_or_default();
         if request.subs > 0 {
-            missing.ask_at_ms = now + self.pull.backoff.next_ms(&mut *self.random)?;
+            missing.ask_at_ms = now + self.pull.backoff.next_ms(&mut *self.ctx.random)?;
         }
         if request.asks_epoch || !request.ops.is_empty() {
             missing.has_epoch = false;
@@ -34,12 +34,15 @@ impl Machine {
         if request.asks_epoch || (request.subs == 0 && !request.ops.is_empty()) {
             // By the protocol, a server answers requests for the epoch alone and requests with operations
             // alone. One that does not is asked at growing intervals.
-            self.writes.not_before_ms = now + self.writes.backoff.next_ms(&mut *self.random)?;
+            self.writes.not_before_ms = now + self.writes.backoff.next_ms(&mut *self.ctx.random)?;
         }
         self.pull.missing = Some(missing);
         self.pull.failing = false;
-        let was_there = self.memory.collections().any(|(_, collection)| collection.ready);
-        self.error = was_there.then_some(refusal.error);
+        let was_there = self.ctx.memory.collections().any(|(_, collection)| collection.ready);
+        self.ctx.errors.clear();
+        if was_there {
+            self.ctx.errors.report(refusal.error);
+        }
         self.pull.ask_again(request);
         Ok(())
     }

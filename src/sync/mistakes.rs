@@ -71,7 +71,7 @@ impl Machine {
     }
 
     fn mistake_of_key(&self, part: &Part, row: &Row) -> Option<&'static str> {
-        let class = self.memory.schema().class(part.def.class().as_str()).ok()?;
+        let class = self.ctx.memory.schema().class(part.def.class().as_str()).ok()?;
         let names: Vec<_> = class.key().iter().collect();
         // Data that cannot be read is reported as another error.
         let data = row.data.as_ref()?.pick(&names).ok()?;
@@ -87,7 +87,7 @@ impl Machine {
     pub(super) fn tell_mistakes(&mut self, found: Vec<Mistake>) {
         for (section, words) in found {
             if self.mistakes.insert(section) {
-                self.error = Some(bad_reply(section, &words));
+                self.ctx.errors.report(bad_reply(section, &words));
             }
         }
     }

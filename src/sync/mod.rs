@@ -4,6 +4,7 @@
 
 mod application;
 mod backoff;
+mod context;
 mod dependencies;
 mod flush;
 mod follow;
@@ -38,7 +39,8 @@ mod writes;
 
 pub use application::{Application, NoApplication, Reader};
 pub use backoff::Backoff;
-pub use machine::{Config, Machine};
+pub use context::Config;
+pub use machine::Machine;
 pub use message::{
     Clock, Damaged, Effect, Event, Inbox, Mode, Phase, Progress, ReadRow, Refusal, Status, StorageState,
     Swept, TabEffect, TabEvent, Updates, Write, error_of,

@@ -19,7 +19,7 @@ const OPTIMISTIC_ROUNDS: usize = 8;
 impl Machine {
     /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
     pub(super) fn advance_writes(&mut self) {
-        let touched = self.memory.take_touched();
+        let touched = self.ctx.memory.take_touched();
         self.writes.stale.extend(touched);
         self.show_operations();
         self.read_pins();
@@ -40,7 +40,7 @@ impl Machine {
 
     /// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.
     pub(super) fn show_again(&mut self, def: &crate::model::Def) {
-        let Some(position) = self.memory.schema().position(def.class()) else { return };
+        let Some(position) = self.ctx.memory.schema().position(def.class()) else { return };
         let shown = self.writes.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
         self.writes.stale.extend(shown.cloned());
     }
@@ -77,16 +77,16 @@ impl Machine {
         }
         for (key, state) in states {
             let is_covered =
-                covered.contains(&key) || (!stale.contains(&key) && self.memory.shown(&key).is_some());
+                covered.contains(&key) || (!stale.contains(&key) && self.ctx.memory.shown(&key).is_some());
             if !is_covered {
-                self.memory.unshow(&key);
+                self.ctx.memory.unshow(&key);
             }
             let Known::State(mut state) = state else {
                 // Computed once its data has been read.
                 self.writes.tops.remove(&key);
                 continue;
             };
-            if is_covered && self.memory.show(&key, state.as_ref()).is_err() {
+            if is_covered && self.ctx.memory.show(&key, state.as_ref()).is_err() {
                 state = self.show_what_fits(&key);
             }
             if self.writes.by_key.contains_key(&key) {
@@ -113,8 +113,8 @@ impl Machine {
                 Err(error) => self.refuse_unsent(order, error),
             }
         }
-        if let Err(error) = self.memory.show(key, state.as_ref()) {
-            self.error = Some(error);
+        if let Err(error) = self.ctx.memory.show(key, state.as_ref()) {
+            self.ctx.errors.report(error);
         }
         state
     }
@@ -125,7 +125,7 @@ impl Machine {
     fn refuse_unsent(&mut self, order: u64, error: Error) {
         let op = &self.writes.ops[&order];
         if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
-            self.error = Some(error);
+            self.ctx.errors.report(error);
             return;
         }
         self.refuse_here(order, error);
@@ -149,12 +149,16 @@ impl Machine {
 
     /// Whether an operation's effect is laid over a document.
     pub(super) fn is_shown_on(&self, op: &PendingOp, key: &DocKey) -> bool {
-        op.is_shown_on(key, self.memory.document(key).map(|document| document.at), self.memory.epoch().1)
+        op.is_shown_on(
+            key,
+            self.ctx.memory.document(key).map(|document| document.at),
+            self.ctx.memory.epoch().1,
+        )
     }
 
     /// A document as received from the server.
     fn base_state(&self, key: &DocKey) -> Known {
-        match self.memory.base(key) {
+        match self.ctx.memory.base(key) {
             Base::Known(state) => Known::State(Some(state)),
             Base::Absent | Base::Deleted | Base::Lost => Known::State(None),
             Base::AtRest => Known::NotYet,
@@ -194,11 +198,11 @@ impl Machine {
             }
         };
         let issued = (op.state.name.as_str(), &op.state.args);
-        let ran = application::run(&*self.writes.application, self.memory.schema(), issued, &mut read);
+        let ran = application::run(&*self.writes.application, self.ctx.memory.schema(), issued, &mut read);
         let is_blind = ran.is_blind;
         // An exception in the application's function concerns the display alone: the operation is still sent.
         let changes = ran.changes.unwrap_or_else(|error| {
-            self.error = Some(error);
+            self.ctx.errors.report(error);
             Vec::new()
         });
         for (key, state) in joined {
@@ -240,7 +244,7 @@ impl Machine {
 
     /// Adds a document to those that an operation touches. Returns whether it is new.
     fn stand_on(&mut self, order: u64, key: &DocKey) -> bool {
-        let touched = (self.memory.class_name(key), key.1.clone());
+        let touched = (self.ctx.memory.class_name(key), key.1.clone());
         let Some(op) = self.writes.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
             return false;
         };
@@ -249,7 +253,7 @@ impl Machine {
         if op.prepared {
             self.writes.journal.rewrite(order);
         }
-        self.memory.pin(key);
+        self.ctx.memory.pin(key);
         self.writes.by_key.entry(key.clone()).or_default().insert(order);
         true
     }
@@ -315,7 +319,7 @@ impl Machine {
 
     /// The effect of changes on each document, as actions. Errors: `too_large`.
     fn actions_of(&mut self, changes: &[Change], states: &SortedMap<DocKey, Known>) -> Result<Vec<Action>> {
-        let at = self.clock.wall_ms;
+        let at = self.ctx.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
         let mut seen: SortedSet<&DocKey> = SortedSet::new();
         for Change { key, .. } in changes {
@@ -332,7 +336,8 @@ impl Machine {
                 (ActionType::Persist, data),
             ] {
                 self.writes.last_rowid += 1;
-                let (rowid, class, pk) = (self.writes.last_rowid, self.memory.class_name(key), key.1.clone());
+                let (rowid, class, pk) =
+                    (self.writes.last_rowid, self.ctx.memory.class_name(key), key.1.clone());
                 actions.push(Action { rowid, class, pk, kind, at, commit: None, data });
             }
         }
@@ -343,7 +348,7 @@ impl Machine {
     /// keeps the document's state at that time, earlier operations included. In a batch, the first operation
     /// on each document expects the version.
     fn expect_version(&mut self, order: u64, (place, change): (usize, &Change), before: Option<Data>) {
-        let class = self.memory.class_name(&change.key);
+        let class = self.ctx.memory.class_name(&change.key);
         match change.if_version {
             Some(IfVersion::At(_)) => return,
             // The operation named here may change nothing. The kept state then shows that a conflict with it
@@ -359,7 +364,7 @@ impl Machine {
         let writes = |op: &&PendingOp| self.is_shown_on(op, &change.key) && op.may_write(&change.key);
         let expected = match self.writes.on_before(&change.key, order).rfind(writes) {
             Some(op) => IfVersion::Of(op.state.id.clone()),
-            None => IfVersion::At(self.memory.document(&change.key).map_or(0, |document| document.at.v)),
+            None => IfVersion::At(self.ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
         };
         let op = self.writes.ops.get_mut(&order).expect("the operation is there");
         op.keep_base(class, &change.key.1, before);

@@ -34,7 +34,8 @@ impl Machine {
         for (order, after) in orders {
             seq += 1;
             let keys = self.writes.ops[&order].keys.clone();
-            let awaits: SortedSet<Def> = order::set_of(keys.iter().flat_map(|key| self.memory.defs_of(key)));
+            let awaits: SortedSet<Def> =
+                order::set_of(keys.iter().flat_map(|key| self.ctx.memory.defs_of(key)));
             defs.extend(awaits.iter().cloned());
             let op = self.writes.ops.get_mut(&order).expect("listed");
             op.seq = Some(seq);
@@ -148,7 +149,7 @@ impl Machine {
                     has_ended = true;
                     self.accept(order, ok.v);
                     self.keep_value(order, ok.value.as_ref());
-                    self.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
+                    self.ctx.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
                 (None, Some(fault)) => has_ended |= self.take_fault(order, fault)?,
                 (None, None) => {}
@@ -162,7 +163,7 @@ impl Machine {
                 self.writes.backoff.reset();
             } else {
                 self.writes.not_before_ms =
-                    self.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.random)?;
+                    self.ctx.clock.mono_ms + self.writes.backoff.next_ms(&mut *self.ctx.random)?;
             }
         }
         if is_same_name {
@@ -277,7 +278,7 @@ impl Machine {
                 return Ok(false);
             }
             _ if fault.kind.is_retryable() => {
-                self.error = Some(error);
+                self.ctx.errors.report(error);
                 return Ok(false);
             }
             _ => {}
@@ -286,7 +287,7 @@ impl Machine {
         if code == Code::Forgotten {
             // It was executed so long ago that the server no longer knows its result.
             self.accept(order, 0);
-            self.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
+            self.ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(true);
         }
         if code == Code::BadValue && self.writes.ops[&order].unsendable.is_some() {
@@ -298,7 +299,7 @@ impl Machine {
             return Ok(settled == Settled::Ended);
         }
         self.park(order, fault);
-        self.effects.push(Effect::Refused { id, error });
+        self.ctx.effects.push(Effect::Refused { id, error });
         Ok(true)
     }
 
@@ -322,7 +323,7 @@ impl Machine {
         told: Option<&SortedMap<Def, Told>>,
         rows: &SortedSet<DocKey>,
     ) {
-        let era = self.memory.epoch().1;
+        let era = self.ctx.memory.epoch().1;
         for (order, op) in self.writes.ops.iter_mut() {
             if op.has_other_numbers || op.seq.or(op.state.seq).is_none_or(|own| own > seq) {
                 continue;
@@ -333,7 +334,7 @@ impl Machine {
                 if op.seen_on.insert(key.clone(), era) != Some(era) {
                     // Stored in the same batch as the base that contains the effect; otherwise a restart
                     // would show it twice.
-                    op.state.seen_on.push((self.memory.class_name(key), key.1.clone(), era));
+                    op.state.seen_on.push((self.ctx.memory.class_name(key), key.1.clone(), era));
                     self.writes.journal.rewrite(*order);
                     self.writes.stale.insert(key.clone());
                 }
@@ -375,15 +376,15 @@ impl Machine {
     /// The server knows other operations under this session's numbers, or does not know the session. It takes
     /// another name, and numbers the same ids from 1.
     pub(super) fn rename_session(&mut self) -> Result<()> {
-        let name = self.random.text()?;
-        self.set_session(name);
+        let name = self.ctx.random.text()?;
+        self.ctx.set_session(name);
         // The socket reports the progress of the old name.
-        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.ctx.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.writes.mark.last_seq = 0;
         self.writes.mark.name += 1;
         self.writes.highest_sent = 0;
         self.writes.accepted.clear();
-        self.memory.mark_head();
+        self.ctx.memory.mark_head();
         for op in self.writes.ops.values_mut() {
             op.seq = None;
             if op.state.accepted.is_some() {

@@ -138,26 +138,27 @@ impl Machine {
         for &id in &ids {
             match self.locate(id, &held) {
                 Ok(Found::Here(data)) => {
-                    let shown = self.memory.shown_by_id(id).map(|(key, shown)| (key, shown.v));
-                    let held = || self.memory.by_id(id).map(|(key, document)| (key, document.at.v));
+                    let shown = self.ctx.memory.shown_by_id(id).map(|(key, shown)| (key, shown.v));
+                    let held = || self.ctx.memory.by_id(id).map(|(key, document)| (key, document.at.v));
                     let (key, v) = shown.or_else(held).expect("located");
-                    let release = self.memory.class(key.0).release();
+                    let release = self.ctx.memory.class(key.0).release();
                     rows.push(ReadRow { id, pk: key.1.clone(), v, release, data });
                 }
                 Ok(Found::OnPage(place)) => {
                     wanted.insert(place.page);
                 }
                 Ok(Found::Nowhere) => {}
-                Err(error) => self.error = Some(error),
+                Err(error) => self.ctx.errors.report(error),
             }
         }
         if wanted.is_empty() {
-            self.effects.push(Effect::Answer { ticket, rows: Ok(rows) });
+            self.ctx.effects.push(Effect::Answer { ticket, rows: Ok(rows) });
         } else {
             // Other reads may push pages out of the cache meanwhile: those that the answer needs are kept for
             // it.
             held.retain(|_, page| page.is_some());
-            for page in ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page) {
+            for page in ids.iter().filter_map(|id| self.ctx.memory.by_id(*id)?.1.slot).map(|place| place.page)
+            {
                 if !held.contains_key(&page)
                     && let Some(rows) = self.reads.cached(page)
                 {
@@ -171,19 +172,19 @@ impl Machine {
     /// Answers [`Event::Query`](super::message::Event::Query): first lists the documents, then reads them page
     /// by page.
     pub(super) fn query(&mut self, ticket: u64, class: &Name, predicates: Vec<Predicate>) -> Result<()> {
-        let Some(position) = self.memory.schema().position(class) else {
-            let error = self.memory.schema().class(class.as_str()).err();
+        let Some(position) = self.ctx.memory.schema().position(class) else {
+            let error = self.ctx.memory.schema().class(class.as_str()).err();
             let ids = Err(error.unwrap_or_else(|| Error::new(crate::Code::UnknownClass, "no such class")));
-            self.effects.push(Effect::Matched { ticket, ids });
+            self.ctx.effects.push(Effect::Matched { ticket, ids });
             return Ok(());
         };
-        let now = self.life_now();
-        let documents = self.memory.documents().filter(|((class, _), _)| usize::from(*class) == position);
+        let now = self.ctx.life_now();
+        let documents = self.ctx.memory.documents().filter(|((class, _), _)| usize::from(*class) == position);
         let mut ids: Vec<(Option<PageRef>, u32)> = documents
-            .filter(|(key, document)| !document.is_expired(now) && self.memory.shown(key).is_none())
+            .filter(|(key, document)| !document.is_expired(now) && self.ctx.memory.shown(key).is_none())
             .map(|(_, d)| (d.slot.filter(|_| matches!(d.content, Content::AtRest)), d.id))
             .collect();
-        let shown = self.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
+        let shown = self.ctx.memory.all_shown().filter(|((class, _), _)| usize::from(*class) == position);
         ids.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
         // The documents of one page come one after the other.
         order::sort_by_key(&mut ids, |(place, id)| (place.map(|p| (p.page, p.slot)), *id));
@@ -217,23 +218,23 @@ impl Machine {
                     batch.push(id);
                 }
                 Ok(Found::Nowhere) => {}
-                Err(error) => self.error = Some(error),
+                Err(error) => self.ctx.errors.report(error),
             }
             layout.pop_front();
         }
         if wanted.is_empty() {
-            self.effects.push(Effect::Matched { ticket, ids: Ok(found) });
+            self.ctx.effects.push(Effect::Matched { ticket, ids: Ok(found) });
         } else {
             self.ask_pages(wanted, Purpose::Query { ticket, predicates, layout, batch, found });
         }
     }
 
     fn ask_pages(&mut self, pages: SortedSet<u64>, purpose: Purpose) {
-        let Some(layout) = &self.layout else { return };
+        let Some(layout) = &self.ctx.layout else { return };
         let pages: Vec<u64> = pages.into_iter().collect();
         let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
         let ticket = self.reads.start(Reading { pages, purpose });
-        self.effects.push(Effect::ReadPages { ticket, keys });
+        self.ctx.effects.push(Effect::ReadPages { ticket, keys });
     }
 
     /// Pages were read, or reading them failed: continues the reading that asked for them.
@@ -250,18 +251,18 @@ impl Machine {
                 // The device failed, which says nothing about the records.
                 match reading.purpose {
                     Purpose::Answer { ticket, .. } => {
-                        self.effects.push(Effect::Answer { ticket, rows: Err(error) });
+                        self.ctx.effects.push(Effect::Answer { ticket, rows: Err(error) });
                     }
                     Purpose::Query { ticket, .. } => {
-                        self.effects.push(Effect::Matched { ticket, ids: Err(error) });
+                        self.ctx.effects.push(Effect::Matched { ticket, ids: Err(error) });
                     }
                     Purpose::Pins { .. } => {
                         self.pins_failed();
-                        self.error = Some(error);
+                        self.ctx.errors.report(error);
                     }
                     Purpose::Compact => {
-                        self.compact_not_before_ms = self.clock.mono_ms + COMPACT_RETRY_MS;
-                        self.error = Some(error);
+                        self.compact_not_before_ms = self.ctx.clock.mono_ms + COMPACT_RETRY_MS;
+                        self.ctx.errors.report(error);
                     }
                 }
                 return Ok(());
@@ -269,7 +270,7 @@ impl Machine {
         };
         let mut opened = Held::new();
         for (&page, found) in reading.pages.iter().zip(found) {
-            let Some(layout) = &self.layout else { return Ok(()) };
+            let Some(layout) = &self.ctx.layout else { return Ok(()) };
             let rows = found.and_then(|found| layout.open_page(page, &found).ok()).map(Rc::new);
             if rows.is_none() && !self.tabs.is_following {
                 self.reads.unreadable.insert(page);
@@ -312,7 +313,7 @@ impl Machine {
                         // Moved to another page in the meantime: it is read again.
                         Ok(Found::OnPage(_)) => layout.push_back(id),
                         Ok(_) => {}
-                        Err(error) => self.error = Some(error),
+                        Err(error) => self.ctx.errors.report(error),
                     }
                 }
                 self.go_on(ticket, predicates, layout, found);
@@ -324,7 +325,7 @@ impl Machine {
                         Ok(Found::Here(data)) => found.push((id, data)),
                         // Moved in the meantime: it is read again.
                         Ok(_) => {}
-                        Err(error) => self.error = Some(error),
+                        Err(error) => self.ctx.errors.report(error),
                     }
                 }
                 self.pins_read(found);
@@ -336,10 +337,10 @@ impl Machine {
     /// The location of a version's data, if the version is still current: in memory, on one of these pages,
     /// or on a page to be read. A document is marked as lost if its page does not contain it as written.
     fn locate(&mut self, id: u32, pages: &Held) -> Result<Found> {
-        if let Some((_, shown)) = self.memory.shown_by_id(id) {
+        if let Some((_, shown)) = self.ctx.memory.shown_by_id(id) {
             return Ok(shown.data.clone().map_or(Found::Nowhere, Found::Here));
         }
-        let Some((key, document)) = self.memory.by_id(id) else { return Ok(Found::Nowhere) };
+        let Some((key, document)) = self.ctx.memory.by_id(id) else { return Ok(Found::Nowhere) };
         let place = match (&document.content, document.slot) {
             (Content::Resident(data), _) => return Ok(Found::Here(data.clone())),
             (Content::AtRest, Some(place)) => place,
@@ -353,7 +354,7 @@ impl Machine {
             },
         };
         let (key, at) = (key.clone(), document.at);
-        let class = self.memory.class(key.0).name();
+        let class = self.ctx.memory.class(key.0).name();
         let row = page.as_ref().and_then(|rows| rows.get(place.slot as usize));
         if let Some(row) = row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
             return Ok(Found::Here(row.data.clone()));
@@ -362,7 +363,7 @@ impl Machine {
             // The leader detects the damage and repairs it.
             return Ok(Found::Nowhere);
         }
-        self.memory.lose(&key);
+        self.ctx.memory.lose(&key);
         self.reads.lost.insert(key);
         Err(Error::new(crate::Code::RecordDamaged, "a page of documents"))
     }
@@ -371,6 +372,7 @@ impl Machine {
     /// pages.
     fn compact(&mut self, pages: &Held) {
         let ids: Vec<u32> = self
+            .ctx
             .memory
             .documents()
             .filter(|(_, d)| matches!(d.content, Content::AtRest))
@@ -380,12 +382,12 @@ impl Machine {
         for id in ids {
             match self.locate(id, pages) {
                 Ok(Found::Here(data)) => {
-                    let (key, document) = self.memory.by_id(id).expect("located");
+                    let (key, document) = self.ctx.memory.by_id(id).expect("located");
                     let (key, at) = (key.clone(), document.at);
-                    self.memory.reload(&key, at, data);
+                    self.ctx.memory.reload(&key, at, data);
                 }
                 Ok(_) => {}
-                Err(error) => self.error = Some(error),
+                Err(error) => self.ctx.errors.report(error),
             }
         }
     }
@@ -393,10 +395,10 @@ impl Machine {
     /// Brings a document's data back into memory, if its page is in the cache.
     pub(super) fn reload_cached(&mut self, id: u32) {
         if let Ok(Found::Here(data)) = self.locate(id, &SortedMap::new())
-            && let Some((key, document)) = self.memory.by_id(id)
+            && let Some((key, document)) = self.ctx.memory.by_id(id)
         {
             let (key, at) = (key.clone(), document.at);
-            self.memory.reload(&key, at, data);
+            self.ctx.memory.reload(&key, at, data);
         }
     }
 
@@ -404,7 +406,7 @@ impl Machine {
     pub(super) fn ask_for_lost(&mut self) {
         let mut by_def: SortedMap<Def, usize> = SortedMap::new();
         for key in &self.reads.lost {
-            for def in self.memory.holders(key).iter() {
+            for def in self.ctx.memory.holders(key).iter() {
                 *by_def.entry(def.clone()).or_default() += 1;
             }
         }
@@ -419,9 +421,9 @@ impl Machine {
             }
         }
         for key in &self.reads.lost {
-            let Some(document) = self.memory.document(key) else { continue };
+            let Some(document) = self.ctx.memory.document(key) else { continue };
             if !document.defs.iter().any(|def| covered.contains(def)) {
-                self.pull.repairs.insert(Def::document(self.memory.class(key.0).name(), &key.1));
+                self.pull.repairs.insert(Def::document(self.ctx.memory.class(key.0).name(), &key.1));
             }
         }
     }
@@ -429,14 +431,14 @@ impl Machine {
     /// Requests the whole of a collection again; its members stay visible (R14).
     pub(super) fn reload_collection(&mut self, def: Def) {
         self.pull.drop_def(&def);
-        self.memory.restart(&def);
+        self.ctx.memory.restart(&def);
         self.pull.needed.insert(def.clone());
         self.lost_collections.insert(def);
     }
 
     /// Documents that were received again, or have left, are lost no more.
     pub(super) fn forget_found(&mut self) {
-        let memory = &self.memory;
+        let memory = &self.ctx.memory;
         self.reads
             .lost
             .retain(|key| memory.document(key).is_some_and(|d| matches!(d.content, Content::Lost)));

@@ -84,10 +84,10 @@ impl Machine {
             return;
         }
         if self.healing.tried {
-            self.healing.wait(self.clock.mono_ms);
+            self.healing.wait(self.ctx.clock.mono_ms);
         } else {
             self.healing.handle = Handle::Dead;
-            self.healing.not_before_ms = self.clock.mono_ms;
+            self.healing.not_before_ms = self.ctx.clock.mono_ms;
         }
     }
 
@@ -99,8 +99,8 @@ impl Machine {
             return false;
         }
         self.device_failed(error);
-        let again = self.reads.again(ticket, self.layout.as_ref());
-        if again.is_none() || self.healing.not_before_ms > self.clock.mono_ms {
+        let again = self.reads.again(ticket, self.ctx.layout.as_ref());
+        if again.is_none() || self.healing.not_before_ms > self.ctx.clock.mono_ms {
             self.healing.retried.remove(&ticket);
             return false;
         }
@@ -110,20 +110,20 @@ impl Machine {
 
     /// There is a reason to try again soon.
     pub(super) fn try_device_soon(&mut self) {
-        let soon = self.clock.mono_ms.max(self.healing.last_attempt_ms + ATTEMPT_EVERY_MS);
+        let soon = self.ctx.clock.mono_ms.max(self.healing.last_attempt_ms + ATTEMPT_EVERY_MS);
         self.healing.not_before_ms = self.healing.not_before_ms.min(soon);
         self.commit_not_before_ms = self.commit_not_before_ms.min(soon);
     }
 
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
     pub(super) fn advance_healing(&mut self, now: u64) {
-        let Some(layout) = self.layout.as_ref().filter(|_| !self.is_committing()) else { return };
+        let Some(layout) = self.ctx.layout.as_ref().filter(|_| !self.is_committing()) else { return };
         if self.healing.due().is_some_and(|due| due <= now) {
             self.healing.handle = Handle::Opening;
             self.healing.tried = true;
             self.healing.last_attempt_ms = now;
             let records = self.writes.ops.values().filter_map(|op| op.record);
-            self.effects.push(Effect::Reopen(layout.expected(records)));
+            self.ctx.effects.push(Effect::Reopen(layout.expected(records)));
         }
     }
 
@@ -134,8 +134,8 @@ impl Machine {
         }
         let is_reading =
             |effect: &Effect| matches!(effect, Effect::ReadPages { .. } | Effect::ReadJournal { .. });
-        let (readings, others) = std::mem::take(&mut self.effects).into_iter().partition(is_reading);
-        self.effects = others;
+        let (readings, others) = std::mem::take(&mut self.ctx.effects).into_iter().partition(is_reading);
+        self.ctx.effects = others;
         self.healing.held.extend::<Vec<_>>(readings);
     }
 
@@ -146,7 +146,7 @@ impl Machine {
         }
         let foreign =
             || Error::new(Code::StoreInUse, "somebody else made another store in the place of this one");
-        let verdict = match (&mut self.layout, result) {
+        let verdict = match (&mut self.ctx.layout, result) {
             (Some(layout), Ok(found)) => match (layout.judge(&found), found.header) {
                 (Verdict::Foreign, _) => Err(foreign()),
                 // The leader has written since, and it repairs any damage.
@@ -165,19 +165,19 @@ impl Machine {
             Ok(verdict) => {
                 self.healing.handle = Handle::Good;
                 // The device can take the changes that are due now.
-                self.commit_not_before_ms = self.clock.mono_ms;
+                self.commit_not_before_ms = self.ctx.clock.mono_ms;
                 if verdict == Verdict::Anew {
                     self.begin_anew();
-                } else if self.memory.is_clean() && self.writes.journal.is_clean() {
+                } else if self.ctx.memory.is_clean() && self.writes.journal.is_clean() {
                     self.storage = StorageState::Ok;
                     self.storage_error = None;
                 }
-                self.effects.append(&mut self.healing.held);
+                self.ctx.effects.append(&mut self.healing.held);
                 Ok(())
             }
             Err(error) => {
                 let is_final = Failure::of(&error) == Failure::TooNew;
-                self.healing.wait(self.clock.mono_ms);
+                self.healing.wait(self.ctx.clock.mono_ms);
                 if is_final {
                     // A newer version of the code owns the store from now on: this session leaves it alone.
                     self.healing.not_before_ms = u64::MAX;
@@ -205,15 +205,15 @@ impl Machine {
     /// requests the documents whose data was only there.
     fn begin_anew(&mut self) {
         // The data in cached pages is still in memory.
-        let at_rest = self.memory.documents().filter(|(_, d)| matches!(d.content, Content::AtRest));
+        let at_rest = self.ctx.memory.documents().filter(|(_, d)| matches!(d.content, Content::AtRest));
         let ids: Vec<u32> = at_rest.map(|(_, document)| document.id).collect();
         for id in ids {
             self.reload_cached(id);
         }
-        if let Some(layout) = &mut self.layout {
+        if let Some(layout) = &mut self.ctx.layout {
             layout.begin_anew();
         }
-        let lost = self.memory.unsettle();
+        let lost = self.ctx.memory.unsettle();
         self.reads.forget_pages(lost);
         self.writes.unsettle();
         self.ask_for_lost();

@@ -57,7 +57,7 @@ impl Machine {
     /// If the application's own function throws, the conflict is left to the application, as `refused`.
     fn settle_or_leave(&mut self, order: u64, fault: &Fault) -> Option<SettledOne> {
         self.settle_one(order, fault).unwrap_or_else(|error| {
-            self.error = Some(error);
+            self.ctx.errors.report(error);
             None
         })
     }
@@ -72,7 +72,7 @@ impl Machine {
         if op.issued_for.contains(&(key.clone(), row.v)) {
             return Ok(None);
         }
-        let class = self.memory.class_name(&key);
+        let class = self.ctx.memory.class_name(&key);
         let policy = self.writes.application.policy(&class);
         let theirs = match &row.data {
             Some(data) if !row.deleted => Some(data.to_map()?),
@@ -110,7 +110,7 @@ impl Machine {
                 let error =
                     Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
                 self.tell_end(&old, Err(&error));
-                self.effects.push(Effect::Accepted { id: old, result: Err(error) });
+                self.ctx.effects.push(Effect::Accepted { id: old, result: Err(error) });
                 return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
             }
             Settlement::Put(state) => {
@@ -121,7 +121,7 @@ impl Machine {
             Settlement::Delete => {
                 let data = theirs.as_ref().expect("checked above");
                 let parts =
-                    self.memory.class(key.0).key().iter().map(|name| data.get(name.as_str()).cloned());
+                    self.ctx.memory.class(key.0).key().iter().map(|name| data.get(name.as_str()).cloned());
                 let key = Value::Array(parts.flatten().collect());
                 Some(("doc.delete", Value::from([class_arg, ("key", key), if_version])))
             }
@@ -129,7 +129,7 @@ impl Machine {
         // If no server would accept the policy's result, or if it is another document, the application
         // decides.
         let is_possible = |(name, args): &(&str, Value)| {
-            let changes = changes_of(self.memory.schema(), name, args);
+            let changes = changes_of(self.ctx.memory.schema(), name, args);
             args.is_within(VALUE_DEPTH_MAX)
                 && changes.is_ok_and(|changes| changes.iter().flatten().all(|change| change.key == key))
         };
@@ -139,7 +139,7 @@ impl Machine {
         let Some((name, args)) = op.with_settled(&key, issued) else {
             self.give_up(order);
             self.tell_end(&old, Ok(row.v));
-            self.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
+            self.ctx.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
             return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
         };
         self.issue_in_place(order, (&key, row.v), (name, args), theirs_data).map(Some)
@@ -150,7 +150,7 @@ impl Machine {
     /// requires one. So no policy is consulted.
     fn send_for_version(&mut self, order: u64, key: &DocKey, v: u64) -> Result<SettledOne> {
         let mut op = self.writes.ops[&order].clone();
-        let base = op.base_of(&self.memory.class_name(key), &key.1).cloned();
+        let base = op.base_of(&self.ctx.memory.class_name(key), &key.1).cloned();
         op.expect_of(key, v);
         self.issue_in_place(order, (key, v), (op.state.name, op.state.args), base)
     }
@@ -164,8 +164,8 @@ impl Machine {
         (name, args): (String, Value),
         base: Option<Data>,
     ) -> Result<SettledOne> {
-        let id = crate::journal::make_id(self.clock.wall_ms, &mut *self.random)?;
-        let class = self.memory.class_name(key);
+        let id = crate::journal::make_id(self.ctx.clock.wall_ms, &mut *self.ctx.random)?;
+        let class = self.ctx.memory.class_name(key);
         let op = &self.writes.ops[&order].state;
         let (old, after, mut bases) = (op.id.clone(), op.after.clone(), op.bases.clone());
         bases.retain(|(own, pk, _)| (own, pk) != (&class, &key.1));
@@ -184,7 +184,7 @@ impl Machine {
             op.issued_for.push((key.clone(), v));
         }
         self.follow(&old, Some(&id), None);
-        self.effects.push(Effect::Amended { id: old, by: id });
+        self.ctx.effects.push(Effect::Amended { id: old, by: id });
         Ok(SettledOne { settled: Settled::Amended, standing: Vec::new() })
     }
 
@@ -247,7 +247,7 @@ impl Machine {
     pub(super) fn refuse_here(&mut self, order: u64, error: Error) {
         let id = self.writes.ops[&order].state.id.clone();
         self.park(order, Fault::from(&error));
-        self.effects.push(Effect::Refused { id, error });
+        self.ctx.effects.push(Effect::Refused { id, error });
     }
 
     /// Removes an operation so that another can take its place. Until then its documents stay pinned, so that
@@ -271,7 +271,7 @@ impl Machine {
 
     pub(super) fn unpin(&mut self, op: &PendingOp) {
         for key in &op.keys {
-            self.memory.unpin(key);
+            self.ctx.memory.unpin(key);
         }
     }
 
@@ -294,7 +294,7 @@ impl Machine {
         let touches = op.keys.clone();
         let old = op.state.id.clone();
         // Invalid arguments are rejected before the refused operation is changed.
-        changes_of(self.memory.schema(), &name, &args)?;
+        changes_of(self.ctx.memory.schema(), &name, &args)?;
         let replaced = self.replace(order);
         let write = Write { id: new.clone(), name, args, touches, after };
         self.issue(write, order)?;
@@ -320,7 +320,7 @@ impl Machine {
             .map(|change| change.key.clone())
             .collect();
         for key in same {
-            let class = self.memory.class_name(&key);
+            let class = self.ctx.memory.class_name(&key);
             let base = replaced.base_of(&class, &key.1).cloned();
             if let Some(op) = self.writes.ops.get_mut(&order) {
                 op.keep_base(class, &key.1, base);

@@ -108,8 +108,8 @@ impl Machine {
             // The request was sent in an earlier epoch. All of it is sent again at once; if one epoch follows
             // another, at growing intervals.
             let is_another = self.pull.backoff.failures() > 0;
-            let delay = self.pull.backoff.next_ms(&mut *self.random)?;
-            self.pull.not_before_ms = self.clock.mono_ms + if is_another { delay } else { 0 };
+            let delay = self.pull.backoff.next_ms(&mut *self.ctx.random)?;
+            self.pull.not_before_ms = self.ctx.clock.mono_ms + if is_another { delay } else { 0 };
         } else if is_missed {
             self.pull.ask_again(request);
             let words = "parts: none of what was asked for is there, and no result";
@@ -118,13 +118,13 @@ impl Machine {
             self.pull.backoff.reset();
         }
         self.pull.failing = false;
-        self.error = None;
+        self.ctx.errors.clear();
         self.org_answers(&request, &reply.results);
         self.tell_mistakes(mistakes);
         if let Some(seq) = request.seq_without_results(reply.seq, &reply.results).filter(|_| !is_later) {
             reply.seq = seq;
             let words = "seq: it counts operations of which `results` has none";
-            self.error = Some(bad_reply("Operations", words));
+            self.ctx.errors.report(bad_reply("Operations", words));
         }
         self.pull.answered = true;
         let mut is_progress = is_later || request.has_result_in(&reply.results);
@@ -158,7 +158,7 @@ impl Machine {
                 whole.extend(all.map(|all| (def, all)));
             }
         }
-        if is_progress || (!is_alone && self.memory.has_changes()) {
+        if is_progress || (!is_alone && self.ctx.memory.has_changes()) {
             self.pull.pace.reset();
         }
         // The reply had no room for the other defs: they are requested again.
@@ -168,9 +168,9 @@ impl Machine {
         if is_later {
             self.enter_epoch_with(reply.seq);
             // Nothing was executed because of the epoch, which is no error.
-            self.error = None;
+            self.ctx.errors.clear();
         }
-        self.memory.remove_expired(reply.now);
+        self.ctx.memory.remove_expired(reply.now);
         self.forget_found();
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Machine {
             let def = part.def.clone();
             match part.fault.take() {
                 Some(fault) => ReadPart::Refused(def, fault),
-                None => match self.memory.prepare(part) {
+                None => match self.ctx.memory.prepare(part) {
                     Ok(part) => ReadPart::Prepared(part),
                     Err(error) => ReadPart::Unreadable(def, error),
                 },
@@ -202,7 +202,7 @@ impl Machine {
     ) -> Option<Error> {
         let ReadPart::Prepared(part) = part else { return None };
         let has_asked = request.asked.get(def).is_some_and(|asked| asked.cursor);
-        let load = self.memory.collection(def).and_then(|collection| collection.load.as_ref());
+        let load = self.ctx.memory.collection(def).and_then(|collection| collection.load.as_ref());
         let asked = load.map(|load| load.cursor.as_str()).filter(|_| has_asked);
         let page = Page { asked, next: part.next()?, ends: part.ends() };
         if self.pull.goes_on(def, page, is_alone) {
@@ -214,10 +214,10 @@ impl Machine {
 
     /// A load does not advance: it begins again, at growing intervals.
     fn page_refused(&mut self, def: &Def, error: Error) -> Result<()> {
-        self.memory.restart(def);
-        self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
+        self.ctx.memory.restart(def);
+        self.pull.retry(def, self.ctx.clock.mono_ms, &mut *self.ctx.random)?;
         self.faults.insert(def.clone(), error.clone());
-        self.error = Some(error);
+        self.ctx.errors.report(error);
         Ok(())
     }
 
@@ -243,7 +243,7 @@ impl Machine {
         settled: Version,
     ) -> Result<Option<Told>> {
         let is_repair = request.repairs.contains(def);
-        let era = self.memory.epoch().1;
+        let era = self.ctx.memory.epoch().1;
         let part = match part {
             ReadPart::Prepared(part) => part,
             ReadPart::Refused(_, fault) if is_repair => {
@@ -258,7 +258,7 @@ impl Machine {
             // A document that cannot be decoded must not delay other defs. This def is requested again with
             // all the others.
             ReadPart::Unreadable(_, error) => {
-                if self.memory.collection(def).is_some() {
+                if self.ctx.memory.collection(def).is_some() {
                     self.faults.insert(def.clone(), error);
                 }
                 return Ok(None);
@@ -266,7 +266,7 @@ impl Machine {
         };
         if is_repair {
             self.pull.retries.remove(def);
-            if !self.memory.apply_repair(part, era) {
+            if !self.ctx.memory.apply_repair(part, era) {
                 self.pull.repairs.insert(def.clone());
             }
             return Ok(None);
@@ -276,7 +276,7 @@ impl Machine {
         let is_first = asked.is_none_or(|asked| !asked.cursor);
         let asked = asked.map(|asked| asked.since);
         let highest = part.highest();
-        match self.memory.apply(part, PartContext { era, settled, asked }) {
+        match self.ctx.memory.apply(part, PartContext { era, settled, asked }) {
             PartOutcome::Whole => {
                 self.pull.retries.remove(def);
                 self.lost_collections.remove(def);
@@ -303,15 +303,15 @@ impl Machine {
         if self.writes.ops.is_empty() {
             return Vec::new();
         }
-        let keys = part.rows().filter_map(|pk| self.memory.doc_key(part.def().class(), pk));
+        let keys = part.rows().filter_map(|pk| self.ctx.memory.doc_key(part.def().class(), pk));
         keys.filter(|key| self.writes.by_key.contains_key(key)).collect()
     }
 
     /// Takes the epoch and the time of a message.
     fn enter(&mut self, epoch: &Epoch, now: u64) -> EpochChange {
-        let change = self.memory.enter_epoch(epoch);
+        let change = self.ctx.memory.enter_epoch(epoch);
         if change != EpochChange::Earlier {
-            self.server_now = Some((now, self.clock.mono_ms));
+            self.ctx.server_now = Some((now, self.ctx.clock.mono_ms));
         }
         if change == EpochChange::Later {
             self.pull.forget_earlier_epoch();
@@ -322,13 +322,13 @@ impl Machine {
 
     fn part_refused(&mut self, def: &Def, fault: &Fault, had_cursor: bool) -> Result<()> {
         if fault.kind.is_retryable() {
-            self.pull.retry(def, self.clock.mono_ms, &mut *self.random)?;
+            self.pull.retry(def, self.ctx.clock.mono_ms, &mut *self.ctx.random)?;
         } else if had_cursor {
             // The cursor is of no use any more: the load starts from scratch.
-            self.memory.restart(def);
+            self.ctx.memory.restart(def);
             self.pull.needed.insert(def.clone());
         }
-        if self.memory.collection(def).is_some() {
+        if self.ctx.memory.collection(def).is_some() {
             self.faults.insert(def.clone(), error_of(fault));
         }
         Ok(())
@@ -338,11 +338,11 @@ impl Machine {
     /// it (R14).
     fn repair_refused(&mut self, def: &Def, fault: &Fault) -> Result<()> {
         if fault.kind.is_retryable() {
-            return self.pull.retry(def, self.clock.mono_ms, &mut *self.random);
+            return self.pull.retry(def, self.ctx.clock.mono_ms, &mut *self.ctx.random);
         }
         let crate::model::DefKind::Document(pk) = def.kind() else { return Ok(()) };
-        let key = self.memory.doc_key(def.class(), pk);
-        let document = key.and_then(|key| self.memory.document(&key));
+        let key = self.ctx.memory.doc_key(def.class(), pk);
+        let document = key.and_then(|key| self.ctx.memory.document(&key));
         let holder = document.and_then(|d| d.defs.iter().find(|def| !self.faults.contains_key(*def)));
         if let Some(holder) = holder.cloned() {
             self.reload_collection(holder);
@@ -354,7 +354,7 @@ impl Machine {
         if !self.live.is_current(socket) {
             return Ok(());
         }
-        self.live.last_heard_ms = self.clock.mono_ms;
+        self.live.last_heard_ms = self.ctx.clock.mono_ms;
         match frame? {
             ServerFrame::Alive => {}
             ServerFrame::Live { live, refused } => {
@@ -366,11 +366,11 @@ impl Machine {
                 let new = registered
                     .iter()
                     .filter(|def| !before.contains(*def))
-                    .filter(|def| self.memory.collection(def).is_some());
+                    .filter(|def| self.ctx.memory.collection(def).is_some());
                 self.pull.needed.extend(new.cloned());
                 self.live.registered = Some(registered);
                 for (def, fault) in refused {
-                    if self.memory.collection(&def).is_some() {
+                    if self.ctx.memory.collection(&def).is_some() {
                         self.faults.insert(def, error_of(&fault));
                     }
                 }
@@ -386,8 +386,8 @@ impl Machine {
     }
 
     fn hinted(&mut self, def: &Def) {
-        let era = self.memory.epoch().1;
-        if let Some(collection) = self.memory.collection(def) {
+        let era = self.ctx.memory.epoch().1;
+        if let Some(collection) = self.ctx.memory.collection(def) {
             self.pull.hint(def.clone(), collection.is_loading(era));
         }
     }
@@ -401,7 +401,7 @@ impl Machine {
             return Ok(());
         }
         let context = PartContext {
-            era: self.memory.epoch().1,
+            era: self.ctx.memory.epoch().1,
             settled: pushed.now.saturating_sub(pushed.delta),
             asked: None,
         };
@@ -415,9 +415,9 @@ impl Machine {
             rows.extend(told);
             match part {
                 ReadPart::Prepared(part) => {
-                    self.memory.apply(part, context);
+                    self.ctx.memory.apply(part, context);
                 }
-                ReadPart::Unreadable(_, error) => self.error = Some(error),
+                ReadPart::Unreadable(_, error) => self.ctx.errors.report(error),
                 ReadPart::Refused(..) => {}
             }
         }
@@ -435,10 +435,10 @@ impl Machine {
         }
         let replaced = self.is_replaced(self.live.said_token);
         self.live.close();
-        let delay = self.live.backoff.next_ms(&mut *self.random)?;
-        self.live.not_before_ms = (self.clock.mono_ms + delay).max(self.pull.retry_after_ms);
+        let delay = self.live.backoff.next_ms(&mut *self.ctx.random)?;
+        self.live.not_before_ms = (self.ctx.clock.mono_ms + delay).max(self.pull.retry_after_ms);
         if code == CLOSE_TOKEN && !replaced {
-            self.error = Some(Error::new(Code::Unauthorized, "the socket was closed for its token"));
+            self.ctx.errors.report(Error::new(Code::Unauthorized, "the socket was closed for its token"));
             self.token_refused();
         }
         self.live.error = close_error(code, reason);

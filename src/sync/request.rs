@@ -10,11 +10,11 @@ impl Machine {
     /// Sends the request that is due, unless one is in flight or it is too early.
     pub(super) fn advance_pull(&mut self, now: u64) {
         // No request is sent while one batch is in flight and another is due: this bounds the memory.
-        let device_is_behind = self.committing.is_some() && !self.memory.is_clean();
+        let device_is_behind = self.committing.is_some() && !self.ctx.memory.is_clean();
         if self.pull.in_flight.is_some() || now < self.pull.free_at_ms() || device_is_behind {
             return;
         }
-        let epoch = self.memory.epoch().0.cloned();
+        let epoch = self.ctx.memory.epoch().0.cloned();
         // An operation is sent for the epoch that the session knows, and executed in no other (R11). If the
         // session knows none, it asks for the epoch only: subscriptions could show an operation's effect
         // before the session has its result. An operation may create an org that the server does not have.
@@ -31,10 +31,12 @@ impl Machine {
         if !asks_epoch && ops.is_empty() && is_nothing {
             return;
         }
-        let era = self.memory.epoch().1;
+        let era = self.ctx.memory.epoch().1;
         let mut defs: Vec<Def> = std::mem::take(&mut self.pull.needed).into_iter().collect();
         // Long loads come last, so that they delay nothing else.
-        order::sort_by_key(&mut defs, |def| self.memory.collection(def).is_some_and(|c| c.load.is_some()));
+        order::sort_by_key(&mut defs, |def| {
+            self.ctx.memory.collection(def).is_some_and(|c| c.load.is_some())
+        });
         let subs_max = if is_alone || waits { 0 } else { self.pull.subs_max };
         let repairs: SortedSet<Def> = order::set_of(self.pull.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
@@ -45,7 +47,7 @@ impl Machine {
         let mut subs: Vec<Sub> =
             repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
         for def in defs {
-            let Some(collection) = self.memory.collection(&def) else { continue };
+            let Some(collection) = self.ctx.memory.collection(&def) else { continue };
             subs.push(match &collection.load {
                 Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
                 None => Sub { v: collection.v(era), def, cursor: None },
@@ -57,6 +59,6 @@ impl Machine {
         let ids = ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
         let number = self.pull.launch(&subs, repairs, (ids, bytes), self.token.number(), now);
         let request = SyncRequest { p: 1, session: self.session().to_owned(), epoch, ops, subs };
-        self.effects.push(Effect::Send { number, request, token: self.token.value() });
+        self.ctx.effects.push(Effect::Send { number, request, token: self.token.value() });
     }
 }

@@ -99,7 +99,7 @@ impl Machine {
         let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
         let error = super::message::error_of(&fault);
         self.park(order, fault);
-        self.effects.push(Effect::Refused { id, error });
+        self.ctx.effects.push(Effect::Refused { id, error });
         true
     }
 }

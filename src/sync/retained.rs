@@ -19,26 +19,26 @@ pub(super) struct PinReading {
 impl Machine {
     /// Begins to read the bases that are needed and not in memory.
     pub(super) fn read_pins(&mut self) {
-        if self.writes.pins.is_under_way || self.clock.mono_ms < self.writes.pins.not_before_ms {
+        if self.writes.pins.is_under_way || self.ctx.clock.mono_ms < self.writes.pins.not_before_ms {
             return;
         }
-        let ids = self.memory.pins_at_rest();
+        let ids = self.ctx.memory.pins_at_rest();
         let places: SortedSet<u64> =
-            ids.iter().filter_map(|id| self.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
-        let Some(layout) = self.layout.as_ref().filter(|_| !places.is_empty()) else { return };
+            ids.iter().filter_map(|id| self.ctx.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
+        let Some(layout) = self.ctx.layout.as_ref().filter(|_| !places.is_empty()) else { return };
         let pages: Vec<u64> = places.into_iter().collect();
         let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
         let ticket = self.reads.start(Reading { pages, purpose: Purpose::Pins { ids } });
         self.writes.pins.is_under_way = true;
-        self.effects.push(Effect::ReadPages { ticket, keys });
+        self.ctx.effects.push(Effect::ReadPages { ticket, keys });
     }
 
     /// The data of documents with pending operations was read.
     pub(super) fn pins_read(&mut self, found: Vec<(u32, crate::codec::Data)>) {
         self.writes.pins.is_under_way = false;
         for (id, data) in found {
-            let key = self.memory.by_id(id).map(|(key, _)| key.clone());
-            self.memory.hold(id, data);
+            let key = self.ctx.memory.by_id(id).map(|(key, _)| key.clone());
+            self.ctx.memory.hold(id, data);
             self.writes.stale.extend(key);
         }
     }
@@ -46,7 +46,7 @@ impl Machine {
     /// The device could not read them: it is asked again later.
     pub(super) fn pins_failed(&mut self) {
         self.writes.pins.is_under_way = false;
-        self.writes.pins.not_before_ms = self.clock.mono_ms + PIN_RETRY_MS;
+        self.writes.pins.not_before_ms = self.ctx.clock.mono_ms + PIN_RETRY_MS;
     }
 
     /// When to read again after the device failed.

@@ -8,10 +8,10 @@ use crate::storage::RolledBack;
 impl Machine {
     /// The status.
     pub fn status(&self) -> Status {
-        let era = self.memory.epoch().1;
-        let loading = || self.memory.collections().filter(|(_, c)| c.is_loading(era));
+        let era = self.ctx.memory.epoch().1;
+        let loading = || self.ctx.memory.collections().filter(|(_, c)| c.is_loading(era));
         let loads: Vec<_> = loading().collect();
-        let progress = (self.mode != Mode::Avion && !loads.is_empty()).then(|| {
+        let progress = (self.ctx.mode != Mode::Avion && !loads.is_empty()).then(|| {
             let received = loads.iter().map(|(_, c)| c.load.as_ref().map_or(0, |load| load.received)).sum();
             let total = loads.iter().map(|(_, c)| c.load.as_ref().and_then(|load| load.total)).sum();
             Progress { received, total }
@@ -45,13 +45,13 @@ impl Machine {
                 Error::new(Code::LocalDataLost, detail)
             })
         });
-        let error = self.error.as_ref().or(self.live.error.as_ref()).or(self.storage_error.as_ref());
+        let error = self.ctx.errors.last().or(self.live.error.as_ref()).or(self.storage_error.as_ref());
         let error = lost.or_else(|| error.cloned());
         let (pending, faults) = (self.writes.pending(), self.faults.clone());
         Status {
-            mode: self.mode,
+            mode: self.ctx.mode,
             phase,
-            updates: (!self.tabs.is_following && self.mode != Mode::Avion).then(|| self.updates()),
+            updates: (!self.tabs.is_following && self.ctx.mode != Mode::Avion).then(|| self.updates()),
             leads: !self.tabs.is_following,
             pending,
             progress,
@@ -63,20 +63,20 @@ impl Machine {
     }
 
     fn phase(&self, is_loading: bool) -> Phase {
-        if self.mode == Mode::Avion {
+        if self.ctx.mode == Mode::Avion {
             return Phase::Avion;
         }
         if self.tabs.is_following {
             return self.tabs.phase;
         }
-        if self.token.is_awaited && self.error.is_some() {
+        if self.token.is_awaited && self.ctx.errors.last().is_some() {
             return Phase::Paused;
         }
         let nothing_to_do = self.has_nothing_to_do();
-        if self.pull.missing.is_some() && self.network && !nothing_to_do {
+        if self.pull.missing.is_some() && self.ctx.network && !nothing_to_do {
             return Phase::Loading;
         }
-        if (self.pull.failing && !nothing_to_do) || !self.network {
+        if (self.pull.failing && !nothing_to_do) || !self.ctx.network {
             return Phase::Offline;
         }
         if !self.pull.answered && !nothing_to_do {
@@ -87,7 +87,7 @@ impl Machine {
         }
         // How changes will be reported is not known before the first socket is registered or has failed.
         let is_socket_due =
-            self.config.has_live && self.live.registered.is_none() && self.live.backoff.failures() == 0;
+            self.ctx.config.has_live && self.live.registered.is_none() && self.live.backoff.failures() == 0;
         if is_socket_due && !nothing_to_do { Phase::Opening } else { Phase::Live }
     }
 }

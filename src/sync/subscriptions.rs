@@ -11,7 +11,7 @@ const COMMANDS_MAX: usize = 1_000;
 impl Machine {
     /// Begins a subscription. If there was none, its documents are pulled.
     pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
-        if self.memory.subscribe(&def)? {
+        if self.ctx.memory.subscribe(&def)? {
             self.show_again(&def);
             self.pull.needed.insert(def);
             self.pull.pace.reset();
@@ -24,13 +24,13 @@ impl Machine {
         self.pull.drop_def(def);
         self.faults.remove(def);
         self.lost_collections.remove(def);
-        self.memory.unsubscribe(def);
+        self.ctx.memory.unsubscribe(def);
         self.await_no_more(def);
         self.show_again(def);
         if self.has_nothing_to_do() {
             // No request will follow that could show that the server is back.
             self.pull.failing = false;
-            self.error.take_if(|error| error.code().is_retryable());
+            self.ctx.errors.forget_temporary();
         }
     }
 
@@ -49,7 +49,7 @@ impl Machine {
 
     /// A stamp of this session: the time, and higher than all its earlier ones.
     pub(super) fn next_stamp(&mut self) -> u64 {
-        self.tabs.last_stamp = self.clock.wall_ms.max(self.tabs.last_stamp + 1);
+        self.tabs.last_stamp = self.ctx.clock.wall_ms.max(self.tabs.last_stamp + 1);
         self.tabs.last_stamp
     }
 }

@@ -146,7 +146,7 @@ impl Machine {
 
     /// The generation in which this session leads.
     pub fn generation(&self) -> Option<u64> {
-        self.layout.as_ref()?.generation()
+        self.ctx.layout.as_ref()?.generation()
     }
 
     /// Whether this session follows: another one leads, or none does.
@@ -162,7 +162,7 @@ impl Machine {
     /// The machine as the leader in that generation from the first event on: its state was read in that
     /// generation.
     pub fn leading(mut self, generation: u64) -> Self {
-        self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
+        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self
     }
 
@@ -186,7 +186,7 @@ impl Machine {
 
     /// Handles an event about the other sessions.
     fn tab(&mut self, event: TabEvent) -> Result<()> {
-        if self.layout.is_none() {
+        if self.ctx.layout.is_none() {
             return Ok(());
         }
         match event {
@@ -211,7 +211,7 @@ impl Machine {
                 self.depose()?;
             }
             TabEvent::Lead(generation) => {
-                self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
+                self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
             }
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
@@ -250,7 +250,7 @@ impl Machine {
     /// The state here is the last leader's final one: this session leads.
     pub(super) fn promote(&mut self) -> Result<()> {
         let Some(generation) = self.tabs.next.take() else { return Ok(()) };
-        self.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
+        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self.tabs.is_following = false;
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
@@ -278,7 +278,7 @@ impl Machine {
         self.writes.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
-            self.memory.keep_collection(&def);
+            self.ctx.memory.keep_collection(&def);
             requests.push((None, Wanted::Subscribe(def)));
         }
         for def in std::mem::take(&mut self.tabs.unwanted) {
@@ -295,10 +295,10 @@ impl Machine {
         self.let_stalled_go(true);
         self.pull.failing = false;
         self.pull.answered = false;
-        self.error = None;
+        self.ctx.errors.clear();
         self.start();
         self.try_at_once();
-        self.effects.push(Effect::Tab(TabEffect::Leads));
+        self.ctx.effects.push(Effect::Tab(TabEffect::Leads));
         self.read_inbox(true);
         Ok(())
     }
@@ -310,9 +310,9 @@ impl Machine {
         self.tabs.is_unfenced = false;
         self.tabs.is_following = true;
         self.tabs.phase = Phase::Opening;
-        self.layout.iter_mut().for_each(|layout| layout.lead(None));
-        self.effects.extend(self.pull.give_up().map(Effect::CancelSend));
-        self.effects.extend(self.live.close().map(Effect::CloseSocket));
+        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(None));
+        self.ctx.effects.extend(self.pull.give_up().map(Effect::CancelSend));
+        self.ctx.effects.extend(self.live.close().map(Effect::CloseSocket));
         self.token.is_awaited = false;
         (self.commit_failures, self.commit_not_before_ms) = (0, 0);
         (self.storage, self.storage_error) = (StorageState::Ok, None);
@@ -321,7 +321,7 @@ impl Machine {
         let (sweeps, swept) = self.writes.journal.let_go();
         for ticket in swept {
             let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
-            self.effects.push(Effect::Swept { ticket, swept: Err(error) });
+            self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
         }
         self.tabs.done.clear();
         self.tabs.met.clear();
@@ -339,9 +339,9 @@ impl Machine {
             self.tabs.dealt.extend(amends.clone());
             self.tabs.provisional.insert(op.state.id.clone(), Provisional { key, amends });
         }
-        let dirty = self.memory.take_dirty();
+        let dirty = self.ctx.memory.take_dirty();
         for def in dirty.collections {
-            if self.memory.collection(&def).is_some() {
+            if self.ctx.memory.collection(&def).is_some() {
                 self.tabs.wanted.insert(def.clone());
                 self.ask(Wanted::Subscribe(def))?;
             } else {
@@ -353,7 +353,7 @@ impl Machine {
             self.sweep_following(ticket, retention, apply)?;
         }
         self.tabs.has_followed = true;
-        self.effects.push(Effect::Tab(TabEffect::Deposed));
+        self.ctx.effects.push(Effect::Tab(TabEffect::Deposed));
         self.want_anew();
         Ok(())
     }

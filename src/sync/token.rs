@@ -30,20 +30,20 @@ impl Token {
 impl Machine {
     /// Asks the application for a token if it can supply one and the session contacts the server.
     pub(super) fn ask_token(&mut self) {
-        if self.config.has_token
+        if self.ctx.config.has_token
             && !self.tabs.is_following
-            && self.mode != Mode::Avion
+            && self.ctx.mode != Mode::Avion
             && self.token.value.is_none()
         {
             self.token.is_awaited = true;
-            self.effects.push(Effect::AskToken { refused: false });
+            self.ctx.effects.push(Effect::AskToken { refused: false });
         }
     }
 
     /// Asks once more if none was supplied: there is a reason to try at once.
     pub(super) fn ask_token_again(&mut self) {
-        if self.token.is_awaited && self.config.has_token && self.mode != Mode::Avion {
-            self.effects.push(Effect::AskToken { refused: true });
+        if self.token.is_awaited && self.ctx.config.has_token && self.ctx.mode != Mode::Avion {
+            self.ctx.effects.push(Effect::AskToken { refused: true });
         }
     }
 
@@ -58,8 +58,8 @@ impl Machine {
         self.token.is_awaited = value.is_none();
         self.token.number += 1;
         self.token.value = value;
-        if self.token.is_awaited && self.error.is_none() {
-            self.error = Some(Error::new(Code::Unauthorized, "the server asks for a token"));
+        if self.token.is_awaited && self.ctx.errors.last().is_none() {
+            self.ctx.errors.report(Error::new(Code::Unauthorized, "the server asks for a token"));
         }
         if self.pull.backoff.failures() <= 1 {
             self.pull.not_before_ms = self.pull.retry_after_ms;
@@ -79,7 +79,7 @@ impl Machine {
         self.token.value = None;
         if !self.token.is_awaited {
             self.token.is_awaited = true;
-            self.effects.push(Effect::AskToken { refused: true });
+            self.ctx.effects.push(Effect::AskToken { refused: true });
         }
     }
 }

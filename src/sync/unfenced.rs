@@ -47,13 +47,13 @@ impl Machine {
         let Some(generation) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
             return Ok(());
         };
-        let Some(layout) = &mut self.layout else { return Ok(()) };
+        let Some(layout) = &mut self.ctx.layout else { return Ok(()) };
         match found {
             Ok(found) if layout.is_as_known(&found) => {
                 layout.lead(Some(generation));
                 self.tabs.next = None;
                 self.tabs.is_unfenced = false;
-                self.commit_not_before_ms = self.clock.mono_ms;
+                self.commit_not_before_ms = self.ctx.clock.mono_ms;
                 self.device_served();
                 self.read_inbox(true);
             }

@@ -53,7 +53,7 @@ impl Machine {
         if !args.is_within(VALUE_DEPTH_MAX) {
             return fail(Code::TooDeep, format!("arguments nest {VALUE_DEPTH_MAX} deep at most"));
         }
-        let changes = changes_of(self.memory.schema(), name, args)?.unwrap_or_default();
+        let changes = changes_of(self.ctx.memory.schema(), name, args)?.unwrap_or_default();
         let bytes = encode(Format::Msgpack, args)?.len();
         if bytes > OPERATION_BYTES_MAX {
             let most = OPERATION_BYTES_MAX;
@@ -92,7 +92,7 @@ impl Machine {
         {
             return Known::Holds(state.clone());
         }
-        let base = match self.memory.base(key) {
+        let base = match self.ctx.memory.base(key) {
             Base::Known(state) => Known::Holds(state),
             Base::Deleted => Known::Deleted,
             Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,

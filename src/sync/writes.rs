@@ -219,7 +219,7 @@ impl Machine {
 
     /// Adds a new operation at that position in the order.
     pub(super) fn issue(&mut self, write: Write, order: u64) -> Result<()> {
-        let changes = changes_of(self.memory.schema(), &write.name, &write.args)?;
+        let changes = changes_of(self.ctx.memory.schema(), &write.name, &write.args)?;
         let mut keys = write.touches;
         keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
         order::sort(&mut keys);
@@ -229,8 +229,8 @@ impl Machine {
             id: write.id,
             name: write.name,
             args: write.args,
-            at: self.clock.wall_ms,
-            touches: keys.iter().map(|key| (self.memory.class_name(key), key.1.clone())).collect(),
+            at: self.ctx.clock.wall_ms,
+            touches: keys.iter().map(|key| (self.ctx.memory.class_name(key), key.1.clone())).collect(),
             after: write.after,
             base: None,
             bases: Vec::new(),
@@ -244,7 +244,7 @@ impl Machine {
             replaces: Vec::new(),
         };
         for key in &keys {
-            self.memory.pin(key);
+            self.ctx.memory.pin(key);
         }
         let mut op = PendingOp::new(state, keys);
         op.changes = changes;
@@ -254,7 +254,7 @@ impl Machine {
 
     /// The key of a document by its class and key properties.
     pub fn key_of(&self, class: &str, parts: &[impl AsRef<str>]) -> Result<DocKey> {
-        key_of(self.memory.schema(), class, parts)
+        key_of(self.ctx.memory.schema(), class, parts)
     }
 
     /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
