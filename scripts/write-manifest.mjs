@@ -22,7 +22,7 @@ const manifest = {
     "./escale.wasm": "./escale_bg.wasm",
     "./package.json": "./package.json",
   },
-  files: ["index.js", "index.js.map", "*.d.ts", "escale_bg.wasm", "LICENSE-*", "CHANGELOG.md"],
+  files: ["index.js", "index.js.map", "*.d.ts", "*/*.d.ts", "escale_bg.wasm", "LICENSE-*", "CHANGELOG.md"],
   engines: { node: ">=20" },
 };
 

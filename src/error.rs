@@ -1,7 +1,7 @@
 //! The one public error: a stable code, its kind, whether a retry can help, the cause and the cure.
 //!
 //! Every code is in one table, so that Rust, TypeScript, the wire and the documents cannot drift apart
-//! (`tests/error_codes.rs` checks `js/src/error-codes.ts` against [`Code::ALL`]). A message never holds a
+//! (`tests/error_codes.rs` checks `js/src/base/error-codes.ts` against [`Code::ALL`]). A message never holds a
 //! value of the application, a key or a token.
 
 use std::fmt;

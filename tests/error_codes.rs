@@ -1,4 +1,4 @@
-//! The codes of TypeScript equal those of the core: `js/src/error-codes.ts` is read as text, and each name,
+//! The codes of TypeScript equal those of the core: `js/src/base/error-codes.ts` is read as text, and each name,
 //! kind and cure in it is compared with the table of `src/error.rs`.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use escale::Code;
 
-const SOURCE: &str = include_str!("../js/src/error-codes.ts");
+const SOURCE: &str = include_str!("../js/src/base/error-codes.ts");
 
 fn between<'a>(start: &str, end: &str) -> &'a str {
     let (_, rest) = SOURCE.split_once(start).expect("the part begins");

@@ -1,5 +1,5 @@
 //! The language of schemas, compared in all places that describe it. The examples of `docs/schema.md` are
-//! read, and the tables of `js/src/schema-types.ts` are compared with the core's.
+//! read, and the tables of `js/src/schema/schema-types.ts` are compared with the core's.
 
 #![cfg(not(target_family = "wasm"))] // needs a machine
 
@@ -10,7 +10,7 @@ use escale::model::schema::{ColumnValue, IndexType, PROPERTY_TYPES, Schema};
 use escale::model::{Name, Value};
 
 const PAGE: &str = include_str!("../docs/schema.md");
-const TYPES: &str = include_str!("../js/src/schema-types.ts");
+const TYPES: &str = include_str!("../js/src/schema/schema-types.ts");
 
 /// The page's blocks of that language, each with the rest of its first line: "", or the expected result.
 fn blocks(language: &str) -> Vec<(&'static str, &'static str)> {

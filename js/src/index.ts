@@ -1,10 +1,10 @@
 /** The public API of the package: everything that an application can import. */
 
-export type { Batch } from "./batch.js";
-export type { Adapter } from "./core.js";
-export type { ErrorCode, ErrorKind } from "./error-codes.js";
-export { EscaleError } from "./errors.js";
-export type { Journal, SweepOptions, Swept } from "./journal.js";
+export type { Batch } from "./writes/batch.js";
+export type { Adapter } from "./wasm/core.js";
+export type { ErrorCode, ErrorKind } from "./base/error-codes.js";
+export { EscaleError } from "./base/errors.js";
+export type { Journal, SweepOptions, Swept } from "./writes/journal.js";
 export type {
   Accepted,
   ArgsOf,
@@ -32,12 +32,12 @@ export type {
   VersionRef,
   Within,
   WriteOptions,
-} from "./operation-types.js";
-export { defineOperations } from "./operations.js";
-export type { OpenOptions, TokenSource, WipeOptions } from "./options.js";
+} from "./writes/operation-types.js";
+export { defineOperations } from "./writes/operations.js";
+export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js";
 export { init, open, wipe, type InitOptions } from "./package.js";
-export type { Query } from "./query.js";
-export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema.js";
+export type { Query } from "./schema/query.js";
+export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema/schema.js";
 export type {
   ClassDeclaration,
   ClassName,
@@ -55,11 +55,11 @@ export type {
   OperatorOf,
   PropertyType,
   SchemaDeclaration,
-} from "./schema-types.js";
-export type { Inspection, Meta, Session } from "./session.js";
-export type { Mode, Phase, Status, StatusValue } from "./status.js";
-export type { Persistence, StorageUsage } from "./storage.js";
-export type { Value } from "./values.js";
-export type { LiveCallback, LiveState, Stop } from "./view.js";
-export type { Collection } from "./views.js";
-export type { InitInput } from "./wasm.js";
+} from "./schema/schema-types.js";
+export type { Inspection, Meta, Session } from "./session/session.js";
+export type { Mode, Phase, Status, StatusValue } from "./session/status.js";
+export type { Persistence, StorageUsage } from "./base/storage.js";
+export type { Value } from "./schema/values.js";
+export type { LiveCallback, LiveState, Stop } from "./views/view.js";
+export type { Collection } from "./views/views.js";
+export type { InitInput } from "./wasm/wasm.js";

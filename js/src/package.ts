@@ -1,14 +1,14 @@
 /** The entry functions of the package: `init`, `open` and `wipe`, on the page's one wasm. */
 
 import { makeGlue } from "./escale.js";
-import { openWith } from "./open.js";
-import type { Operations } from "./operation-types.js";
-import type { OpenOptions, WipeOptions } from "./options.js";
-import { rehearseAhead } from "./rehearsal.js";
-import type { SchemaDeclaration } from "./schema-types.js";
-import type { Session } from "./session.js";
-import { Wasm, type InitInput } from "./wasm.js";
-import { wipeWith } from "./wipe.js";
+import { openWith } from "./session/open.js";
+import type { Operations } from "./writes/operation-types.js";
+import type { OpenOptions, WipeOptions } from "./session/options.js";
+import { rehearseAhead } from "./wasm/rehearsal.js";
+import type { SchemaDeclaration } from "./schema/schema-types.js";
+import type { Session } from "./session/session.js";
+import { Wasm, type InitInput } from "./wasm/wasm.js";
+import { wipeWith } from "./session/wipe.js";
 
 /** @internal Bundlers recognise this form of URL: they copy the file and insert its address here. */
 export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_bg.wasm", import.meta.url));

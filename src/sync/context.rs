@@ -1,4 +1,4 @@
-//! The context: what every part of the machine may read and change. A part takes it as an argument, and takes
+//! The context: the state that every part of the machine may read and change. A part takes it as an argument, and takes
 //! no other part.
 
 use super::message::{Clock, Effect, Mode};

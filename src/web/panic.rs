@@ -1,5 +1,5 @@
 //! Reports the source location of a panic to the console, before the instance of the wasm dies. The panic's
-//! message is left out: it may repeat data of the application. Then `js/src/living.ts` starts another
+//! message is left out: it may repeat data of the application. Then `js/src/wasm/living.ts` starts another
 //! instance.
 
 use std::panic::{PanicHookInfo, set_hook};

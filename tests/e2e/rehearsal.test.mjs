@@ -22,7 +22,7 @@ async function setUp(t) {
 test("it comes to its end, and leaves no database and no lock", { timeout: 60_000 }, async (t) => {
   const { page, opened } = await setUp(t);
   const left = await page.evaluate(async () => {
-    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/rehearsal.js")]);
+    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/wasm/rehearsal.js")]);
     // Two at a time are as harmless as one.
     await Promise.all([rehearse(wasm), rehearse(wasm)]);
     const { held, pending } = await navigator.locks.query();
@@ -36,7 +36,7 @@ test("its databases have all that the core asks of them", { timeout: 60_000 }, a
   const { page } = await setUp(t);
   const missing = await page.evaluate(async () => {
     const [{ wasm }, { rehearse }, { memoryDatabases }] = await Promise.all(
-      ["package", "rehearsal", "memory-databases"].map((name) => import(`/modules/${name}.js`)),
+      ["package", "wasm/rehearsal", "wasm/memory-databases"].map((name) => import(`/modules/${name}.js`)),
     );
     const missing = new Set();
     const isPlain = (value) => typeof value === "object" && value !== null && !ArrayBuffer.isView(value) && !(value instanceof ArrayBuffer) && !Array.isArray(value);
@@ -68,7 +68,7 @@ test("its databases have all that the core asks of them", { timeout: 60_000 }, a
 
 test("it needs no network", { timeout: 60_000 }, async (t) => {
   const { page } = await setUp(t);
-  await page.evaluate(() => Promise.all(["package", "rehearsal"].map((name) => import(`/modules/${name}.js`))));
+  await page.evaluate(() => Promise.all(["package", "wasm/rehearsal"].map((name) => import(`/modules/${name}.js`))));
   const isOnline = await page.evaluate(async () => {
     const { wasm } = await import("/modules/package.js");
     await wasm.start();
@@ -76,7 +76,7 @@ test("it needs no network", { timeout: 60_000 }, async (t) => {
   });
   await page.context().setOffline(true);
   const ended = await page.evaluate(async () => {
-    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/rehearsal.js")]);
+    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/wasm/rehearsal.js")]);
     await rehearse(wasm);
     return { isOnline: navigator.onLine, locks: (await navigator.locks.query()).held.length };
   });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defineOperations } from "../../js/dist/operations.js";
-import { defineSchema } from "../../js/dist/schema.js";
+import { defineOperations } from "../../js/dist/writes/operations.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { openFake } from "./fake-core.mjs";
 
 const schema = defineSchema(

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { openWith } from "../../js/dist/open.js";
-import { defineSchema } from "../../js/dist/schema.js";
+import { openWith } from "../../js/dist/session/open.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { fault, FakeCore, recorder } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"] } });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Documents } from "../../js/dist/documents.js";
-import { defineSchema } from "../../js/dist/schema.js";
+import { Documents } from "../../js/dist/views/documents.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { openFake, recorder, settled } from "./fake-core.mjs";
 
 const plain = defineSchema({ Package: { key: ["name"] } });

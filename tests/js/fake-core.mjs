@@ -1,5 +1,5 @@
-// A core without wasm: it keeps the contract of js/src/core.ts, and lets a test decide when a read ends.
-import { openWith } from "../../js/dist/open.js";
+// A core without wasm: it keeps the contract of js/src/wasm/core.ts, and lets a test decide when a read ends.
+import { openWith } from "../../js/dist/session/open.js";
 
 const OPENING = {
   mode: "synced",

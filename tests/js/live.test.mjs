@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { openFake, recorder, settled } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"], collections: { section: { key: ["section"] } } } });

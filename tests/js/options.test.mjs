@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { checkOptions } from "../../js/dist/options.js";
-import { defineSchema } from "../../js/dist/schema.js";
+import { checkOptions } from "../../js/dist/session/options.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 
 const schema = defineSchema({ Package: { key: ["name"] } });
 const good = { org: "demo", schema, server: "http://localhost:7700", passphrase: "x" };

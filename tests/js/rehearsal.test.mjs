@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rehearse, rehearseAhead } from "../../js/dist/rehearsal.js";
+import { rehearse, rehearseAhead } from "../../js/dist/wasm/rehearsal.js";
 
 const nothing = { start: () => assert.fail("nothing is started"), twin: () => assert.fail("nor any other") };
 

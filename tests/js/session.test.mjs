@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EscaleError } from "../../js/dist/errors.js";
-import { defineSchema } from "../../js/dist/schema.js";
+import { EscaleError } from "../../js/dist/base/errors.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { openFake, recorder, settled } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema.js";
+import { defineSchema } from "../../js/dist/schema/schema.js";
 import { openFake } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"] } });

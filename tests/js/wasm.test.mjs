@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { Wasm } from "../../js/dist/wasm.js";
+import { Wasm } from "../../js/dist/wasm/wasm.js";
 
 const EMPTY = Uint8Array.of(0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 const MISSING = new URL("file:///no/such/file.wasm");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { EscaleError } from "../../js/dist/errors.js";
-import { wipeWith } from "../../js/dist/wipe.js";
+import { EscaleError } from "../../js/dist/base/errors.js";
+import { wipeWith } from "../../js/dist/session/wipe.js";
 
 /** Wipes on a core that records the request, and answers by `answer`. */
 async function wipeFake(options, answer = async () => {}) {

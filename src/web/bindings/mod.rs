@@ -1,4 +1,4 @@
-//! The functions and types that JavaScript calls (js/src/core.ts). They only convert; every method takes
+//! The functions and types that JavaScript calls (js/src/wasm/core.ts). They only convert; every method takes
 //! `&self` and plain values.
 
 mod application;

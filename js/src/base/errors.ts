@@ -1,0 +1,68 @@
+/** The one error class of this package, and the conversion of everything thrown to it. */
+
+import { RAISED_HERE, type ErrorCode, type ErrorKind } from "./error-codes.js";
+
+/** An error as it crosses from the wasm. Every method of the core throws objects of this shape. */
+export interface CoreError {
+  code: string;
+  kind: string;
+  retryable: boolean;
+  message: string;
+  cure: string;
+}
+
+/**
+ * The error with which every call of this package fails. Its message is for developers and never holds application
+ * data.
+ */
+export class EscaleError extends Error {
+  /** A stable name, to compare. */
+  readonly code: ErrorCode;
+  /** The kind of the error, by its cause. */
+  readonly kind: ErrorKind;
+  /** Whether the same call, unchanged, can succeed later. */
+  readonly retryable: boolean;
+  /** Advice: how the developer or the user can solve the problem. */
+  readonly cure: string;
+
+  /** @internal */
+  constructor(error: CoreError, cause?: unknown) {
+    super(error.message, cause === undefined ? undefined : { cause });
+    this.name = "EscaleError";
+    this.code = error.code as ErrorCode;
+    this.kind = error.kind as ErrorKind;
+    this.retryable = error.retryable;
+    this.cure = error.cure;
+  }
+}
+
+/** Makes an error of this side. `detail` says which fault was found, and where. */
+export function raise(code: keyof typeof RAISED_HERE, detail: string, cause?: unknown): EscaleError {
+  const { kind, cure } = RAISED_HERE[code];
+  const retryable = kind === "X";
+  return new EscaleError({ code, kind, retryable, message: detail, cure }, cause);
+}
+
+/** Turns anything that was thrown into an {@link EscaleError}. */
+export function toEscaleError(thrown: unknown): EscaleError {
+  if (thrown instanceof EscaleError) return thrown;
+  if (isCoreError(thrown)) return new EscaleError(thrown);
+  if (isTrap(thrown)) return raise("panicked", `the wasm stopped on a bug (${thrown.message})`, thrown);
+  const name = thrown instanceof Error ? thrown.name : typeof thrown;
+  return raise("internal", `an unexpected ${name} was thrown`, thrown);
+}
+
+function isCoreError(thrown: unknown): thrown is CoreError {
+  if (typeof thrown !== "object" || thrown === null) return false;
+  const error = thrown as Partial<CoreError>;
+  return (
+    typeof error.code === "string" &&
+    typeof error.kind === "string" &&
+    typeof error.message === "string" &&
+    typeof error.cure === "string"
+  );
+}
+
+function isTrap(thrown: unknown): thrown is Error {
+  return typeof WebAssembly === "object" && thrown instanceof WebAssembly.RuntimeError;
+}

@@ -1,0 +1,89 @@
+/**
+ * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `values.ts` decodes.
+ */
+
+import { raise, type EscaleError } from "../base/errors.js";
+import { isMap, type Raw } from "./values.js";
+
+/** Depth of nested values: the bound of `src/limits.rs`. */
+const DEPTH_MAX = 32;
+/** Bytes that `String.fromCharCode` takes at a time: with more arguments the call can overflow the stack. */
+const CHUNK_BYTES = 0x8000;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+const LOOKS_ESCAPED = /^\$+bytes$/;
+
+/**
+ * Encodes a map of the application as JSON can hold it. Bytes become `{"$bytes": base64url}`; keys that look like
+ * `$bytes` are escaped. Undefined properties are left out. `place` names the map in error messages.
+ */
+export function encodeMap(map: object, place: string): Raw {
+  return encodeEntries(map, place, DEPTH_MAX, (name) => `${place}.${name}`);
+}
+
+/** Encodes one value in the same way. */
+export function encodeValue(value: unknown, place: string): unknown {
+  return encode(value, place, DEPTH_MAX);
+}
+
+function encode(value: unknown, place: string, depth: number): unknown {
+  switch (typeof value) {
+    case "string":
+      // Half of a surrogate pair is not a character, and has no UTF-8 form.
+      if (LONE_SURROGATE.test(value)) throw bad(place, "text that is not well-formed Unicode");
+      return value;
+    case "boolean":
+      return value;
+    case "number":
+      if (Number.isFinite(value)) return value;
+      throw bad(place, "a number that is not finite");
+    case "object":
+      break;
+    default:
+      throw bad(place, `a value of type ${typeof value}`);
+  }
+  if (value === null) return null;
+  if (value instanceof Uint8Array) return { $bytes: encodeBase64Url(value) };
+  if (depth === 0) throw raise("too_deep", `${place} holds values nested deeper than ${DEPTH_MAX}, or a cycle`);
+  // Names further down are data of the application and must not appear in errors: the place stays the property's.
+  if (Array.isArray(value)) return Array.from(value as unknown[], (item) => encode(item, place, depth - 1));
+  return encodeEntries(value, place, depth - 1, () => place);
+}
+
+function encodeEntries(map: object, place: string, depth: number, placeOf: (name: string) => string): Raw {
+  if (!isPlain(map)) throw bad(place, "an object that is no plain map");
+  const encoded: Raw = {};
+  for (const [name, value] of Object.entries(map)) {
+    if (value === undefined) continue;
+    // Defined, not assigned: a key may be `__proto__`.
+    Object.defineProperty(encoded, LOOKS_ESCAPED.test(name) ? `$${name}` : name, {
+      value: encode(value, placeOf(name), depth),
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    });
+  }
+  return encoded;
+}
+
+/**
+ * Whether a value is a map as a literal or `JSON.parse` makes it. A date, `Map` or class instance would lose its nature
+ * when encoded.
+ */
+function isPlain(value: object): boolean {
+  if (!isMap(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Another realm (a frame, a test's context) has another `Object.prototype`, which has no prototype either.
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function encodeBase64Url(bytes: Uint8Array): string {
+  let binary = "";
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(start, start + CHUNK_BYTES));
+  }
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+function bad(place: string, what: string): EscaleError {
+  return raise("bad_value", `${place} holds ${what}`);
+}

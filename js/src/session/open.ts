@@ -1,0 +1,185 @@
+/** Opens a session: connects its parts, and receives the calls of the core on its behalf. */
+
+import { Application, settlesBy } from "../writes/application.js";
+import type { CoreOptions, CoreStatus, OperationNews } from "../wasm/core.js";
+import { Device, type DeviceHost } from "../wasm/device.js";
+import { Documents } from "../views/documents.js";
+import { raise, toEscaleError, type EscaleError } from "../base/errors.js";
+import { Living } from "../wasm/living.js";
+import type { Operations } from "../writes/operation-types.js";
+import { checkOptions, type OpenOptions, type TokenSource } from "./options.js";
+import { report } from "../base/report.js";
+import type { SchemaDeclaration } from "../schema/schema-types.js";
+import { Session } from "./session.js";
+import { LiveStatus } from "./status.js";
+import { Views } from "../views/views.js";
+import type { Wasm } from "../wasm/wasm.js";
+
+/** Opens a session on the given wasm. Only a rehearsal passes `databases`. */
+export async function openWith<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
+  wasm: Pick<Wasm, "take">,
+  options: OpenOptions<S, O>,
+  databases?: IDBFactory,
+): Promise<Session<S, O>> {
+  const checked: CoreOptions = { ...checkOptions(options as unknown as OpenOptions), ...(databases && { databases }) };
+  const status = new LiveStatus(checked.mode);
+  const { schema, operations, conflicts } = options as unknown as OpenOptions;
+  const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts), checked);
+  try {
+    const device = new Device(wasm, host);
+    const opened = await device.open();
+    // From here on nothing that a session keeps refers to `options` or `checked`, because they hold a passphrase.
+    const living = new Living(opened, {
+      reopen: () => device.reopen(),
+      recovered: () => session.recovered(),
+      ended: (error) => session.died(error),
+    });
+    const { core } = living;
+    const onError = (error: unknown): void => status.fail(error);
+    const documents = new Documents(core, options.schema, onError);
+    const views = new Views(core, options.schema.classes, documents, onError);
+    const session: Session<S, O> = new Session<S, O>({
+      core,
+      living,
+      schema: options.schema,
+      settles: settlesBy(checked.policies),
+      status,
+      documents,
+      views,
+      device,
+      forget: () => host.forget(),
+    });
+    host.follow(views, session);
+    device.watch(living);
+    return session;
+  } catch (error) {
+    host.forget();
+    status.close();
+    throw toEscaleError(error);
+  }
+}
+
+/** The part of a session that the core's calls reach. */
+interface Followed {
+  /** An operation has news. */
+  heard(news: OperationNews): void;
+  /** The core has closed. */
+  ended(): void;
+}
+
+/**
+ * Receives the calls of the core. It must never let an error escape to the core, which may be in the middle of any
+ * work.
+ */
+class SessionHost implements DeviceHost {
+  /** Set once the session is open. Calls before that reach nobody. */
+  #views: Views | undefined;
+  #session: Followed | undefined;
+  readonly #status: LiveStatus;
+  #token: string | TokenSource | undefined;
+  readonly #application: Application;
+  /** The reason why the device refuses to open, while it does. */
+  #refusal: EscaleError | undefined;
+  /** The options to open the core with, until the session ends. */
+  #options: CoreOptions | undefined;
+
+  constructor(
+    status: LiveStatus,
+    token: string | TokenSource | undefined,
+    application: Application,
+    options: CoreOptions,
+  ) {
+    this.#status = status;
+    this.#token = token;
+    this.#application = application;
+    this.#options = options;
+  }
+
+  /** From now on the calls of the core reach these two. */
+  follow(views: Views, session: Followed): void {
+    this.#views = views;
+    this.#session = session;
+  }
+
+  derived(x: Uint8Array): void {
+    const options = this.#options;
+    // For a store opened by an application's key, X is that key: nothing more to keep.
+    if (!options || options.key !== undefined) return void x.fill(0);
+    options.derived?.fill(0);
+    this.#options = { ...options, passphrase: undefined, derived: x };
+  }
+
+  /** Clears every secret that could open the core: nothing is opened again. */
+  forget(): void {
+    this.#options?.derived?.fill(0);
+    this.#options?.key?.fill(0);
+    this.#options = this.#token = undefined;
+  }
+
+  /** The options to open the core with, in the current mode. */
+  how(): CoreOptions {
+    if (!this.#options) throw raise("closed", "the session is closed");
+    return { ...this.#options, mode: this.#status.mode };
+  }
+
+  refuses(reason: EscaleError | undefined): void {
+    this.#refusal = reason;
+  }
+
+  fail(error: unknown): void {
+    this.#status.fail(error);
+  }
+
+  changed(defs: string[], gone: Uint32Array): void {
+    try {
+      this.#views?.changed(defs, gone);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  status(json: string): void {
+    try {
+      const status = JSON.parse(json) as CoreStatus;
+      if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
+      this.#status.update(status);
+      this.#views?.refused(this.#status.faults);
+      // The core can close by itself: its store was deleted, or taken over by a newer version.
+      if (status.phase === "closed") this.#session?.ended();
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  operation(json: string): void {
+    try {
+      this.#session?.heard(JSON.parse(json) as OperationNews);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  // The core expects these two to throw if the application's function throws.
+  optimistic(name: string, args: string, known: string): string | undefined {
+    return this.#application.optimistic(name, args, known);
+  }
+
+  settle(className: string, base: string, mine: string, theirs: string): string | undefined {
+    return this.#application.settle(className, base, mine, theirs);
+  }
+
+  async token(refused: boolean): Promise<string | undefined> {
+    try {
+      if (typeof this.#token !== "function") return refused ? undefined : this.#token;
+      return await this.#token({ refused });
+    } catch (cause) {
+      this.#status.fail(raise("unauthorized", "the token function of the application failed", cause));
+      return undefined;
+    }
+  }
+}
+
+/** An error in the form that the core uses. */
+function errorOf({ code, kind, retryable, message, cure }: EscaleError): CoreStatus["error"] {
+  return { code, kind, retryable, message, cure };
+}

@@ -1,0 +1,431 @@
+/**
+ * The session: the API of the application for one open store. It checks arguments, calls the core, and turns every
+ * error into an `EscaleError`.
+ */
+
+import type { Batch } from "../writes/batch.js";
+import type { Core, OperationNews, PastAction } from "../wasm/core.js";
+import type { Device } from "../wasm/device.js";
+import type { Documents } from "../views/documents.js";
+import { EscaleError, raise, toEscaleError } from "../base/errors.js";
+import { checkSweep, type Journal, type Swept } from "../writes/journal.js";
+import type { Living } from "../wasm/living.js";
+import { documentOf } from "../schema/migrate.js";
+import type {
+  ArgsOf,
+  ChangesOf,
+  DataOf,
+  Operation,
+  OperationName,
+  Operations,
+  OrderOptions,
+  PastState,
+  PatchOptions,
+  PendingOperation,
+  Refused,
+  RunOptions,
+  WriteOptions,
+} from "../writes/operation-types.js";
+import { checkMode, checkPassphrase } from "./options.js";
+import { byKey } from "../schema/order.js";
+import { checkMatch, Query } from "../schema/query.js";
+import type { Schema } from "../schema/schema.js";
+import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
+import type { LiveStatus, Mode, Status } from "./status.js";
+import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
+import { reviveMap } from "../schema/values.js";
+import type { LiveCallback, Stop } from "../views/view.js";
+import type { Collection, Views } from "../views/views.js";
+import { Writes } from "../writes/writes.js";
+import { checkKey, classOf, joinedKey } from "../schema/writing.js";
+
+/** The metadata of a document. */
+export interface Meta {
+  /** The version of the document. */
+  readonly v: number;
+  /** Whether an operation on it waits for the server. */
+  readonly pending: boolean;
+  /** Whether it is a tombstone. */
+  readonly deleted: boolean;
+}
+
+/** The stored records and the contents of memory, for inspectors. */
+export interface Inspection {
+  readonly store: Awaited<ReturnType<Core["inspect"]>>;
+  readonly memory: ReturnType<Core["memory"]>;
+}
+
+/** The parts that a session consists of. */
+export interface Parts<S extends SchemaDeclaration> {
+  core: Core;
+  schema: Schema<S>;
+  /** Whether the session resolves conflicts of a class itself. */
+  settles: (className: string) => boolean;
+  status: LiveStatus;
+  documents: Documents;
+  views: Views;
+  /** Keeps the core alive. */
+  living: Living;
+  /** Decides where the core works. */
+  device: Device;
+  /** Clears the secrets with which the core could be opened again. */
+  forget: () => void;
+}
+
+/** An open session: the documents of one org, on this device and in step with the server. */
+export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends Operations<S> = Operations<S>> {
+  /** The current status, and its changes. */
+  readonly status: Status;
+  /** The operations that the server refused for good. Each waits to be amended, retried or discarded. */
+  readonly refused: Refused;
+  /** The record of the writes made on this device, until they are swept. */
+  readonly journal: Journal;
+  readonly #core: Core;
+  readonly #schema: Schema<S>;
+  readonly #status: LiveStatus;
+  readonly #documents: Documents;
+  readonly #views: Views;
+  readonly #writes: Writes;
+  readonly #living: Living;
+  readonly #device: Device;
+  readonly #forget: () => void;
+  #closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(parts: Parts<S>) {
+    this.#core = parts.core;
+    this.#living = parts.living;
+    this.#device = parts.device;
+    this.#forget = parts.forget;
+    this.#schema = parts.schema;
+    this.status = this.#status = parts.status;
+    this.#documents = parts.documents;
+    this.#views = parts.views;
+    this.#writes = new Writes(parts, (call) => this.#guard(call));
+    this.refused = this.#writes.refused;
+    this.journal = Object.freeze({
+      sweep: async (options = {}) => {
+        const rule = this.#guard(() => checkSweep(options));
+        return JSON.parse(await this.#ask(() => this.#core.sweep(rule))) as Swept;
+      },
+    });
+  }
+
+  /** @internal News of an operation. */
+  heard(news: OperationNews): void {
+    this.#writes.take(news);
+  }
+
+  /** @internal The core has closed, by itself or on request. */
+  ended(): void {
+    this.#views.endAll();
+    // News of the last writes arrive in the same turn, after this call.
+    queueMicrotask(() => {
+      if (!this.#closing) this.#end();
+    });
+  }
+
+  /** @internal The wasm died of a bug, and the core is now in another instance: every id has changed. */
+  recovered(): void {
+    this.#documents.renew();
+    this.#views.recovered();
+    this.#writes.recovered();
+  }
+
+  /** @internal The wasm died of a bug, and the core could not be recovered. */
+  died(error: EscaleError): void {
+    this.#closing ??= Promise.resolve();
+    this.#end();
+    this.#status.fail(error);
+  }
+
+  /**
+   * Subscribes to the documents of a match. Calls back with those that are held, then at every change. The function
+   * that it returns stops the callback; the subscription stays until {@link unsubscribe}.
+   */
+  live<C extends ClassName<S>>(
+    className: C,
+    match: MatchOf<S[C]>,
+    callback: LiveCallback<DocumentOf<S[C]>>,
+  ): Stop {
+    checkCallback("live", callback);
+    return this.#guard(() =>
+      this.#views.live(className, this.#def(className, match), callback as LiveCallback<object>),
+    );
+  }
+
+  /** Subscribes to the documents of a match, and keeps them in memory. */
+  collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): Collection<DocumentOf<S[C]>> {
+    const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match)));
+    return collection as Collection<DocumentOf<S[C]>>;
+  }
+
+  /** The document of that key, if the session holds it. */
+  async get<C extends ClassName<S>>(
+    className: C,
+    key: KeyOf<S[C]>,
+  ): Promise<DocumentOf<S[C]> | undefined> {
+    const find = (): number => {
+      const parts = checkKey(key);
+      return this.#core.find(this.#known(className), joinedKey(parts), parts.length);
+    };
+    const held = this.#atHand(className, key, find);
+    const [document] = held ? [held] : await this.#load(className, () => [find()].filter((id) => id !== 0));
+    return document as DocumentOf<S[C]> | undefined;
+  }
+
+  /** Starts a query over the documents of a class that the session holds, by its indexes. */
+  query<C extends ClassName<S>>(className: C): Query<S[C]> {
+    this.#guard(() => this.#known(className));
+    return new Query<S[C]>(async (predicates) => {
+      const documents = await this.#load(className, () => this.#core.query(className, predicates));
+      return Object.freeze(documents.sort(byKey((this.#schema.classes as SchemaDeclaration)[className]?.key ?? [])));
+    });
+  }
+
+  /** The metadata of a document of this session. Undefined once another version has replaced it, or it has left. */
+  meta(document: object): Meta | undefined {
+    const id = this.#documents.idOf(document);
+    return id === undefined ? undefined : this.#guard(() => this.#core.meta(id));
+  }
+
+  /** Creates or replaces a document; restores a deleted one. */
+  put<C extends ClassName<S>>(className: C, data: DataOf<S[C]>, options?: WriteOptions): Operation {
+    return this.#writes.put(className, data, options);
+  }
+
+  /** Changes some properties of a document. A property set to undefined is removed. */
+  patch<C extends ClassName<S>>(
+    className: C,
+    key: KeyOf<S[C]>,
+    changes: ChangesOf<S[C]>,
+    options?: PatchOptions<S[C]>,
+  ): Operation {
+    return this.#writes.patch(className, key, changes, options);
+  }
+
+  /** Deletes a document. */
+  delete<C extends ClassName<S>>(className: C, key: KeyOf<S[C]>, options?: WriteOptions): Operation {
+    return this.#writes.delete(className, key, options);
+  }
+
+  /** Runs an application-defined operation. */
+  run<N extends OperationName<O>>(name: N, args: ArgsOf<O, N>, options?: RunOptions<S>): Operation {
+    return this.#writes.run(name, args, options);
+  }
+
+  /** Writes several documents as one operation: the server executes all of it, or nothing. */
+  batch(write: (tx: Batch<S, O>) => void, options?: OrderOptions): Operation {
+    return this.#writes.batch(write, options);
+  }
+
+  /** The operations that wait for the server, in order. Refused ones are in {@link refused}. */
+  pending(): readonly PendingOperation[] {
+    return this.#guard(() => this.#writes.pending());
+  }
+
+  /** Ids of operations that the server had accepted, but lost when it was restored from a backup. */
+  lostByServer(): readonly string[] {
+    return this.#guard(() => this.#core.lostByServer());
+  }
+
+  /** The writes of a document on this device, oldest first, as far as the journal still holds them. */
+  async history<C extends ClassName<S>>(
+    className: C,
+    key: KeyOf<S[C]>,
+  ): Promise<readonly PastState<DocumentOf<S[C]>>[]> {
+    const text = await this.#ask(() => this.#core.history(this.#known(className), checkKey(key)));
+    return this.#guard(() =>
+      (JSON.parse(text) as PastAction[]).map(({ data, ...past }) => {
+        const doc = data && documentOf(this.#schema, className, reviveMap(data));
+        return Object.freeze({ ...past, doc: doc as DocumentOf<S[C]> | null });
+      }),
+    );
+  }
+
+  /** Ends a subscription. Documents that no other subscription holds leave the memory and the device. */
+  unsubscribe<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): void;
+  /** Ends the subscription to a def, as {@link subscriptions} lists it. */
+  unsubscribe(def: string): void;
+  unsubscribe(classOrDef: string, match?: unknown): void {
+    this.#guard(() => {
+      const def = match === undefined ? classOrDef : this.#def(classOrDef, match);
+      this.#core.unsubscribe(def);
+      this.#views.end(def);
+    });
+  }
+
+  /** The defs subscribed to, those of earlier openings included. */
+  subscriptions(): string[] {
+    return this.#guard(() => this.#core.subscriptions());
+  }
+
+  /** Changes the mode, in every tab that has the store open. */
+  async setMode(mode: Mode): Promise<void> {
+    await this.#ask(() => this.#core.setMode(checkMode(mode)));
+  }
+
+  /** Wraps the device's key under another passphrase. */
+  async changePassphrase(old: string, next: string): Promise<void> {
+    checkPassphrase("old", old);
+    checkPassphrase("next", next);
+    await this.#ask(() => this.#onDevice(() => this.#core.changePassphrase(old, next)));
+  }
+
+  /**
+   * Resolves once everything that the session holds is on the device, and so available without a network. Fails with
+   * `storage_full`, `storage_failed` or `storage_closed` while the device cannot be written. In incognito it resolves
+   * at once.
+   */
+  async flush(): Promise<void> {
+    await this.#ask(() => this.#onDevice(() => this.#core.flush()));
+  }
+
+  /**
+   * Asks the browser to keep the stored data until the user deletes it. Otherwise browsers evict the data of sites that
+   * were not visited for a while, with operations that wait. Never fails because of the browser's answer.
+   */
+  async requestPersistence(): Promise<Persistence> {
+    return this.#ask(async () => (this.#status.mode === "incognito" ? "unsupported" : requestPersistence()));
+  }
+
+  /** How much of the browser's storage this origin uses, and whether the browser keeps it. */
+  async usage(): Promise<StorageUsage> {
+    return this.#ask(usage);
+  }
+
+  /**
+   * Forgets the key and all documents in memory, and closes the session, in every tab that has the store open. The
+   * stored data stays on the device.
+   */
+  lock(): Promise<void> {
+    return this.#finish(() => this.#core.lock());
+  }
+
+  /** Closes the session, in every tab, and deletes everything that the device stores for this org and account. */
+  async wipe(): Promise<void> {
+    this.#guard(() => {});
+    await this.#finish(async () => {
+      await this.#core.wipe();
+      await this.#device.wipe();
+    });
+  }
+
+  /** Closes the session. Calling it again changes nothing. */
+  close(): Promise<void> {
+    return this.#finish(() => this.#core.close());
+  }
+
+  /** The stored records, at most `limit` of them, and the contents of memory, for inspectors. */
+  async inspect({ limit = 100 }: { limit?: number } = {}): Promise<Inspection> {
+    const store = await this.#ask(() => this.#core.inspect(limit));
+    return { store, memory: this.#guard(() => this.#core.memory()) };
+  }
+
+  /**
+   * The document of a key, if it can be given without waiting. Errors are ignored: the slow path finds and throws them
+   * again.
+   */
+  #atHand(className: string, key: unknown, find: () => number): object | undefined {
+    if (this.#closing || !this.#living.isThere) return undefined;
+    try {
+      const known = this.#documents.at(className, checkKey(key));
+      if (known) return known;
+      const held = this.#documents.held(find());
+      if (held) this.#documents.found(className, held);
+      return held;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Reads the documents of the ids that `ask` gives. Asks again if a change made ids invalid during the read. */
+  async #load(className: string, ask: () => ArrayLike<number> | Promise<ArrayLike<number>>): Promise<object[]> {
+    for (;;) {
+      // After an instance died, the next one is asked for its own ids.
+      const loaded = await this.#again(async () => this.#documents.load(className, Array.from(await ask())));
+      if (!loaded.overtaken) return [...loaded.documents.values()];
+    }
+  }
+
+  #def(className: string, match: unknown): string {
+    return this.#core.def(this.#known(className), JSON.stringify(checkMatch(match)));
+  }
+
+  #known(className: string): string {
+    classOf(this.#schema, className);
+    return className;
+  }
+
+  /** Makes a call that needs the device. Fails while the device refuses to open and everything is in memory only. */
+  #onDevice<T>(call: () => T): T {
+    this.#device.check();
+    return call();
+  }
+
+  /** Like {@link #ask}, but repeats a call once, in the next instance, if the death of an instance cut it short. */
+  async #again<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#guard(call);
+    } catch (error) {
+      if (this.#failed(error).code !== "panicked") throw this.#failed(error);
+      await this.#living.settled();
+      return this.#ask(call);
+    }
+  }
+
+  async #ask<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#guard(call);
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
+  #guard<T>(call: () => T): T {
+    if (this.#closing || this.#status.phase === "closed") throw raise("closed", "the session is closed");
+    try {
+      return call();
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
+  /**
+   * The error for the caller. After a panic the core cannot be trusted: another core replaces it, or the session ends.
+   */
+  #failed(thrown: unknown): EscaleError {
+    const error = toEscaleError(thrown);
+    if (error.code === "panicked" && this.#living.isMortal) this.died(error);
+    return error;
+  }
+
+  #finish(call: () => Promise<void>): Promise<void> {
+    this.#living.end();
+    this.#device.end();
+    this.#closing ??= (async () => {
+      this.#views.endAll();
+      try {
+        if (this.#status.phase !== "closed") await call();
+      } catch (error) {
+        throw toEscaleError(error);
+      } finally {
+        this.#end();
+      }
+    })();
+    return this.#closing;
+  }
+
+  #end(): void {
+    this.#living.free();
+    this.#device.end();
+    this.#forget();
+    this.#views.endAll();
+    this.#writes.end();
+    this.#status.close();
+  }
+}
+
+function checkCallback(method: string, callback: unknown): void {
+  if (typeof callback !== "function") throw raise("bad_option", `${method}: the callback must be a function`);
+}

@@ -1,0 +1,156 @@
+/** The status of a session: the values that the core reports, with the errors of this side. */
+
+import type { CoreStatus } from "../wasm/core.js";
+import { EscaleError, raise, toEscaleError } from "../base/errors.js";
+import { callSafely } from "../base/report.js";
+import type { Stop } from "../views/view.js";
+
+/** How a session uses the server and the device. */
+export type Mode = CoreStatus["mode"];
+
+/** The current activity of a session. */
+export type Phase = CoreStatus["phase"];
+
+/** The status of a session at one point in time. */
+export interface StatusValue {
+  readonly mode: Mode;
+  readonly phase: Phase;
+  /**
+   * How this session learns of changes. `pushed`: by a socket or the adapter's `listen`. `polled`: by a pull every 30
+   * seconds (`pollEveryMs`), while there is neither or it is closed. Null if the session does not talk to a server
+   * itself.
+   */
+  readonly updates: CoreStatus["updates"];
+  /**
+   * Whether this tab's session talks to the server, on behalf of all tabs that have the store open. The other tabs are
+   * just as live, and can write as well.
+   */
+  readonly leads: boolean;
+  /** Operations not yet accepted by the server. */
+  readonly pending: number;
+  /** Progress of the first loads, while they run: documents received, and the total if the server gave it. */
+  readonly progress: { readonly received: number; readonly total: number | null } | null;
+  readonly storage: CoreStatus["storage"];
+  /** Found damaged on the device and not fetched again yet. For operations: how many may be lost for good. */
+  readonly damaged: { readonly documents: number; readonly collections: number; readonly operations: number };
+  /** The last error that belongs to no call. */
+  readonly error: EscaleError | null;
+  /** Defs that the server refused, each with its reason. */
+  readonly faults: { readonly [def: string]: EscaleError };
+}
+
+/** The status of a session: its current fields, and their changes. */
+export interface Status extends StatusValue {
+  /** All fields at one point in time: the same frozen object until something changes. */
+  readonly value: StatusValue;
+  /** Calls back with the status at once, then at every change. */
+  subscribe(callback: (status: StatusValue) => unknown): Stop;
+}
+
+/** The status that a session keeps: the core's reports, and the errors of this side. */
+export class LiveStatus implements Status {
+  readonly #callbacks = new Set<{ call: (status: StatusValue) => unknown }>();
+  #value: StatusValue;
+  /** The error of the core's last report as JSON, to distinguish a new error from a repeated one. */
+  #coreError = "null";
+
+  constructor(mode: Mode) {
+    this.#value = Object.freeze({
+      mode,
+      phase: "opening",
+      updates: null,
+      leads: false,
+      pending: 0,
+      progress: null,
+      storage: "none",
+      damaged: Object.freeze({ documents: 0, collections: 0, operations: 0 }),
+      error: null,
+      faults: Object.freeze({}),
+    });
+  }
+
+  get value(): StatusValue {
+    return this.#value;
+  }
+  get mode(): Mode {
+    return this.#value.mode;
+  }
+  get phase(): Phase {
+    return this.#value.phase;
+  }
+  get updates(): StatusValue["updates"] {
+    return this.#value.updates;
+  }
+  get leads(): boolean {
+    return this.#value.leads;
+  }
+  get pending(): number {
+    return this.#value.pending;
+  }
+  get progress(): StatusValue["progress"] {
+    return this.#value.progress;
+  }
+  get storage(): StatusValue["storage"] {
+    return this.#value.storage;
+  }
+  get damaged(): StatusValue["damaged"] {
+    return this.#value.damaged;
+  }
+  get error(): EscaleError | null {
+    return this.#value.error;
+  }
+  get faults(): StatusValue["faults"] {
+    return this.#value.faults;
+  }
+
+  subscribe(callback: (status: StatusValue) => unknown): Stop {
+    if (typeof callback !== "function") throw raise("bad_option", "status.subscribe takes a function");
+    const entry = { call: callback };
+    this.#callbacks.add(entry);
+    callSafely(callback, this.#value);
+    return () => {
+      this.#callbacks.delete(entry);
+    };
+  }
+
+  /** Takes a report of the core. */
+  update(status: CoreStatus): void {
+    const told = JSON.stringify(status.error);
+    const isNews = told !== this.#coreError;
+    // The author of the server reads the console, not the page's view of the status.
+    // eslint-disable-next-line no-console -- it is a warning, not an error of the page
+    if (isNews && status.error?.code === "bad_reply") console.warn(`escale: bad_reply: ${status.error.message}`);
+    this.#coreError = told;
+    const faults = Object.entries(status.faults).map(([def, fault]) => [def, new EscaleError(fault)] as const);
+    this.#set({
+      mode: status.mode,
+      phase: status.phase,
+      updates: status.updates,
+      leads: status.leads,
+      pending: status.pending,
+      progress: status.progress && Object.freeze(status.progress),
+      storage: status.storage,
+      damaged: Object.freeze(status.damaged),
+      error: isNews ? status.error && new EscaleError(status.error) : this.#value.error,
+      faults: Object.freeze(Object.fromEntries(faults)),
+    });
+  }
+
+  /** Records an error of this side that belongs to no call. */
+  fail(error: unknown): void {
+    this.#set({ ...this.#value, error: toEscaleError(error) });
+  }
+
+  /** The session is over, even if the core still reports. */
+  close(): void {
+    if (this.#value.phase === "closed") return;
+    this.#set({ ...this.#value, phase: "closed", updates: null, leads: false, progress: null });
+  }
+
+  #set(value: StatusValue): void {
+    this.#value = Object.freeze(value);
+    for (const entry of [...this.#callbacks]) {
+      if (this.#callbacks.has(entry)) callSafely(entry.call, this.#value);
+    }
+  }
+}

@@ -1,0 +1,221 @@
+/** The documents of one def, kept in order for the callbacks that listen to it. */
+
+import type { Core } from "../wasm/core.js";
+import { Deferred } from "../base/deferred.js";
+import type { Documents } from "./documents.js";
+import { raise, type EscaleError } from "../base/errors.js";
+import { byKey, merge, type Compare } from "../schema/order.js";
+import { callSafely } from "../base/report.js";
+
+/** Ends a callback: it is never called again. */
+export type Stop = () => void;
+
+/** The state of the documents that a callback receives. */
+export interface LiveState {
+  /** Whether a complete load has finished at least once. Until then the server may have more documents. */
+  readonly ready: boolean;
+}
+
+/** Called with the documents, and again at every change. */
+export type LiveCallback<T> = (docs: readonly T[], state: LiveState) => unknown;
+
+interface Listener {
+  callback: LiveCallback<object>;
+  /** Whether it was called once: the first call comes even if nothing changes. */
+  called: boolean;
+}
+
+/** The parts that a view uses. */
+export interface ViewContext {
+  core: Pick<Core, "list">;
+  documents: Pick<Documents, "load">;
+  onError: (error: unknown) => void;
+}
+
+const NONE: readonly never[] = Object.freeze([]);
+
+/**
+ * The documents of one def, in order, for all the callbacks that listen to it.
+ *
+ * At most one refresh runs at a time; all changes meanwhile cause exactly one more. A view without a listener only
+ * records that it is out of date.
+ */
+export class View {
+  readonly def: string;
+  readonly #className: string;
+  readonly #context: ViewContext;
+  readonly #compare: Compare<object>;
+  readonly #listeners = new Set<Listener>();
+  #held = new Map<number, object>();
+  #docs: readonly object[] = NONE;
+  #ready = false;
+  /** Something changed since the last listing was taken. */
+  #dirty = true;
+  #refreshing = false;
+  #scheduled = false;
+  #kept = false;
+  /** The documents shown were read from a core that no longer exists. */
+  #isRenewed = false;
+  #ended = false;
+  #whenReady: Deferred<readonly object[]> | undefined;
+  /** The server's reason to refuse the def for good. */
+  #fault: EscaleError | undefined;
+
+  constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
+    this.def = def;
+    this.#className = className;
+    this.#compare = byKey(key);
+    this.#context = context;
+  }
+
+  /** The documents, as last read. */
+  get docs(): readonly object[] {
+    return this.#docs;
+  }
+
+  /** Keeps the view up to date from now on, with or without listeners. */
+  keep(): void {
+    this.#kept = true;
+    this.#schedule();
+  }
+
+  /** The documents, once a complete load has finished. Rejects if the view ends first. */
+  whenReady(): Promise<readonly object[]> {
+    this.#whenReady ??= new Deferred();
+    if (this.#ready) this.#whenReady.resolve(this.#docs);
+    else if (this.#fault) this.#whenReady.reject(this.#fault);
+    else if (this.#ended) this.#whenReady.reject(endedEarly());
+    return this.#whenReady.promise;
+  }
+
+  /** The server refuses the def, or no longer does. While it does, waiting for the first load is futile. */
+  refused(fault: EscaleError | undefined): void {
+    const before = this.#fault;
+    this.#fault = fault;
+    if (this.#ready) return;
+    if (fault) this.#whenReady?.reject(fault);
+    // The rejected promise must not answer for the next attempt.
+    else if (before) this.#whenReady = undefined;
+  }
+
+  /** Calls back with the held documents as soon as they are read, then at each change. */
+  listen(callback: LiveCallback<object>): Stop {
+    if (this.#ended) return () => {};
+    const listener: Listener = { callback, called: false };
+    this.#listeners.add(listener);
+    this.#schedule();
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** The core reports a change. */
+  changed(): void {
+    if (this.#ended) return;
+    this.#dirty = true;
+    this.#schedule();
+  }
+
+  /**
+   * The ids of the documents shown are no longer valid: all documents are read again, and the old ones stay visible
+   * until then.
+   */
+  recovered(): void {
+    this.#held.clear();
+    this.#isRenewed = true;
+    this.changed();
+  }
+
+  /** The subscription or the session is over: no more callbacks, no documents. */
+  end(): void {
+    this.#ended = true;
+    this.#dirty = false;
+    this.#listeners.clear();
+    this.#held.clear();
+    this.#docs = NONE;
+    if (!this.#ready) this.#whenReady?.reject(endedEarly());
+    // The old promise holds documents.
+    else this.#whenReady = undefined;
+  }
+
+  /** Schedules one refresh for a burst of changes, after the core's call is over. */
+  #schedule(): void {
+    if (this.#scheduled || this.#refreshing || !this.#isWatched()) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      void this.#refresh();
+    });
+  }
+
+  #isWatched(): boolean {
+    return !this.#ended && (this.#kept || this.#listeners.size > 0);
+  }
+
+  async #refresh(): Promise<void> {
+    if (this.#refreshing || !this.#isWatched()) return;
+    this.#refreshing = true;
+    try {
+      do {
+        const outcome = this.#dirty ? await this.#readOnce() : "same";
+        if (outcome !== "overtaken") this.#tell(outcome === "changed");
+      } while (this.#dirty || this.#isAwaited());
+    } catch (error) {
+      const again = this.#dirty;
+      this.#dirty = true;
+      // Not retried by itself: the next change or the next listener retries.
+      queueMicrotask(() => again && this.#schedule());
+      if (!this.#ended) this.#context.onError(error);
+    } finally {
+      this.#refreshing = false;
+    }
+  }
+
+  /** Takes one listing and reads it. */
+  async #readOnce(): Promise<"changed" | "same" | "overtaken"> {
+    this.#dirty = false;
+    const listing = this.#context.core.list(this.def);
+    const added = [...listing.ids].filter((id) => !this.#held.has(id));
+    const loaded = await this.#context.documents.load(this.#className, added);
+    // A document whose new version arrived during the read would be missing for a short time if shown now.
+    if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
+    const becameReady = listing.ready !== this.#ready;
+    this.#ready = listing.ready;
+    const changed = this.#apply(new Set(listing.ids), loaded.documents);
+    if (this.#ready) this.#whenReady?.resolve(this.#docs);
+    return changed || becameReady ? "changed" : "same";
+  }
+
+  #apply(members: Set<number>, added: Map<number, object>): boolean {
+    const left = [...this.#held].filter(([id]) => !members.has(id));
+    if (this.#isRenewed) this.#docs = NONE;
+    else if (left.length === 0 && added.size === 0) return false;
+    this.#isRenewed = false;
+    const removed = new Set(left.map(([, document]) => document));
+    for (const [id] of left) this.#held.delete(id);
+    for (const [id, document] of added) this.#held.set(id, document);
+    const kept = removed.size > 0 ? this.#docs.filter((document) => !removed.has(document)) : this.#docs;
+    this.#docs = Object.freeze(merge(kept, [...added.values()].sort(this.#compare), this.#compare));
+    return true;
+  }
+
+  /** Whether a listener still waits for its first call. */
+  #isAwaited(): boolean {
+    return [...this.#listeners].some((listener) => !listener.called);
+  }
+
+  #tell(changed: boolean): void {
+    const state: LiveState = Object.freeze({ ready: this.#ready });
+    const docs = this.#docs;
+    for (const listener of [...this.#listeners]) {
+      // A callback may stop another one, or end the subscription.
+      if (!this.#listeners.has(listener) || (listener.called && !changed)) continue;
+      listener.called = true;
+      callSafely(listener.callback, docs, state);
+    }
+  }
+}
+
+function endedEarly(): Error {
+  return raise("closed", "the subscription ended before its first load did");
+}

@@ -1,0 +1,236 @@
+/**
+ * Keeps the core of a session alive when its instance of the wasm dies of a bug: fails the calls that wait, and opens
+ * the core again in another instance.
+ */
+
+import type { Core, Death } from "./core.js";
+import { EscaleError, raise, toEscaleError } from "../base/errors.js";
+
+/**
+ * An open core, and the way to learn that its instance of the wasm died. If the glue has no `onDeath`, the session ends
+ * with its instance.
+ */
+export interface Opened {
+  core: Core;
+  /** The glue's `onDeath`. */
+  onDeath: ((listener: (death: Death) => void) => () => void) | undefined;
+  /** Whether the instance has died. This is known immediately, before any listener is called. */
+  isDead: () => boolean;
+  /** Gives the instance back: the core no longer uses it. */
+  giveBack: () => void;
+}
+
+/** The session's part in a recovery. */
+export interface Care {
+  /** Opens the core again, in another instance. */
+  reopen(): Promise<Opened>;
+  /** Another core is in use: everything that names things of the earlier one must be renewed. */
+  recovered(): void;
+  /** The core cannot be recovered. */
+  ended(error: EscaleError): void;
+}
+
+/** Two deaths within this time are no accident: the session ends. */
+const DEATHS_APART_MS = 10_000;
+
+/** Calls that can wait for another core, because they name nothing of the earlier one. */
+const PATIENT = ["setMode", "flush", "lock", "wipe", "close", "inspect", "history", "sweep", "query"] as const satisfies (keyof Core)[];
+/** Calls that have reached their goal if the core ends meanwhile. */
+const ENDINGS: readonly Call[] = ["lock", "close"];
+/** Calls that fail if there is no core. */
+type Impatient =
+  | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "read" | "find" | "meta" | "write" | "amend" | "discard"
+  | "operations" | "lostByServer" | "changePassphrase" | "memory";
+/** Every method of {@link Core}: a new one must be on one of the two lists, or `get` below does not compile. */
+type Call = (typeof PATIENT)[number] | Impatient;
+
+/**
+ * The core of a session, in whichever instance of the wasm it currently is. If an instance dies of a bug, its waiting
+ * calls fail with `panicked`. Then the core is opened again from the records on the device.
+ */
+export class Living {
+  /** The core: a proxy that calls the method in the current instance. */
+  readonly core: Core;
+  /** Dropped with the session, because it knows the secret that the core was opened with. */
+  #care: Care | undefined;
+  /** Removes the listener for the instance's death. */
+  #stop: (() => void) | undefined;
+  #opened: Opened | undefined;
+  #recovery: Promise<void> | undefined;
+  #lastDeath = -Infinity;
+  #isOver = false;
+  /** Promises of the core that have not settled. */
+  readonly #underWay = new Set<Promise<unknown>>();
+  /** Functions that fail the waiting calls. */
+  readonly #waiting = new Set<(error: EscaleError) => void>();
+
+  constructor(opened: Opened, care: Care) {
+    this.#care = care;
+    this.isMortal = opened.onDeath === undefined;
+    this.core = new Proxy({} as Core, {
+      get: (_, name) =>
+        typeof name === "string" && name !== "then" ? (...values: unknown[]) => this.#call(name as keyof Core, values) : undefined,
+    });
+    this.#live(opened);
+  }
+
+  /** Whether the death of the instance ends the session: its glue has no `onDeath`. */
+  readonly isMortal: boolean;
+
+  /** Whether there is a core that can be called at once. */
+  get isThere(): boolean {
+    return this.#opened !== undefined && !this.#opened.isDead();
+  }
+
+  /** Whether there is a core, and no call of it is in progress. */
+  get isIdle(): boolean {
+    return this.isThere && this.#underWay.size === 0 && !this.#isOver;
+  }
+
+  /**
+   * Replaces this core, which must be idle, by another one and closes it. Everything that names things of it must be
+   * renewed.
+   */
+  swap(opened: Opened): void {
+    const old = this.#opened;
+    this.#stop?.();
+    this.#live(opened);
+    this.#care?.recovered();
+    if (old) closeCore(old);
+  }
+
+  /** Resolves once there is a core again, or once it is certain that there will be none. */
+  async settled(): Promise<void> {
+    await this.#recovery;
+  }
+
+  /** The session is over: the core is not opened again. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /**
+   * The core has closed. It is freed as soon as no call is in progress, without waiting for the garbage collector. It
+   * cannot be freed earlier: wasm-bindgen throws if an object is freed during a call of it.
+   */
+  free(): void {
+    this.#isOver = true;
+    const opened = this.#opened;
+    this.#opened = this.#care = undefined;
+    this.#stop?.();
+    this.#stop = undefined;
+    if (!opened) return;
+    if (this.#underWay.size === 0) freeCore(opened);
+    else void Promise.allSettled(this.#underWay).then(() => freeCore(opened));
+  }
+
+  #live(opened: Opened): void {
+    this.#opened = opened;
+    this.#stop = opened.onDeath?.((death) => this.#die(opened, death));
+  }
+
+  #call(name: Call, values: unknown[]): unknown {
+    const opened = this.#opened;
+    if (!opened && this.#isOver && !this.#recovery) throw raise("closed", "the session is closed");
+    if (!opened || opened.isDead()) {
+      if ((PATIENT as readonly Call[]).includes(name)) return this.#late(name, values);
+      throw raise("panicked", "the wasm stopped on a bug, and is being started again");
+    }
+    let result: unknown;
+    try {
+      result = (opened.core[name] as (...values: unknown[]) => unknown)(...values);
+    } catch (error) {
+      throw this.#sorted(opened, error);
+    }
+    return result instanceof Promise ? this.#wait(opened, name, result) : result;
+  }
+
+  /** Makes a call in the next core, once there is one. */
+  async #late(name: Call, values: unknown[]): Promise<unknown> {
+    // If no listener has been called for this death yet, the recovery begins only then.
+    const { onDeath } = this.#opened ?? {};
+    if (onDeath) await new Promise<void>((resolve) => onDeath(() => resolve()));
+    await this.#recovery;
+    if (this.#opened) return this.#call(name, values);
+    if (ENDINGS.includes(name)) return undefined;
+    throw raise("panicked", "the wasm stopped on a bug, and could not be started again");
+  }
+
+  /** Passes on a promise of the core, and fails it if the core dies first. */
+  #wait(opened: Opened, name: Call, result: Promise<unknown>): Promise<unknown> {
+    this.#underWay.add(result);
+    const over = (): boolean => this.#underWay.delete(result);
+    result.then(over, over);
+    if (!opened.onDeath) return result;
+    return new Promise((resolve, reject) => {
+      const fail = (error: EscaleError): void => {
+        // The call was to end the core, and the core has ended.
+        if (ENDINGS.includes(name)) resolve(undefined);
+        else reject(error);
+      };
+      this.#waiting.add(fail);
+      result
+        .then(resolve, (error: unknown) => reject(toEscaleError(this.#sorted(opened, error))))
+        .finally(() => this.#waiting.delete(fail));
+    });
+  }
+
+  /** Gives an error of the core as it is. Errors of a dead core mean nothing, and become `panicked`. */
+  #sorted(opened: Opened, error: unknown): unknown {
+    return opened.isDead() ? raise("panicked", "the wasm stopped on a bug", error) : error;
+  }
+
+  #die(opened: Opened, { error, released }: Death): void {
+    if (this.#opened === opened) this.#opened = undefined;
+    opened.giveBack();
+    const name = error instanceof Error ? error.message : "";
+    const panicked = raise("panicked", `the wasm stopped on a bug (${name})`, error);
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    this.#underWay.clear();
+    const now = performance.now();
+    const isAgain = now - this.#lastDeath < DEATHS_APART_MS;
+    this.#lastDeath = now;
+    if (this.#isOver || isAgain) {
+      this.#recovery = undefined;
+      for (const fail of waiting) fail(panicked);
+      if (!this.#isOver) this.#care?.ended(panicked);
+      return;
+    }
+    this.#recovery = this.#recover(released, panicked);
+    for (const fail of waiting) fail(panicked);
+  }
+
+  async #recover(released: Promise<void>, panicked: EscaleError): Promise<void> {
+    try {
+      await released;
+      if (!this.#care) return;
+      const opened = await this.#care.reopen();
+      if (!this.#care) {
+        closeCore(opened);
+        return;
+      }
+      this.#live(opened);
+      if (this.#isOver) await opened.core.close();
+      else this.#care.recovered();
+    } catch (cause) {
+      this.#opened = undefined;
+      if (!this.#isOver) this.#care?.ended(raise("panicked", panicked.message, toEscaleError(cause)));
+    } finally {
+      this.#recovery = undefined;
+    }
+  }
+}
+
+/** Frees a core, then gives its instance back. */
+export function freeCore({ core, giveBack }: Opened): void {
+  (core as { free?(): void }).free?.();
+  giveBack();
+}
+
+/** Closes a core that nobody waits for. */
+export function closeCore(opened: Opened): void {
+  const free = (): void => freeCore(opened);
+  if (opened.isDead()) free();
+  else opened.core.close().then(free, free);
+}

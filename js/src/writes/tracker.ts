@@ -1,0 +1,133 @@
+/** Connects the news of the core with the promises of the operations that the application issued. */
+
+import type { CoreOperation, OperationNews } from "../wasm/core.js";
+import { Deferred } from "../base/deferred.js";
+import { EscaleError, raise } from "../base/errors.js";
+import type { Accepted, Operation } from "./operation-types.js";
+import { revive, type Value } from "../schema/values.js";
+
+interface Tracked {
+  isSaved: boolean;
+  saved: Deferred<"device" | "memory">;
+  accepted: Deferred<Accepted>;
+}
+
+/** Tracks the operations issued by this session to their end, across the operations that replace them. */
+export class Tracker {
+  readonly #byId = new Map<string, Tracked[]>();
+  /** Replaced operations, each with its replacement: the application may still name the old ones. */
+  readonly #replaced = new Map<string, string>();
+  /** News that arrived while an operation was being issued, before its id was known. */
+  #early: OperationNews[] = [];
+  #issuing = 0;
+
+  /** Issues an operation by that call of the core. If `old` is given, it replaces that operation. */
+  issue(call: () => string, old?: string): Operation {
+    let id: string;
+    this.#issuing++;
+    try {
+      id = call();
+    } finally {
+      this.#issuing--;
+    }
+    const tracked: Tracked = { isSaved: false, saved: new Deferred(), accepted: new Deferred() };
+    if (old !== undefined) this.#replace(old, id);
+    this.#byId.set(id, [...(this.#byId.get(id) ?? []), tracked]);
+    const early = this.#early;
+    this.#early = [];
+    for (const news of early) this.take(news);
+    return Object.freeze({ id, saved: tracked.saved.promise, accepted: tracked.accepted.promise });
+  }
+
+  /** The operation that has replaced this one by now, or this one. */
+  current(id: string): string {
+    let current = id;
+    for (let next = this.#replaced.get(id); next !== undefined; next = this.#replaced.get(next)) current = next;
+    return current;
+  }
+
+  /** Takes news of the core. */
+  take(news: OperationNews): void {
+    if (!this.#byId.has(news.id) && this.#issuing > 0) {
+      this.#early.push(news);
+      return;
+    }
+    switch (news.kind) {
+      case "saved":
+        for (const tracked of this.#byId.get(news.id) ?? []) {
+          tracked.isSaved = true;
+          tracked.saved.resolve(news.where);
+        }
+        break;
+      case "accepted":
+        for (const { accepted } of this.#over(news.id)) accepted.resolve(acceptedOf(news));
+        break;
+      case "failed":
+        this.fail(news.id, new EscaleError(news.error));
+        break;
+      case "amended":
+        this.#replace(news.id, news.by);
+        break;
+      case "refused":
+        break;
+    }
+  }
+
+  /** An operation was discarded. */
+  fail(id: string, error: EscaleError): void {
+    for (const { accepted } of this.#over(id)) accepted.reject(error);
+  }
+
+  /**
+   * Another core is in use, with these operations. An operation that was saved and is not among them has finished with
+   * an unknown result; one that was not saved is lost.
+   */
+  recovered(states: ReadonlyMap<string, CoreOperation["state"]>): void {
+    for (const [id, all] of [...this.#byId]) {
+      const state = states.get(id);
+      for (const tracked of all) {
+        if (state !== undefined && !tracked.isSaved) {
+          tracked.isSaved = true;
+          tracked.saved.resolve("device");
+        }
+      }
+      if (state !== undefined) continue;
+      this.#byId.delete(id);
+      for (const { isSaved, saved, accepted } of all) {
+        const error = isSaved
+          ? raise("forgotten", "the operation was saved and is over; the wasm stopped before it told how")
+          : raise("panicked", "the wasm stopped on a bug before the operation was saved");
+        saved.reject(error);
+        accepted.reject(error);
+      }
+    }
+  }
+
+  /** The session is over: no more news will arrive. */
+  end(): void {
+    const error = raise("closed", "the session ended before the server had accepted the operation");
+    for (const { saved, accepted } of [...this.#byId.values()].flat()) {
+      saved.reject(error);
+      accepted.reject(error);
+    }
+    this.#byId.clear();
+    this.#replaced.clear();
+  }
+
+  #over(id: string): Tracked[] {
+    const tracked = this.#byId.get(id) ?? [];
+    this.#byId.delete(id);
+    return tracked;
+  }
+
+  #replace(old: string, by: string): void {
+    if (old === by || this.#replaced.get(old) === by) return;
+    this.#replaced.set(old, by);
+    const tracked = [...this.#over(old), ...(this.#byId.get(by) ?? [])];
+    if (tracked.length > 0) this.#byId.set(by, tracked);
+  }
+}
+
+function acceptedOf({ v, value }: { v: number; value?: unknown }): Accepted {
+  return Object.freeze(value === undefined ? { v } : { v, value: revive(value) as Value });
+}
