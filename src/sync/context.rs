@@ -1,5 +1,5 @@
-//! The context: the state that every part of the machine may read and change. A part takes it as an argument, and takes
-//! no other part.
+//! The context: the state that every part of the machine may read and change. A part takes it as an argument,
+//! and takes no other part.
 
 use super::message::{Clock, Effect, Mode};
 use crate::crypto::Random;

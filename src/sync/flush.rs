@@ -1,6 +1,7 @@
 //! Writing to storage. At most one batch is in flight, and it is built from the memory as it is at that time
 //! (R7). Also here: rewriting the documents of sparse pages.
 
+use super::journal::JournalInFlight;
 use super::machine::Machine;
 use super::message::{Effect, StorageState};
 use super::reads::{Purpose, Reading};
@@ -52,6 +53,22 @@ impl Machine {
                 Err(error)
             }
         }
+    }
+
+    /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
+    fn journal_changes(&mut self) -> Option<JournalInFlight> {
+        self.writes.journal_changes(self.tabs.take_done(), &self.tabs.from_inbox)
+    }
+
+    fn journal_committed(&mut self, journal: JournalInFlight) {
+        for id in self.writes.journal_committed(&mut self.ctx, journal) {
+            self.tabs.is_written(&id);
+        }
+    }
+
+    fn journal_failed(&mut self, journal: JournalInFlight) {
+        let done = self.writes.journal_failed(journal);
+        self.tabs.put_back_done(done);
     }
 
     fn is_commit_held(&self) -> bool {

@@ -1,10 +1,10 @@
 //! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
 //! from here, it reloads the whole state.
 
-use super::inbox::error_of_outcome;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
 use super::message::{Effect, TabEffect, error_of};
+use super::outcomes::error_of_outcome;
 use super::tabs::ORDER_FLOOR;
 use super::writes::Writes;
 use crate::error::{Code, Error, Result};
@@ -158,7 +158,7 @@ impl Machine {
                 layout.follow(&mut self.ctx.memory, found);
             }
             for def in &defs {
-                self.show_again(def);
+                self.writes.show_again(&mut self.ctx, def);
             }
         }
         for def in self.tabs.unwanted.clone() {
@@ -206,11 +206,11 @@ impl Machine {
             match restored(record) {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
-                    self.stand_again(&mut op);
+                    self.writes.stand_again(&self.ctx, &mut op);
                     op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
-                        self.unpin(op);
+                        self.writes.unpin(&mut self.ctx, op);
                     }
                     self.tell_news(old.as_ref(), &op);
                     self.writes.insert(op);
@@ -219,12 +219,12 @@ impl Machine {
                     let replaced = self.replaced(&replaces, &id);
                     self.tell_outcome(&id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
-                        self.unpin(op);
+                        self.writes.unpin(&mut self.ctx, op);
                     }
                 }
             }
             if let Some(op) = &old {
-                self.unpin(op);
+                self.writes.unpin(&mut self.ctx, op);
             }
         }
         if deletes.is_empty() {
@@ -239,7 +239,7 @@ impl Machine {
             let op = self.take_out(&id);
             self.tell_outcome(&id, op.as_ref(), None);
             if let Some(op) = &op {
-                self.unpin(op);
+                self.writes.unpin(&mut self.ctx, op);
             }
         }
     }
@@ -375,7 +375,8 @@ impl Machine {
         if damage.any() {
             let era = memory.epoch().1;
             let lost = memory.collections().filter(|(_, c)| c.v(era) == 0).map(|(def, _)| def.clone());
-            self.lost_collections.extend(lost);
+            let lost: Vec<_> = lost.collect();
+            self.pull.lose(lost);
         }
         self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
         let mark = layout.journal_mark();
@@ -398,7 +399,7 @@ impl Machine {
         let application = std::mem::replace(&mut self.writes.application, nobody);
         let fresh = Writes::new(journal, mark, application);
         let old = std::mem::replace(&mut self.writes, fresh);
-        self.restore_ops();
+        self.writes.restore_ops(&mut self.ctx);
         self.writes.order_floor = ORDER_FLOOR;
         self.writes.last_rowid = ORDER_FLOOR as i64;
         for (id, number) in old.journal.ids {
@@ -414,7 +415,7 @@ impl Machine {
             let order = self.writes.by_id[&id];
             if let Some(op) = self.writes.remove(order) {
                 places.insert(id, order);
-                self.unpin(&op);
+                self.writes.unpin(&mut self.ctx, &op);
             }
         }
         let of_ops = self.writes.ops.values().map(|op| (&op.state.id, &op.state.replaces));
@@ -437,7 +438,7 @@ impl Machine {
                 self.tabs.provisional.remove(&id);
                 let new = self.writes.ops[order].clone();
                 self.tell_news(Some(&op), &new);
-                self.unpin(&op);
+                self.writes.unpin(&mut self.ctx, &op);
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
@@ -446,7 +447,7 @@ impl Machine {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     self.tell_outcome(by, Some(&op), outcome.clone());
                 }
-                self.unpin(&op);
+                self.writes.unpin(&mut self.ctx, &op);
                 continue;
             }
             let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
@@ -455,7 +456,7 @@ impl Machine {
             if !is_due {
                 self.tabs.provisional.remove(&id);
                 self.tell_outcome(&id, Some(&op), ended.get(&id).and_then(|(outcome, _)| outcome.clone()));
-                self.unpin(&op);
+                self.writes.unpin(&mut self.ctx, &op);
                 continue;
             }
             let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));

@@ -15,7 +15,7 @@ impl Machine {
             Event::Subscribe(def) => {
                 self.commanded(&def);
                 if self.ctx.memory.subscribe(&def)? {
-                    self.show_again(&def);
+                    self.writes.show_again(&mut self.ctx, &def);
                     self.tabs.unwanted.remove(&def);
                     self.tabs.wanted.insert(def.clone());
                     self.ask(Wanted::Subscribe(def))?;
@@ -24,7 +24,7 @@ impl Machine {
             Event::Unsubscribe(def) => {
                 self.commanded(&def);
                 if self.ctx.memory.unsubscribe(&def) {
-                    self.show_again(&def);
+                    self.writes.show_again(&mut self.ctx, &def);
                     self.tabs.wanted.remove(&def);
                     self.tabs.unwanted.insert(def.clone());
                     self.ask(Wanted::Unsubscribe(def))?;
@@ -32,11 +32,11 @@ impl Machine {
             }
             Event::Write(write) => {
                 let id = write.id.clone();
-                self.write(write)?;
+                self.writes.write(&mut self.ctx, write)?;
                 self.tabs.provisional.insert(id, Provisional::default());
             }
             Event::Amend { id, new, args } => {
-                self.amend(&id, new.clone(), args)?;
+                self.writes.amend(&mut self.ctx, &id, new.clone(), args)?;
                 self.tabs.dealt.insert(id.clone());
                 // The request of `id` was never written to the inbox: the new operation takes over its
                 // `amends`.
@@ -47,7 +47,7 @@ impl Machine {
                 self.tabs.provisional.insert(new, Provisional { key: None, amends });
             }
             Event::Discard(id) => {
-                self.discard(&id)?;
+                self.writes.discard(&mut self.ctx, &id)?;
                 self.tabs.dealt.insert(id.clone());
                 self.ask(Wanted::Discard(id))?;
             }

@@ -4,9 +4,9 @@
 use super::machine::Machine;
 use super::message::{Effect, Inbox, TabEffect, Write};
 use super::tabs::Tabs;
-use crate::error::{Code, Error, Result};
-use crate::journal::{OpId, Outcome, Request, Wanted, WantedWrite};
-use crate::model::{Value, order};
+use crate::error::{Code, Result};
+use crate::journal::{OpId, Request, Wanted, WantedWrite};
+use crate::model::order;
 use crate::store::RecordKey;
 
 /// The ticket of sweeps whose result this session does not await.
@@ -26,11 +26,6 @@ impl Tabs {
     /// Restores the list: the batch was not written.
     pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
         self.done.extend(done);
-    }
-
-    /// The requests that these operations come from.
-    pub fn taken_with<'a>(&self, ids: impl Iterator<Item = &'a OpId>) -> Vec<RecordKey> {
-        ids.filter_map(|id| self.from_inbox.get(id)).copied().collect()
     }
 
     /// The operation has a journal record, and no longer needs its request.
@@ -114,9 +109,9 @@ impl Machine {
         match wanted {
             Wanted::Write(wanted) => return self.take_write(key, wanted),
             Wanted::Amend { id, new, args } => {
-                if !self.is_known(&new) {
+                if !self.writes.is_known(&new) {
                     let again = args.clone();
-                    match self.amend(&id, new.clone(), args) {
+                    match self.writes.amend(&mut self.ctx, &id, new.clone(), args) {
                         Ok(()) => {
                             self.tabs.from_inbox.extend(key.map(|key| (new, key)));
                             return Ok(());
@@ -127,11 +122,11 @@ impl Machine {
                             self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
                             return Ok(());
                         }
-                        Err(error) => self.refuse(new, error),
+                        Err(error) => self.writes.refuse(&mut self.ctx, new, error),
                     }
                 }
             }
-            Wanted::Discard(id) => match self.discard(&id) {
+            Wanted::Discard(id) => match self.writes.discard(&mut self.ctx, &id) {
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
@@ -141,7 +136,7 @@ impl Machine {
             },
             Wanted::Subscribe(def) => self.subscribe(def)?,
             Wanted::Unsubscribe(def) => self.unsubscribe(&def),
-            Wanted::Sweep(retention) => self.sweep(NOBODY, retention, true),
+            Wanted::Sweep(retention) => self.writes.sweep(&mut self.ctx, NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }
         self.tabs.done.extend(key);
@@ -150,12 +145,12 @@ impl Machine {
 
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
         let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
-        if self.is_known(&id) {
+        if self.writes.is_known(&id) {
             self.tabs.done.extend(key);
             return Ok(());
         }
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        match self.write(Write { id: id.clone(), name, args, touches, after }) {
+        match self.writes.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
                 if let Some(op) = self.writes.get_mut(&id) {
                     op.state.at = at;
@@ -167,44 +162,10 @@ impl Machine {
             }
             // Issued by another version of the application.
             Err(error) => {
-                self.refuse(id, error);
+                self.writes.refuse(&mut self.ctx, id, error);
                 self.tabs.done.extend(key);
             }
         }
         Ok(())
     }
-
-    /// True if the leader has taken in this operation before.
-    fn is_known(&self, id: &OpId) -> bool {
-        self.writes.by_id.contains_key(id) || self.writes.journal.ids.contains_key(id.as_str())
-    }
-
-    fn refuse(&mut self, id: OpId, error: Error) {
-        self.tell_end(&id, Err(&error));
-        self.ctx.effects.push(Effect::Accepted { id, result: Err(error) });
-    }
-
-    /// Stores the outcome of an operation that has no result from the server, for the other sessions to read.
-    pub(super) fn tell_end(&mut self, id: &OpId, end: std::result::Result<u64, &Error>) {
-        if self.ctx.layout.is_none() {
-            return;
-        }
-        let outcome = match end {
-            Ok(v) => Outcome::Accepted { v, value: None },
-            Err(error) => Outcome::Failed(error.code().as_str().to_owned(), error.detail().to_owned()),
-        };
-        self.writes.leave_outcome(id.clone(), outcome);
-    }
-
-    /// Keeps the value that the server returned, for the session that issued the operation.
-    pub(super) fn keep_value(&mut self, order: u64, value: Option<&Value>) {
-        if let Some(op) = self.writes.ops.get_mut(&order) {
-            op.state.value = value.cloned();
-        }
-    }
-}
-
-/// The error that an outcome describes.
-pub(super) fn error_of_outcome(code: &str, detail: &str) -> Error {
-    Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::context::Ctx;
 use super::follow::restored;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
@@ -213,139 +214,6 @@ impl Writes {
 }
 
 impl Machine {
-    /// Connects the restored operations with their documents, which `open` has pinned.
-    pub(super) fn restore_ops(&mut self) {
-        let orders: Vec<u64> = self.writes.ops.keys().copied().collect();
-        for order in orders {
-            let Some(mut op) = self.writes.remove(order) else { continue };
-            self.stand_again(&mut op);
-            self.writes.insert(op);
-        }
-    }
-
-    /// Connects a restored operation with its documents.
-    pub(super) fn stand_again(&self, op: &mut PendingOp) {
-        op.keys =
-            op.state.touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        op.changes = crate::journal::changes_of(self.ctx.memory.schema(), &op.state.name, &op.state.args)
-            .unwrap_or(None);
-        let seen_on = op.state.seen_on.iter();
-        op.seen_on = seen_on
-            .filter_map(|(class, pk, era)| Some((self.ctx.memory.doc_key(class, pk)?, *era)))
-            .collect();
-        if op.state.accepted.is_some() {
-            op.awaits = Some(op.keys.iter().flat_map(|key| self.ctx.memory.defs_of(key)).collect());
-        }
-    }
-
-    /// Everything that is due to the journal, as one part of the next batch.
-    pub(super) fn journal_changes(&mut self) -> Option<JournalInFlight> {
-        let journal = &mut self.writes.journal;
-        if journal.is_clean() && self.tabs.is_clean() {
-            return None;
-        }
-        let mut changes =
-            JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
-        let mut deletes = std::mem::take(&mut journal.dropped);
-        let swept = std::mem::take(&mut journal.swept);
-        let mut next = self.writes.mark.next_record;
-        let mut written = Vec::new();
-        for order in std::mem::take(&mut journal.dirty) {
-            let Some(op) = self.writes.ops.get(&order) else { continue };
-            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.writes.mark.name);
-            written.push((order, op_id.clone(), next));
-            let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
-            let record =
-                JournalRecord { number: next, op: op_state, seq, actions, ..JournalRecord::of(op_id, name) };
-            deletes.extend(op.record);
-            changes.records.push(record);
-            next += 1;
-        }
-        let mut ended = std::mem::take(&mut journal.ended);
-        for (old, record) in &mut ended {
-            record.number = next;
-            deletes.extend(*old);
-            changes.records.push(record.clone());
-            next += 1;
-        }
-        self.writes.mark.next_record = next;
-        let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
-        self.writes.mark.records = (journal.records.len() + changes.records.len() - replaced) as u64;
-        self.writes.mark.pending = self.writes.ops.len() as u64;
-        changes.mark = self.writes.mark;
-        changes.deletes = deletes.into_iter().collect();
-        let done = self.tabs.take_done();
-        changes.taken = self.tabs.taken_with(written.iter().map(|(_, id, _)| id));
-        changes.taken.extend(&done);
-        Some(JournalInFlight { changes, written, ended, swept, done })
-    }
-
-    /// The journal's part of a batch is on the device (in incognito, in memory): its operations are saved
-    /// (R10).
-    pub(super) fn journal_committed(&mut self, in_flight: JournalInFlight) {
-        let JournalInFlight { changes, written, swept, .. } = in_flight;
-        self.writes.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
-        for record in changes.records {
-            self.writes.journal.index(&record);
-            if self.ctx.layout.is_none() {
-                self.writes.journal.in_memory.insert(record.number, record);
-            }
-        }
-        for number in &changes.deletes {
-            self.writes.forget_record(*number);
-            self.writes.journal.in_memory.remove(number);
-        }
-        for (order, id, number) in written {
-            let Some(op) = self.writes.ops.get_mut(&order) else {
-                // The operation ended, or was discarded, while its record was being written.
-                self.writes.journal.dropped.insert(number);
-                continue;
-            };
-            self.tabs.is_written(&id);
-            // If the id differs, another operation has taken the place of the one written. The old record
-            // stays until the new operation's own record is written.
-            op.record = Some(number);
-            if op.state.id != id {
-                continue;
-            }
-            if !std::mem::replace(&mut op.saved, true) {
-                self.ctx.effects.push(Effect::Saved { id: op.state.id.clone() });
-            }
-        }
-        let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
-        self.ctx.effects.extend(told);
-    }
-
-    /// Nothing of the batch was written: all of it is due again.
-    pub(super) fn journal_failed(&mut self, in_flight: JournalInFlight) {
-        let JournalInFlight { changes, written, ended, swept, done } = in_flight;
-        self.tabs.put_back_done(done);
-        let journal = &mut self.writes.journal;
-        journal.swept.extend(swept);
-        journal.strays = changes.strays;
-        // When these operations are written again, that batch deletes the records that they replace.
-        let mut again: SortedSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
-        for (order, id, _) in &written {
-            if let Some(op) = self.writes.ops.get(order) {
-                again.extend(op.record);
-                if op.state.id == *id {
-                    journal.dirty.insert(*order);
-                }
-            }
-        }
-        journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
-        journal.ended.extend(ended);
-    }
-
-    /// Sweeps the device's journal: reports the actions that the rule removes, and removes them if `apply` is
-    /// set. Actions that the server has not accepted stay, regardless of their type.
-    pub(super) fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
-        match retention.check() {
-            Ok(()) => self.writes.journal.sweeps.push_back((ticket, retention, apply)),
-            Err(error) => self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
-        }
-    }
-
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
     /// that it can: the next event may be a long time away.
     pub(super) fn advance_sweep(&mut self) {
@@ -399,5 +267,144 @@ impl Machine {
         }
         self.writes.journal.is_sweeping = true;
         self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+    }
+}
+
+impl Writes {
+    /// Connects the restored operations with their documents, which `open` has pinned.
+    pub fn restore_ops(&mut self, ctx: &mut Ctx) {
+        let orders: Vec<u64> = self.ops.keys().copied().collect();
+        for order in orders {
+            let Some(mut op) = self.remove(order) else { continue };
+            self.stand_again(ctx, &mut op);
+            self.insert(op);
+        }
+    }
+
+    /// Connects a restored operation with its documents.
+    pub fn stand_again(&self, ctx: &Ctx, op: &mut PendingOp) {
+        op.keys = op.state.touches.iter().filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
+        op.changes =
+            crate::journal::changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+        let seen_on = op.state.seen_on.iter();
+        op.seen_on =
+            seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era))).collect();
+        if op.state.accepted.is_some() {
+            op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
+        }
+    }
+
+    /// Everything that is due to the journal, as one part of the next batch. `done` are requests of the inbox
+    /// that were fulfilled without a record, and `inbox` has those that became operations.
+    pub fn journal_changes(
+        &mut self,
+        done: Vec<RecordKey>,
+        inbox: &SortedMap<OpId, RecordKey>,
+    ) -> Option<JournalInFlight> {
+        let journal = &mut self.journal;
+        if journal.is_clean() && done.is_empty() {
+            return None;
+        }
+        let mut changes =
+            JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
+        let mut deletes = std::mem::take(&mut journal.dropped);
+        let swept = std::mem::take(&mut journal.swept);
+        let mut next = self.mark.next_record;
+        let mut written = Vec::new();
+        for order in std::mem::take(&mut journal.dirty) {
+            let Some(op) = self.ops.get(&order) else { continue };
+            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.mark.name);
+            written.push((order, op_id.clone(), next));
+            let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
+            let record =
+                JournalRecord { number: next, op: op_state, seq, actions, ..JournalRecord::of(op_id, name) };
+            deletes.extend(op.record);
+            changes.records.push(record);
+            next += 1;
+        }
+        let mut ended = std::mem::take(&mut journal.ended);
+        for (old, record) in &mut ended {
+            record.number = next;
+            deletes.extend(*old);
+            changes.records.push(record.clone());
+            next += 1;
+        }
+        self.mark.next_record = next;
+        let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
+        self.mark.records = (journal.records.len() + changes.records.len() - replaced) as u64;
+        self.mark.pending = self.ops.len() as u64;
+        changes.mark = self.mark;
+        changes.deletes = deletes.into_iter().collect();
+        changes.taken = written.iter().filter_map(|(_, id, _)| inbox.get(id)).copied().collect();
+        changes.taken.extend(&done);
+        Some(JournalInFlight { changes, written, ended, swept, done })
+    }
+
+    /// The journal's part of a batch is on the device (in incognito, in memory): its operations are saved
+    /// (R10). Returns the operations that have a record now.
+    pub fn journal_committed(&mut self, ctx: &mut Ctx, in_flight: JournalInFlight) -> Vec<OpId> {
+        let JournalInFlight { changes, written, swept, .. } = in_flight;
+        self.journal.given_up.retain(|op| changes.deletes.binary_search(&op.record).is_err());
+        for record in changes.records {
+            self.journal.index(&record);
+            if ctx.layout.is_none() {
+                self.journal.in_memory.insert(record.number, record);
+            }
+        }
+        for number in &changes.deletes {
+            self.forget_record(*number);
+            self.journal.in_memory.remove(number);
+        }
+        let mut recorded = Vec::new();
+        for (order, id, number) in written {
+            let Some(op) = self.ops.get_mut(&order) else {
+                // The operation ended, or was discarded, while its record was being written.
+                self.journal.dropped.insert(number);
+                continue;
+            };
+            recorded.push(id.clone());
+            // If the id differs, another operation has taken the place of the one written. The old record
+            // stays until the new operation's own record is written.
+            op.record = Some(number);
+            if op.state.id != id {
+                continue;
+            }
+            if !std::mem::replace(&mut op.saved, true) {
+                ctx.effects.push(Effect::Saved { id: op.state.id.clone() });
+            }
+        }
+        let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
+        ctx.effects.extend(told);
+        recorded
+    }
+
+    /// Nothing of the batch was written: all of it is due again. Returns the fulfilled requests of the inbox.
+    pub fn journal_failed(&mut self, in_flight: JournalInFlight) -> Vec<RecordKey> {
+        let JournalInFlight { changes, written, ended, swept, done } = in_flight;
+        let journal = &mut self.journal;
+        journal.swept.extend(swept);
+        journal.strays = changes.strays;
+        // When these operations are written again, that batch deletes the records that they replace.
+        let mut again: SortedSet<u64> = order::set_of(ended.iter().filter_map(|(old, _)| *old));
+        for (order, id, _) in &written {
+            if let Some(op) = self.ops.get(order) {
+                again.extend(op.record);
+                if op.state.id == *id {
+                    journal.dirty.insert(*order);
+                }
+            }
+        }
+        journal.dropped.extend(changes.deletes.into_iter().filter(|number| !again.contains(number)));
+        journal.ended.extend(ended);
+        done
+    }
+
+    /// Sweeps the device's journal: reports the actions that the rule removes, and removes them if `apply` is
+    /// set. Actions that the server has not accepted stay, regardless of their type.
+    pub fn sweep(&mut self, ctx: &mut Ctx, ticket: u64, retention: Retention, apply: bool) {
+        match retention.check() {
+            Ok(()) => self.journal.sweeps.push_back((ticket, retention, apply)),
+            Err(error) => ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
+        }
     }
 }

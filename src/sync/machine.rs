@@ -4,20 +4,18 @@
 use super::application::{Application, NoApplication};
 use super::context::{Config, Ctx};
 use super::journal::JournalInFlight;
-use super::message::{Clock, Effect, Event, Mode, Refusal, Status, StorageState, Updates};
-use super::pull::Pull;
+use super::message::{Clock, Effect, Event, Mode, Status, StorageState};
+use super::pull::{Live, Pull, Token};
 use super::reads::Reads;
 use super::recovery::Healing;
-use super::socket::{Live, SocketState};
 use super::tabs::Tabs;
-use super::token::Token;
 use super::writes::Writes;
-use crate::codec::LiveRequest;
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result, fail};
-use crate::limits::{PULL_EVERY_MS, SOCKET_SILENCE_MS, SUBS_MAX};
-use crate::memory::Memory;
-use crate::model::{Def, SortedMap, SortedSet, order};
+use crate::journal::{OpId, PendingOp, key_of};
+use crate::limits::SUBS_MAX;
+use crate::memory::{DocKey, Memory};
+use crate::model::{SortedSet, Value};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
 
 /// A session without input or output.
@@ -46,12 +44,6 @@ pub struct Machine {
     /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
-    /// Collections with damaged data that were not loaded again yet.
-    pub(super) lost_collections: SortedSet<Def>,
-    /// Mistakes of the server that were reported already, by the section of the protocol.
-    pub(super) mistakes: SortedSet<&'static str>,
-    /// Defs that the server refused, and the reasons.
-    pub(super) faults: SortedMap<Def, Error>,
     last_wake: Option<u64>,
     last_status: Option<Status>,
 }
@@ -66,7 +58,7 @@ impl Machine {
         session: String,
         random: Box<dyn Random>,
     ) -> Self {
-        let lost_collections = if damage.any() {
+        let lost = if damage.any() {
             memory
                 .collections()
                 .filter(|(_, c)| c.v(memory.epoch().1) == 0)
@@ -79,7 +71,7 @@ impl Machine {
             storage: if layout.is_some() { StorageState::Ok } else { StorageState::None },
             ctx: Ctx::new(config, memory, layout, session, random),
             storage_error: None,
-            pull: Pull::new(SUBS_MAX),
+            pull: Pull::new(SUBS_MAX, lost),
             live: Live::default(),
             reads: Reads::default(),
             writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
@@ -94,9 +86,6 @@ impl Machine {
             compact_not_before_ms: 0,
             hidden_until_ms: 0,
             token: Token::default(),
-            lost_collections,
-            mistakes: SortedSet::new(),
-            faults: SortedMap::new(),
             last_wake: None,
             last_status: None,
         }
@@ -106,8 +95,8 @@ impl Machine {
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
         let mark = self.ctx.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
-        self.restore_ops();
-        self.show_operations();
+        self.writes.restore_ops(&mut self.ctx);
+        self.writes.show_operations(&mut self.ctx);
         self
     }
 
@@ -143,11 +132,7 @@ impl Machine {
             }
             Event::Replied { number, reply } => self.replied(number, reply),
             Event::SocketOpened { socket } => {
-                if self.live.is_current(socket) {
-                    self.live.state = SocketState::Open;
-                    self.live.has_opened = true;
-                    self.live.last_heard_ms = self.ctx.clock.mono_ms;
-                }
+                self.live.opened(&self.ctx, socket);
                 Ok(())
             }
             Event::Frame { socket, frame } => self.framed(socket, frame),
@@ -178,26 +163,26 @@ impl Machine {
             Event::Network(up) => {
                 self.ctx.network = up;
                 if up {
-                    self.ask_token_again();
+                    self.token.ask_again(&mut self.ctx);
                     self.try_at_once();
                 }
                 Ok(())
             }
             Event::Visible => {
-                self.ask_token_again();
+                self.token.ask_again(&mut self.ctx);
                 self.try_at_once();
                 Ok(())
             }
             Event::SetMode(mode) => self.set_mode(mode),
-            Event::Write(write) => self.write(write),
-            Event::Amend { id, new, args } => self.amend(&id, new, args),
-            Event::Discard(id) => self.discard(&id),
+            Event::Write(write) => self.writes.write(&mut self.ctx, write),
+            Event::Amend { id, new, args } => self.writes.amend(&mut self.ctx, &id, new, args),
+            Event::Discard(id) => self.writes.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {
                 self.history(ticket, key);
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => {
-                self.sweep(ticket, retention, apply);
+                self.writes.sweep(&mut self.ctx, ticket, retention, apply);
                 Ok(())
             }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
@@ -210,8 +195,23 @@ impl Machine {
     }
 
     pub(super) fn start(&mut self) {
-        self.need_all();
+        self.pull.need_all(&self.ctx);
         self.ask_token();
+    }
+
+    /// Asks for a token, unless another session contacts the server.
+    fn ask_token(&mut self) {
+        if !self.tabs.is_following {
+            self.token.ask(&mut self.ctx);
+        }
+    }
+
+    /// The application supplied a token, or has none. A new one is tried at once.
+    fn token_given(&mut self, token: Option<String>) {
+        if self.token.give(&mut self.ctx, token) {
+            self.pull.try_token();
+            self.live.try_token(self.pull.retry_after_ms());
+        }
     }
 
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
@@ -224,76 +224,32 @@ impl Machine {
         }
         self.ctx.mode = mode;
         // Replies to requests from before the change of mode are dropped (R5).
-        self.ctx.effects.extend(self.pull.give_up().map(Effect::CancelSend));
-        self.ctx.effects.extend(self.live.close().map(Effect::CloseSocket));
-        self.pull.answered = false;
-        self.pull.failing = false;
-        self.ctx.errors.clear();
+        self.pull.give_up(&mut self.ctx);
+        self.live.close(&mut self.ctx);
+        self.pull.begin(&mut self.ctx);
         if mode != Mode::Avion {
-            self.need_all();
+            self.pull.need_all(&self.ctx);
             self.try_at_once();
             self.ask_token();
         }
         Ok(())
     }
 
-    /// Schedules a pull of every def.
-    pub(super) fn need_all(&mut self) {
-        self.pull.needed.extend(self.ctx.memory.collections().map(|(def, _)| def.clone()));
-        self.pull.all_asked_ms = self.ctx.clock.mono_ms;
-    }
-
-    /// When every def is pulled regardless of other reasons: seldom if the socket reports all changes.
-    fn all_at_ms(&self) -> u64 {
-        let every_ms =
-            if self.updates() == Updates::Pushed { PULL_EVERY_MS } else { self.ctx.config.poll_every_ms };
-        self.pull.all_asked_ms + every_ms
-    }
-
-    /// How the session learns of changes.
-    pub(super) fn updates(&self) -> Updates {
-        let told = self.live.registered.as_ref().and(self.live.said.as_ref());
-        match told {
-            Some(said) if said.len() == self.ctx.memory.collections().count() => Updates::Pushed,
-            _ => Updates::Polled,
-        }
-    }
-
     /// There is a reason to try at once: delays end, except those that the server asked for.
     pub(super) fn try_at_once(&mut self) {
         self.try_device_soon();
-        self.pull.backoff.reset();
-        self.pull.pace.reset();
-        self.live.backoff.reset();
-        self.writes.try_at_once(self.pull.retry_after_ms);
-        self.pull.not_before_ms = self.pull.retry_after_ms;
-        self.pull.end_retries(self.ctx.clock.mono_ms);
-        self.live.not_before_ms = self.pull.retry_after_ms;
-        if let Some(missing) = &mut self.pull.missing {
-            missing.ask_at_ms = self.ctx.clock.mono_ms;
-        }
-    }
-
-    /// Handles a failed request.
-    pub(super) fn refused(&mut self, refusal: Refusal) -> Result<()> {
-        let now = self.ctx.clock.mono_ms;
-        if let Some(ms) = refusal.retry_after_ms {
-            self.pull.retry_after_ms = now + ms;
-        }
-        if refusal.error.code() == Code::Unauthorized {
-            self.token_refused();
-        } else {
-            self.pull.failing = true;
-        }
-        let delay = self.pull.backoff.next_ms(&mut *self.ctx.random)?;
-        self.pull.not_before_ms = (now + delay).max(self.pull.retry_after_ms);
-        self.ctx.errors.report(refusal.error);
-        Ok(())
+        self.pull.try_at_once(&self.ctx);
+        let retry_after_ms = self.pull.retry_after_ms();
+        self.writes.try_at_once(retry_after_ms);
+        self.live.try_at_once(retry_after_ms);
     }
 
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        !self.tabs.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited
+        !self.tabs.is_following
+            && self.ctx.mode != Mode::Avion
+            && self.ctx.network
+            && !self.token.is_awaited()
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -304,7 +260,8 @@ impl Machine {
     fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
         self.hide_expired();
-        self.advance_writes();
+        self.writes.advance_writes(&mut self.ctx);
+        self.read_pins();
         if self.tabs.is_following {
             self.advance_healing(now);
             self.advance_following(now)?;
@@ -314,17 +271,8 @@ impl Machine {
             self.advance_commit(now)?;
         }
         if self.is_connected() {
-            self.advance_socket(now)?;
-            if now >= self.all_at_ms() {
-                self.need_all();
-            }
-            for def in self.pull.due_retries(now) {
-                let wanted = match self.ctx.memory.collection(&def) {
-                    Some(_) => &mut self.pull.needed,
-                    None => &mut self.pull.repairs,
-                };
-                wanted.insert(def);
-            }
+            self.live.advance(&mut self.ctx, self.token.bearer())?;
+            self.pull.advance(&self.ctx, self.live.updates(&self.ctx));
             self.advance_pull(now);
         }
         if !self.tabs.is_following {
@@ -347,67 +295,36 @@ impl Machine {
         Ok(())
     }
 
-    fn advance_socket(&mut self, now: u64) -> Result<()> {
-        if !self.ctx.config.has_live {
-            return Ok(());
+    /// Sends the request that is due. None is sent while one batch is in flight and another is due: this
+    /// bounds the memory.
+    fn advance_pull(&mut self, now: u64) {
+        let device_is_behind = self.committing.is_some() && !self.ctx.memory.is_clean();
+        if device_is_behind || self.pull.next_send_ms().is_none_or(|at| now < at) {
+            return;
         }
-        let silent = self.ctx.config.watches_silence && now >= self.live.last_heard_ms + SOCKET_SILENCE_MS;
-        if silent && let Some(socket) = self.live.close() {
-            self.ctx.effects.push(Effect::CloseSocket(socket));
-            self.live.not_before_ms = now + self.live.backoff.next_ms(&mut *self.ctx.random)?;
+        let is_failing = self.storage_error.is_some();
+        let asks_epoch = self.pull.lacks_epoch(&self.ctx) && self.writes.has_ops_to_send(now, is_failing);
+        let outgoing = (!asks_epoch).then(|| self.writes.ops_to_send(&self.ctx, now, is_failing));
+        self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
+    }
+
+    /// Reads the bases of documents with pending operations.
+    fn read_pins(&mut self) {
+        let ids = self.writes.pins_to_read(&mut self.ctx);
+        if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
+            self.writes.reads_pins();
         }
-        match self.live.state {
-            SocketState::Closed
-                if now >= self.live.free_at_ms() && self.ctx.memory.collections().next().is_some() =>
-            {
-                let socket = self.live.open(now);
-                self.ctx.effects.push(Effect::OpenSocket(socket));
-            }
-            SocketState::Open => {
-                // A message names at most `SUBS_MAX` defs. The others are pulled, as they would be without a
-                // socket.
-                let subs: SortedSet<Def> =
-                    order::set_of(self.ctx.memory.collections().map(|(def, _)| def.clone()));
-                let subs: SortedSet<Def> = order::set_of(subs.into_iter().take(SUBS_MAX));
-                if self.live.said.as_ref() != Some(&subs) {
-                    let request = LiveRequest {
-                        token: self.token.value(),
-                        session: self.session().to_owned(),
-                        subs: subs.iter().cloned().collect(),
-                    };
-                    self.live.said = Some(subs);
-                    self.live.said_token = self.token.number();
-                    self.ctx.effects.push(Effect::Say { socket: self.live.socket, request });
-                }
-            }
-            SocketState::Closed | SocketState::Opening => {}
-        }
-        Ok(())
     }
 
     fn next_wake(&self) -> Option<u64> {
         let now = self.ctx.clock.mono_ms;
         let mut times = Vec::new();
         if self.is_connected() {
-            times.push(self.all_at_ms());
-            times.extend(self.pull.next_retry_ms());
-            if self.pull.in_flight.is_none() && !(self.pull.needed.is_empty() && self.pull.repairs.is_empty())
-            {
-                let asked_again_ms = self.pull.missing.map_or(0, |missing| missing.ask_at_ms);
-                times.push(self.pull.free_at_ms().max(asked_again_ms));
+            times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
+            if self.writes.pending() > 0 {
+                times.extend(self.pull.next_send_ms().map(|at| at.max(self.writes.not_before_ms)));
             }
-            if self.pull.in_flight.is_none() && self.writes.pending() > 0 {
-                times.push(self.pull.free_at_ms().max(self.writes.not_before_ms));
-            }
-            if self.ctx.config.has_live && self.ctx.memory.collections().next().is_some() {
-                match self.live.state {
-                    SocketState::Closed => times.push(self.live.free_at_ms()),
-                    _ if self.ctx.config.watches_silence => {
-                        times.push(self.live.last_heard_ms + SOCKET_SILENCE_MS);
-                    }
-                    _ => {}
-                }
-            }
+            times.extend(self.live.next_wake(&self.ctx));
         }
         times.extend(self.healing.due().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
@@ -418,7 +335,7 @@ impl Machine {
             times.push(self.commit_not_before_ms);
         }
         times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
-        times.extend(self.pins_due());
+        times.extend(self.writes.pins_due());
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()
@@ -437,5 +354,43 @@ impl Machine {
     /// The layout of the device's storage; `None` in incognito.
     pub fn layout(&self) -> Option<&Layout> {
         self.ctx.layout.as_ref()
+    }
+
+    /// Checks whether an operation can be issued: named errors before anything is written.
+    pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
+        self.writes.check_write(&self.ctx, name, args)
+    }
+
+    /// Checks whether a refused operation can be issued again in its place, with the same arguments or
+    /// others. Errors: `not_found`, and those of [`Machine::check_write`].
+    pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
+        self.writes.check_amendment(&self.ctx, id, args)
+    }
+
+    /// The refused operation of that id.
+    pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
+        self.writes.refused_op(id)
+    }
+
+    /// The key of a document by its class and key properties.
+    pub fn key_of(&self, class: &str, parts: &[impl AsRef<str>]) -> Result<DocKey> {
+        key_of(self.ctx.memory.schema(), class, parts)
+    }
+
+    /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
+    pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
+        self.writes.operations()
+    }
+
+    /// Whether the session would notice the loss of this operation if the server were restored (R8). For
+    /// tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn remembers(&self, id: &str) -> bool {
+        self.writes.remembers(id)
+    }
+
+    /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
+    pub fn lost_by_server(&self) -> &[OpId] {
+        self.writes.lost_by_server()
     }
 }

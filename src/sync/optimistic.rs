@@ -7,7 +7,8 @@
 use crate::model::{SortedMap, SortedSet};
 
 use super::application;
-use super::machine::Machine;
+use super::context::Ctx;
+use super::writes::Writes;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
@@ -16,54 +17,52 @@ use crate::memory::{Base, DocKey};
 /// Passes in a row over the operations, as long as optimistic parts turn out to touch more documents.
 const OPTIMISTIC_ROUNDS: usize = 8;
 
-impl Machine {
+impl Writes {
     /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
-    pub(super) fn advance_writes(&mut self) {
-        let touched = self.ctx.memory.take_touched();
-        self.writes.stale.extend(touched);
-        self.show_operations();
-        self.read_pins();
+    pub fn advance_writes(&mut self, ctx: &mut Ctx) {
+        let touched = ctx.memory.take_touched();
+        self.stale.extend(touched);
+        self.show_operations(ctx);
     }
 
     /// Updates the overlay to the current base and operations. An error in one operation concerns that one
     /// alone: the loop never ends early, which would leave the others outdated.
-    pub(super) fn show_operations(&mut self) {
+    pub fn show_operations(&mut self, ctx: &mut Ctx) {
         // A further pass follows if an optimistic part touched more documents. If the passes reach no end,
         // the rest waits for the next event.
         for _ in 0..OPTIMISTIC_ROUNDS {
-            if self.writes.stale.is_empty() && self.writes.fresh.is_empty() {
+            if self.stale.is_empty() && self.fresh.is_empty() {
                 break;
             }
-            self.go_through();
+            self.go_through(ctx);
         }
     }
 
     /// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.
-    pub(super) fn show_again(&mut self, def: &crate::model::Def) {
-        let Some(position) = self.ctx.memory.schema().position(def.class()) else { return };
-        let shown = self.writes.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
-        self.writes.stale.extend(shown.cloned());
+    pub fn show_again(&mut self, ctx: &mut Ctx, def: &crate::model::Def) {
+        let Some(position) = ctx.memory.schema().position(def.class()) else { return };
+        let shown = self.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
+        self.stale.extend(shown.cloned());
     }
 
     /// Makes one pass over the operations on stale documents, in order, and lays their result over the
     /// documents. Operations just issued continue from the result of the others.
-    fn go_through(&mut self) {
+    fn go_through(&mut self, ctx: &mut Ctx) {
         let stale = self.with_neighbours();
-        let fresh = std::mem::take(&mut self.writes.fresh);
+        let fresh = std::mem::take(&mut self.fresh);
         let mut orders: SortedSet<u64> = fresh.clone();
-        orders.extend(stale.iter().filter_map(|key| self.writes.by_key.get(key)).flatten());
+        orders.extend(stale.iter().filter_map(|key| self.by_key.get(key)).flatten());
         let mut states: SortedMap<DocKey, Known> = SortedMap::new();
-        for key in stale
-            .iter()
-            .chain(fresh.iter().filter_map(|order| self.writes.ops.get(order)).flat_map(|op| &op.keys))
+        for key in
+            stale.iter().chain(fresh.iter().filter_map(|order| self.ops.get(order)).flat_map(|op| &op.keys))
         {
             if states.contains_key(key) {
                 continue;
             }
-            let first = self.writes.by_key.get(key).and_then(SortedSet::first);
+            let first = self.by_key.get(key).and_then(SortedSet::first);
             let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
-            let state = match (is_whole, self.writes.tops.get(key)) {
-                (true, _) => self.base_state(key),
+            let state = match (is_whole, self.tops.get(key)) {
+                (true, _) => self.base_state(ctx, key),
                 (false, Some(state)) => Known::State(state.clone()),
                 (false, None) => Known::NotYet,
             };
@@ -71,26 +70,26 @@ impl Machine {
         }
         let mut covered: SortedSet<DocKey> = SortedSet::new();
         for order in orders {
-            self.run_optimistic_part(order, &mut states);
-            self.prepare_op(order, &states);
-            self.apply_op(order, &mut states, &mut covered);
+            self.run_optimistic_part(ctx, order, &mut states);
+            self.prepare_op(ctx, order, &states);
+            self.apply_op(ctx, order, &mut states, &mut covered);
         }
         for (key, state) in states {
             let is_covered =
-                covered.contains(&key) || (!stale.contains(&key) && self.ctx.memory.shown(&key).is_some());
+                covered.contains(&key) || (!stale.contains(&key) && ctx.memory.shown(&key).is_some());
             if !is_covered {
-                self.ctx.memory.unshow(&key);
+                ctx.memory.unshow(&key);
             }
             let Known::State(mut state) = state else {
                 // Computed once its data has been read.
-                self.writes.tops.remove(&key);
+                self.tops.remove(&key);
                 continue;
             };
-            if is_covered && self.ctx.memory.show(&key, state.as_ref()).is_err() {
-                state = self.show_what_fits(&key);
+            if is_covered && ctx.memory.show(&key, state.as_ref()).is_err() {
+                state = self.show_what_fits(ctx, &key);
             }
-            if self.writes.by_key.contains_key(&key) {
-                self.writes.tops.insert(key, state);
+            if self.by_key.contains_key(&key) {
+                self.tops.insert(key, state);
             }
         }
     }
@@ -98,23 +97,23 @@ impl Machine {
     /// The operations on a document, taken together, exceed the maximum size: the document has grown under
     /// them. Those that exceed it are refused and not shown. If the server may already have one of them, the
     /// server decides.
-    fn show_what_fits(&mut self, key: &DocKey) -> Option<State> {
-        let Known::State(mut state) = self.base_state(key) else { return None };
-        let orders: Vec<u64> = self.writes.by_key.get(key).into_iter().flatten().copied().collect();
+    fn show_what_fits(&mut self, ctx: &mut Ctx, key: &DocKey) -> Option<State> {
+        let Known::State(mut state) = self.base_state(ctx, key) else { return None };
+        let orders: Vec<u64> = self.by_key.get(key).into_iter().flatten().copied().collect();
         for order in orders {
-            let op = &self.writes.ops[&order];
-            if !self.is_shown_on(op, key) {
+            let op = &self.ops[&order];
+            if !self.is_shown_on(ctx, op, key) {
                 continue;
             }
             let changes = op.changes.iter().flatten().filter(|change| change.key == *key);
             let after = changes.fold(state.clone(), |state, change| change.kind.apply(state));
             match after.as_ref().map(Data::from_map).transpose() {
                 Ok(_) => state = after,
-                Err(error) => self.refuse_unsent(order, error),
+                Err(error) => self.refuse_unsent(ctx, order, error),
             }
         }
-        if let Err(error) = self.ctx.memory.show(key, state.as_ref()) {
-            self.ctx.errors.report(error);
+        if let Err(error) = ctx.memory.show(key, state.as_ref()) {
+            ctx.errors.report(error);
         }
         state
     }
@@ -122,21 +121,21 @@ impl Machine {
     /// An operation makes a document larger than the maximum: no server would take it. If it may have been
     /// sent, it waits for the answer, since it may be executed. The results of the application's own
     /// functions are the application's responsibility.
-    fn refuse_unsent(&mut self, order: u64, error: Error) {
-        let op = &self.writes.ops[&order];
+    fn refuse_unsent(&mut self, ctx: &mut Ctx, order: u64, error: Error) {
+        let op = &self.ops[&order];
         if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
-            self.ctx.errors.report(error);
+            ctx.errors.report(error);
             return;
         }
-        self.refuse_here(order, error);
+        self.refuse_here(ctx, order, error);
     }
 
     /// The stale documents, and all documents connected to them by operations on several documents.
     fn with_neighbours(&mut self) -> SortedSet<DocKey> {
-        let mut stale = std::mem::take(&mut self.writes.stale);
+        let mut stale = std::mem::take(&mut self.stale);
         let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
         while let Some(key) = queue.pop() {
-            for op in self.writes.on(&key).filter(|op| op.keys.len() > 1) {
+            for op in self.on(&key).filter(|op| op.keys.len() > 1) {
                 for other in &op.keys {
                     if stale.insert(other.clone()) {
                         queue.push(other.clone());
@@ -148,17 +147,13 @@ impl Machine {
     }
 
     /// Whether an operation's effect is laid over a document.
-    pub(super) fn is_shown_on(&self, op: &PendingOp, key: &DocKey) -> bool {
-        op.is_shown_on(
-            key,
-            self.ctx.memory.document(key).map(|document| document.at),
-            self.ctx.memory.epoch().1,
-        )
+    pub fn is_shown_on(&self, ctx: &Ctx, op: &PendingOp, key: &DocKey) -> bool {
+        op.is_shown_on(key, ctx.memory.document(key).map(|document| document.at), ctx.memory.epoch().1)
     }
 
     /// A document as received from the server.
-    fn base_state(&self, key: &DocKey) -> Known {
-        match self.ctx.memory.base(key) {
+    fn base_state(&self, ctx: &Ctx, key: &DocKey) -> Known {
+        match ctx.memory.base(key) {
             Base::Known(state) => Known::State(Some(state)),
             Base::Absent | Base::Deleted | Base::Lost => Known::State(None),
             Base::AtRest => Known::NotYet,
@@ -166,8 +161,8 @@ impl Machine {
     }
 
     /// Runs the application's optimistic part on the result of the operations before it.
-    fn run_optimistic_part(&mut self, order: u64, states: &mut SortedMap<DocKey, Known>) {
-        let op = &self.writes.ops[&order];
+    fn run_optimistic_part(&mut self, ctx: &mut Ctx, order: u64, states: &mut SortedMap<DocKey, Known>) {
+        let op = &self.ops[&order];
         if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
             return;
         }
@@ -183,9 +178,9 @@ impl Machine {
             let state = if let Some(state) = known {
                 state
             } else {
-                let top = self.top(key, order);
+                let top = self.top(ctx, key, order);
                 joined.extend(top.iter().map(|state| (key.clone(), state.clone())));
-                elsewhere = top.unwrap_or_else(|| self.state_before(key, order));
+                elsewhere = top.unwrap_or_else(|| self.state_before(ctx, key, order));
                 &elsewhere
             };
             touched.push(key.clone());
@@ -198,30 +193,36 @@ impl Machine {
             }
         };
         let issued = (op.state.name.as_str(), &op.state.args);
-        let ran = application::run(&*self.writes.application, self.ctx.memory.schema(), issued, &mut read);
+        let ran = application::run(&*self.application, ctx.memory.schema(), issued, &mut read);
         let is_blind = ran.is_blind;
         // An exception in the application's function concerns the display alone: the operation is still sent.
         let changes = ran.changes.unwrap_or_else(|error| {
-            self.ctx.errors.report(error);
+            ctx.errors.report(error);
             Vec::new()
         });
         for (key, state) in joined {
-            self.stand_on(order, &key);
+            self.stand_on(ctx, order, &key);
             states.insert(key, state);
         }
         touched.extend(changes.iter().map(|change| change.key.clone()));
-        self.touch(order, touched);
+        self.touch(ctx, order, touched);
         if is_complete {
-            let op = self.writes.ops.get_mut(&order).expect("listed");
+            let op = self.ops.get_mut(&order).expect("listed");
             (op.changes, op.is_blind) = (Some(changes), is_blind);
         }
     }
 
     /// Applies an operation's changes to the documents whose base does not contain them already.
-    fn apply_op(&self, order: u64, states: &mut SortedMap<DocKey, Known>, covered: &mut SortedSet<DocKey>) {
-        let op = &self.writes.ops[&order];
+    fn apply_op(
+        &self,
+        ctx: &Ctx,
+        order: u64,
+        states: &mut SortedMap<DocKey, Known>,
+        covered: &mut SortedSet<DocKey>,
+    ) {
+        let op = &self.ops[&order];
         for change in op.changes.iter().flatten() {
-            if !self.is_shown_on(op, &change.key) {
+            if !self.is_shown_on(ctx, op, &change.key) {
                 continue;
             }
             if !covered.contains(&change.key) {
@@ -234,46 +235,46 @@ impl Machine {
     }
 
     /// Adds these documents to those that an operation touches.
-    fn touch(&mut self, order: u64, keys: Vec<DocKey>) {
+    fn touch(&mut self, ctx: &mut Ctx, order: u64, keys: Vec<DocKey>) {
         for key in keys {
-            if self.stand_on(order, &key) {
-                self.writes.stale.insert(key);
+            if self.stand_on(ctx, order, &key) {
+                self.stale.insert(key);
             }
         }
     }
 
     /// Adds a document to those that an operation touches. Returns whether it is new.
-    fn stand_on(&mut self, order: u64, key: &DocKey) -> bool {
-        let touched = (self.ctx.memory.class_name(key), key.1.clone());
-        let Some(op) = self.writes.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
+    fn stand_on(&mut self, ctx: &mut Ctx, order: u64, key: &DocKey) -> bool {
+        let touched = (ctx.memory.class_name(key), key.1.clone());
+        let Some(op) = self.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
             return false;
         };
         op.keys.push(key.clone());
         op.state.touches.push(touched);
         if op.prepared {
-            self.writes.journal.rewrite(order);
+            self.journal.rewrite(order);
         }
-        self.ctx.memory.pin(key);
-        self.writes.by_key.entry(key.clone()).or_default().insert(order);
+        ctx.memory.pin(key);
+        self.by_key.entry(key.clone()).or_default().insert(order);
         true
     }
 
     /// The result of all operations on a document, if `order` comes after them all.
-    fn top(&self, key: &DocKey, order: u64) -> Option<Known> {
-        if self.writes.stale.contains(key) {
+    fn top(&self, ctx: &Ctx, key: &DocKey, order: u64) -> Option<Known> {
+        if self.stale.contains(key) {
             return None;
         }
-        match self.writes.by_key.get(key).and_then(SortedSet::last) {
-            None => Some(self.base_state(key)),
-            Some(last) if *last < order => self.writes.tops.get(key).cloned().map(Known::State),
+        match self.by_key.get(key).and_then(SortedSet::last) {
+            None => Some(self.base_state(ctx, key)),
+            Some(last) if *last < order => self.tops.get(key).cloned().map(Known::State),
             Some(_) => None,
         }
     }
 
     /// A document as it is before the operation of that order.
-    pub(super) fn state_before(&self, key: &DocKey, order: u64) -> Known {
-        let Known::State(mut state) = self.base_state(key) else { return Known::NotYet };
-        for op in self.writes.on_before(key, order).filter(|op| self.is_shown_on(op, key)) {
+    pub fn state_before(&self, ctx: &Ctx, key: &DocKey, order: u64) -> Known {
+        let Known::State(mut state) = self.base_state(ctx, key) else { return Known::NotYet };
+        for op in self.on_before(key, order).filter(|op| self.is_shown_on(ctx, op, key)) {
             for change in op.changes.iter().flatten().filter(|change| change.key == *key) {
                 state = change.kind.apply(state);
             }
@@ -283,8 +284,8 @@ impl Machine {
 
     /// Completes an operation once the state of its documents is known: sets the version that it expects, and
     /// its actions.
-    fn prepare_op(&mut self, order: u64, states: &SortedMap<DocKey, Known>) {
-        let op = &self.writes.ops[&order];
+    fn prepare_op(&mut self, ctx: &mut Ctx, order: u64, states: &SortedMap<DocKey, Known>) {
+        let op = &self.ops[&order];
         if op.prepared {
             return;
         }
@@ -301,25 +302,30 @@ impl Machine {
                     Known::State(Some(before)) => Data::from_map(before).ok(),
                     Known::State(None) | Known::NotYet => None,
                 };
-                self.expect_version(order, (place, change), before);
+                self.expect_version(ctx, order, (place, change), before);
             }
         }
-        let (actions, error) = match self.actions_of(&changes, states) {
+        let (actions, error) = match self.actions_of(ctx, &changes, states) {
             Ok(actions) => (actions, None),
             Err(error) => (Vec::new(), Some(error)),
         };
-        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        let op = self.ops.get_mut(&order).expect("the operation is there");
         op.actions = actions;
         op.prepared = true;
-        self.writes.journal.rewrite(order);
+        self.journal.rewrite(order);
         if let Some(error) = error {
-            self.refuse_unsent(order, error);
+            self.refuse_unsent(ctx, order, error);
         }
     }
 
     /// The effect of changes on each document, as actions. Errors: `too_large`.
-    fn actions_of(&mut self, changes: &[Change], states: &SortedMap<DocKey, Known>) -> Result<Vec<Action>> {
-        let at = self.ctx.clock.wall_ms;
+    fn actions_of(
+        &mut self,
+        ctx: &mut Ctx,
+        changes: &[Change],
+        states: &SortedMap<DocKey, Known>,
+    ) -> Result<Vec<Action>> {
+        let at = ctx.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
         let mut seen: SortedSet<&DocKey> = SortedSet::new();
         for Change { key, .. } in changes {
@@ -335,9 +341,8 @@ impl Machine {
                 (if begins { ActionType::Create } else { ActionType::Update }, None),
                 (ActionType::Persist, data),
             ] {
-                self.writes.last_rowid += 1;
-                let (rowid, class, pk) =
-                    (self.writes.last_rowid, self.ctx.memory.class_name(key), key.1.clone());
+                self.last_rowid += 1;
+                let (rowid, class, pk) = (self.last_rowid, ctx.memory.class_name(key), key.1.clone());
                 actions.push(Action { rowid, class, pk, kind, at, commit: None, data });
             }
         }
@@ -347,28 +352,34 @@ impl Machine {
     /// If its class has a policy for conflicts, an operation expects the version that it was made on. It also
     /// keeps the document's state at that time, earlier operations included. In a batch, the first operation
     /// on each document expects the version.
-    fn expect_version(&mut self, order: u64, (place, change): (usize, &Change), before: Option<Data>) {
-        let class = self.ctx.memory.class_name(&change.key);
+    fn expect_version(
+        &mut self,
+        ctx: &mut Ctx,
+        order: u64,
+        (place, change): (usize, &Change),
+        before: Option<Data>,
+    ) {
+        let class = ctx.memory.class_name(&change.key);
         match change.if_version {
             Some(IfVersion::At(_)) => return,
             // The operation named here may change nothing. The kept state then shows that a conflict with it
             // is not a real one.
             Some(IfVersion::Of(_)) => {
-                let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+                let op = self.ops.get_mut(&order).expect("the operation is there");
                 return op.keep_base(class, &change.key.1, before);
             }
-            None if self.writes.application.policy(&class) == Policy::Ask => return,
+            None if self.application.policy(&class) == Policy::Ask => return,
             None => {}
         }
         // An operation that only read the document gives it no version.
-        let writes = |op: &&PendingOp| self.is_shown_on(op, &change.key) && op.may_write(&change.key);
-        let expected = match self.writes.on_before(&change.key, order).rfind(writes) {
+        let writes = |op: &&PendingOp| self.is_shown_on(ctx, op, &change.key) && op.may_write(&change.key);
+        let expected = match self.on_before(&change.key, order).rfind(writes) {
             Some(op) => IfVersion::Of(op.state.id.clone()),
-            None => IfVersion::At(self.ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
+            None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
         };
-        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+        let op = self.ops.get_mut(&order).expect("the operation is there");
         op.keep_base(class, &change.key.1, before);
-        self.writes.expect(order, place, expected);
+        self.expect(order, place, expected);
     }
 }
 

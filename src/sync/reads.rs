@@ -4,16 +4,16 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::context::Ctx;
 use super::flush::COMPACT_RETRY_MS;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
 use super::message::{Effect, ReadRow};
 use crate::codec::Data;
 use crate::error::{Error, Result};
-use crate::limits::DAMAGED_DOCUMENTS_MAX;
 use crate::memory::query::Predicate;
 use crate::memory::{Content, DocKey, PageRef};
-use crate::model::{Def, Name, SortedMap, SortedSet, order};
+use crate::model::{Name, SortedMap, SortedSet, order};
 use crate::storage::{FoundPage, Layout, PageRow};
 
 /// The pages that a query reads at a time, which bounds its memory.
@@ -98,6 +98,23 @@ impl Reads {
         self.cache.clear();
         self.unreadable.clear();
         self.lost = order::set_of(lost);
+    }
+
+    /// Documents that were received again, or have left, are lost no more.
+    pub fn forget_found(&mut self, ctx: &Ctx) {
+        self.lost.retain(|key| ctx.memory.document(key).is_some_and(|d| matches!(d.content, Content::Lost)));
+    }
+
+    /// Begins to read the pages of these documents, for pending operations. Returns whether there are any.
+    pub fn read_pins(&mut self, ctx: &mut Ctx, ids: Vec<u32>) -> bool {
+        let places: SortedSet<u64> =
+            ids.iter().filter_map(|id| ctx.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
+        let Some(layout) = ctx.layout.as_ref().filter(|_| !places.is_empty()) else { return false };
+        let pages: Vec<u64> = places.into_iter().collect();
+        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
+        let ticket = self.start(Reading { pages, purpose: Purpose::Pins { ids } });
+        ctx.effects.push(Effect::ReadPages { ticket, keys });
+        true
     }
 
     fn cached(&self, page: u64) -> Option<Page> {
@@ -257,7 +274,7 @@ impl Machine {
                         self.ctx.effects.push(Effect::Matched { ticket, ids: Err(error) });
                     }
                     Purpose::Pins { .. } => {
-                        self.pins_failed();
+                        self.writes.pins_failed(&mut self.ctx);
                         self.ctx.errors.report(error);
                     }
                     Purpose::Compact => {
@@ -286,7 +303,7 @@ impl Machine {
             return Ok(());
         }
         self.go_on_reading(reading.purpose, &opened);
-        self.ask_for_lost();
+        self.pull.repair(&mut self.ctx, &self.reads.lost);
         Ok(())
     }
 
@@ -328,7 +345,7 @@ impl Machine {
                         Err(error) => self.ctx.errors.report(error),
                     }
                 }
-                self.pins_read(found);
+                self.writes.pins_read(&mut self.ctx, found);
             }
             Purpose::Compact => self.compact(opened),
         }
@@ -400,48 +417,6 @@ impl Machine {
             let (key, at) = (key.clone(), document.at);
             self.ctx.memory.reload(&key, at, data);
         }
-    }
-
-    /// Requests damaged documents one by one, or the whole of a collection that has lost many (R14).
-    pub(super) fn ask_for_lost(&mut self) {
-        let mut by_def: SortedMap<Def, usize> = SortedMap::new();
-        for key in &self.reads.lost {
-            for def in self.ctx.memory.holders(key).iter() {
-                *by_def.entry(def.clone()).or_default() += 1;
-            }
-        }
-        let mut covered: SortedSet<Def> = SortedSet::new();
-        for (def, count) in by_def {
-            let is_single = matches!(def.kind(), crate::model::DefKind::Document(_));
-            if count > DAMAGED_DOCUMENTS_MAX || is_single {
-                if !self.lost_collections.contains(&def) {
-                    self.reload_collection(def.clone());
-                }
-                covered.insert(def);
-            }
-        }
-        for key in &self.reads.lost {
-            let Some(document) = self.ctx.memory.document(key) else { continue };
-            if !document.defs.iter().any(|def| covered.contains(def)) {
-                self.pull.repairs.insert(Def::document(self.ctx.memory.class(key.0).name(), &key.1));
-            }
-        }
-    }
-
-    /// Requests the whole of a collection again; its members stay visible (R14).
-    pub(super) fn reload_collection(&mut self, def: Def) {
-        self.pull.drop_def(&def);
-        self.ctx.memory.restart(&def);
-        self.pull.needed.insert(def.clone());
-        self.lost_collections.insert(def);
-    }
-
-    /// Documents that were received again, or have left, are lost no more.
-    pub(super) fn forget_found(&mut self) {
-        let memory = &self.ctx.memory;
-        self.reads
-            .lost
-            .retain(|key| memory.document(key).is_some_and(|d| matches!(d.content, Content::Lost)));
     }
 }
 

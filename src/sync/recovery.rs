@@ -216,7 +216,7 @@ impl Machine {
         let lost = self.ctx.memory.unsettle();
         self.reads.forget_pages(lost);
         self.writes.unsettle();
-        self.ask_for_lost();
+        self.pull.repair(&mut self.ctx, &self.reads.lost);
         // The inbox is lost too. The backup database may have its requests.
         if self.generation().is_some() {
             self.read_inbox(true);

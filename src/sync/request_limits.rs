@@ -5,34 +5,13 @@
 //! That operation is parked only once the server cannot execute it any more: a copy of it may have passed, or
 //! may be on its way.
 
-use super::machine::Machine;
-use super::message::Effect;
-use super::pull::InFlight;
-use crate::codec::{Fault, Op};
+use super::context::Ctx;
+use super::message::{Effect, error_of};
+use super::writes::Writes;
+use crate::codec::Fault;
 use crate::error::{Code, Error};
-use crate::journal::{Unsendable, is_built_in};
+use crate::journal::{OpId, Unsendable, is_built_in};
 use crate::limits::OPS_BYTES_MAX;
-use crate::model::{Def, SortedSet};
-
-/// The operations of a request.
-#[derive(Debug, Default)]
-pub(super) struct Outgoing {
-    /// Numbered, in order.
-    pub ops: Vec<Op>,
-    /// The bytes of their arguments.
-    pub bytes: usize,
-    /// The defs whose pull must show their effect.
-    pub defs: SortedSet<Def>,
-    /// Whether the request contains nothing else.
-    pub is_alone: bool,
-}
-
-impl Outgoing {
-    /// No operation, and nothing else in the request: it asks for the epoch.
-    pub fn alone() -> Self {
-        Outgoing { is_alone: true, ..Outgoing::default() }
-    }
-}
 
 /// The limits of one request. They are reset when there is a reason to try at once, and when the operation
 /// that was too large is found.
@@ -65,31 +44,31 @@ impl Room {
     }
 }
 
-impl Machine {
-    /// A request was refused whole, before any of it was executed. If its size or its depth was the reason,
-    /// the next one takes less: fewer operations, if it had some, and fewer subscriptions otherwise. Each
-    /// attempt takes less, until the one operation at fault is found.
-    pub(super) fn found_too_large(&mut self, request: &InFlight, error: &Error) {
+impl Writes {
+    /// A request with these operations was refused whole, before any of it was executed. If its size or its
+    /// depth was the reason, the next one takes fewer operations. Each attempt takes less, until the one
+    /// operation at fault is found.
+    pub fn found_too_large(&mut self, sent: &[(OpId, u64)], bytes: usize, has_subs: bool, error: &Error) {
         if !matches!(error.code(), Code::TooLarge | Code::TooDeep) {
             return;
         }
-        match &request.ops[..] {
-            [] => self.pull.subs_max = (self.pull.subs_max.min(request.subs) / 2).max(1),
-            [(id, _)] if request.subs == 0 => {
-                let Some(op) = self.writes.get_mut(id).filter(|op| op.is_waiting()) else { return };
+        match sent {
+            [] => {}
+            [(id, _)] if !has_subs => {
+                let Some(op) = self.get_mut(id).filter(|op| op.is_waiting()) else { return };
                 // If even the operation that does nothing is too large, the session can only try later.
                 op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_known: false });
-                self.writes.room = Room::default();
+                self.room = Room::default();
             }
-            [_] => self.writes.room.is_alone = true,
-            _ => self.writes.room.bytes_max = request.ops_bytes / 2,
+            [_] => self.room.is_alone = true,
+            _ => self.room.bytes_max = bytes / 2,
         }
     }
 
     /// The server knows the id of an operation that cannot be sent, and has not executed it. Returns whether
     /// the operation is parked.
-    pub(super) fn take_unsendable(&mut self, order: u64) -> bool {
-        let op = self.writes.ops.get_mut(&order).expect("the operation is there");
+    pub fn take_unsendable(&mut self, ctx: &mut Ctx, order: u64) -> bool {
+        let op = self.ops.get_mut(&order).expect("the operation is there");
         let Some(unsendable) = &mut op.unsendable else { return false };
         if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_known {
             // The server may know it under its own name.
@@ -97,9 +76,9 @@ impl Machine {
             return false;
         }
         let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
-        let error = super::message::error_of(&fault);
+        let error = error_of(&fault);
         self.park(order, fault);
-        self.ctx.effects.push(Effect::Refused { id, error });
+        ctx.effects.push(Effect::Refused { id, error });
         true
     }
 }

@@ -1,9 +1,8 @@
 //! Reads the base of documents with pending operations into memory, if it is only on the device.
 
-use super::machine::Machine;
-use super::message::Effect;
-use super::reads::{Purpose, Reading};
-use crate::model::SortedSet;
+use super::context::Ctx;
+use super::writes::Writes;
+use crate::codec::Data;
 
 /// Delay after the device failed to read them.
 const PIN_RETRY_MS: u64 = 1_000;
@@ -16,41 +15,38 @@ pub(super) struct PinReading {
     not_before_ms: u64,
 }
 
-impl Machine {
-    /// Begins to read the bases that are needed and not in memory.
-    pub(super) fn read_pins(&mut self) {
-        if self.writes.pins.is_under_way || self.ctx.clock.mono_ms < self.writes.pins.not_before_ms {
-            return;
+impl Writes {
+    /// The documents whose bases are needed and not in memory, if they can be read now.
+    pub fn pins_to_read(&self, ctx: &mut Ctx) -> Vec<u32> {
+        if self.pins.is_under_way || ctx.clock.mono_ms < self.pins.not_before_ms {
+            return Vec::new();
         }
-        let ids = self.ctx.memory.pins_at_rest();
-        let places: SortedSet<u64> =
-            ids.iter().filter_map(|id| self.ctx.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
-        let Some(layout) = self.ctx.layout.as_ref().filter(|_| !places.is_empty()) else { return };
-        let pages: Vec<u64> = places.into_iter().collect();
-        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
-        let ticket = self.reads.start(Reading { pages, purpose: Purpose::Pins { ids } });
-        self.writes.pins.is_under_way = true;
-        self.ctx.effects.push(Effect::ReadPages { ticket, keys });
+        ctx.memory.pins_at_rest()
+    }
+
+    /// The documents are being read.
+    pub fn reads_pins(&mut self) {
+        self.pins.is_under_way = true;
     }
 
     /// The data of documents with pending operations was read.
-    pub(super) fn pins_read(&mut self, found: Vec<(u32, crate::codec::Data)>) {
-        self.writes.pins.is_under_way = false;
+    pub fn pins_read(&mut self, ctx: &mut Ctx, found: Vec<(u32, Data)>) {
+        self.pins.is_under_way = false;
         for (id, data) in found {
-            let key = self.ctx.memory.by_id(id).map(|(key, _)| key.clone());
-            self.ctx.memory.hold(id, data);
-            self.writes.stale.extend(key);
+            let key = ctx.memory.by_id(id).map(|(key, _)| key.clone());
+            ctx.memory.hold(id, data);
+            self.stale.extend(key);
         }
     }
 
     /// The device could not read them: it is asked again later.
-    pub(super) fn pins_failed(&mut self) {
-        self.writes.pins.is_under_way = false;
-        self.writes.pins.not_before_ms = self.ctx.clock.mono_ms + PIN_RETRY_MS;
+    pub fn pins_failed(&mut self, ctx: &Ctx) {
+        self.pins.is_under_way = false;
+        self.pins.not_before_ms = ctx.clock.mono_ms + PIN_RETRY_MS;
     }
 
     /// When to read again after the device failed.
-    pub(super) fn pins_due(&self) -> Option<u64> {
-        (!self.writes.pins.is_under_way).then_some(self.writes.pins.not_before_ms)
+    pub fn pins_due(&self) -> Option<u64> {
+        (!self.pins.is_under_way).then_some(self.pins.not_before_ms)
     }
 }

@@ -18,17 +18,17 @@ impl Machine {
         });
         let damaged = Damaged {
             documents: self.reads.lost.len() as u64,
-            collections: self.lost_collections.len() as u64,
+            collections: self.pull.lost().len() as u64,
             operations: self.rolled_back.map_or(0, |rolled_back| rolled_back.lost),
         };
         let storage = match self.storage {
             StorageState::Ok if damaged != Damaged::default() || self.records_lost > 0 => StorageState::Lost,
             other => other,
         };
-        let phase = self.phase(loads.iter().any(|(def, _)| !self.faults.contains_key(*def)));
+        let phase = self.phase(loads.iter().any(|(def, _)| !self.pull.faults().contains_key(*def)));
         // If no operation is lost, a restored store is reported only until the server has sent everything
         // again.
-        let is_made_good = self.pull.answered && self.lost_collections.is_empty();
+        let is_made_good = self.pull.contact().has_answered && self.pull.lost().is_empty();
         let rolled_back = self.rolled_back.filter(|rolled_back| rolled_back.lost > 0 || !is_made_good);
         let rolled_back = rolled_back.map(|RolledBack { records, pending, lost }| {
             let detail = format!(
@@ -45,13 +45,14 @@ impl Machine {
                 Error::new(Code::LocalDataLost, detail)
             })
         });
-        let error = self.ctx.errors.last().or(self.live.error.as_ref()).or(self.storage_error.as_ref());
+        let error = self.ctx.errors.last().or(self.live.error()).or(self.storage_error.as_ref());
         let error = lost.or_else(|| error.cloned());
-        let (pending, faults) = (self.writes.pending(), self.faults.clone());
+        let (pending, faults) = (self.writes.pending(), self.pull.faults().clone());
         Status {
             mode: self.ctx.mode,
             phase,
-            updates: (!self.tabs.is_following && self.ctx.mode != Mode::Avion).then(|| self.updates()),
+            updates: (!self.tabs.is_following && self.ctx.mode != Mode::Avion)
+                .then(|| self.live.updates(&self.ctx)),
             leads: !self.tabs.is_following,
             pending,
             progress,
@@ -69,25 +70,24 @@ impl Machine {
         if self.tabs.is_following {
             return self.tabs.phase;
         }
-        if self.token.is_awaited && self.ctx.errors.last().is_some() {
+        if self.token.is_awaited() && self.ctx.errors.last().is_some() {
             return Phase::Paused;
         }
         let nothing_to_do = self.has_nothing_to_do();
-        if self.pull.missing.is_some() && self.ctx.network && !nothing_to_do {
+        let contact = self.pull.contact();
+        if contact.lacks_org && self.ctx.network && !nothing_to_do {
             return Phase::Loading;
         }
-        if (self.pull.failing && !nothing_to_do) || !self.ctx.network {
+        if (contact.is_failing && !nothing_to_do) || !self.ctx.network {
             return Phase::Offline;
         }
-        if !self.pull.answered && !nothing_to_do {
+        if !self.pull.contact().has_answered && !nothing_to_do {
             return Phase::Opening;
         }
         if is_loading {
             return Phase::Loading;
         }
         // How changes will be reported is not known before the first socket is registered or has failed.
-        let is_socket_due =
-            self.ctx.config.has_live && self.live.registered.is_none() && self.live.backoff.failures() == 0;
-        if is_socket_due && !nothing_to_do { Phase::Opening } else { Phase::Live }
+        if self.live.is_due(&self.ctx) && !nothing_to_do { Phase::Opening } else { Phase::Live }
     }
 }

@@ -12,25 +12,20 @@ impl Machine {
     /// Begins a subscription. If there was none, its documents are pulled.
     pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
         if self.ctx.memory.subscribe(&def)? {
-            self.show_again(&def);
-            self.pull.needed.insert(def);
-            self.pull.pace.reset();
+            self.writes.show_again(&mut self.ctx, &def);
+            self.pull.subscribed(def);
         }
         Ok(())
     }
 
     /// Ends a subscription, and forgets all that was due for it.
     pub(super) fn unsubscribe(&mut self, def: &Def) {
-        self.pull.drop_def(def);
-        self.faults.remove(def);
-        self.lost_collections.remove(def);
+        self.pull.unsubscribed(def);
         self.ctx.memory.unsubscribe(def);
-        self.await_no_more(def);
-        self.show_again(def);
+        self.writes.await_no_more(&mut self.ctx, def);
+        self.writes.show_again(&mut self.ctx, def);
         if self.has_nothing_to_do() {
-            // No request will follow that could show that the server is back.
-            self.pull.failing = false;
-            self.ctx.errors.forget_temporary();
+            self.pull.rest(&mut self.ctx);
         }
     }
 

@@ -290,12 +290,10 @@ impl Machine {
             self.take_request(key, wanted)?;
         }
         for op in given_up {
-            self.unpin(&op);
+            self.writes.unpin(&mut self.ctx, &op);
         }
         self.let_stalled_go(true);
-        self.pull.failing = false;
-        self.pull.answered = false;
-        self.ctx.errors.clear();
+        self.pull.begin(&mut self.ctx);
         self.start();
         self.try_at_once();
         self.ctx.effects.push(Effect::Tab(TabEffect::Leads));
@@ -311,9 +309,9 @@ impl Machine {
         self.tabs.is_following = true;
         self.tabs.phase = Phase::Opening;
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(None));
-        self.ctx.effects.extend(self.pull.give_up().map(Effect::CancelSend));
-        self.ctx.effects.extend(self.live.close().map(Effect::CloseSocket));
-        self.token.is_awaited = false;
+        self.pull.give_up(&mut self.ctx);
+        self.live.close(&mut self.ctx);
+        self.token.await_no_more();
         (self.commit_failures, self.commit_not_before_ms) = (0, 0);
         (self.storage, self.storage_error) = (StorageState::Ok, None);
         self.writes.order_floor = ORDER_FLOOR;

@@ -4,7 +4,8 @@
 //! Only certain errors are rejected here. A document that is not read yet, or that this session does not
 //! hold, may allow an operation that seems impossible.
 
-use super::machine::Machine;
+use super::context::Ctx;
+use super::writes::Writes;
 use crate::codec::{Data, Format, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
@@ -32,28 +33,28 @@ impl Known {
     }
 }
 
-impl Machine {
+impl Writes {
     /// Checks whether an operation can be issued: named errors before anything is written.
-    pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
-        self.check_at(name, args, u64::MAX)
+    pub fn check_write(&self, ctx: &Ctx, name: &str, args: &Value) -> Result<()> {
+        self.check_at(ctx, name, args, u64::MAX)
     }
 
     /// Checks whether a refused operation can be issued again in its place, with the same arguments or
-    /// others. Errors: `not_found`, and those of [`Machine::check_write`].
-    pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
+    /// others. Errors: `not_found`, and those of [`Writes::check_write`].
+    pub fn check_amendment(&self, ctx: &Ctx, id: &str, args: Option<&Value>) -> Result<()> {
         let op = self.refused_op(id)?;
-        self.check_at(&op.state.name, args.unwrap_or(&op.state.args), op.state.order)
+        self.check_at(ctx, &op.state.name, args.unwrap_or(&op.state.args), op.state.order)
     }
 
     /// Checks whether an operation is possible at that position in the order.
-    fn check_at(&self, name: &str, args: &Value, order: u64) -> Result<()> {
+    fn check_at(&self, ctx: &Ctx, name: &str, args: &Value, order: u64) -> Result<()> {
         if name.is_empty() || name.len() > NAME_CHARS_MAX {
             return fail(Code::BadOption, "an operation's name has 1 to 64 characters");
         }
         if !args.is_within(VALUE_DEPTH_MAX) {
             return fail(Code::TooDeep, format!("arguments nest {VALUE_DEPTH_MAX} deep at most"));
         }
-        let changes = changes_of(self.ctx.memory.schema(), name, args)?.unwrap_or_default();
+        let changes = changes_of(ctx.memory.schema(), name, args)?.unwrap_or_default();
         let bytes = encode(Format::Msgpack, args)?.len();
         if bytes > OPERATION_BYTES_MAX {
             let most = OPERATION_BYTES_MAX;
@@ -61,14 +62,15 @@ impl Machine {
         }
         // The effect of the application's own operations on the documents of a batch is known only when they
         // run.
-        if is_built_in(name, args) { self.check_outcome(&changes, order) } else { Ok(()) }
+        if is_built_in(name, args) { self.check_outcome(ctx, &changes, order) } else { Ok(()) }
     }
 
     /// Goes through the changes in order, each on the result of those before it.
-    fn check_outcome(&self, changes: &[Change], order: u64) -> Result<()> {
+    fn check_outcome(&self, ctx: &Ctx, changes: &[Change], order: u64) -> Result<()> {
         let mut states: SortedMap<&DocKey, Known> = SortedMap::new();
         for change in changes {
-            let before = states.remove(&change.key).unwrap_or_else(|| self.known_before(&change.key, order));
+            let before =
+                states.remove(&change.key).unwrap_or_else(|| self.known_before(ctx, &change.key, order));
             if matches!(
                 (&before, &change.kind),
                 (Known::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete)
@@ -85,19 +87,19 @@ impl Machine {
     }
 
     /// The knowledge about a document before that position in the order.
-    fn known_before(&self, key: &DocKey, order: u64) -> Known {
+    fn known_before(&self, ctx: &Ctx, key: &DocKey, order: u64) -> Known {
         if order == u64::MAX
-            && !self.writes.stale.contains(key)
-            && let Some(Some(state)) = self.writes.tops.get(key)
+            && !self.stale.contains(key)
+            && let Some(Some(state)) = self.tops.get(key)
         {
             return Known::Holds(state.clone());
         }
-        let base = match self.ctx.memory.base(key) {
+        let base = match ctx.memory.base(key) {
             Base::Known(state) => Known::Holds(state),
             Base::Deleted => Known::Deleted,
             Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,
         };
-        let ops = self.writes.on_before(key, order).filter(|op| self.is_shown_on(op, key));
+        let ops = self.on_before(key, order).filter(|op| self.is_shown_on(ctx, op, key));
         let changes = ops.flat_map(|op| op.changes.iter().flatten()).filter(|change| change.key == *key);
         changes.fold(base, |known, change| known.after(&change.kind))
     }

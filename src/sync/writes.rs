@@ -2,12 +2,12 @@
 
 use super::application::Application;
 use super::backoff::Backoff;
-use super::machine::Machine;
+use super::context::Ctx;
 use super::message::Write;
 use super::request_limits::Room;
 use super::retained::PinReading;
 use crate::error::Result;
-use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of, key_of};
+use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalMark};
@@ -200,26 +200,31 @@ impl Writes {
         self.room = Room::default();
     }
 
+    /// Whether no operation is pending or refused.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
     /// How many wait for the server's answer.
     pub fn pending(&self) -> u64 {
         self.waiting.len() as u64
     }
 }
 
-impl Machine {
+impl Writes {
     /// Issues an operation of the application, after all others.
-    pub(super) fn write(&mut self, write: Write) -> Result<()> {
-        let order = self.writes.next_order();
-        self.issue(write, order)?;
-        if let Some(op) = self.writes.ops.get_mut(&order) {
+    pub fn write(&mut self, ctx: &mut Ctx, write: Write) -> Result<()> {
+        let order = self.next_order();
+        self.issue(ctx, write, order)?;
+        if let Some(op) = self.ops.get_mut(&order) {
             op.insist(|_| true);
         }
         Ok(())
     }
 
     /// Adds a new operation at that position in the order.
-    pub(super) fn issue(&mut self, write: Write, order: u64) -> Result<()> {
-        let changes = changes_of(self.ctx.memory.schema(), &write.name, &write.args)?;
+    pub fn issue(&mut self, ctx: &mut Ctx, write: Write, order: u64) -> Result<()> {
+        let changes = changes_of(ctx.memory.schema(), &write.name, &write.args)?;
         let mut keys = write.touches;
         keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
         order::sort(&mut keys);
@@ -229,8 +234,8 @@ impl Machine {
             id: write.id,
             name: write.name,
             args: write.args,
-            at: self.ctx.clock.wall_ms,
-            touches: keys.iter().map(|key| (self.ctx.memory.class_name(key), key.1.clone())).collect(),
+            at: ctx.clock.wall_ms,
+            touches: keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect(),
             after: write.after,
             base: None,
             bases: Vec::new(),
@@ -244,34 +249,29 @@ impl Machine {
             replaces: Vec::new(),
         };
         for key in &keys {
-            self.ctx.memory.pin(key);
+            ctx.memory.pin(key);
         }
         let mut op = PendingOp::new(state, keys);
         op.changes = changes;
-        self.writes.insert(op);
+        self.insert(op);
         Ok(())
-    }
-
-    /// The key of a document by its class and key properties.
-    pub fn key_of(&self, class: &str, parts: &[impl AsRef<str>]) -> Result<DocKey> {
-        key_of(self.ctx.memory.schema(), class, parts)
     }
 
     /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
-        let held = self.writes.held();
-        self.writes.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
+        let held = self.held();
+        self.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
     }
 
     /// Whether the session would notice the loss of this operation if the server were restored (R8). For
     /// tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn remembers(&self, id: &str) -> bool {
-        self.writes.by_id.contains_key(id) || self.writes.accepted.iter().any(|(_, known)| known == id)
+        self.by_id.contains_key(id) || self.accepted.iter().any(|(_, known)| known == id)
     }
 
     /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
     pub fn lost_by_server(&self) -> &[OpId] {
-        &self.writes.lost_by_server
+        &self.lost_by_server
     }
 }

@@ -1,0 +1,54 @@
+//! Facts that one part of the machine returns and the machine hands to another. This file uses no part.
+
+use crate::codec::Op;
+use crate::journal::{OpId, PendingOp};
+use crate::model::{Def, SortedSet};
+
+/// The operations of a request.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    /// Numbered, in order.
+    pub ops: Vec<Op>,
+    /// The bytes of their arguments.
+    pub bytes: usize,
+    /// The defs whose pull must show their effect.
+    pub defs: SortedSet<Def>,
+    /// Whether the request contains nothing else.
+    pub is_alone: bool,
+}
+
+impl Outgoing {
+    /// No operation, and nothing else in the request: it asks for the epoch.
+    pub fn alone() -> Self {
+        Outgoing { is_alone: true, ..Outgoing::default() }
+    }
+}
+
+/// The operations that a request contained, in order, with their numbers.
+pub(super) type SentOps = Vec<(OpId, u64)>;
+
+/// Which effects of operations are shown by a def that was received whole.
+pub(super) enum Told {
+    /// All that were executed.
+    All,
+    /// After a load of several pages: those of accepted operations, except these.
+    But(SortedSet<OpId>),
+}
+
+impl Told {
+    /// Whether it shows the effect of an operation.
+    pub fn shows(&self, op: &PendingOp) -> bool {
+        match self {
+            Told::All => true,
+            Told::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.id),
+        }
+    }
+}
+
+/// The token to send.
+#[derive(Debug, Default)]
+pub(super) struct Bearer {
+    pub value: Option<String>,
+    /// How many tokens were supplied.
+    pub number: u64,
+}

@@ -1,0 +1,20 @@
+//! Pulling: which defs must be pulled, the request in flight, the parts of replies, the socket and the token.
+
+mod in_flight;
+mod loads;
+mod missing;
+mod mistakes;
+mod pace;
+mod parts;
+mod request;
+mod retries;
+mod schedule;
+mod socket;
+mod token;
+
+pub use in_flight::InFlight;
+pub use mistakes::{bad_reply, mistakes_of};
+pub use parts::{ReadPart, prepare};
+pub use schedule::Pull;
+pub use socket::Live;
+pub use token::Token;
