@@ -11,31 +11,31 @@ export const ROWS = [
   },
   {
     promise: "A write that was reported as saved survives a kill of the browser, and is executed once",
-    tests: ["tests/e2e/kill.test.mjs"],
+    tests: ["tests/e2e/device/kill.test.mjs"],
     command: "make kill KILLS=300",
     proofs: ["kill"],
   },
   {
     promise: "The same in Firefox",
-    tests: ["tests/e2e/kill.test.mjs"],
+    tests: ["tests/e2e/device/kill.test.mjs"],
     command: "make kill-firefox KILLS=100",
     proofs: ["kill-firefox"],
   },
   {
     promise: "A session works on a device of any size. It reports a full device, loses no saved write, and stores everything once there is room",
-    tests: ["tests/e2e/quota.test.mjs"],
+    tests: ["tests/e2e/device/quota.test.mjs"],
     command: "make quotas QUOTAS=30",
     proofs: ["quota"],
   },
   {
     promise: "If a bit flips in any file of the browser's storage, sessions show no wrong document, and equal the server in the end",
-    tests: ["tests/e2e/flips.test.mjs"],
+    tests: ["tests/e2e/device/flips.test.mjs"],
     command: "make flips FLIPS=200",
     proofs: ["flips"],
   },
   {
     promise: "A server written from docs/protocol.md alone serves real sessions: in random histories all of them end equal to it",
-    tests: ["tests/e2e/second-server.test.mjs"],
+    tests: ["tests/e2e/server/second-server.test.mjs"],
     command: "make histories",
     proofs: ["histories"],
   },
@@ -71,13 +71,13 @@ export const ROWS = [
   },
   {
     promise: "A session in a browser keeps working after each altered reply, in one instance of the wasm",
-    tests: ["tests/e2e/hostile.test.mjs"],
+    tests: ["tests/e2e/server/hostile.test.mjs"],
     command: "make hostile REPLIES=10000",
     proofs: ["hostile"],
   },
   {
     promise: "The wasm's memory stays flat, and the wasm returns every handle",
-    tests: ["tests/e2e/soak.test.mjs"],
+    tests: ["tests/e2e/page/soak.test.mjs"],
     command: "make soak ROUNDS=300",
     proofs: ["soak"],
   },
@@ -89,7 +89,7 @@ export const ROWS = [
   },
   {
     promise: "If the leading tab is killed, frozen or closed, another leads within 10 s, and no saved write is lost or executed twice",
-    tests: ["tests/e2e/failovers.test.mjs"],
+    tests: ["tests/e2e/page/failovers.test.mjs"],
     command: "make failovers FAILOVERS=150",
     proofs: ["failovers"],
   },
@@ -119,27 +119,27 @@ export const ROWS = [
   },
   {
     promise: "A session detects a record that was altered, cut, swapped, deleted or restored, and fetches its data again (R14)",
-    tests: ["tests/rules/damage.rs", "tests/e2e/damage.test.mjs", "src/crypto/seal.rs"],
+    tests: ["tests/rules/damage.rs", "tests/e2e/device/damage.test.mjs", "src/crypto/seal.rs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
     promise: "A session reports a store that was restored from a copy, or lost its newest or all records, and how many operations were pending. Data that a pull alone wrote in the last second is pulled again, without a report",
-    tests: ["tests/faults/mark.rs", "tests/e2e/heal.test.mjs"],
+    tests: ["tests/faults/mark.rs", "tests/e2e/device/heal.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
     promise: "If a transaction aborts, on a full device too, its write counts as not done, and pending writes are stored once there is room",
-    tests: ["src/web/idb/tests.rs", "tests/e2e/storage.test.mjs"],
+    tests: ["src/web/idb/tests.rs", "tests/e2e/device/storage.test.mjs"],
     command: 'make test PARTS="browsers e2e"',
   },
   {
     promise: "If the browser closes the database connection, the session opens it again, at growing delays, and keeps working meanwhile",
-    tests: ["tests/faults/healing.rs", "tests/e2e/heal.test.mjs"],
+    tests: ["tests/faults/healing.rs", "tests/e2e/device/heal.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
     promise: "A wrong passphrase, a damaged header and a missing store have different errors, and none of them writes anything",
-    tests: ["tests/rules/store.rs", "src/crypto/header.rs", "tests/e2e/refusals.test.mjs"],
+    tests: ["tests/rules/store.rs", "src/crypto/header.rs", "tests/e2e/server/refusals.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
@@ -149,12 +149,12 @@ export const ROWS = [
   },
   {
     promise: "The device holds nothing readable, and nothing at all after an incognito session (R13, R15)",
-    tests: ["tests/rules/secrecy.rs", "tests/e2e/plaintext.test.mjs"],
+    tests: ["tests/rules/secrecy.rs", "tests/e2e/device/plaintext.test.mjs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
     promise: "If the wasm dies in the middle of a call, at 24 points in turn, another instance takes over, and no saved write is lost or executed twice",
-    tests: ["tests/e2e/panic.test.mjs", "tests/js/panic.test.mjs"],
+    tests: ["tests/e2e/page/panic.test.mjs", "tests/js/panic.test.mjs"],
     command: 'make test PARTS="js e2e"',
   },
   {
@@ -169,7 +169,7 @@ export const ROWS = [
   },
   {
     promise: "Ten thousand operations written offline outlive the page and are drained, each executed once",
-    tests: ["tests/e2e/drain.test.mjs", "tests/operations/drain.rs"],
+    tests: ["tests/e2e/server/drain.test.mjs", "tests/operations/drain.rs"],
     command: 'make test PARTS="rust e2e"',
   },
   {
@@ -184,7 +184,7 @@ export const ROWS = [
   },
   {
     promise: "Any wrong answer at the server's address, a web page included, is a named error, and the session recovers",
-    tests: ["tests/e2e/faults.test.mjs"],
+    tests: ["tests/e2e/server/faults.test.mjs"],
     command: 'make test PARTS="e2e"',
   },
 ];

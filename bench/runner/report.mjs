@@ -124,7 +124,7 @@ function textOf(report) {
   return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
 }
 
-const RESULTS = new URL("../results/", import.meta.url);
+const RESULTS = new URL("../results", import.meta.url);
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const ROUNDS_MIN = 5;
 
@@ -156,7 +156,7 @@ export async function record(report) {
     return;
   }
   if (run === "documents-10000") {
-    const folder = new URL("../../docs/performance/", import.meta.url);
+    const folder = new URL("../../docs/performance", import.meta.url);
     await mkdir(folder, { recursive: true });
     for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
   }

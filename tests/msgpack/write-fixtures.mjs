@@ -8,7 +8,7 @@ import { ExtData, encode } from "@msgpack/msgpack";
 
 import { document, small } from "./document.mjs";
 
-const folder = fileURLToPath(new URL("../fixtures/msgpack/", import.meta.url));
+const folder = fileURLToPath(new URL("../fixtures/msgpack", import.meta.url));
 mkdirSync(folder, { recursive: true });
 
 function write(name, value) {

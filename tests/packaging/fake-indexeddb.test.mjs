@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import "fake-indexeddb/auto";
 
-import { makePageServer } from "../e2e/support/page-server.js";
+import { makePageServer } from "../e2e/support/in-page/page-server.js";
 
 test("a store is opened, closed and opened again under fake-indexeddb", async () => {
   const { defineSchema, open, wipe } = await import("escale");

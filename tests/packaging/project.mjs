@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const FIXTURE = fileURLToPath(new URL("./fixture/", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const FIXTURE = fileURLToPath(new URL("./fixture", import.meta.url));
 
 const execute = promisify(execFile);
 

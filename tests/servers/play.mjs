@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import "fake-indexeddb/auto";
 
 import { defineSchema, EscaleError, open } from "../../pkg/index.js";
-import { randomFrom } from "../e2e/support/random.js";
+import { randomFrom } from "../e2e/support/in-page/random.js";
 import { shaS } from "./second/common.mjs";
 import { start } from "./second.mjs";
 

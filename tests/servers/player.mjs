@@ -1,4 +1,4 @@
-// Plays histories for tests/e2e/second-server.test.mjs, which starts it: `player.mjs SEED HISTORIES`. It reports to its
+// Plays histories for tests/e2e/server/second-server.test.mjs, which starts it: `player.mjs SEED HISTORIES`. It reports to its
 // parent how each one ended.
 import { play } from "./play.mjs";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 export const PACKAGES = join(ROOT, "data/packages.jsonl.gz");
 export const PACKAGES_SCHEMA = join(ROOT, "server/examples/packages.schema.json");
 export const SERVER = process.env.ESCALE_SERVER ?? join(ROOT, "target/release/escale-server");

@@ -29,7 +29,7 @@ export async function startSite(t, { policy, isKept = false } = {}) {
     const [, folder, name] = /^\/(pkg|modules|msgpack)\/([\w./-]+)$/.exec(pathname) ?? [];
     const helper = HELPERS.find((one) => pathname === `/${one}`);
     if (pathname === "/modules/escale_bg.wasm") return response.writeHead(302, { ...headers, location: "/pkg/escale_bg.wasm" }).end();
-    const file = helper ? fileURLToPath(new URL(helper, import.meta.url)) : name && join(FOLDERS[folder], normalize(`/${name}`));
+    const file = helper ? fileURLToPath(new URL(`in-page/${helper}`, import.meta.url)) : name && join(FOLDERS[folder], normalize(`/${name}`));
     const bytes = file ? readFile(file) : Promise.reject(new Error("no such file"));
     return bytes.then(
       (body) => response.writeHead(200, { ...headers, "content-type": TYPES[extname(file)] ?? "text/plain" }).end(body),
