@@ -32,6 +32,8 @@ pub(super) struct Ctx {
     session: String,
     pub random: Box<dyn Random>,
     pub clock: Clock,
+    /// Whether another session leads, or none does: this one writes no state and contacts no server.
+    pub is_following: bool,
     /// The last `now` of the server, and the monotonic time of its arrival.
     pub server_now: Option<(u64, u64)>,
     /// Whether the browser says that it is online.
@@ -57,6 +59,7 @@ impl Ctx {
             session,
             random,
             clock: Clock::default(),
+            is_following: false,
             server_now: None,
             network: true,
             errors: Errors::default(),

@@ -1,8 +1,11 @@
 //! Facts that one part of the machine returns and the machine hands to another. This file uses no part.
 
+use super::message::Swept;
 use crate::codec::Op;
-use crate::journal::{OpId, PendingOp};
+use crate::journal::{JournalRecord, OpId, PendingOp};
 use crate::model::{Def, SortedSet};
+use crate::storage::JournalChanges;
+use crate::store::RecordKey;
 
 /// The operations of a request.
 #[derive(Debug, Default)]
@@ -51,4 +54,15 @@ pub(super) struct Bearer {
     pub value: Option<String>,
     /// How many tokens were supplied.
     pub number: u64,
+}
+
+/// The journal's part of the batch in flight.
+pub(super) struct JournalInFlight {
+    pub changes: JournalChanges,
+    /// The operations in it: their orders, their ids, and the numbers of their records.
+    pub written: Vec<(u64, OpId, u64)>,
+    pub ended: Vec<(Option<u64>, JournalRecord)>,
+    pub swept: Vec<(u64, Swept)>,
+    /// Requests of the inbox that were fulfilled without a record.
+    pub done: Vec<RecordKey>,
 }

@@ -74,7 +74,7 @@ impl Machine {
 
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub(super) fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
-        if !self.tabs.is_looking || !self.tabs.is_following || number != self.tabs.last_look {
+        if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
             return;
         }
         let Some(layout) = &self.ctx.layout else { return };
@@ -120,7 +120,7 @@ impl Machine {
                 .first()
                 .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == layout.place_in_log())
         });
-        if !self.tabs.is_looking || !self.tabs.is_following || !is_next {
+        if !self.tabs.is_looking || !self.ctx.is_following || !is_next {
             return Ok(());
         }
         let found = match found {
@@ -305,7 +305,7 @@ impl Machine {
         self.tabs.is_looking = false;
         self.tabs.reading = None;
         self.tabs.look_at_ms = Some(self.ctx.clock.mono_ms + LOOK_RETRY_MS);
-        self.device_failed(&error);
+        self.device.failed(&self.ctx, &error);
         self.ctx.errors.report(error);
     }
 
@@ -322,7 +322,7 @@ impl Machine {
             }
             return;
         }
-        self.let_stalled_go(is_new);
+        self.resume_readings(is_new);
         if std::mem::take(&mut self.tabs.looks_again) || is_new {
             self.look();
         }
@@ -362,8 +362,7 @@ impl Machine {
         let Opened { memory, layout, journal, damage, inbox, .. } = opened;
         self.tabs.has_followed = true;
         self.tabs.is_reload_due = false;
-        self.records_lost = self.records_lost.max(damage.journal);
-        self.rolled_back = damage.rolled_back.or(self.rolled_back);
+        self.device.reloaded(&damage);
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
         let ended: SortedMap<OpId, Ended> = over

@@ -106,8 +106,8 @@ impl Machine {
             let key = self.new_request(wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
-        let is_held = self.tabs.next.is_some() || self.is_committing() || self.healing.is_away();
-        let is_held = is_held || now < self.commit_not_before_ms;
+        let is_held = self.tabs.next.is_some() || self.is_committing() || self.device.is_away();
+        let is_held = is_held || now < self.device.commit_not_before_ms();
         let Some(layout) = self.ctx.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty())
         else {
             return Ok(());
@@ -178,11 +178,11 @@ impl Machine {
                     }
                     self.ctx.effects.push(Effect::Saved { id });
                 }
-                self.device_served();
+                self.device.served();
             }
             Err(error) => {
                 requests.into_iter().rev().for_each(|request| self.tabs.queue.push_front(request));
-                self.device_refused(error);
+                self.device.refused(&self.ctx, error);
             }
         }
         self.begin_to_lead();

@@ -50,7 +50,7 @@ impl Machine {
     pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
         self.tabs.is_reading_inbox = false;
         let again = std::mem::take(&mut self.tabs.reads_inbox_again);
-        if self.tabs.is_following {
+        if self.ctx.is_following {
             return Ok(());
         }
         let Some(layout) = &self.ctx.layout else { return Ok(()) };

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::context::Ctx;
+use super::facts::JournalInFlight;
 use super::follow::restored;
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
@@ -64,17 +65,6 @@ pub(super) struct Journal {
     pub ids: SortedMap<Arc<str>, u64>,
     /// In incognito, the records themselves.
     pub in_memory: SortedMap<u64, JournalRecord>,
-}
-
-/// The journal's part of the batch in flight.
-pub(super) struct JournalInFlight {
-    pub changes: JournalChanges,
-    /// The operations in it: their orders, their ids, and the numbers of their records.
-    written: Vec<(u64, OpId, u64)>,
-    pub ended: Vec<(Option<u64>, JournalRecord)>,
-    swept: Vec<(u64, Swept)>,
-    /// Requests of the inbox that were fulfilled without a record.
-    done: Vec<RecordKey>,
 }
 
 impl Journal {
@@ -217,7 +207,7 @@ impl Machine {
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
     /// that it can: the next event may be a long time away.
     pub(super) fn advance_sweep(&mut self) {
-        let is_busy = self.committing.as_ref().is_some_and(|(_, journal)| journal.is_some());
+        let is_busy = self.device.journal_in_flight().is_some();
         while !is_busy && !self.writes.journal.is_sweeping && self.writes.journal.is_removed() {
             let Some((ticket, retention, apply)) = self.writes.journal.sweeps.pop_front() else { return };
             self.sweep_now(ticket, &retention, apply);

@@ -48,10 +48,8 @@ impl Machine {
     }
 
     pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        match &records {
-            Err(error) if self.holds_back(ticket, error) => return Ok(()),
-            Err(_) => {}
-            Ok(_) => self.healing.answered(ticket),
+        if self.waits(ticket, records.as_ref().err()) {
+            return Ok(());
         }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
         let purpose = match purpose {
@@ -105,7 +103,7 @@ impl Machine {
                 let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
                 let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
                 // Operations that are over, and whose records are not yet on the device.
-                let in_flight = self.committing.iter().filter_map(|(_, journal)| journal.as_ref());
+                let in_flight = self.device.journal_in_flight().into_iter();
                 let over = in_flight.flat_map(|journal| &journal.ended).chain(&self.writes.journal.ended);
                 let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
                 // If an action comes twice, the later copy has more information.

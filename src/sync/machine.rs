@@ -3,20 +3,19 @@
 
 use super::application::{Application, NoApplication};
 use super::context::{Config, Ctx};
-use super::journal::JournalInFlight;
-use super::message::{Clock, Effect, Event, Mode, Status, StorageState};
+use super::device::Device;
+use super::message::{Clock, Effect, Event, Mode, Status};
 use super::pull::{Live, Pull, Token};
 use super::reads::Reads;
-use super::recovery::Healing;
 use super::tabs::Tabs;
 use super::writes::Writes;
 use crate::crypto::Random;
-use crate::error::{Code, Error, Result, fail};
+use crate::error::{Code, Result, fail};
 use crate::journal::{OpId, PendingOp, key_of};
 use crate::limits::SUBS_MAX;
 use crate::memory::{DocKey, Memory};
 use crate::model::{SortedSet, Value};
-use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout, Receipt, RolledBack};
+use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout};
 
 /// A session without input or output.
 pub struct Machine {
@@ -26,21 +25,7 @@ pub struct Machine {
     pub(super) reads: Reads,
     pub(super) writes: Writes,
     pub(super) tabs: Tabs,
-    /// The batch in flight.
-    pub(super) committing: Option<(Receipt, Option<JournalInFlight>)>,
-    /// How many records of the journal are gone; each may have held an operation.
-    pub(super) records_lost: u64,
-    /// Set if the store was behind its high-water mark when it was opened.
-    pub(super) rolled_back: Option<RolledBack>,
-    pub(super) healing: Healing,
-    pub(super) commit_not_before_ms: u64,
-    pub(super) commit_failures: u32,
-    /// When the high-water mark is due to be written, if it is behind.
-    pub(super) mark_at_ms: Option<u64>,
-    pub(super) compact_not_before_ms: u64,
-    pub(super) storage: StorageState,
-    /// Why the last batch was not written. A reply of the server in the meantime does not clear it.
-    pub(super) storage_error: Option<Error>,
+    pub(super) device: Device,
     /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
@@ -68,22 +53,13 @@ impl Machine {
             SortedSet::new()
         };
         Machine {
-            storage: if layout.is_some() { StorageState::Ok } else { StorageState::None },
+            device: Device::new(&damage, layout.is_some()),
             ctx: Ctx::new(config, memory, layout, session, random),
-            storage_error: None,
             pull: Pull::new(SUBS_MAX, lost),
             live: Live::default(),
             reads: Reads::default(),
             writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
             tabs: Tabs::default(),
-            committing: None,
-            records_lost: damage.journal,
-            rolled_back: damage.rolled_back,
-            healing: Healing::default(),
-            commit_not_before_ms: 0,
-            commit_failures: 0,
-            mark_at_ms: None,
-            compact_not_before_ms: 0,
             hidden_until_ms: 0,
             token: Token::default(),
             last_wake: None,
@@ -109,7 +85,7 @@ impl Machine {
         if let Err(error) = self.advance() {
             self.ctx.errors.report(error);
         }
-        self.hold_readings();
+        self.device.hold_readings(&mut self.ctx);
         std::mem::take(&mut self.ctx.effects)
     }
 
@@ -143,7 +119,7 @@ impl Machine {
             }
             Event::Reopened(result) => self.reopened(result),
             Event::DeviceClosed(error) => {
-                self.device_failed(&error);
+                self.device.failed(&self.ctx, &error);
                 Ok(())
             }
             Event::Rewrapped(header) => {
@@ -152,10 +128,18 @@ impl Machine {
                 }
                 Ok(())
             }
-            Event::PagesRead { ticket, pages } => self.pages_read(ticket, FoundPage::sealed(pages)),
-            Event::PagesOpened { ticket, pages } => self.pages_read(ticket, pages),
-            Event::Read { ticket, ids } => self.read(ticket, ids),
-            Event::Query { ticket, class, predicates } => self.query(ticket, &class, predicates),
+            Event::PagesRead { ticket, pages } => {
+                self.pages_read(ticket, FoundPage::sealed(pages));
+                Ok(())
+            }
+            Event::PagesOpened { ticket, pages } => {
+                self.pages_read(ticket, pages);
+                Ok(())
+            }
+            Event::Read { ticket, ids } => self.reads.read(&mut self.ctx, ticket, ids),
+            Event::Query { ticket, class, predicates } => {
+                self.reads.query(&mut self.ctx, ticket, &class, predicates)
+            }
             Event::Token(token) => {
                 self.token_given(token);
                 Ok(())
@@ -201,7 +185,7 @@ impl Machine {
 
     /// Asks for a token, unless another session contacts the server.
     fn ask_token(&mut self) {
-        if !self.tabs.is_following {
+        if !self.ctx.is_following {
             self.token.ask(&mut self.ctx);
         }
     }
@@ -237,7 +221,7 @@ impl Machine {
 
     /// There is a reason to try at once: delays end, except those that the server asked for.
     pub(super) fn try_at_once(&mut self) {
-        self.try_device_soon();
+        self.device.try_soon(&self.ctx);
         self.pull.try_at_once(&self.ctx);
         let retry_after_ms = self.pull.retry_after_ms();
         self.writes.try_at_once(retry_after_ms);
@@ -246,10 +230,7 @@ impl Machine {
 
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        !self.tabs.is_following
-            && self.ctx.mode != Mode::Avion
-            && self.ctx.network
-            && !self.token.is_awaited()
+        !self.ctx.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited()
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -261,21 +242,21 @@ impl Machine {
         let now = self.ctx.clock.mono_ms;
         self.hide_expired();
         self.writes.advance_writes(&mut self.ctx);
-        self.read_pins();
-        if self.tabs.is_following {
-            self.advance_healing(now);
+        self.read_bases();
+        if self.ctx.is_following {
+            self.advance_device();
             self.advance_following(now)?;
         } else {
             self.advance_sweep();
-            self.advance_healing(now);
-            self.advance_commit(now)?;
+            self.advance_device();
+            self.advance_commit()?;
         }
         if self.is_connected() {
             self.live.advance(&mut self.ctx, self.token.bearer())?;
             self.pull.advance(&self.ctx, self.live.updates(&self.ctx));
             self.advance_pull(now);
         }
-        if !self.tabs.is_following {
+        if !self.ctx.is_following {
             self.advance_compaction();
         }
         let (defs, gone) = self.ctx.memory.take_changes();
@@ -298,22 +279,14 @@ impl Machine {
     /// Sends the request that is due. None is sent while one batch is in flight and another is due: this
     /// bounds the memory.
     fn advance_pull(&mut self, now: u64) {
-        let device_is_behind = self.committing.is_some() && !self.ctx.memory.is_clean();
+        let device_is_behind = self.device.is_committing() && !self.ctx.memory.is_clean();
         if device_is_behind || self.pull.next_send_ms().is_none_or(|at| now < at) {
             return;
         }
-        let is_failing = self.storage_error.is_some();
+        let is_failing = self.device.error().is_some();
         let asks_epoch = self.pull.lacks_epoch(&self.ctx) && self.writes.has_ops_to_send(now, is_failing);
         let outgoing = (!asks_epoch).then(|| self.writes.ops_to_send(&self.ctx, now, is_failing));
         self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
-    }
-
-    /// Reads the bases of documents with pending operations.
-    fn read_pins(&mut self) {
-        let ids = self.writes.pins_to_read(&mut self.ctx);
-        if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
-            self.writes.reads_pins();
-        }
     }
 
     fn next_wake(&self) -> Option<u64> {
@@ -326,15 +299,12 @@ impl Machine {
             }
             times.extend(self.live.next_wake(&self.ctx));
         }
-        times.extend(self.healing.due().filter(|_| !self.is_committing()));
+        times.extend(self.device.reopens_at_ms().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
-        let is_clean = self.ctx.memory.is_clean() && self.writes.journal.is_clean() && self.tabs.is_clean();
-        let is_clean = is_clean && !self.tabs.has_requests();
-        let is_free = !self.healing.is_away() && !self.is_committing();
-        if is_free && !is_clean && self.ctx.layout.is_some() {
-            times.push(self.commit_not_before_ms);
+        if !self.device.is_away() && !self.is_committing() {
+            let is_clean = self.is_clean() && self.tabs.is_clean() && !self.tabs.has_requests();
+            times.extend(self.device.next_commit(&self.ctx, !is_clean));
         }
-        times.extend(self.mark_at_ms.filter(|_| is_free).map(|at| at.max(self.commit_not_before_ms)));
         times.extend(self.writes.pins_due());
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));

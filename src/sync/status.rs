@@ -16,20 +16,21 @@ impl Machine {
             let total = loads.iter().map(|(_, c)| c.load.as_ref().and_then(|load| load.total)).sum();
             Progress { received, total }
         });
+        let (records_lost, rolled_back) = self.device.losses();
         let damaged = Damaged {
             documents: self.reads.lost.len() as u64,
             collections: self.pull.lost().len() as u64,
-            operations: self.rolled_back.map_or(0, |rolled_back| rolled_back.lost),
+            operations: rolled_back.map_or(0, |rolled_back| rolled_back.lost),
         };
-        let storage = match self.storage {
-            StorageState::Ok if damaged != Damaged::default() || self.records_lost > 0 => StorageState::Lost,
+        let storage = match self.device.state() {
+            StorageState::Ok if damaged != Damaged::default() || records_lost > 0 => StorageState::Lost,
             other => other,
         };
         let phase = self.phase(loads.iter().any(|(def, _)| !self.pull.faults().contains_key(*def)));
         // If no operation is lost, a restored store is reported only until the server has sent everything
         // again.
         let is_made_good = self.pull.contact().has_answered && self.pull.lost().is_empty();
-        let rolled_back = self.rolled_back.filter(|rolled_back| rolled_back.lost > 0 || !is_made_good);
+        let rolled_back = rolled_back.filter(|rolled_back| rolled_back.lost > 0 || !is_made_good);
         let rolled_back = rolled_back.map(|RolledBack { records, pending, lost }| {
             let detail = format!(
                 "the store has lost its newest records, or all: {records} records were there when it was last written, \
@@ -38,22 +39,22 @@ impl Machine {
             Error::new(Code::LocalDataLost, detail)
         });
         let lost = rolled_back.or_else(|| {
-            (self.records_lost > 0).then(|| {
-                let records = self.records_lost;
-                let detail =
-                    format!("{records} records of the journal are gone, each may have held an operation");
+            (records_lost > 0).then(|| {
+                let detail = format!(
+                    "{records_lost} records of the journal are gone, each may have held an operation"
+                );
                 Error::new(Code::LocalDataLost, detail)
             })
         });
-        let error = self.ctx.errors.last().or(self.live.error()).or(self.storage_error.as_ref());
+        let error = self.ctx.errors.last().or(self.live.error()).or(self.device.error());
         let error = lost.or_else(|| error.cloned());
         let (pending, faults) = (self.writes.pending(), self.pull.faults().clone());
         Status {
             mode: self.ctx.mode,
             phase,
-            updates: (!self.tabs.is_following && self.ctx.mode != Mode::Avion)
+            updates: (!self.ctx.is_following && self.ctx.mode != Mode::Avion)
                 .then(|| self.live.updates(&self.ctx)),
-            leads: !self.tabs.is_following,
+            leads: !self.ctx.is_following,
             pending,
             progress,
             storage,
@@ -67,7 +68,7 @@ impl Machine {
         if self.ctx.mode == Mode::Avion {
             return Phase::Avion;
         }
-        if self.tabs.is_following {
+        if self.ctx.is_following {
             return self.tabs.phase;
         }
         if self.token.is_awaited() && self.ctx.errors.last().is_some() {

@@ -9,8 +9,7 @@
 use std::collections::VecDeque;
 
 use super::machine::Machine;
-use super::message::{Effect, Event, Phase, StorageState, TabEffect, TabEvent};
-use super::reads::Stalled;
+use super::message::{Effect, Event, Phase, TabEffect, TabEvent};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, Request, Wanted};
 use crate::model::{Def, SortedMap, SortedSet};
@@ -31,7 +30,6 @@ pub(super) struct Provisional {
 /// A session's knowledge of the other sessions.
 #[allow(clippy::struct_excessive_bools)] // each is an activity that is independent of the others
 pub(super) struct Tabs {
-    pub is_following: bool,
     /// The generation that this session has begun. It leads once it has read the state of that time.
     pub next: Option<u64>,
     /// Whether it leads, or is about to, in a generation that it has not begun. Others may still write, so it
@@ -69,8 +67,6 @@ pub(super) struct Tabs {
     /// The stamps of this session's own commands about subscriptions, the last one of each def. If it leads, a
     /// request of the inbox with an earlier stamp does not count. All tabs have one clock: the device's.
     pub commanded: SortedMap<Def, u64>,
-    /// Readings of documents that wait for a poll of the log.
-    pub stalled: Vec<Stalled>,
     /// For the leader. Requests that became operations, by operation; all requests seen; and those fulfilled
     /// otherwise.
     pub from_inbox: SortedMap<OpId, RecordKey>,
@@ -86,7 +82,6 @@ pub(super) struct Tabs {
 impl Default for Tabs {
     fn default() -> Self {
         Tabs {
-            is_following: false,
             next: None,
             is_unfenced: false,
             is_deposed: false,
@@ -107,7 +102,6 @@ impl Default for Tabs {
             wanted: SortedSet::new(),
             unwanted: SortedSet::new(),
             commanded: SortedMap::new(),
-            stalled: Vec::new(),
             from_inbox: SortedMap::new(),
             met: SortedSet::new(),
             done: Vec::new(),
@@ -138,7 +132,7 @@ impl Tabs {
 impl Machine {
     /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
-        self.tabs.is_following = true;
+        self.ctx.is_following = true;
         self.writes.order_floor = ORDER_FLOOR;
         self.writes.last_rowid = ORDER_FLOOR as i64;
         self
@@ -151,7 +145,7 @@ impl Machine {
 
     /// Whether this session follows: another one leads, or none does.
     pub fn is_following(&self) -> bool {
-        self.tabs.is_following
+        self.ctx.is_following
     }
 
     /// Whether it has begun a generation, and will lead once it has read the state.
@@ -178,7 +172,7 @@ impl Machine {
                     self.demote()?;
                 }
             }
-            event if self.tabs.is_following => return self.take_following(event),
+            event if self.ctx.is_following => return self.take_following(event),
             event => return Ok(Some(event)),
         }
         Ok(None)
@@ -190,16 +184,16 @@ impl Machine {
             return Ok(());
         }
         match event {
-            TabEvent::Look if self.tabs.is_following => self.look(),
+            TabEvent::Look if self.ctx.is_following => self.look(),
             TabEvent::Look => self.read_inbox(false),
             TabEvent::Looked { number, found } if self.leads_unfenced() => self.fenced(number, found)?,
             TabEvent::Looked { number, found } => self.looked(number, found),
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
             TabEvent::LeadUnfenced { seen, error } => self.lead_unfenced(seen, error)?,
-            TabEvent::Lead(generation) if self.tabs.is_following => {
+            TabEvent::Lead(generation) if self.ctx.is_following => {
                 if std::mem::take(&mut self.tabs.is_unfenced) {
-                    self.device_served();
+                    self.device.served();
                 }
                 self.tabs.next = Some(generation);
                 self.begin_to_lead();
@@ -221,10 +215,10 @@ impl Machine {
 
     /// This session stops leading: at once, or when the batch in flight has ended.
     pub(super) fn depose(&mut self) -> Result<()> {
-        if self.tabs.is_following {
+        if self.ctx.is_following {
             self.tabs.next = None;
             self.tabs.is_unfenced = false;
-        } else if self.committing.is_some() {
+        } else if self.device.is_committing() {
             self.tabs.is_deposed = true;
         } else {
             self.demote()?;
@@ -251,7 +245,7 @@ impl Machine {
     pub(super) fn promote(&mut self) -> Result<()> {
         let Some(generation) = self.tabs.next.take() else { return Ok(()) };
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
-        self.tabs.is_following = false;
+        self.ctx.is_following = false;
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
         self.writes.order_floor = 0;
@@ -292,7 +286,7 @@ impl Machine {
         for op in given_up {
             self.writes.unpin(&mut self.ctx, &op);
         }
-        self.let_stalled_go(true);
+        self.resume_readings(true);
         self.pull.begin(&mut self.ctx);
         self.start();
         self.try_at_once();
@@ -306,14 +300,13 @@ impl Machine {
     pub(super) fn demote(&mut self) -> Result<()> {
         self.tabs.is_deposed = false;
         self.tabs.is_unfenced = false;
-        self.tabs.is_following = true;
+        self.ctx.is_following = true;
         self.tabs.phase = Phase::Opening;
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(None));
         self.pull.give_up(&mut self.ctx);
         self.live.close(&mut self.ctx);
         self.token.await_no_more();
-        (self.commit_failures, self.commit_not_before_ms) = (0, 0);
-        (self.storage, self.storage_error) = (StorageState::Ok, None);
+        self.device.forget_failures();
         self.writes.order_floor = ORDER_FLOOR;
         self.writes.last_rowid = ORDER_FLOOR as i64;
         let (sweeps, swept) = self.writes.journal.let_go();

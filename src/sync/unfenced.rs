@@ -14,11 +14,11 @@ impl Machine {
     /// Without this, a session that opens on a full device would wait for a leader for ever, without any
     /// message.
     pub(super) fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
-        if !self.tabs.is_following && !self.tabs.is_unfenced {
+        if !self.ctx.is_following && !self.tabs.is_unfenced {
             return Ok(());
         }
         let is_another = self.generation().is_some_and(|own| own < seen);
-        if self.tabs.is_following || is_another {
+        if self.ctx.is_following || is_another {
             if is_another {
                 self.demote()?;
             }
@@ -26,12 +26,12 @@ impl Machine {
             self.tabs.is_unfenced = true;
             self.begin_to_lead();
         }
-        self.device_refused(error);
+        self.device.refused(&self.ctx, error);
         Ok(())
     }
 
     pub(super) fn leads_unfenced(&self) -> bool {
-        self.tabs.is_unfenced && !self.tabs.is_following
+        self.tabs.is_unfenced && !self.ctx.is_following
     }
 
     /// The generation has begun after all: no other session writes from now on. Checks whether one has
@@ -53,14 +53,14 @@ impl Machine {
                 layout.lead(Some(generation));
                 self.tabs.next = None;
                 self.tabs.is_unfenced = false;
-                self.commit_not_before_ms = self.ctx.clock.mono_ms;
-                self.device_served();
+                self.device.commit_now(&self.ctx);
+                self.device.served();
                 self.read_inbox(true);
             }
             Ok(_) => self.demote()?,
             Err(error) => {
                 self.tabs.next = None;
-                self.device_refused(error);
+                self.device.refused(&self.ctx, error);
             }
         }
         Ok(())
