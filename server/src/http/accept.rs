@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::connections::Crowd;
 use super::router::answer;
-use super::serve::{Peer, Server, stopped};
+use super::state::{Peer, Server, stopped};
 
 /// Bytes of a request's header in all.
 const HEADER_BYTES_MAX: usize = 32 << 10;

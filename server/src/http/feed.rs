@@ -8,7 +8,7 @@ use escale::model::{Def, Name};
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
-use super::serve::stopped;
+use super::state::stopped;
 use crate::engine::Engine;
 use crate::provider::FeedRow;
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connections::Connection;
 use super::hub::Seat;
-use super::serve::{Peer, Server, stopped};
+use super::state::{Peer, Server, stopped};
 
 /// Bytes of a message or frame: enough for 1,000 defs with the longest names.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;

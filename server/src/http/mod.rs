@@ -13,6 +13,7 @@ mod reply;
 mod request_cost;
 mod router;
 mod serve;
+mod state;
 mod sync;
 
 pub use auth::{Access, Role, Tokens};

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::auth::bearer;
 use super::connections::Connection;
 use super::reply::{Refusal, format_of};
-use super::serve::{Peer, Server};
+use super::state::{Peer, Server};
 use super::sync::text;
 use super::{live, sync};
 

@@ -1,22 +1,23 @@
 //! One instance on the network, from its start to its end.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use escale::{Code, Error, Result};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, RwLock, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::accept::{self, ConnectionLimits};
-use super::auth::{Guest, Tokens};
+use super::auth::Tokens;
 use super::feed::Follower;
 use super::hub::Hub;
 use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use super::router::router;
+use super::state::{Server, stopped};
 use crate::engine::Engine;
 
 /// How often old tombstones are purged.
@@ -80,38 +81,6 @@ impl ServeOptions {
             requests_max: (32, 128),
             sockets_max: (128, 8_192),
         }
-    }
-}
-
-/// The address of the caller.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub IpAddr);
-
-/// The state that all connections share.
-pub(super) struct Server {
-    pub engine: Arc<Engine>,
-    pub tokens: Tokens,
-    pub origins: Origins,
-    pub first_max: Duration,
-    pub body_max: Duration,
-    pub request_max: Duration,
-    pub send_max: Duration,
-    pub alive_every: Duration,
-    pub token_every: Duration,
-    pub hub: Arc<Hub>,
-    pub requests: Arc<Gate>,
-    pub sockets: Arc<Gate>,
-    pub heavy: HeavyLane,
-    /// Each socket holds a read lock while it is served. A successful write lock means that there is no
-    /// socket.
-    pub open: Arc<RwLock<()>>,
-    pub stop: watch::Sender<bool>,
-}
-
-impl Server {
-    /// Admits the bearer of a token to an org, or not.
-    pub(super) fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
-        self.tokens.admit(token, org, self.engine.clock_ms())
     }
 }
 
@@ -182,12 +151,6 @@ impl Running {
             self.tasks.shutdown().await;
         }
     }
-}
-
-/// Resolves once the server stops.
-pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error says that the sender is gone, and the server with it.
-    drop(stop.wait_for(|stop| *stop).await);
 }
 
 fn check_base(base: &str) -> Result<String> {

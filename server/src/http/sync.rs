@@ -15,7 +15,7 @@ use super::linger::leaving;
 use super::rate_limit::Full;
 use super::reply::{Refusal, format_of, message};
 use super::request_cost::{HEAVY_BYTES_MAX, LIGHT_BYTES_MAX, weight};
-use super::serve::{Peer, Server};
+use super::state::{Peer, Server};
 
 /// Bytes of a body that is small enough to be weighed on this thread.
 const IN_PASSING: usize = 16 << 10;

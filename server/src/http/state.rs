@@ -1,0 +1,53 @@
+//! The state that all connections of an instance share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use escale::Result;
+use tokio::sync::{RwLock, watch};
+
+use super::auth::{Guest, Tokens};
+use super::hub::Hub;
+use super::origin::Origins;
+use super::rate_limit::Gate;
+use super::request_cost::HeavyLane;
+use crate::engine::Engine;
+
+/// The address of the caller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub IpAddr);
+
+/// The state that all connections share.
+pub(super) struct Server {
+    pub engine: Arc<Engine>,
+    pub tokens: Tokens,
+    pub origins: Origins,
+    pub first_max: Duration,
+    pub body_max: Duration,
+    pub request_max: Duration,
+    pub send_max: Duration,
+    pub alive_every: Duration,
+    pub token_every: Duration,
+    pub hub: Arc<Hub>,
+    pub requests: Arc<Gate>,
+    pub sockets: Arc<Gate>,
+    pub heavy: HeavyLane,
+    /// Each socket holds a read lock while it is served. A successful write lock means that there is no
+    /// socket.
+    pub open: Arc<RwLock<()>>,
+    pub stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Admits the bearer of a token to an org, or not.
+    pub(super) fn admit(&self, token: Option<&str>, org: &str) -> Result<Guest> {
+        self.tokens.admit(token, org, self.engine.clock_ms())
+    }
+}
+
+/// Resolves once the server stops.
+pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error says that the sender is gone, and the server with it.
+    drop(stop.wait_for(|stop| *stop).await);
+}
