@@ -4,9 +4,10 @@
 use super::journal_reads::JournalPurpose;
 use super::machine::Machine;
 use super::message::{Effect, TabEffect, error_of};
-use super::outcomes::error_of_outcome;
+use super::outbox;
+use super::outbox::Writes;
+use super::outbox::{error_of_outcome, restored};
 use super::tabs::ORDER_FLOOR;
-use super::writes::Writes;
 use crate::error::{Code, Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
 use crate::memory::DocKey;
@@ -19,17 +20,6 @@ const LOOK_RETRY_MS: u64 = 1_000;
 
 /// How a finished operation ended, and the ids of the operations that it had replaced.
 type Ended = (Option<Outcome>, Vec<OpId>);
-
-/// The pending operation in a journal record; `None` if the operation is over.
-pub(super) fn restored(record: JournalRecord) -> Option<PendingOp> {
-    let mut op = PendingOp::new(record.op?, Vec::new());
-    op.actions = record.actions;
-    op.saved = true;
-    op.prepared = true;
-    op.has_other_numbers = op.is_waiting();
-    op.record = Some(record.number);
-    Some(op)
-}
 
 impl Machine {
     /// The reader that loads the whole state again; `None` in incognito.
@@ -158,14 +148,14 @@ impl Machine {
                 layout.follow(&mut self.ctx.memory, found);
             }
             for def in &defs {
-                self.writes.show_again(&mut self.ctx, def);
+                outbox::show_again(&mut self.ctx, &mut self.writes.table, def);
             }
         }
         for def in self.tabs.unwanted.clone() {
             self.ctx.memory.follow_collection(&def, None);
         }
         self.ctx.memory.end_following();
-        self.writes.mark =
+        self.writes.table.mark =
             self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.follow_journal(journal, &deletes);
         self.unpin_keys(pinned);
@@ -199,32 +189,32 @@ impl Machine {
                 self.writes.lost_by_server.push(id);
                 continue;
             }
-            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.writes.mark.name) {
-                self.writes.accepted.insert((seq, id.clone()));
+            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.writes.table.mark.name) {
+                self.writes.sender.accepted.insert((seq, id.clone()));
             }
             let old = self.take_out(&id);
             match restored(record) {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
-                    self.writes.stand_again(&self.ctx, &mut op);
+                    self.writes.table.stand_again(&self.ctx, &mut op);
                     op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
-                        self.writes.unpin(&mut self.ctx, op);
+                        self.writes.table.unpin(&mut self.ctx, op);
                     }
                     self.tell_news(old.as_ref(), &op);
-                    self.writes.insert(op);
+                    self.writes.table.insert(op);
                 }
                 None => {
                     let replaced = self.replaced(&replaces, &id);
                     self.tell_outcome(&id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
-                        self.writes.unpin(&mut self.ctx, op);
+                        self.writes.table.unpin(&mut self.ctx, op);
                     }
                 }
             }
             if let Some(op) = &old {
-                self.writes.unpin(&mut self.ctx, op);
+                self.writes.table.unpin(&mut self.ctx, op);
             }
         }
         if deletes.is_empty() {
@@ -234,12 +224,12 @@ impl Machine {
         self.writes.journal.records.retain(|number, _| !deletes.contains(number));
         let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
-            self.writes.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
+            self.writes.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
             self.tell_outcome(&id, op.as_ref(), None);
             if let Some(op) = &op {
-                self.writes.unpin(&mut self.ctx, op);
+                self.writes.table.unpin(&mut self.ctx, op);
             }
         }
     }
@@ -255,8 +245,8 @@ impl Machine {
     /// Removes an operation. Its documents stay pinned.
     fn take_out(&mut self, id: &str) -> Option<PendingOp> {
         self.tabs.provisional.remove(id);
-        let order = self.writes.by_id.get(id).copied()?;
-        self.writes.remove(order)
+        let order = self.writes.table.by_id.get(id).copied()?;
+        self.writes.table.remove(order)
     }
 
     /// Tells the application how an operation's state differs from the state that it knows.
@@ -394,50 +384,56 @@ impl Machine {
         ended: &SortedMap<OpId, Ended>,
         inbox: &SortedSet<RecordKey>,
     ) {
-        let nobody = Box::new(super::application::NoApplication);
+        let nobody = Box::new(super::outbox::NoApplication);
         let application = std::mem::replace(&mut self.writes.application, nobody);
         let fresh = Writes::new(journal, mark, application);
         let old = std::mem::replace(&mut self.writes, fresh);
         self.writes.restore_ops(&mut self.ctx);
-        self.writes.order_floor = ORDER_FLOOR;
-        self.writes.last_rowid = ORDER_FLOOR as i64;
+        self.writes.table.order_floor = ORDER_FLOOR;
+        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
         for (id, number) in old.journal.ids {
             self.writes.journal.ids.entry(id).or_insert(number);
         }
-        self.writes.stale.extend(old.by_key.into_keys());
-        self.writes.stale.extend(self.writes.by_key.keys().cloned().collect::<Vec<_>>());
-        self.tabs.dealt.retain(|id| self.writes.by_id.contains_key(id));
+        self.writes.table.stale.extend(old.table.by_key.into_keys());
+        self.writes.table.stale.extend(self.writes.table.by_key.keys().cloned().collect::<Vec<_>>());
+        self.tabs.dealt.retain(|id| self.writes.table.by_id.contains_key(id));
         let mut places: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
         for id in dealt {
-            let order = self.writes.by_id[&id];
-            if let Some(op) = self.writes.remove(order) {
+            let order = self.writes.table.by_id[&id];
+            if let Some(op) = self.writes.table.remove(order) {
                 places.insert(id, order);
-                self.writes.unpin(&mut self.ctx, &op);
+                self.writes.table.unpin(&mut self.ctx, &op);
             }
         }
-        let of_ops = self.writes.ops.values().map(|op| (&op.state.id, &op.state.replaces));
+        let of_ops = self.writes.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
         let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
         let by =
             by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
         let replaced: SortedMap<OpId, OpId> = by.collect();
-        let met: SortedSet<OpId> = order::set_of(old.ops.values().map(|op| op.state.id.clone()));
-        for op in
-            self.writes.ops.values().filter(|op| !met.contains(&op.state.id)).cloned().collect::<Vec<_>>()
+        let met: SortedSet<OpId> = order::set_of(old.table.ops.values().map(|op| op.state.id.clone()));
+        for op in self
+            .writes
+            .table
+            .ops
+            .values()
+            .filter(|op| !met.contains(&op.state.id))
+            .cloned()
+            .collect::<Vec<_>>()
         {
             for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
                 self.ctx.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
             }
             self.tell_news(None, &op);
         }
-        for (_, op) in old.ops {
+        for (_, op) in old.table.ops {
             let id = op.state.id.clone();
-            if let Some(order) = self.writes.by_id.get(&id) {
+            if let Some(order) = self.writes.table.by_id.get(&id) {
                 self.tabs.provisional.remove(&id);
-                let new = self.writes.ops[order].clone();
+                let new = self.writes.table.ops[order].clone();
                 self.tell_news(Some(&op), &new);
-                self.writes.unpin(&mut self.ctx, &op);
+                self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
@@ -446,7 +442,7 @@ impl Machine {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     self.tell_outcome(by, Some(&op), outcome.clone());
                 }
-                self.writes.unpin(&mut self.ctx, &op);
+                self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
             }
             let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
@@ -455,7 +451,7 @@ impl Machine {
             if !is_due {
                 self.tabs.provisional.remove(&id);
                 self.tell_outcome(&id, Some(&op), ended.get(&id).and_then(|(outcome, _)| outcome.clone()));
-                self.writes.unpin(&mut self.ctx, &op);
+                self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
             }
             let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));
@@ -465,9 +461,9 @@ impl Machine {
 
     /// Keeps an operation of this session: at the place of the one that it amends, or else after all others.
     fn keep_provisional(&mut self, mut op: PendingOp, place: Option<u64>) {
-        op.state.order = place.unwrap_or_else(|| self.writes.next_order());
+        op.state.order = place.unwrap_or_else(|| self.writes.table.next_order());
         op.record = None;
         op.seq = None;
-        self.writes.insert(op);
+        self.writes.table.insert(op);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::machine::Machine;
 use super::message::{Effect, Event, Phase};
+use super::outbox;
 use super::tabs::{Provisional, wanted_of};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
@@ -15,7 +16,7 @@ impl Machine {
             Event::Subscribe(def) => {
                 self.commanded(&def);
                 if self.ctx.memory.subscribe(&def)? {
-                    self.writes.show_again(&mut self.ctx, &def);
+                    outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
                     self.tabs.unwanted.remove(&def);
                     self.tabs.wanted.insert(def.clone());
                     self.ask(Wanted::Subscribe(def))?;
@@ -24,7 +25,7 @@ impl Machine {
             Event::Unsubscribe(def) => {
                 self.commanded(&def);
                 if self.ctx.memory.unsubscribe(&def) {
-                    self.writes.show_again(&mut self.ctx, &def);
+                    outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
                     self.tabs.wanted.remove(&def);
                     self.tabs.unwanted.insert(def.clone());
                     self.ask(Wanted::Unsubscribe(def))?;
@@ -32,11 +33,11 @@ impl Machine {
             }
             Event::Write(write) => {
                 let id = write.id.clone();
-                self.writes.write(&mut self.ctx, write)?;
+                self.writes.table.write(&mut self.ctx, write)?;
                 self.tabs.provisional.insert(id, Provisional::default());
             }
             Event::Amend { id, new, args } => {
-                self.writes.amend(&mut self.ctx, &id, new.clone(), args)?;
+                outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new.clone(), args)?;
                 self.tabs.dealt.insert(id.clone());
                 // The request of `id` was never written to the inbox: the new operation takes over its
                 // `amends`.
@@ -47,7 +48,7 @@ impl Machine {
                 self.tabs.provisional.insert(new, Provisional { key: None, amends });
             }
             Event::Discard(id) => {
-                self.writes.discard(&mut self.ctx, &id)?;
+                self.writes.table.discard(&mut self.ctx, &id)?;
                 self.tabs.dealt.insert(id.clone());
                 self.ask(Wanted::Discard(id))?;
             }
@@ -90,7 +91,7 @@ impl Machine {
         if self.tabs.has_followed {
             self.ctx.memory.take_dirty();
         }
-        self.writes.journal.let_go();
+        self.writes.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
             self.tabs.look_at_ms = None;
             self.want_anew();
@@ -99,10 +100,11 @@ impl Machine {
             let provisional = self.tabs.provisional.get(&op.state.id);
             op.prepared && provisional.is_some_and(|provisional| provisional.key.is_none())
         };
-        let ready: Vec<OpId> = self.writes.ops.values().filter(ready).map(|op| op.state.id.clone()).collect();
+        let ready: Vec<OpId> =
+            self.writes.table.ops.values().filter(ready).map(|op| op.state.id.clone()).collect();
         for id in ready {
             let amends = self.tabs.provisional.get(&id).and_then(|provisional| provisional.amends.clone());
-            let Some(op) = self.writes.get(&id) else { continue };
+            let Some(op) = self.writes.table.get(&id) else { continue };
             let key = self.new_request(wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
@@ -122,7 +124,7 @@ impl Machine {
 
     /// True if every command of this session is on the device.
     pub(super) fn is_handed_in(&self) -> bool {
-        let is_saved = |id: &OpId| self.writes.get(id).is_none_or(|op| op.saved);
+        let is_saved = |id: &OpId| self.writes.table.get(id).is_none_or(|op| op.saved);
         self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
     }
 
@@ -171,7 +173,7 @@ impl Machine {
                         Wanted::Amend { new, .. } => new,
                         _ => continue,
                     };
-                    if let Some(op) = self.writes.get_mut(&id)
+                    if let Some(op) = self.writes.table.get_mut(&id)
                         && self.tabs.provisional.contains_key(&id)
                     {
                         op.saved = true;

@@ -3,6 +3,7 @@
 
 use super::machine::Machine;
 use super::message::{Effect, Inbox, TabEffect, Write};
+use super::outbox;
 use super::tabs::Tabs;
 use crate::error::{Code, Result};
 use crate::journal::{OpId, Request, Wanted, WantedWrite};
@@ -111,7 +112,7 @@ impl Machine {
             Wanted::Amend { id, new, args } => {
                 if !self.writes.is_known(&new) {
                     let again = args.clone();
-                    match self.writes.amend(&mut self.ctx, &id, new.clone(), args) {
+                    match outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new.clone(), args) {
                         Ok(()) => {
                             self.tabs.from_inbox.extend(key.map(|key| (new, key)));
                             return Ok(());
@@ -122,11 +123,11 @@ impl Machine {
                             self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
                             return Ok(());
                         }
-                        Err(error) => self.writes.refuse(&mut self.ctx, new, error),
+                        Err(error) => self.writes.table.refuse(&mut self.ctx, new, error),
                     }
                 }
             }
-            Wanted::Discard(id) => match self.writes.discard(&mut self.ctx, &id) {
+            Wanted::Discard(id) => match self.writes.table.discard(&mut self.ctx, &id) {
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
@@ -150,9 +151,9 @@ impl Machine {
             return Ok(());
         }
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        match self.writes.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
+        match self.writes.table.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
-                if let Some(op) = self.writes.get_mut(&id) {
+                if let Some(op) = self.writes.table.get_mut(&id) {
                     op.state.at = at;
                     op.state.base = base;
                     op.state.bases = bases;
@@ -162,7 +163,7 @@ impl Machine {
             }
             // Issued by another version of the application.
             Err(error) => {
-                self.writes.refuse(&mut self.ctx, id, error);
+                self.writes.table.refuse(&mut self.ctx, id, error);
                 self.tabs.done.extend(key);
             }
         }

@@ -1,11 +1,11 @@
 //! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
 //! remove some of a record's actions, and for the follower.
 
-use super::journal::RecordIndex;
 use super::machine::Machine;
 use super::message::{Effect, Swept};
+use super::outbox::RecordIndex;
 use crate::error::{Code, Error, Result};
-use crate::journal::{Action, JournalRecord, OpId};
+use crate::journal::{Action, JournalRecord, OpId, Retention};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
 use crate::storage::LogRecord;
@@ -18,6 +18,22 @@ pub(super) enum JournalPurpose {
 }
 
 impl Machine {
+    /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
+    /// that it can: the next event may be a long time away.
+    pub(super) fn advance_sweep(&mut self) {
+        let is_busy = self.device.journal_in_flight().is_some();
+        while !is_busy && let Some((ticket, retention, apply)) = self.writes.next_sweep() {
+            self.sweep_now(ticket, &retention, apply);
+        }
+    }
+
+    /// Plans a sweep, and begins it if `apply` is set.
+    pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+        if let Some((partly, swept)) = self.writes.plan_sweep(&mut self.ctx, ticket, retention, apply) {
+            self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+        }
+    }
+
     /// Past states of a document, the newest last. Those of pending operations come from memory, the others
     /// from the device.
     pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
@@ -101,10 +117,10 @@ impl Machine {
                 let class = self.ctx.memory.class_name(&key);
                 let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
                 let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
-                let pending = self.writes.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
+                let pending = self.writes.table.on(&key).map(|op| (op.state.id.clone(), op.actions.clone()));
                 // Operations that are over, and whose records are not yet on the device.
                 let in_flight = self.device.journal_in_flight().into_iter();
-                let over = in_flight.flat_map(|journal| &journal.ended).chain(&self.writes.journal.ended);
+                let over = in_flight.flat_map(|journal| &journal.ended).chain(&self.writes.table.due.ended);
                 let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
                 // If an action comes twice, the later copy has more information.
                 for (id, of_op) in at_rest.chain(pending).chain(over) {
@@ -120,10 +136,10 @@ impl Machine {
                 for mut record in records {
                     record.actions.retain(|action| !removed.contains(&action.rowid));
                     let number = record.number;
-                    self.writes.journal.ended.push((Some(number), record));
+                    self.writes.table.due.ended.push((Some(number), record));
                 }
                 self.writes.journal.is_sweeping = false;
-                if self.writes.journal.is_removed() {
+                if self.writes.is_removed() {
                     self.ctx.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
                 } else {
                     self.writes.journal.swept.push((ticket, swept));

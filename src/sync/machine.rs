@@ -1,14 +1,15 @@
 //! The machine itself: its state, the dispatch of events, and the work that is due after each event. The
 //! driver calls `handle`.
 
-use super::application::{Application, NoApplication};
 use super::context::{Config, Ctx};
 use super::device::Device;
 use super::message::{Clock, Effect, Event, Mode, Status};
+use super::outbox;
+use super::outbox::Writes;
+use super::outbox::{Application, NoApplication};
 use super::pull::{Live, Pull, Token};
 use super::reads::Reads;
 use super::tabs::Tabs;
-use super::writes::Writes;
 use crate::crypto::Random;
 use crate::error::{Code, Result, fail};
 use crate::journal::{OpId, PendingOp, key_of};
@@ -72,7 +73,7 @@ impl Machine {
         let mark = self.ctx.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
         self.writes = Writes::new(journal, mark, application);
         self.writes.restore_ops(&mut self.ctx);
-        self.writes.show_operations(&mut self.ctx);
+        self.writes.overlay.show_operations(&mut self.ctx, &mut self.writes.table, &*self.writes.application);
         self
     }
 
@@ -158,9 +159,11 @@ impl Machine {
                 Ok(())
             }
             Event::SetMode(mode) => self.set_mode(mode),
-            Event::Write(write) => self.writes.write(&mut self.ctx, write),
-            Event::Amend { id, new, args } => self.writes.amend(&mut self.ctx, &id, new, args),
-            Event::Discard(id) => self.writes.discard(&mut self.ctx, &id),
+            Event::Write(write) => self.writes.table.write(&mut self.ctx, write),
+            Event::Amend { id, new, args } => {
+                outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new, args)
+            }
+            Event::Discard(id) => self.writes.table.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {
                 self.history(ticket, key);
                 Ok(())
@@ -224,7 +227,7 @@ impl Machine {
         self.device.try_soon(&self.ctx);
         self.pull.try_at_once(&self.ctx);
         let retry_after_ms = self.pull.retry_after_ms();
-        self.writes.try_at_once(retry_after_ms);
+        self.writes.sender.try_at_once(retry_after_ms);
         self.live.try_at_once(retry_after_ms);
     }
 
@@ -234,14 +237,14 @@ impl Machine {
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
-        self.ctx.memory.collections().next().is_none() && self.writes.pending() == 0
+        self.ctx.memory.collections().next().is_none() && self.writes.table.pending() == 0
     }
 
     /// Does the work that is due after an event, whichever event it was.
     fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
         self.hide_expired();
-        self.writes.advance_writes(&mut self.ctx);
+        self.writes.overlay.advance_writes(&mut self.ctx, &mut self.writes.table, &*self.writes.application);
         self.read_bases();
         if self.ctx.is_following {
             self.advance_device();
@@ -284,8 +287,10 @@ impl Machine {
             return;
         }
         let is_failing = self.device.error().is_some();
-        let asks_epoch = self.pull.lacks_epoch(&self.ctx) && self.writes.has_ops_to_send(now, is_failing);
-        let outgoing = (!asks_epoch).then(|| self.writes.ops_to_send(&self.ctx, now, is_failing));
+        let asks_epoch = self.pull.lacks_epoch(&self.ctx)
+            && self.writes.sender.has_ops_to_send(&self.writes.table, now, is_failing);
+        let outgoing = (!asks_epoch)
+            .then(|| self.writes.sender.ops_to_send(&self.ctx, &mut self.writes.table, now, is_failing));
         self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
     }
 
@@ -294,8 +299,8 @@ impl Machine {
         let mut times = Vec::new();
         if self.is_connected() {
             times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
-            if self.writes.pending() > 0 {
-                times.extend(self.pull.next_send_ms().map(|at| at.max(self.writes.not_before_ms)));
+            if self.writes.table.pending() > 0 {
+                times.extend(self.pull.next_send_ms().map(|at| at.max(self.writes.sender.not_before_ms)));
             }
             times.extend(self.live.next_wake(&self.ctx));
         }
@@ -305,7 +310,7 @@ impl Machine {
             let is_clean = self.is_clean() && self.tabs.is_clean() && !self.tabs.has_requests();
             times.extend(self.device.next_commit(&self.ctx, !is_clean));
         }
-        times.extend(self.writes.pins_due());
+        times.extend(self.writes.overlay.pins_due());
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()
@@ -328,18 +333,18 @@ impl Machine {
 
     /// Checks whether an operation can be issued: named errors before anything is written.
     pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
-        self.writes.check_write(&self.ctx, name, args)
+        outbox::check_write(&self.ctx, &self.writes.table, name, args)
     }
 
     /// Checks whether a refused operation can be issued again in its place, with the same arguments or
     /// others. Errors: `not_found`, and those of [`Machine::check_write`].
     pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
-        self.writes.check_amendment(&self.ctx, id, args)
+        outbox::check_amendment(&self.ctx, &self.writes.table, id, args)
     }
 
     /// The refused operation of that id.
     pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
-        self.writes.refused_op(id)
+        self.writes.table.refused_op(id)
     }
 
     /// The key of a document by its class and key properties.
@@ -349,7 +354,7 @@ impl Machine {
 
     /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
-        self.writes.operations()
+        self.writes.table.operations()
     }
 
     /// Whether the session would notice the loss of this operation if the server were restored (R8). For

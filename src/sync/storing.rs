@@ -71,7 +71,7 @@ impl Machine {
 
     /// Whether every change is in storage or is being written.
     pub(super) fn is_clean(&self) -> bool {
-        self.ctx.memory.is_clean() && self.writes.journal.is_clean()
+        self.ctx.memory.is_clean() && self.writes.is_clean()
     }
 
     /// True if everything that the session holds is on the device; incognito has nothing to wait for. Errors:
@@ -112,16 +112,16 @@ impl Machine {
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
     pub(super) fn advance_device(&mut self) {
         if !self.is_committing() {
-            let records = self.writes.ops.values().filter_map(|op| op.record);
+            let records = self.writes.table.ops.values().filter_map(|op| op.record);
             self.device.advance(&mut self.ctx, records);
         }
     }
 
     /// Reads the bases of documents with pending operations.
     pub(super) fn read_bases(&mut self) {
-        let ids = self.writes.pins_to_read(&mut self.ctx);
+        let ids = self.writes.overlay.pins_to_read(&mut self.ctx);
         if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
-            self.writes.reads_pins();
+            self.writes.overlay.reads_pins();
         }
     }
 
@@ -143,10 +143,10 @@ impl Machine {
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
             Read::Stalled => self.look(),
-            Read::BasesFailed => self.writes.pins_failed(&mut self.ctx),
+            Read::BasesFailed => self.writes.overlay.pins_failed(&mut self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {
-                    self.writes.pins_read(&mut self.ctx, bases);
+                    self.writes.overlay.pins_read(&mut self.ctx, &mut self.writes.table, bases);
                 }
                 self.pull.repair(&mut self.ctx, &self.reads.lost);
             }
@@ -156,7 +156,7 @@ impl Machine {
     /// The follower's poll of the log has ended: the readings that waited for it continue.
     pub(super) fn resume_readings(&mut self, is_new: bool) {
         if let Some(bases) = self.reads.resume(&mut self.ctx, is_new) {
-            self.writes.pins_read(&mut self.ctx, bases);
+            self.writes.overlay.pins_read(&mut self.ctx, &mut self.writes.table, bases);
         }
     }
 

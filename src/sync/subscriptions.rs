@@ -1,6 +1,7 @@
 //! Begins and ends subscriptions, for the application and for the other sessions of the store.
 
 use super::machine::Machine;
+use super::outbox;
 use crate::error::Result;
 use crate::model::Def;
 
@@ -12,7 +13,7 @@ impl Machine {
     /// Begins a subscription. If there was none, its documents are pulled.
     pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
         if self.ctx.memory.subscribe(&def)? {
-            self.writes.show_again(&mut self.ctx, &def);
+            outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
             self.pull.subscribed(def);
         }
         Ok(())
@@ -22,8 +23,8 @@ impl Machine {
     pub(super) fn unsubscribe(&mut self, def: &Def) {
         self.pull.unsubscribed(def);
         self.ctx.memory.unsubscribe(def);
-        self.writes.await_no_more(&mut self.ctx, def);
-        self.writes.show_again(&mut self.ctx, def);
+        outbox::await_no_more(&mut self.ctx, &mut self.writes.table, def);
+        outbox::show_again(&mut self.ctx, &mut self.writes.table, def);
         if self.has_nothing_to_do() {
             self.pull.rest(&mut self.ctx);
         }

@@ -133,8 +133,8 @@ impl Machine {
     /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
         self.ctx.is_following = true;
-        self.writes.order_floor = ORDER_FLOOR;
-        self.writes.last_rowid = ORDER_FLOOR as i64;
+        self.writes.table.order_floor = ORDER_FLOOR;
+        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
         self
     }
 
@@ -248,13 +248,15 @@ impl Machine {
         self.ctx.is_following = false;
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
-        self.writes.order_floor = 0;
+        self.writes.table.order_floor = 0;
         let provisional = std::mem::take(&mut self.tabs.provisional);
-        let journaled = self.writes.ops.values().filter(|op| !provisional.contains_key(&op.state.id));
+        let journaled = self.writes.table.ops.values().filter(|op| !provisional.contains_key(&op.state.id));
         let last_order = journaled.clone().map(|op| op.state.order).max().unwrap_or(0);
-        self.writes.last_rowid = self.writes.journal.last_rowid();
+        self.writes.overlay.last_rowid = self.writes.journal.last_rowid();
         let mut own = Vec::new();
-        for (order, op) in self.writes.ops.iter().filter(|(_, op)| provisional.contains_key(&op.state.id)) {
+        for (order, op) in
+            self.writes.table.ops.iter().filter(|(_, op)| provisional.contains_key(&op.state.id))
+        {
             let amends = provisional[&op.state.id].amends.clone();
             let key = provisional[&op.state.id].key.filter(|_| op.saved);
             own.push((*order, key, wanted_of(op, amends)));
@@ -266,10 +268,10 @@ impl Machine {
         let others: Vec<Wanted> = queue.filter(is_other).collect();
         let mut given_up = Vec::new();
         for (order, key, wanted) in own {
-            given_up.extend(self.writes.remove(order));
+            given_up.extend(self.writes.table.remove(order));
             requests.push((key, wanted));
         }
-        self.writes.last_order = last_order;
+        self.writes.table.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
             self.ctx.memory.keep_collection(&def);
@@ -284,7 +286,7 @@ impl Machine {
             self.take_request(key, wanted)?;
         }
         for op in given_up {
-            self.writes.unpin(&mut self.ctx, &op);
+            self.writes.table.unpin(&mut self.ctx, &op);
         }
         self.resume_readings(true);
         self.pull.begin(&mut self.ctx);
@@ -307,9 +309,9 @@ impl Machine {
         self.live.close(&mut self.ctx);
         self.token.await_no_more();
         self.device.forget_failures();
-        self.writes.order_floor = ORDER_FLOOR;
-        self.writes.last_rowid = ORDER_FLOOR as i64;
-        let (sweeps, swept) = self.writes.journal.let_go();
+        self.writes.table.order_floor = ORDER_FLOOR;
+        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
+        let (sweeps, swept) = self.writes.let_go();
         for ticket in swept {
             let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
             self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
@@ -322,7 +324,7 @@ impl Machine {
             }
         }
         let from_inbox = std::mem::take(&mut self.tabs.from_inbox);
-        for op in self.writes.ops.values_mut().filter(|op| !op.saved) {
+        for op in self.writes.table.ops.values_mut().filter(|op| !op.saved) {
             let key = from_inbox.get(&op.state.id).copied();
             // Its request is on the device.
             op.saved = key.is_some();

@@ -30,7 +30,7 @@ pub trait Application {
 }
 
 /// The result of running an operation's optimistic part.
-pub(super) struct Ran {
+pub struct Ran {
     /// The changes to documents, as far as this session can compute them.
     pub changes: Result<Vec<Change>>,
     /// True if the operation, or a part of the batch, has no optimistic part.
@@ -39,7 +39,7 @@ pub(super) struct Ran {
 
 /// Runs the optimistic part of an operation that is not entirely built in. In a batch, each part sees the
 /// changes of the parts before it.
-pub(super) fn run(
+pub fn run(
     application: &dyn Application,
     schema: &Schema,
     (name, args): (&str, &Value),

@@ -1,33 +1,12 @@
 //! Which operations are blocked behind which others (R12). The outbox asks this before it sends.
 
-use super::journal::Journal;
-use super::writes::Writes;
-use crate::journal::{OpId, PendingOp};
+use super::due::GivenUp;
+use super::table::Table;
+use crate::journal::OpId;
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet};
 
-/// A discarded operation. Until its record is deleted from the device, a crash would bring the operation
-/// back.
-pub(super) struct GivenUp {
-    /// The number of its journal record.
-    pub record: u64,
-    order: u64,
-    id: OpId,
-    keys: Vec<DocKey>,
-}
-
-impl Journal {
-    /// Removes every trace of an operation, as if it had never been issued.
-    pub fn forget(&mut self, op: &PendingOp) {
-        if let Some(record) = op.record {
-            self.dropped.insert(record);
-            let (order, id, keys) = (op.state.order, op.state.id.clone(), op.keys.clone());
-            self.given_up.push(GivenUp { record, order, id, keys });
-        }
-    }
-}
-
-impl Writes {
+impl Table {
     /// Operations that are blocked behind a refused one (R12).
     pub fn held(&self) -> SortedSet<OpId> {
         self.held_behind(&[])
@@ -35,7 +14,7 @@ impl Writes {
 
     /// The same, plus operations that are blocked until the device has deleted the record of a discarded one.
     pub fn held_for_now(&self) -> SortedSet<OpId> {
-        self.held_behind(&self.journal.given_up)
+        self.held_behind(&self.due.given_up)
     }
 
     fn held_behind(&self, given_up: &[GivenUp]) -> SortedSet<OpId> {

@@ -1,21 +1,22 @@
 //! Reads the base of documents with pending operations into memory, if it is only on the device.
 
-use super::context::Ctx;
-use super::writes::Writes;
+use super::optimistic::Overlay;
+use super::table::Table;
 use crate::codec::Data;
+use crate::sync::context::Ctx;
 
 /// Delay after the device failed to read them.
 const PIN_RETRY_MS: u64 = 1_000;
 
 /// The reading that is in progress, if any.
 #[derive(Default)]
-pub(super) struct PinReading {
+pub struct PinReading {
     is_under_way: bool,
     /// No reading before this time, since the device failed.
     not_before_ms: u64,
 }
 
-impl Writes {
+impl Overlay {
     /// The documents whose bases are needed and not in memory, if they can be read now.
     pub fn pins_to_read(&self, ctx: &mut Ctx) -> Vec<u32> {
         if self.pins.is_under_way || ctx.clock.mono_ms < self.pins.not_before_ms {
@@ -30,12 +31,12 @@ impl Writes {
     }
 
     /// The data of documents with pending operations was read.
-    pub fn pins_read(&mut self, ctx: &mut Ctx, found: Vec<(u32, Data)>) {
+    pub fn pins_read(&mut self, ctx: &mut Ctx, table: &mut Table, found: Vec<(u32, Data)>) {
         self.pins.is_under_way = false;
         for (id, data) in found {
             let key = ctx.memory.by_id(id).map(|(key, _)| key.clone());
             ctx.memory.hold(id, data);
-            self.stale.extend(key);
+            table.stale.extend(key);
         }
     }
 

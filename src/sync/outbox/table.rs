@@ -1,19 +1,17 @@
-//! Pending operations in memory: issuing them, indexes over them, and which ones depend on which (R12).
+//! The operations that are not over: issuing them, and indexes over them.
 
-use super::application::Application;
-use super::backoff::Backoff;
-use super::context::Ctx;
-use super::message::Write;
-use super::request_limits::Room;
-use super::retained::PinReading;
+use super::due::Due;
 use crate::error::Result;
 use crate::journal::{IfVersion, OpId, OpState, PendingOp, State, changes_of};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
-use crate::storage::{JournalAtRest, JournalMark};
+use crate::storage::JournalMark;
+use crate::sync::context::Ctx;
+use crate::sync::message::Write;
 
 /// Every operation that is not over.
-pub(super) struct Writes {
+#[derive(Default)]
+pub struct Table {
     /// By their order.
     pub ops: SortedMap<u64, PendingOp>,
     pub by_id: SortedMap<OpId, u64>,
@@ -27,63 +25,20 @@ pub(super) struct Writes {
     pub last_order: u64,
     /// A follower's new operations come after all others, until the leader gives them their place.
     pub order_floor: u64,
-    pub last_rowid: i64,
-    pub mark: JournalMark,
-    pub journal: super::journal::Journal,
-    pub application: Box<dyn Application>,
     /// Documents whose operations must be applied again.
     pub stale: SortedSet<DocKey>,
     /// Operations just issued, which come after every other on their documents.
     pub fresh: SortedSet<u64>,
     /// The result of all operations on each document.
     pub tops: SortedMap<DocKey, Option<State>>,
-    pub pins: PinReading,
-    /// The delays after temporary failures of operations, and the time before which none is sent again.
-    pub backoff: Backoff,
-    pub not_before_ms: u64,
-    /// The limits of one request.
-    pub room: Room,
-    /// Whether the server had other operations under this session's numbers once: the session then took its
-    /// numbers from the reply.
-    pub is_renumbered: bool,
-    /// The highest number under which an operation was sent in the session's present name.
-    pub highest_sent: u64,
-    /// Operations accepted in the session's present name, by their numbers.
-    pub accepted: SortedSet<(u64, OpId)>,
-    /// Ids of accepted operations that a later epoch of the server does not hold (R8).
-    pub lost_by_server: Vec<OpId>,
+    pub mark: JournalMark,
+    /// The changes that are due to the journal.
+    pub due: Due,
 }
 
-impl Writes {
-    /// The operations in storage.
-    pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
-        let mut writes = Writes {
-            ops: SortedMap::new(),
-            by_id: SortedMap::new(),
-            naming: SortedMap::new(),
-            by_key: SortedMap::new(),
-            waiting: SortedSet::new(),
-            parked: SortedSet::new(),
-            last_order: 0,
-            order_floor: 0,
-            last_rowid: 0,
-            mark,
-            journal: super::journal::Journal::default(),
-            application,
-            stale: SortedSet::new(),
-            fresh: SortedSet::new(),
-            tops: SortedMap::new(),
-            pins: PinReading::default(),
-            backoff: Backoff::default(),
-            not_before_ms: 0,
-            room: Room::default(),
-            is_renumbered: false,
-            highest_sent: 0,
-            accepted: SortedSet::new(),
-            lost_by_server: Vec::new(),
-        };
-        writes.restore(at_rest);
-        writes
+impl Table {
+    pub fn new(mark: JournalMark) -> Self {
+        Table { mark, ..Table::default() }
     }
 
     pub fn get(&self, id: &str) -> Option<&PendingOp> {
@@ -193,13 +148,6 @@ impl Writes {
         orders.filter_map(|order| self.ops.get(order))
     }
 
-    /// There is a reason to try at once: delays end, except those that the server asked for.
-    pub fn try_at_once(&mut self, not_before_ms: u64) {
-        self.backoff.reset();
-        self.not_before_ms = not_before_ms;
-        self.room = Room::default();
-    }
-
     /// Whether no operation is pending or refused.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
@@ -211,7 +159,7 @@ impl Writes {
     }
 }
 
-impl Writes {
+impl Table {
     /// Issues an operation of the application, after all others.
     pub fn write(&mut self, ctx: &mut Ctx, write: Write) -> Result<()> {
         let order = self.next_order();
@@ -261,17 +209,5 @@ impl Writes {
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
         let held = self.held();
         self.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
-    }
-
-    /// Whether the session would notice the loss of this operation if the server were restored (R8). For
-    /// tests.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn remembers(&self, id: &str) -> bool {
-        self.by_id.contains_key(id) || self.accepted.iter().any(|(_, known)| known == id)
-    }
-
-    /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
-    pub fn lost_by_server(&self) -> &[OpId] {
-        &self.lost_by_server
     }
 }

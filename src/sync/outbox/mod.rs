@@ -1,0 +1,28 @@
+//! The outbox: pending operations, their overlay over the documents, their way to the server, conflicts, and
+//! their records in the journal.
+
+mod application;
+mod conflicts;
+mod dependencies;
+mod due;
+mod journal;
+mod optimistic;
+mod outcomes;
+mod refused;
+mod request_limits;
+mod retained;
+mod seen;
+mod send;
+mod sweeps;
+mod table;
+mod validate;
+mod writes;
+
+pub use application::{Application, NoApplication, Reader};
+pub use journal::{RecordIndex, restored};
+pub use optimistic::show_again;
+pub use outcomes::error_of_outcome;
+pub use refused::amend;
+pub use seen::{await_no_more, effects_seen};
+pub use validate::{check_amendment, check_write};
+pub use writes::Writes;

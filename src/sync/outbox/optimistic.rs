@@ -1,0 +1,413 @@
+//! The overlay of pending operations. Their optimistic parts run again in order, on the newest documents from
+//! the server, and their result is laid over these documents (docs/rules.md).
+//!
+//! The table keeps the work that is due. `stale` has the documents whose operations must run again, `fresh`
+//! the operations just issued, and `tops` the result of all operations on each document.
+
+use super::application::{self, Application};
+use super::retained::PinReading;
+use super::table::Table;
+use crate::codec::Data;
+use crate::error::{Error, Result};
+use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
+use crate::memory::{Base, DocKey};
+use crate::model::{SortedMap, SortedSet};
+use crate::sync::context::Ctx;
+
+/// Passes in a row over the operations, as long as optimistic parts turn out to touch more documents.
+const OPTIMISTIC_ROUNDS: usize = 8;
+
+/// The overlay's own state.
+#[derive(Default)]
+pub struct Overlay {
+    /// The number of the last action.
+    pub last_rowid: i64,
+    pub(super) pins: PinReading,
+}
+
+impl Overlay {
+    /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
+    pub fn advance_writes(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
+        let touched = ctx.memory.take_touched();
+        table.stale.extend(touched);
+        self.show_operations(ctx, table, app);
+    }
+
+    /// Updates the overlay to the current base and operations. An error in one operation concerns that one
+    /// alone: the loop never ends early, which would leave the others outdated.
+    pub fn show_operations(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
+        // A further pass follows if an optimistic part touched more documents. If the passes reach no end,
+        // the rest waits for the next event.
+        for _ in 0..OPTIMISTIC_ROUNDS {
+            if table.stale.is_empty() && table.fresh.is_empty() {
+                break;
+            }
+            self.go_through(ctx, table, app);
+        }
+    }
+
+    /// Makes one pass over the operations on stale documents, in order, and lays their result over the
+    /// documents. Operations just issued continue from the result of the others.
+    fn go_through(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
+        let stale = with_neighbours(table);
+        let fresh = std::mem::take(&mut table.fresh);
+        let mut orders: SortedSet<u64> = fresh.clone();
+        orders.extend(stale.iter().filter_map(|key| table.by_key.get(key)).flatten());
+        let mut states: SortedMap<DocKey, Known> = SortedMap::new();
+        for key in
+            stale.iter().chain(fresh.iter().filter_map(|order| table.ops.get(order)).flat_map(|op| &op.keys))
+        {
+            if states.contains_key(key) {
+                continue;
+            }
+            let first = table.by_key.get(key).and_then(SortedSet::first);
+            let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
+            let state = match (is_whole, table.tops.get(key)) {
+                (true, _) => base_state(ctx, key),
+                (false, Some(state)) => Known::State(state.clone()),
+                (false, None) => Known::NotYet,
+            };
+            states.insert(key.clone(), state);
+        }
+        let mut covered: SortedSet<DocKey> = SortedSet::new();
+        for order in orders {
+            run_optimistic_part(ctx, table, app, order, &mut states);
+            self.prepare_op(ctx, table, app, order, &states);
+            apply_op(ctx, table, order, &mut states, &mut covered);
+        }
+        for (key, state) in states {
+            let is_covered =
+                covered.contains(&key) || (!stale.contains(&key) && ctx.memory.shown(&key).is_some());
+            if !is_covered {
+                ctx.memory.unshow(&key);
+            }
+            let Known::State(mut state) = state else {
+                // Computed once its data has been read.
+                table.tops.remove(&key);
+                continue;
+            };
+            if is_covered && ctx.memory.show(&key, state.as_ref()).is_err() {
+                state = show_what_fits(ctx, table, &key);
+            }
+            if table.by_key.contains_key(&key) {
+                table.tops.insert(key, state);
+            }
+        }
+    }
+
+    /// Completes an operation once the state of its documents is known: sets the version that it expects, and
+    /// its actions.
+    fn prepare_op(
+        &mut self,
+        ctx: &mut Ctx,
+        table: &mut Table,
+        app: &dyn Application,
+        order: u64,
+        states: &SortedMap<DocKey, Known>,
+    ) {
+        let op = &table.ops[&order];
+        if op.prepared {
+            return;
+        }
+        let Some(changes) = op.changes.clone() else { return };
+        let is_known = |key: &DocKey| matches!(states.get(key), Some(Known::State(_)));
+        if !op.keys.iter().all(is_known) {
+            return;
+        }
+        if is_built_in(&op.state.name, &op.state.args) {
+            let mut seen: SortedSet<&DocKey> = SortedSet::new();
+            for (place, change) in changes.iter().enumerate().filter(|(_, change)| seen.insert(&change.key)) {
+                let before = match &states[&change.key] {
+                    // Without a base, the application must resolve a conflict.
+                    Known::State(Some(before)) => Data::from_map(before).ok(),
+                    Known::State(None) | Known::NotYet => None,
+                };
+                expect_version(ctx, table, app, order, (place, change), before);
+            }
+        }
+        let (actions, error) = match self.actions_of(ctx, &changes, states) {
+            Ok(actions) => (actions, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let op = table.ops.get_mut(&order).expect("the operation is there");
+        op.actions = actions;
+        op.prepared = true;
+        table.due.rewrite(order);
+        if let Some(error) = error {
+            refuse_unsent(ctx, table, order, error);
+        }
+    }
+
+    /// The effect of changes on each document, as actions. Errors: `too_large`.
+    fn actions_of(
+        &mut self,
+        ctx: &mut Ctx,
+        changes: &[Change],
+        states: &SortedMap<DocKey, Known>,
+    ) -> Result<Vec<Action>> {
+        let at = ctx.clock.wall_ms;
+        let mut actions: Vec<Action> = Vec::new();
+        let mut seen: SortedSet<&DocKey> = SortedSet::new();
+        for Change { key, .. } in changes {
+            let Known::State(before) = &states[key] else { continue };
+            if !seen.insert(key) {
+                continue;
+            }
+            let of_it = changes.iter().filter(|change| change.key == *key);
+            let after = of_it.fold(before.clone(), |state, change| change.kind.apply(state));
+            let begins = before.is_none() && after.is_some();
+            let data = after.as_ref().map(Data::from_map).transpose()?;
+            for (kind, data) in [
+                (if begins { ActionType::Create } else { ActionType::Update }, None),
+                (ActionType::Persist, data),
+            ] {
+                self.last_rowid += 1;
+                let (rowid, class, pk) = (self.last_rowid, ctx.memory.class_name(key), key.1.clone());
+                actions.push(Action { rowid, class, pk, kind, at, commit: None, data });
+            }
+        }
+        Ok(actions)
+    }
+}
+
+/// The subscriptions of a class have changed: its overlaid documents may belong to other defs now.
+pub fn show_again(ctx: &mut Ctx, table: &mut Table, def: &crate::model::Def) {
+    let Some(position) = ctx.memory.schema().position(def.class()) else { return };
+    let shown = table.by_key.keys().filter(|(class, _)| usize::from(*class) == position);
+    table.stale.extend(shown.cloned());
+}
+
+/// The operations on a document, taken together, exceed the maximum size: the document has grown under
+/// them. Those that exceed it are refused and not shown. If the server may already have one of them, the
+/// server decides.
+fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<State> {
+    let Known::State(mut state) = base_state(ctx, key) else { return None };
+    let orders: Vec<u64> = table.by_key.get(key).into_iter().flatten().copied().collect();
+    for order in orders {
+        let op = &table.ops[&order];
+        if !is_shown_on(ctx, op, key) {
+            continue;
+        }
+        let changes = op.changes.iter().flatten().filter(|change| change.key == *key);
+        let after = changes.fold(state.clone(), |state, change| change.kind.apply(state));
+        match after.as_ref().map(Data::from_map).transpose() {
+            Ok(_) => state = after,
+            Err(error) => refuse_unsent(ctx, table, order, error),
+        }
+    }
+    if let Err(error) = ctx.memory.show(key, state.as_ref()) {
+        ctx.errors.report(error);
+    }
+    state
+}
+
+/// An operation makes a document larger than the maximum: no server would take it. If it may have been
+/// sent, it waits for the answer, since it may be executed. The results of the application's own
+/// functions are the application's responsibility.
+fn refuse_unsent(ctx: &mut Ctx, table: &mut Table, order: u64, error: Error) {
+    let op = &table.ops[&order];
+    if op.may_be_sent() || !op.is_waiting() || !is_built_in(&op.state.name, &op.state.args) {
+        ctx.errors.report(error);
+        return;
+    }
+    table.refuse_here(ctx, order, error);
+}
+
+/// The stale documents, and all documents connected to them by operations on several documents.
+fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
+    let mut stale = std::mem::take(&mut table.stale);
+    let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
+    while let Some(key) = queue.pop() {
+        for op in table.on(&key).filter(|op| op.keys.len() > 1) {
+            for other in &op.keys {
+                if stale.insert(other.clone()) {
+                    queue.push(other.clone());
+                }
+            }
+        }
+    }
+    stale
+}
+
+/// Whether an operation's effect is laid over a document.
+pub fn is_shown_on(ctx: &Ctx, op: &PendingOp, key: &DocKey) -> bool {
+    op.is_shown_on(key, ctx.memory.document(key).map(|document| document.at), ctx.memory.epoch().1)
+}
+
+/// A document as received from the server.
+fn base_state(ctx: &Ctx, key: &DocKey) -> Known {
+    match ctx.memory.base(key) {
+        Base::Known(state) => Known::State(Some(state)),
+        Base::Absent | Base::Deleted | Base::Lost => Known::State(None),
+        Base::AtRest => Known::NotYet,
+    }
+}
+
+/// Runs the application's optimistic part on the result of the operations before it.
+fn run_optimistic_part(
+    ctx: &mut Ctx,
+    table: &mut Table,
+    app: &dyn Application,
+    order: u64,
+    states: &mut SortedMap<DocKey, Known>,
+) {
+    let op = &table.ops[&order];
+    if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
+        return;
+    }
+    let mut touched: Vec<DocKey> = Vec::new();
+    // Documents that the part reads in addition, and that no later operation touches. It reads the result
+    // of the earlier operations.
+    let mut joined: Vec<(DocKey, Known)> = Vec::new();
+    let mut is_complete = true;
+    let mut read = |key: &DocKey| {
+        let known =
+            states.get(key).or_else(|| joined.iter().find(|(joined, _)| joined == key).map(|(_, s)| s));
+        let elsewhere;
+        let state = if let Some(state) = known {
+            state
+        } else {
+            let top = top(ctx, table, key, order);
+            joined.extend(top.iter().map(|state| (key.clone(), state.clone())));
+            elsewhere = top.unwrap_or_else(|| state_before(ctx, table, key, order));
+            &elsewhere
+        };
+        touched.push(key.clone());
+        match state {
+            Known::State(state) => state.clone(),
+            Known::NotYet => {
+                is_complete = false;
+                None
+            }
+        }
+    };
+    let issued = (op.state.name.as_str(), &op.state.args);
+    let ran = application::run(app, ctx.memory.schema(), issued, &mut read);
+    let is_blind = ran.is_blind;
+    // An exception in the application's function concerns the display alone: the operation is still sent.
+    let changes = ran.changes.unwrap_or_else(|error| {
+        ctx.errors.report(error);
+        Vec::new()
+    });
+    for (key, state) in joined {
+        stand_on(ctx, table, order, &key);
+        states.insert(key, state);
+    }
+    touched.extend(changes.iter().map(|change| change.key.clone()));
+    touch(ctx, table, order, touched);
+    if is_complete {
+        let op = table.ops.get_mut(&order).expect("listed");
+        (op.changes, op.is_blind) = (Some(changes), is_blind);
+    }
+}
+
+/// Applies an operation's changes to the documents whose base does not contain them already.
+fn apply_op(
+    ctx: &Ctx,
+    table: &Table,
+    order: u64,
+    states: &mut SortedMap<DocKey, Known>,
+    covered: &mut SortedSet<DocKey>,
+) {
+    let op = &table.ops[&order];
+    for change in op.changes.iter().flatten() {
+        if !is_shown_on(ctx, op, &change.key) {
+            continue;
+        }
+        if !covered.contains(&change.key) {
+            covered.insert(change.key.clone());
+        }
+        if let Some(Known::State(state)) = states.get_mut(&change.key) {
+            *state = change.kind.apply(state.take());
+        }
+    }
+}
+
+/// Adds these documents to those that an operation touches.
+fn touch(ctx: &mut Ctx, table: &mut Table, order: u64, keys: Vec<DocKey>) {
+    for key in keys {
+        if stand_on(ctx, table, order, &key) {
+            table.stale.insert(key);
+        }
+    }
+}
+
+/// Adds a document to those that an operation touches. Returns whether it is new.
+fn stand_on(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey) -> bool {
+    let touched = (ctx.memory.class_name(key), key.1.clone());
+    let Some(op) = table.ops.get_mut(&order).filter(|op| !op.keys.contains(key)) else {
+        return false;
+    };
+    op.keys.push(key.clone());
+    op.state.touches.push(touched);
+    if op.prepared {
+        table.due.rewrite(order);
+    }
+    ctx.memory.pin(key);
+    table.by_key.entry(key.clone()).or_default().insert(order);
+    true
+}
+
+/// The result of all operations on a document, if `order` comes after them all.
+fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Known> {
+    if table.stale.contains(key) {
+        return None;
+    }
+    match table.by_key.get(key).and_then(SortedSet::last) {
+        None => Some(base_state(ctx, key)),
+        Some(last) if *last < order => table.tops.get(key).cloned().map(Known::State),
+        Some(_) => None,
+    }
+}
+
+/// A document as it is before the operation of that order.
+pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Known {
+    let Known::State(mut state) = base_state(ctx, key) else { return Known::NotYet };
+    for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key)) {
+        for change in op.changes.iter().flatten().filter(|change| change.key == *key) {
+            state = change.kind.apply(state);
+        }
+    }
+    Known::State(state)
+}
+
+/// If its class has a policy for conflicts, an operation expects the version that it was made on. It also
+/// keeps the document's state at that time, earlier operations included. In a batch, the first operation
+/// on each document expects the version.
+fn expect_version(
+    ctx: &mut Ctx,
+    table: &mut Table,
+    app: &dyn Application,
+    order: u64,
+    (place, change): (usize, &Change),
+    before: Option<Data>,
+) {
+    let class = ctx.memory.class_name(&change.key);
+    match change.if_version {
+        Some(IfVersion::At(_)) => return,
+        // The operation named here may change nothing. The kept state then shows that a conflict with it
+        // is not a real one.
+        Some(IfVersion::Of(_)) => {
+            let op = table.ops.get_mut(&order).expect("the operation is there");
+            return op.keep_base(class, &change.key.1, before);
+        }
+        None if app.policy(&class) == Policy::Ask => return,
+        None => {}
+    }
+    // An operation that only read the document gives it no version.
+    let writes = |op: &&PendingOp| is_shown_on(ctx, op, &change.key) && op.may_write(&change.key);
+    let expected = match table.on_before(&change.key, order).rfind(writes) {
+        Some(op) => IfVersion::Of(op.state.id.clone()),
+        None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),
+    };
+    let op = table.ops.get_mut(&order).expect("the operation is there");
+    op.keep_base(class, &change.key.1, before);
+    table.expect(order, place, expected);
+}
+
+/// A document's state, or `NotYet` if its base is still to be read.
+#[derive(Clone)]
+pub enum Known {
+    State(Option<State>),
+    NotYet,
+}

@@ -1,0 +1,69 @@
+//! How operations ended, for the session that issued them. That may be another one than the leader.
+
+use super::table::Table;
+use crate::error::{Code, Error};
+use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
+use crate::model::Value;
+use crate::sync::context::Ctx;
+use crate::sync::message::Effect;
+
+impl Table {
+    /// An operation is over: only its actions remain.
+    pub fn end(&mut self, op: PendingOp) {
+        self.due.dirty.remove(&op.state.order);
+        let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.mark.name, op.state.replaces);
+        let outcome = op.state.accepted.map(|v| Outcome::Accepted { v, value: op.state.value });
+        let record =
+            JournalRecord { seq, actions: op.actions, outcome, replaces, ..JournalRecord::of(op_id, name) };
+        self.due.ended.push((op.record, record));
+    }
+
+    /// An operation ended without being executed. A record tells the session that issued it how.
+    pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
+        let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
+        self.due.ended.push((None, record));
+    }
+
+    /// Connects a restored operation with its documents.
+    pub fn stand_again(&self, ctx: &Ctx, op: &mut PendingOp) {
+        op.keys = op.state.touches.iter().filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
+        op.changes =
+            crate::journal::changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+        let seen_on = op.state.seen_on.iter();
+        op.seen_on =
+            seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era))).collect();
+        if op.state.accepted.is_some() {
+            op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
+        }
+    }
+
+    /// An operation cannot be issued: tells the session that wrote it.
+    pub fn refuse(&mut self, ctx: &mut Ctx, id: OpId, error: Error) {
+        self.tell_end(ctx, &id, Err(&error));
+        ctx.effects.push(Effect::Accepted { id, result: Err(error) });
+    }
+
+    /// Stores the outcome of an operation that has no result from the server, for the other sessions to read.
+    pub fn tell_end(&mut self, ctx: &Ctx, id: &OpId, end: std::result::Result<u64, &Error>) {
+        if ctx.layout.is_none() {
+            return;
+        }
+        let outcome = match end {
+            Ok(v) => Outcome::Accepted { v, value: None },
+            Err(error) => Outcome::Failed(error.code().as_str().to_owned(), error.detail().to_owned()),
+        };
+        self.leave_outcome(id.clone(), outcome);
+    }
+
+    /// Keeps the value that the server returned, for the session that issued the operation.
+    pub fn keep_value(&mut self, order: u64, value: Option<&Value>) {
+        if let Some(op) = self.ops.get_mut(&order) {
+            op.state.value = value.cloned();
+        }
+    }
+}
+
+/// The error that an outcome describes.
+pub fn error_of_outcome(code: &str, detail: &str) -> Error {
+    Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
+}

@@ -1,0 +1,179 @@
+//! Operations that the server refused. They are parked until the application amends or discards them (R12).
+
+use super::table::Table;
+use crate::codec::Fault;
+use crate::error::{Code, Error, Result, fail};
+use crate::journal::{Change, IfVersion, OpId, PendingOp, changes_of};
+use crate::memory::DocKey;
+use crate::model::Value;
+use crate::sync::context::Ctx;
+use crate::sync::message::{Effect, Write};
+
+impl Table {
+    /// The server refused an operation for good. It waits for the application, and its overlay is dropped.
+    pub fn park(&mut self, order: u64, fault: Fault) {
+        let op = self.ops.get_mut(&order).expect("the operation is there");
+        op.state.refused = Some(fault);
+        op.seq = None;
+        let keys = op.keys.clone();
+        self.stale.extend(keys);
+        self.sort(order);
+        self.due.rewrite(order);
+    }
+
+    /// The waiting operations that expect, for this document, the version that the operation `id` would have
+    /// given.
+    pub fn standing_on(&self, id: &str, key: &DocKey) -> Vec<u64> {
+        let stands = |order: &u64| {
+            let op = self.ops.get(order).filter(|op| op.is_waiting());
+            op.and_then(|op| op.expected_of(key)?.of()).is_some_and(|of| of == id)
+        };
+        self.naming(id).filter(stands).collect()
+    }
+
+    /// Retargets the operations that waited for `old` to the one in its place. If there is none, those that
+    /// expected its version expect the one that `old` itself expected. If there is none of that either, and
+    /// the application had set the precondition, the application decides.
+    pub fn follow(&mut self, ctx: &mut Ctx, old: &str, new: Option<&OpId>, given_up: Option<&PendingOp>) {
+        let mut unmet = Vec::new();
+        for order in self.take_naming(old) {
+            let Some(op) = self.ops.get_mut(&order) else { continue };
+            let is_named = op.waits_for().any(|id| id == old);
+            let instead = |key: &DocKey| given_up.and_then(|op| op.expected_of(key)).cloned();
+            if new.is_none() && op.insists_on_version_of(old, |key| instead(key).is_some()) {
+                unmet.push(order);
+            } else {
+                op.expect_instead(old, |key| match new {
+                    Some(new) => Some(IfVersion::Of(new.clone())),
+                    None => key.and_then(instead),
+                });
+            }
+            match new {
+                Some(new) => {
+                    op.state.after.iter_mut().filter(|id| *id == old).for_each(|id| id.clone_from(new));
+                }
+                None => op.state.after.retain(|id| id != old),
+            }
+            let named: Vec<OpId> = op.named().map(str::to_owned).collect();
+            for id in named.iter().chain(new) {
+                self.names(order, id);
+            }
+            if is_named {
+                self.due.rewrite(order);
+            }
+        }
+        for order in unmet {
+            self.refuse_unmet(ctx, order);
+        }
+    }
+
+    /// The version that the application expects can no longer exist: the server would answer `order_held` for
+    /// ever.
+    fn refuse_unmet(&mut self, ctx: &mut Ctx, order: u64) {
+        if self.ops.get(&order).is_some_and(PendingOp::is_waiting) {
+            let why = "the operation whose version it expects was given up";
+            self.refuse_here(ctx, order, Error::new(Code::VersionConflict, why));
+        }
+    }
+
+    /// This session refuses an operation for a reason that the server would have too.
+    pub fn refuse_here(&mut self, ctx: &mut Ctx, order: u64, error: Error) {
+        let id = self.ops[&order].state.id.clone();
+        self.park(order, Fault::from(&error));
+        ctx.effects.push(Effect::Refused { id, error });
+    }
+
+    /// Removes an operation so that another can take its place. Until then its documents stay pinned, so that
+    /// their data is in memory. Its record stays as well: a saved operation is in storage until the other one
+    /// is.
+    pub fn replace(&mut self, order: u64) -> Option<PendingOp> {
+        self.due.leave(order);
+        self.remove(order)
+    }
+
+    /// An operation has taken the place of `replaced`: the batch that writes it deletes the old record.
+    pub fn take_place(&mut self, ctx: &mut Ctx, id: &OpId, replaced: Option<PendingOp>) {
+        let Some(replaced) = replaced else { return };
+        if let Some(op) = self.get_mut(id) {
+            op.record = replaced.record;
+            op.state.replaces.clone_from(&replaced.state.replaces);
+            op.state.replaces.push(replaced.state.id.clone());
+        }
+        self.unpin(ctx, &replaced);
+    }
+
+    pub fn unpin(&mut self, ctx: &mut Ctx, op: &PendingOp) {
+        for key in &op.keys {
+            ctx.memory.unpin(key);
+        }
+    }
+
+    /// Discards an operation, as if it had never been issued.
+    pub fn give_up(&mut self, ctx: &mut Ctx, order: u64) {
+        if let Some(op) = self.replace(order) {
+            self.due.forget(&op);
+            self.unpin(ctx, &op);
+            self.follow(ctx, &op.state.id, None, Some(&op));
+        }
+    }
+
+    /// Discards a refused operation; those that it blocked continue.
+    pub fn discard(&mut self, ctx: &mut Ctx, id: &str) -> Result<()> {
+        let order = self.refused_op(id)?.state.order;
+        self.give_up(ctx, order);
+        Ok(())
+    }
+
+    /// The refused operation of that id.
+    pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
+        match self.get(id) {
+            Some(op) if op.state.refused.is_some() => Ok(op),
+            Some(_) => fail(Code::BadOption, "the operation was not refused"),
+            None => fail(Code::NotFound, "there is no such operation"),
+        }
+    }
+}
+
+/// Issues a refused operation again, with the same arguments or others: a new operation, in the place of
+/// the old one and before those that it blocked. Errors: `not_found`, and those of
+/// [`check_write`].
+pub fn amend(ctx: &mut Ctx, table: &mut Table, id: &str, new: OpId, args: Option<Value>) -> Result<()> {
+    let op = table.refused_op(id)?;
+    let (order, name, after) = (op.state.order, op.state.name.clone(), op.state.after.clone());
+    let args = args.unwrap_or_else(|| op.state.args.clone());
+    let touches = op.keys.clone();
+    let old = op.state.id.clone();
+    // Invalid arguments are rejected before the refused operation is changed.
+    changes_of(ctx.memory.schema(), &name, &args)?;
+    let replaced = table.replace(order);
+    let write = Write { id: new.clone(), name, args, touches, after };
+    table.issue(ctx, write, order)?;
+    if let Some(replaced) = &replaced {
+        go_on_expecting(ctx, table, order, replaced);
+    }
+    table.take_place(ctx, &new, replaced);
+    table.follow(ctx, &old, Some(&new), None);
+    Ok(())
+}
+
+/// If the session itself gave both operations the same expected version, the new one was made on the same
+/// document state. Its conflicts are resolved as the old one's would have been.
+fn go_on_expecting(ctx: &mut Ctx, table: &mut Table, order: u64, replaced: &PendingOp) {
+    let Some(op) = table.ops.get_mut(&order) else { return };
+    let is_same = |change: &Change| replaced.expected_of(&change.key) == change.if_version.as_ref();
+    op.insist(|change| !is_same(change) || replaced.insists_on(&change.key));
+    let same: Vec<DocKey> = op
+        .changes
+        .iter()
+        .flatten()
+        .filter(|change| is_same(change))
+        .map(|change| change.key.clone())
+        .collect();
+    for key in same {
+        let class = ctx.memory.class_name(&key);
+        let base = replaced.base_of(&class, &key.1).cloned();
+        if let Some(op) = table.ops.get_mut(&order) {
+            op.keep_base(class, &key.1, base);
+        }
+    }
+}

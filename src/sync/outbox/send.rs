@@ -1,0 +1,399 @@
+//! The outbox: sends operations and takes their results (R10 to R12).
+
+use super::application::Application;
+use super::conflicts::{Settled, settle_conflict};
+use super::request_limits::{Room, take_unsendable};
+use super::table::Table;
+use crate::codec::{Fault, Op, OpResult};
+use crate::error::{Code, Error, Result};
+use crate::journal::{IfVersion, OpId, PendingOp, Unsendable};
+use crate::limits::OPS_MAX;
+use crate::memory::DocKey;
+use crate::model::{Def, SortedMap, SortedSet, order};
+use crate::sync::backoff::Backoff;
+use crate::sync::context::Ctx;
+use crate::sync::facts::Outgoing;
+use crate::sync::message::{Effect, error_of};
+
+/// The way of operations to the server.
+#[derive(Default)]
+pub struct Sender {
+    /// The delays after temporary failures of operations, and the time before which none is sent again.
+    backoff: Backoff,
+    pub not_before_ms: u64,
+    /// The limits of one request.
+    pub(super) room: Room,
+    /// Whether the server had other operations under this session's numbers once: the session then took its
+    /// numbers from the reply.
+    is_renumbered: bool,
+    /// The highest number under which an operation was sent in the session's present name.
+    pub(super) highest_sent: u64,
+    /// Operations accepted in the session's present name, by their numbers.
+    pub accepted: SortedSet<(u64, OpId)>,
+}
+
+impl Sender {
+    /// A request with these operations was refused whole, before any of it was executed. If its size or its
+    /// depth was the reason, the next one takes fewer operations. Each attempt takes less, until the one
+    /// operation at fault is found.
+    pub fn found_too_large(
+        &mut self,
+        table: &mut Table,
+        sent: &[(OpId, u64)],
+        bytes: usize,
+        has_subs: bool,
+        error: &Error,
+    ) {
+        if !matches!(error.code(), Code::TooLarge | Code::TooDeep) {
+            return;
+        }
+        match sent {
+            [] => {}
+            [(id, _)] if !has_subs => {
+                let Some(op) = table.get_mut(id).filter(|op| op.is_waiting()) else { return };
+                // If even the operation that does nothing is too large, the session can only try later.
+                op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_known: false });
+                self.room = Room::default();
+            }
+            [_] => self.room.is_alone = true,
+            _ => self.room.bytes_max = bytes / 2,
+        }
+    }
+
+    /// There is a reason to try at once: delays end, except those that the server asked for.
+    pub fn try_at_once(&mut self, not_before_ms: u64) {
+        self.backoff.reset();
+        self.not_before_ms = not_before_ms;
+        self.room = Room::default();
+    }
+
+    /// Whether any operation may be sent now. `is_failing` if the device refuses all writes.
+    pub fn has_ops_to_send(&self, table: &Table, now: u64, is_failing: bool) -> bool {
+        now >= self.not_before_ms && !self.orders_to_send(table, is_failing).0.is_empty()
+    }
+
+    /// The operations to send now, numbered, and the defs whose pull must show their effect.
+    pub fn ops_to_send(&mut self, ctx: &Ctx, table: &mut Table, now: u64, is_failing: bool) -> Outgoing {
+        if now < self.not_before_ms || table.waiting.is_empty() {
+            return Outgoing::default();
+        }
+        let (orders, bytes) = self.orders_to_send(table, is_failing);
+        if orders.is_empty() {
+            return Outgoing::default();
+        }
+        let mut defs = SortedSet::new();
+        let sent: SortedSet<u64> = orders.iter().map(|(order, _)| *order).collect();
+        let mut seq = table.mark.last_seq;
+        let mut ops = Vec::with_capacity(orders.len());
+        for (order, after) in orders {
+            seq += 1;
+            let keys = table.ops[&order].keys.clone();
+            let awaits: SortedSet<Def> = order::set_of(keys.iter().flat_map(|key| ctx.memory.defs_of(key)));
+            defs.extend(awaits.iter().cloned());
+            let op = table.ops.get_mut(&order).expect("listed");
+            op.seq = Some(seq);
+            // A late copy of an earlier request may still execute another operation under this number.
+            let is_in_doubt = op.sent_as.is_some() || seq <= self.highest_sent;
+            op.has_other_numbers |= op.sent_as.replace(seq) != Some(seq) && is_in_doubt;
+            op.awaits = Some(awaits);
+            let state = &op.state;
+            let (id, at, (name, args)) = (state.id.clone(), state.at, op.sent());
+            ops.push(Op { id, seq, name, args, at, after });
+        }
+        self.highest_sent = self.highest_sent.max(seq);
+        // An operation that is not in this request loses its number if another operation in it has that
+        // number. A higher number stays: the server may execute the operation under it.
+        for order in table.waiting.iter().filter(|order| !sent.contains(order)) {
+            table.ops.get_mut(order).expect("listed").seq.take_if(|own| *own <= seq);
+        }
+        Outgoing { is_alone: self.room.is_alone(), ops, bytes, defs }
+    }
+
+    /// The operations of the next request, each with the latest operation that it depends on, and the bytes
+    /// of their arguments. If the server refuses that one, it blocks the operation. First come those that the
+    /// server may have executed already, in the order of their numbers, then the others. No operation is sent
+    /// before it is saved (R10), nor are those after it (R12).
+    fn orders_to_send(&self, table: &Table, is_failing: bool) -> (Vec<(u64, Option<OpId>)>, usize) {
+        let waiting = || table.waiting.iter().map(|order| (*order, &table.ops[order]));
+        let mut numbered: Vec<(u64, u64)> =
+            waiting().filter_map(|(order, op)| Some((op.seq?, order))).collect();
+        order::sort(&mut numbered);
+        let unnumbered = waiting().filter(|(_, op)| op.seq.is_none()).map(|(order, _)| order);
+        // Operations blocked by a discarded one wait until the discard is on disk. After a crash, the
+        // application could amend it, and they would have been executed before it. If the device refuses all
+        // writes, they do not wait.
+        let held = if is_failing { table.held() } else { table.held_for_now() };
+        let (mut orders, mut bytes) = (Vec::new(), 0);
+        let mut chain: SortedMap<u64, u64> = SortedMap::new();
+        for order in numbered.iter().map(|(_, order)| *order).chain(unnumbered) {
+            let op = &table.ops[&order];
+            if !op.saved || !op.prepared || orders.len() == OPS_MAX {
+                break;
+            }
+            if held.contains(&op.state.id) {
+                continue;
+            }
+            let dependencies = dependencies(table, order);
+            // An operation that kept its number may come before one that it depends on and that was numbered
+            // again. The server blocks it, and the session takes back its number.
+            if !orders.is_empty() && !is_chain(&dependencies, &chain) {
+                break;
+            }
+            let latest = dependencies.last().copied();
+            chain.extend(latest.map(|latest| (order, latest)));
+            let args = Some(&op.state.args).filter(|_| op.unsendable.is_none());
+            let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).map_or(0, |b| b.len());
+            if !orders.is_empty() && !self.room.holds(bytes + own) {
+                break;
+            }
+            bytes += own;
+            orders.push((order, latest.map(|latest| table.ops[&latest].state.id.clone())));
+        }
+        (orders, bytes)
+    }
+
+    /// Delays operations: the server answers none of their requests.
+    pub fn delay(&mut self, ctx: &mut Ctx) -> Result<()> {
+        self.not_before_ms = ctx.clock.mono_ms + self.backoff.next_ms(&mut *ctx.random)?;
+        Ok(())
+    }
+
+    /// Takes the results of a request; operations without a result were not executed. `last_seq` is the
+    /// session's last executed operation by the reply. `is_later` means a later epoch: operations that were
+    /// not executed are then sent again at once, with the next pull, whose parts may show their effects.
+    /// Returns whether the session took another name.
+    pub fn take_results(
+        &mut self,
+        ctx: &mut Ctx,
+        table: &mut Table,
+        app: &dyn Application,
+        sent: &[(OpId, u64)],
+        results: Vec<OpResult>,
+        (last_seq, is_later): (u64, bool),
+    ) -> Result<bool> {
+        // The operations have the numbers under which they were sent, regardless of changes in the meantime.
+        for (id, seq) in sent {
+            if let Some(op) = table.get_mut(id) {
+                op.seq = Some(*seq);
+            }
+        }
+        let (name, known_seq) = (table.mark.name, table.mark.last_seq);
+        let (mut has_ended, mut is_complete) = (false, false);
+        let numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
+        let mut executed: SortedSet<OpId> = SortedSet::new();
+        for result in results {
+            let Some(number) = numbers.get(&result.id) else { continue };
+            let Some(order) = table.by_id.get(&result.id).copied() else { continue };
+            let is_executed = result.is_final();
+            is_complete |= !is_executed;
+            executed.extend(is_executed.then(|| result.id.clone()));
+            let is_renamed = table.mark.name != name;
+            if let Some(op) = table.ops.get_mut(&order).filter(|_| is_executed) {
+                // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
+                // After a renaming it is 0: any pull shows the effect.
+                op.seq = Some(if is_renamed { 0 } else { last_seq.min(*number) });
+            }
+            match (result.ok, result.fault) {
+                (Some(ok), _) => {
+                    has_ended = true;
+                    self.accept(table, order, ok.v);
+                    table.keep_value(order, ok.value.as_ref());
+                    ctx.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
+                }
+                (None, Some(fault)) => has_ended |= self.take_fault(ctx, table, app, order, fault)?,
+                (None, None) => {}
+            }
+        }
+        let is_same_name = table.mark.name == name;
+        if !sent.is_empty() {
+            self.room.was_enough();
+            // If a server repeats any other answer, the session asks at growing intervals.
+            if has_ended || is_later || (is_same_name && last_seq > known_seq) {
+                self.backoff.reset();
+            } else {
+                self.not_before_ms = ctx.clock.mono_ms + self.backoff.next_ms(&mut *ctx.random)?;
+            }
+        }
+        if is_same_name {
+            // The reply says how far the session has come; operations that were not executed are numbered
+            // from there.
+            table.mark.last_seq = last_seq;
+            if is_complete {
+                release_passed(table, sent, &executed);
+            }
+        }
+        Ok(!is_same_name)
+    }
+
+    fn accept(&mut self, table: &mut Table, order: u64, v: u64) {
+        let Some(op) = table.ops.get_mut(&order) else { return };
+        let seq = op.seq.unwrap_or(0);
+        op.state.accepted = Some(v);
+        op.state.seq = Some(seq);
+        op.has_other_numbers = false;
+        for action in &mut op.actions {
+            action.commit = Some(v);
+        }
+        if seq > 0 {
+            self.accepted.insert((seq, op.state.id.clone()));
+        }
+        let op = op.clone();
+        table.sort(order);
+        table.due.rewrite(order);
+        expect_given(table, &op, v);
+    }
+
+    /// Whether an operation expects the version of one that this session does not know, or that comes after
+    /// it. No later event can make that version known.
+    fn expects_unknown(&self, table: &Table, order: u64) -> bool {
+        let is_over = |id: &str| self.accepted.iter().any(|(_, accepted)| accepted == id);
+        table.ops[&order].named().any(|id| match table.by_id.get(id) {
+            Some(named) => *named >= order,
+            None => !is_over(id),
+        })
+    }
+
+    /// Takes a fault, and returns whether it ends the operation. If the fault is not its result, the
+    /// operation keeps its number: the same request may still reach the server again.
+    fn take_fault(
+        &mut self,
+        ctx: &mut Ctx,
+        table: &mut Table,
+        app: &dyn Application,
+        order: u64,
+        fault: Fault,
+    ) -> Result<bool> {
+        let error = error_of(&fault);
+        let code = error.code();
+        match code {
+            Code::OrderHeld if !self.expects_unknown(table, order) => {
+                release_numbers(table, order);
+                return Ok(false);
+            }
+            // No later event makes it known, so the operation is refused. It was not executed: its number
+            // goes to the next one.
+            Code::OrderHeld => release_numbers(table, order),
+            // After a restart, this session may have come further than it remembers: the reply says how far.
+            // A second fault means that another store has the same name.
+            Code::SessionReused if !std::mem::replace(&mut self.is_renumbered, true) => {
+                release_numbers(table, order);
+                return Ok(false);
+            }
+            Code::SessionReused => {
+                self.rename_session(ctx, table)?;
+                return Ok(false);
+            }
+            _ if fault.kind.is_retryable() => {
+                ctx.errors.report(error);
+                return Ok(false);
+            }
+            _ => {}
+        }
+        let id = table.ops[&order].state.id.clone();
+        if code == Code::Forgotten {
+            // It was executed so long ago that the server no longer knows its result.
+            self.accept(table, order, 0);
+            ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
+            return Ok(true);
+        }
+        if code == Code::BadValue && table.ops[&order].unsendable.is_some() {
+            return Ok(take_unsendable(ctx, table, order));
+        }
+        if code == Code::VersionConflict
+            && let Some(settled) = settle_conflict(ctx, table, app, order, &fault)
+        {
+            return Ok(settled == Settled::Ended);
+        }
+        table.park(order, fault);
+        ctx.effects.push(Effect::Refused { id, error });
+        Ok(true)
+    }
+
+    /// The server knows other operations under this session's numbers, or does not know the session. It takes
+    /// another name, and numbers the same ids from 1.
+    pub fn rename_session(&mut self, ctx: &mut Ctx, table: &mut Table) -> Result<()> {
+        let name = ctx.random.text()?;
+        ctx.set_session(name);
+        table.mark.last_seq = 0;
+        table.mark.name += 1;
+        self.highest_sent = 0;
+        self.accepted.clear();
+        ctx.memory.mark_head();
+        for op in table.ops.values_mut() {
+            op.seq = None;
+            if op.state.accepted.is_some() {
+                // Any later pull shows it.
+                op.state.seq = Some(0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The earlier operations that this one depends on and that the server has not accepted, in ascending
+/// order. These are the latest one on each document, those that it names in `after`, and those whose
+/// versions it expects.
+fn dependencies(table: &Table, order: u64) -> Vec<u64> {
+    let op = &table.ops[&order];
+    let on = |key| table.on_before(key, order).rfind(|other| other.is_waiting());
+    let by_documents = op.keys.iter().filter_map(on);
+    let by_word = op.waits_for().filter_map(|id| table.get(id));
+    let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
+    let orders: SortedSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
+    orders.into_iter().collect()
+}
+
+/// The results show for each operation sent whether the reply's parts contain it. If `last_seq` has
+/// passed the number of one that they do not contain, that number was another operation's: the store or
+/// the server was restored. No copy of the request can be executed under it any more.
+fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
+    let last_seq = table.mark.last_seq;
+    let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
+    if let Some(order) = passed.find_map(|(id, _)| table.by_id.get(id).copied()) {
+        release_numbers(table, order);
+    }
+}
+
+/// Operations that expect the version given by `given` expect the number `v` from now on. A restored
+/// server may not know that operation any more, and then this is an ordinary conflict. A server that
+/// gives no version to an operation that changes nothing answers 0. The document then still has the
+/// version that `given` itself expected. If `given` expected none, version 0 is refused with the
+/// document, which shows whether anybody else wrote.
+fn expect_given(table: &mut Table, given: &PendingOp, v: u64) {
+    let id = &given.state.id;
+    let instead = |key: Option<&DocKey>| match (v, key) {
+        (0, Some(key)) => Some(given.expected_of(key).cloned().unwrap_or(IfVersion::At(0))),
+        // For a batch with operations of the application, the earlier state of the document is not known.
+        (0, None) => Some(IfVersion::Of(id.clone())),
+        _ => Some(IfVersion::At(v)),
+    };
+    for order in table.take_naming(id) {
+        if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
+            op.expect_instead(id, instead);
+            let named: Vec<OpId> = op.named().map(str::to_owned).collect();
+            for id in named {
+                table.names(order, &id);
+            }
+            table.due.rewrite(order);
+        }
+    }
+}
+
+/// The server blocks an operation behind one that it refused. Neither it nor those numbered after it can
+/// be executed under their numbers, which go to the operation that replaces the refused one.
+fn release_numbers(table: &mut Table, order: u64) {
+    let Some(held) = table.ops[&order].seq else { return };
+    for order in &table.waiting {
+        let op = table.ops.get_mut(order).expect("listed");
+        op.seq.take_if(|seq| *seq >= held);
+    }
+}
+
+/// Whether the dependencies form a chain in which each blocks the next: a request names only one for an
+/// operation. If they are independent of each other, the operation waits for the next request.
+fn is_chain(dependencies: &[u64], chain: &SortedMap<u64, u64>) -> bool {
+    let Some((last, others)) = dependencies.split_last() else { return true };
+    let held: SortedSet<u64> =
+        std::iter::successors(Some(*last), |order| chain.get(order).copied()).collect();
+    others.iter().all(|order| held.contains(order))
+}

@@ -1,0 +1,103 @@
+//! Validates operations at the call: those that no server would take are rejected by name, before anything is
+//! written.
+//!
+//! Only certain errors are rejected here. A document that is not read yet, or that this session does not
+//! hold, may allow an operation that seems impossible.
+
+use super::optimistic::is_shown_on;
+use super::table::Table;
+use crate::codec::{Data, Format, encode};
+use crate::error::{Code, Error, Result, fail};
+use crate::journal::{Change, ChangeKind, State, changes_of, is_built_in};
+use crate::limits::{NAME_CHARS_MAX, OPERATION_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::memory::{Base, DocKey};
+use crate::model::{SortedMap, Value};
+use crate::sync::context::Ctx;
+
+/// The knowledge about a document at an operation's position.
+enum Known {
+    /// None: only the server has the document, or it is not read yet.
+    Nothing,
+    Deleted,
+    Holds(State),
+}
+
+impl Known {
+    /// The knowledge after a change, whether or not the change is possible.
+    fn after(self, kind: &ChangeKind) -> Self {
+        match (kind, self) {
+            (ChangeKind::Put(state), _) => Known::Holds(state.clone()),
+            (ChangeKind::Delete, _) => Known::Deleted,
+            (patch, Known::Holds(state)) => patch.apply(Some(state)).map_or(Known::Nothing, Known::Holds),
+            (ChangeKind::Patch { .. }, known) => known,
+        }
+    }
+}
+
+/// Checks whether an operation can be issued: named errors before anything is written.
+pub fn check_write(ctx: &Ctx, table: &Table, name: &str, args: &Value) -> Result<()> {
+    check_at(ctx, table, name, args, u64::MAX)
+}
+
+/// Checks whether a refused operation can be issued again in its place, with the same arguments or
+/// others. Errors: `not_found`, and those of [`check_write`].
+pub fn check_amendment(ctx: &Ctx, table: &Table, id: &str, args: Option<&Value>) -> Result<()> {
+    let op = table.refused_op(id)?;
+    check_at(ctx, table, &op.state.name, args.unwrap_or(&op.state.args), op.state.order)
+}
+
+/// Checks whether an operation is possible at that position in the order.
+fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_CHARS_MAX {
+        return fail(Code::BadOption, "an operation's name has 1 to 64 characters");
+    }
+    if !args.is_within(VALUE_DEPTH_MAX) {
+        return fail(Code::TooDeep, format!("arguments nest {VALUE_DEPTH_MAX} deep at most"));
+    }
+    let changes = changes_of(ctx.memory.schema(), name, args)?.unwrap_or_default();
+    let bytes = encode(Format::Msgpack, args)?.len();
+    if bytes > OPERATION_BYTES_MAX {
+        let most = OPERATION_BYTES_MAX;
+        return fail(Code::TooLarge, format!("an operation of {bytes} bytes, {most} at most"));
+    }
+    // The effect of the application's own operations on the documents of a batch is known only when they
+    // run.
+    if is_built_in(name, args) { check_outcome(ctx, table, &changes, order) } else { Ok(()) }
+}
+
+/// Goes through the changes in order, each on the result of those before it.
+fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Result<()> {
+    let mut states: SortedMap<&DocKey, Known> = SortedMap::new();
+    for change in changes {
+        let before =
+            states.remove(&change.key).unwrap_or_else(|| known_before(ctx, table, &change.key, order));
+        if matches!((&before, &change.kind), (Known::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete))
+        {
+            return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
+        }
+        let after = before.after(&change.kind);
+        if let (Known::Holds(state), ChangeKind::Patch { .. }) = (&after, &change.kind) {
+            Data::from_map(state)?;
+        }
+        states.insert(&change.key, after);
+    }
+    Ok(())
+}
+
+/// The knowledge about a document before that position in the order.
+fn known_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Known {
+    if order == u64::MAX
+        && !table.stale.contains(key)
+        && let Some(Some(state)) = table.tops.get(key)
+    {
+        return Known::Holds(state.clone());
+    }
+    let base = match ctx.memory.base(key) {
+        Base::Known(state) => Known::Holds(state),
+        Base::Deleted => Known::Deleted,
+        Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,
+    };
+    let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key));
+    let changes = ops.flat_map(|op| op.changes.iter().flatten()).filter(|change| change.key == *key);
+    changes.fold(base, |known, change| known.after(&change.kind))
+}
