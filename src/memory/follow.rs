@@ -71,15 +71,23 @@ impl Memory {
     ) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
         let member = member.filter(|_| self.documents.contains_key(&key));
-        if member.is_none() {
-            self.drop_link(def, pk);
-        }
         let Some(collection) = self.collections.get_mut(def) else { return };
         collection.set.restore(pk.clone(), member, mark);
-        let (Some(_), Some(document)) = (member, self.documents.get_mut(&key)) else { return };
-        if collection.sharing.add(&mut document.defs, def) {
+        let Some(document) = self.documents.get_mut(&key) else { return };
+        let is_news = match member {
+            Some(_) => collection.sharing.add(&mut document.defs, def),
+            None => collection.sharing.remove(&mut document.defs, def),
+        };
+        // Another def may hold the document later in this replay, so it leaves only at the end.
+        let is_unheld = document.defs.is_empty();
+        if is_news {
             self.changed.insert(def.clone());
             self.touch_pin(&key);
+            if is_unheld && !self.is_pinned(&key) {
+                self.leaving.insert(key);
+            } else if member.is_some() {
+                self.leaving.remove(&key);
+            }
         }
     }
 
@@ -106,11 +114,6 @@ impl Memory {
     /// state lacks them, and those in `dropped` are left out.
     pub(crate) fn adopt(&mut self, read: Memory, kept: &SortedSet<Def>, dropped: &SortedSet<Def>) {
         self.follow_epoch(read.epoch.clone(), read.era);
-        let gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
-        let gone: Vec<Def> = self.collections.keys().filter(gone).cloned().collect();
-        for def in gone {
-            self.follow_collection(&def, None);
-        }
         for (def, collection) in &read.collections {
             self.follow_collection(
                 def,
@@ -135,6 +138,12 @@ impl Memory {
             for pk in pks {
                 self.follow_link(def, &pk, collection.set.member(&pk), collection.set.mark(&pk));
             }
+        }
+        // After the links: another def may hold their documents by now.
+        let gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
+        let gone: Vec<Def> = self.collections.keys().filter(gone).cloned().collect();
+        for def in gone {
+            self.follow_collection(&def, None);
         }
         // Nothing of theirs is in storage: they are loaded from scratch.
         for def in kept.iter().filter(|def| !read.collections.contains_key(*def)) {

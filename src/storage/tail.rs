@@ -104,7 +104,9 @@ impl Layout {
             memory.follow_epoch(head.epoch, head.era);
             self.session = head.session;
         }
-        for (def, state) in collections {
+        let (there, ended): (Vec<_>, Vec<_>) =
+            collections.into_iter().partition(|(_, state)| state.is_some());
+        for (def, state) in there {
             memory.follow_collection(&def, state.map(|state| (state.v, state.ready, state.load)));
         }
         for (class, states) in documents {
@@ -117,6 +119,10 @@ impl Layout {
             for state in states {
                 memory.follow_link(&def, &state.0, state.member(), state.mark());
             }
+        }
+        // Last: another def may hold their documents by now.
+        for (def, _) in ended {
+            memory.follow_collection(&def, None);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, AccountOptions, open_account};
+use super::{Account, AccountOptions, Tail, open_account};
 use crate::codec::{Data, Part, Row};
 use crate::crypto::{DerivedKey, SeededRandom, WrapKind};
 use crate::memory::PartContext;
@@ -34,7 +34,11 @@ fn flush(account: &mut Account<MemoryStore>) {
 }
 
 fn section() -> Def {
-    Def::collection(&Name::new("Doc").unwrap(), &Name::new("section").unwrap(), &["games"]).unwrap()
+    section_of("games")
+}
+
+fn section_of(value: &str) -> Def {
+    Def::collection(&Name::new("Doc").unwrap(), &Name::new("section").unwrap(), &[value]).unwrap()
 }
 
 fn pk(id: &str) -> Pk {
@@ -42,13 +46,27 @@ fn pk(id: &str) -> Pk {
 }
 
 fn row(id: &str, v: u64) -> Row {
-    let map = BTreeMap::from([("id".to_owned(), id.into()), ("section".to_owned(), Value::from("games"))]);
+    row_in(id, v, "games")
+}
+
+fn row_in(id: &str, v: u64, section: &str) -> Row {
+    let map = BTreeMap::from([("id".to_owned(), id.into()), ("section".to_owned(), Value::from(section))]);
     Row { pk: pk(id), v, deleted: false, max_life: None, data: Some(Data::from_map(&map).unwrap()) }
 }
 
 /// The server tells of the section, up to version `settled`.
 fn tell(account: &mut Account<MemoryStore>, rows: Vec<Row>, left: Vec<(Pk, u64)>, settled: u64) {
-    let part = Part { rows, left, ..Part::empty(section()) };
+    tell_of(account, &section(), rows, left, settled);
+}
+
+fn tell_of(
+    account: &mut Account<MemoryStore>,
+    def: &Def,
+    rows: Vec<Row>,
+    left: Vec<(Pk, u64)>,
+    settled: u64,
+) {
+    let part = Part { rows, left, ..Part::empty(def.clone()) };
     let part = account.memory.prepare(part).unwrap();
     account.memory.apply(part, PartContext { era: 0, settled, asked: Some(0) });
     account.memory.check_links();
@@ -157,4 +175,49 @@ fn a_session_counts_its_records_as_an_opening_does() {
         checkpoints.insert(account.layout.base);
     }
     assert!(checkpoints.len() > 2, "there were checkpoints: {checkpoints:?}");
+}
+
+/// A document goes to another section, and one batch tells it. The old section's link may come first, and its
+/// subscription may end with the same batch. The document stays the same object, and is in the new section.
+#[test]
+fn r2_a_follower_keeps_a_document_that_another_def_holds_now() {
+    for (from, to) in [("games", "admin"), ("admin", "games")] {
+        for (is_read_whole, ends) in [(false, false), (false, true), (true, false), (true, true)] {
+            let device = MemoryDevice::shared();
+            let mut leader = open(&device, 1);
+            let sections = [from, to].map(section_of);
+            for def in &sections {
+                leader.memory.subscribe(def).unwrap();
+            }
+            flush(&mut leader);
+            tell_of(&mut leader, &sections[0], vec![row_in("a", 10, from)], Vec::new(), 5);
+            flush(&mut leader);
+            let mut follower = open(&device, 2);
+            let id = follower.memory.documents().next().unwrap().1.id;
+            // The server's word for the other section: its link is new, the document is the same.
+            tell_of(&mut leader, &sections[1], vec![row_in("a", 10, from)], Vec::new(), 5);
+            if ends {
+                leader.memory.unsubscribe(&sections[0]);
+            } else {
+                tell_of(&mut leader, &sections[0], Vec::new(), vec![(pk("a"), 20)], 5);
+            }
+            flush(&mut leader);
+            let Account { memory, layout, store, .. } = &mut follower;
+            if is_read_whole {
+                let reader = layout.reader(memory.schema().clone(), false);
+                let opened = block_on(reader.read(store)).unwrap();
+                memory.adopt(opened.memory, &Default::default(), &Default::default());
+            } else {
+                let found = block_on(store.get(Table::State, &layout.look_keys())).unwrap();
+                let Tail::On(records) = layout.looked(&found) else { panic!("the log goes on") };
+                records.into_iter().for_each(|record| layout.follow(memory, record));
+                memory.end_following();
+            }
+            memory.check_links();
+            let case = format!("{from} to {to}, whole: {is_read_whole}, ends: {ends}");
+            let set = &memory.collection(&sections[1]).unwrap().set;
+            assert_eq!(set.keys().collect::<Vec<_>>(), [&pk("a")], "{case}");
+            assert_eq!(memory.documents().next().unwrap().1.id, id, "{case}: the same object");
+        }
+    }
 }
