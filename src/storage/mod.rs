@@ -11,7 +11,11 @@
 mod account;
 mod checkpoint;
 mod columns;
+#[cfg(test)]
+mod damage_tests;
 mod delta;
+#[cfg(test)]
+mod history_tests;
 mod inbox;
 mod journal;
 mod mark;
@@ -22,6 +26,8 @@ mod reopen;
 mod tail;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod world_tests;
 mod writer;
 
 pub use account::{Account, AccountOptions, open_account, rewrap};
