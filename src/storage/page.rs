@@ -50,16 +50,10 @@ impl FoundPage {
 /// The plain bytes of a page.
 pub fn encode_page(rows: &[PageRow]) -> Result<Vec<u8>> {
     let body = pack(rows)?;
-    let mut bytes = Vec::with_capacity(body.len() / 2);
-    bytes.push(SNAPPY);
     let packed = snap::raw::Encoder::new().compress_vec(&body);
-    bytes.extend_from_slice(&packed.map_err(|e| Error::new(Code::TooLarge, e.to_string()))?);
-    if bytes.len() > body.len() {
-        bytes.clear();
-        bytes.push(PLAIN);
-        bytes.extend_from_slice(&body);
-    }
-    Ok(bytes)
+    let packed = packed.map_err(|e| Error::new(Code::TooLarge, e.to_string()))?;
+    let (kind, shorter) = if packed.len() < body.len() { (SNAPPY, packed) } else { (PLAIN, body) };
+    Ok([&[kind], shorter.as_slice()].concat())
 }
 
 /// Reads a page. Errors: `record_damaged` if the bytes are not one.
@@ -68,13 +62,7 @@ pub fn decode_page(bytes: &[u8]) -> Result<Vec<PageRow>> {
     let (kind, rest) = bytes.split_first().ok_or_else(damaged)?;
     let unpacked = match *kind {
         PLAIN => None,
-        SNAPPY => {
-            // Snappy expands 22 times at most: a greater size is a lie, and is refused before it is
-            // allocated.
-            let size = snap::raw::decompress_len(rest).map_err(|_| damaged())?;
-            if size > PAGE_BYTES_MAX || size > rest.len().saturating_mul(24) {
-                return Err(damaged());
-            }
+        SNAPPY if is_in_proportion(rest) => {
             Some(snap::raw::Decoder::new().decompress_vec(rest).map_err(|_| damaged())?)
         }
         _ => return Err(damaged()),
@@ -82,9 +70,17 @@ pub fn decode_page(bytes: &[u8]) -> Result<Vec<PageRow>> {
     unpack(unpacked.as_deref().unwrap_or(rest)).ok_or_else(damaged)
 }
 
+/// Whether a page may have the size that the compressed bytes claim. Snappy expands 22 times at most: a greater
+/// size is a lie, and is refused before it is allocated.
+fn is_in_proportion(packed: &[u8]) -> bool {
+    let size = snap::raw::decompress_len(packed).unwrap_or(usize::MAX);
+    size <= PAGE_BYTES_MAX.min(packed.len().saturating_mul(24))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::SeededRandom;
 
     fn row(n: u64, bytes: usize) -> PageRow {
         let text = "all work and no play ".repeat(bytes / 21);
@@ -106,6 +102,52 @@ mod tests {
         assert_eq!(decode_page(&bytes).unwrap(), rows);
         let empty = encode_page(&[]).unwrap();
         assert_eq!((empty[0], decode_page(&empty).unwrap().len()), (PLAIN, 0), "no shorter when compressed");
+    }
+
+    /// A page takes one byte more than the shorter form, for any rows.
+    #[test]
+    fn a_page_is_stored_in_its_shorter_form() {
+        let mut random = SeededRandom::new(1);
+        let mut forms = [0; 2];
+        for same in 0..80 {
+            let mut row = row(1, 0);
+            let noise: String = (0..40).map(|_| char::from(b'0' + (random.next_u64() % 70) as u8)).collect();
+            let text = crate::model::Value::String(noise + &"x".repeat(same));
+            row.data = Data::from_map(&[("s".to_owned(), text)].into()).unwrap();
+            let body = pack(std::slice::from_ref(&row)).unwrap();
+            let packed = snap::raw::Encoder::new().compress_vec(&body).unwrap();
+            let bytes = encode_page(std::slice::from_ref(&row)).unwrap();
+            assert_eq!(bytes.len(), 1 + body.len().min(packed.len()));
+            assert_eq!(decode_page(&bytes).unwrap(), [row]);
+            forms[usize::from(bytes[0])] += 1;
+        }
+        assert!(forms[0] > 0 && forms[1] > 0, "{forms:?}");
+    }
+
+    /// A head that claims `size`, with `more` bytes behind it.
+    fn claims(size: usize, more: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut rest = size;
+        while rest >= 0x80 {
+            bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes.resize(bytes.len() + more, 0);
+        bytes
+    }
+
+    #[test]
+    fn a_page_is_at_most_four_mebibytes_and_24_times_its_bytes() {
+        for (size, more, is_fine) in [
+            (PAGE_BYTES_MAX, PAGE_BYTES_MAX, true),
+            (PAGE_BYTES_MAX + 1, PAGE_BYTES_MAX, false),
+            (24 * 102, 100, true),
+            (24 * 102 + 1, 100, false),
+        ] {
+            assert_eq!(is_in_proportion(&claims(size, more)), is_fine, "{size} in {more} bytes");
+        }
+        assert!(!is_in_proportion(&[0xff; 12]), "no size at all");
     }
 
     #[test]
