@@ -1,10 +1,11 @@
 //! Delays after failures: their bounds, full jitter, their end, and delays that the server asks for.
 
 use escale::Code;
+use escale::codec::ServerFrame;
 use escale::limits::BACKOFF_MS;
-use escale::sync::{Event, Phase, Refusal};
+use escale::sync::{Config, Event, Phase, Refusal};
 
-use crate::harness::{Bench, config, def, part, refusal, reply, whole};
+use crate::harness::{Bench, config, def, part, refusal, reply, row, whole};
 
 /// Fails the request in flight. Returns how long the machine waits before the next one.
 fn failed(bench: &mut Bench, refusal: Refusal) -> u64 {
@@ -131,4 +132,33 @@ fn a_request_found_too_large_is_halved() {
     }
     assert_eq!(size, 1);
     assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
+}
+
+/// A server that hints without end gets ten requests at once, then one a second. Only requests that bring
+/// nothing count.
+#[test]
+fn requests_that_bring_changes_are_not_held_back() {
+    for brings in [true, false] {
+        let mut bench = Bench::new(Config { has_live: true, ..config() });
+        bench.subscribe(&def("Doc"));
+        let (number, _) = bench.request();
+        bench.answer(number, reply(10_000, vec![part(&def("Doc"), vec![row("a", 8_000)])]));
+        let socket = bench.take(|effect| match effect {
+            escale::sync::Effect::OpenSocket(socket) => Some(*socket),
+            _ => None,
+        })[0];
+        bench.feed(Event::SocketOpened { socket });
+        let mut sent = 0;
+        for n in 0..40 {
+            bench.frame(socket, ServerFrame::Hints(vec![(def("Doc"), 1)]));
+            let Some((number, ..)) = bench.requests.pop_front() else { continue };
+            sent += 1;
+            let v = if brings { 9_000 + n } else { 8_000 };
+            bench.answer(number, reply(10_000, vec![part(&def("Doc"), vec![row("a", v)])]));
+        }
+        assert!(
+            if brings { sent == 40 } else { sent <= 10 },
+            "{sent} requests; each brings something: {brings}"
+        );
+    }
 }

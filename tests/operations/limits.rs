@@ -1,6 +1,6 @@
 //! Sizes beyond the limits: the operation is refused by name, parked, or sent alone, and the others proceed.
 
-use escale::codec::{Format, encode};
+use escale::codec::{Format, SyncRequest, encode};
 use escale::journal::Policy;
 use escale::model::Value;
 use escale::sync::{Effect, Event, Mode, Refusal};
@@ -338,6 +338,31 @@ fn an_operation_is_tried_by_itself_before_it_is_parked() {
     }
     assert!(driver.machine.operations().is_empty());
     assert_eq!(driver.seen(0, "n"), Some(5));
+}
+
+/// The document grows while a patch is on its way, and shrinks before the answer. The server may have executed
+/// the patch, so only the server can refuse it.
+#[test]
+fn a_patch_that_may_have_been_sent_is_not_parked_when_its_document_grows() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let large = driver.write("doc.patch", Driver::large(0, "a", HALF));
+    grow(&mut server, 0, HALF);
+    driver.wait(400_000);
+    driver.feed(Event::Network(true));
+    let (number, request) = driver.sent.take().expect("a request");
+    assert_eq!((request.ops.len(), request.subs.len()), (1, 1));
+    // The reply has no room for its result.
+    let reply = driver.answer(&mut server, &SyncRequest { ops: Vec::new(), ..request });
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    assert_eq!((refused(&driver), told_too_large(&driver, &large)), (Vec::new(), 0));
+    grow(&mut server, 0, 1);
+    driver.settle(&mut server);
+    assert_eq!(refused(&driver), []);
+    assert_eq!(server.db.operations.executed.len(), 1);
+    assert!(driver.machine.operations().is_empty());
 }
 
 /// A request was refused for its size, but a copy of it has passed all the same, or arrives late. Executed
