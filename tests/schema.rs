@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use escale::Code;
+use escale::codec::read_json;
 use escale::memory::query::Predicate;
 use escale::model::schema::{ColumnValue, IndexType, PROPERTY_TYPES, Schema};
 use escale::model::{Name, Value};
@@ -46,7 +48,7 @@ fn the_documents_of_the_page_show_what_it_says() {
     let columns: Vec<_> = documents
         .iter()
         .map(|(_, text)| {
-            let map: BTreeMap<String, Value> = serde_json::from_str(text).expect("a document");
+            let map: BTreeMap<String, Value> = read_json(text, Code::BadValue).expect("a document");
             class.columns(&map).expect("a document of the class")
         })
         .collect();

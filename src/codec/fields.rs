@@ -17,6 +17,20 @@ impl<'b> Fields<'b> {
     /// Finds each field by its name in a map, or by its position in an array. A map may have others: later versions add
     /// fields.
     pub fn new(node: Node<'b>, names: &'static [&'static str], format: Format) -> Result<Self, NodeError> {
+        Fields::find(node, names, format, false)
+    }
+
+    /// The same, but a map may have no others: they are misspelled.
+    pub fn only(node: Node<'b>, names: &'static [&'static str], format: Format) -> Result<Self, NodeError> {
+        Fields::find(node, names, format, true)
+    }
+
+    fn find(
+        node: Node<'b>,
+        names: &'static [&'static str],
+        format: Format,
+        is_only: bool,
+    ) -> Result<Self, NodeError> {
         let mut nodes: Vec<Option<Node<'b>>> = Vec::with_capacity(names.len());
         match node {
             Node::Array(items) if items.len() > names.len() => {
@@ -30,7 +44,12 @@ impl<'b> Fields<'b> {
                 nodes.resize_with(names.len(), || None);
                 for (key, value) in entries {
                     let Node::Text(key) = key else { return Err(NodeError::wrong_type("a field's name")) };
-                    let Some(index) = names.iter().position(|name| *name == key) else { continue };
+                    let Some(index) = names.iter().position(|name| *name == key) else {
+                        if is_only {
+                            return Err(unknown(&key, names));
+                        }
+                        continue;
+                    };
                     if nodes[index].replace(value).is_some() {
                         return Err(NodeError::Words(format!("duplicate field `{}`", names[index])));
                     }
@@ -57,12 +76,23 @@ impl<'b> Fields<'b> {
 
     /// The next field, or its type's default.
     pub fn or_default<T: Decode + Default>(&mut self) -> Result<T, NodeError> {
+        self.or(T::default())
+    }
+
+    /// The next field, or that value.
+    pub fn or<T: Decode>(&mut self, missing: T) -> Result<T, NodeError> {
         let (name, node) = self.next();
         match node {
             Some(node) => T::decode(node, self.format).map_err(|error| error.within(name)),
-            None => Ok(T::default()),
+            None => Ok(missing),
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn unknown(name: &str, names: &[&str]) -> NodeError {
+    NodeError::Words(format!("unknown field `{name}`, expected one of `{}`", names.join("`, `")))
 }
 
 #[cold]
@@ -110,16 +140,7 @@ macro_rules! record {
             }
         }
 
-        impl $crate::codec::Decode for $type {
-            fn decode(
-                node: $crate::codec::Node<'_>,
-                format: $crate::codec::Format,
-            ) -> std::result::Result<Self, $crate::codec::NodeError> {
-                const NAMES: &[&str] = &[$($crate::codec::record!(@name $field $($wire)?)),+];
-                let mut fields = $crate::codec::Fields::new(node, NAMES, format)?;
-                Ok($type { $($field: $crate::codec::record!(@read fields $($mode)?)?),+ })
-            }
-        }
+        $crate::codec::reads!(new $type { $($field $(($wire))? $($mode)?),+ });
     };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $wire:literal) => { $wire };
@@ -127,6 +148,23 @@ macro_rules! record {
     (@presence $($mode:ident)?) => { $crate::codec::Presence::Required };
     (@read $fields:ident) => { $fields.required() };
     (@read $fields:ident $mode:ident) => { $fields.or_default() };
+}
+
+/// Reads a struct that nobody writes: `reads!(new ..)`, or `reads!(only ..)` if a map may have no other fields. Its fields
+/// are those of `record!`.
+macro_rules! reads {
+    ($how:ident $type:ident { $($field:ident $(($wire:literal))? $($mode:ident)?),+ $(,)? }) => {
+        impl $crate::codec::Decode for $type {
+            fn decode(
+                node: $crate::codec::Node<'_>,
+                format: $crate::codec::Format,
+            ) -> std::result::Result<Self, $crate::codec::NodeError> {
+                const NAMES: &[&str] = &[$($crate::codec::record!(@name $field $($wire)?)),+];
+                let mut fields = $crate::codec::Fields::$how(node, NAMES, format)?;
+                Ok($type { $($field: $crate::codec::record!(@read fields $($mode)?)?),+ })
+            }
+        }
+    };
 }
 
 /// Writes and reads an enum whose variants hold nothing, by their names.
@@ -154,4 +192,4 @@ macro_rules! names {
     };
 }
 
-pub(crate) use {names, record};
+pub(crate) use {names, reads, record};

@@ -102,6 +102,18 @@ pub fn decode<T: Decode>(format: Format, bytes: &[u8], bytes_max: usize) -> Resu
     }
 }
 
+/// Writes JSON for the application's side, which holds the core.
+pub fn write_json(value: &dyn Encode) -> Result<String> {
+    let text = write(Form::Json, value)?;
+    String::from_utf8(text).map_err(|_| Error::new(Code::Internal, "JSON that is not UTF-8"))
+}
+
+/// Reads JSON of the application's side. The error has that code.
+pub fn read_json<T: Decode>(text: &str, code: Code) -> Result<T> {
+    let read = parse_json(text.as_bytes()).and_then(|node| T::decode(node, Format::Json));
+    read.map_err(|error| Error::new(code, error.to_string()))
+}
+
 /// The `p` of a message that may not be readable. It tells a message of a later protocol from a malformed one.
 fn protocol_of(message: &Node<'_>) -> Option<u64> {
     let Node::Map(entries) = message else { return None };

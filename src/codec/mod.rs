@@ -2,22 +2,24 @@
 //! value or a named error.
 
 mod data;
+mod escape;
 mod fields;
 mod format;
 mod message;
 mod node;
+mod schema;
 mod value;
 mod wire;
 mod writer;
 
 pub use data::Data;
-pub use format::{Format, decode, encode, pack, pack_named, unpack};
+pub use format::{Format, decode, encode, pack, pack_named, read_json, unpack, write_json};
 pub use message::{
     Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply, SyncRequest,
     WireFault,
 };
 pub use node::{Node, NodeError};
-pub use wire::{Blob, Decode, Encode};
+pub use wire::{Blob, Decode, Encode, Named};
 pub use writer::{FieldOut, Form, Presence, Writer};
 
-pub(crate) use fields::{Fields, content_of, names, record, unknown_variant, variant_of};
+pub(crate) use fields::{Fields, content_of, names, reads, record, unknown_variant, variant_of};

@@ -4,28 +4,14 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::de;
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::{Serialize, Serializer};
 
+use super::escape::{BYTES_KEY, is_escaped};
 use super::format::Format;
 use super::node::{Node, NodeError};
 use super::wire::Decode;
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::model::{Number, Value};
-
-/// The key under which JSON carries bytes.
-const BYTES_KEY: &str = "$bytes";
-
-/// Whether a map's key must be escaped in JSON: `$bytes`, `$$bytes`, and so on.
-pub(super) fn is_escaped(key: &str) -> bool {
-    key.strip_suffix("bytes").is_some_and(|dollars| !dollars.is_empty() && dollars.bytes().all(|b| b == b'$'))
-}
-
-/// The text of bytes in JSON.
-pub(super) fn bytes_text(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
-}
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -36,41 +22,18 @@ impl Serialize for Number {
     }
 }
 
+/// For msgpack alone: `writer.rs` writes JSON, which has forms of its own.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text_form = serializer.is_human_readable();
         match self {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(b) => serializer.serialize_bool(*b),
             Value::Number(n) => n.serialize(serializer),
             Value::String(s) => serializer.serialize_str(s),
-            Value::Bytes(bytes) if text_form => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry(BYTES_KEY, &bytes_text(bytes))?;
-                map.end()
-            }
             Value::Bytes(bytes) => serializer.serialize_bytes(bytes),
             Value::Array(items) => serializer.collect_seq(items),
-            Value::Map(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
-                    if text_form && is_escaped(key) {
-                        map.serialize_entry(&format!("${key}"), value)?;
-                    } else {
-                        map.serialize_entry(key, value)?;
-                    }
-                }
-                map.end()
-            }
+            Value::Map(entries) => serializer.collect_map(entries),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let format = if deserializer.is_human_readable() { Format::Json } else { Format::Msgpack };
-        let node = Node::deserialize(deserializer)?;
-        read_value(node, format, VALUE_DEPTH_MAX).map_err(de::Error::custom)
     }
 }
 

@@ -24,6 +24,19 @@ pub trait Encode {
     }
 }
 
+/// Entries whose names are data, as a map.
+pub struct Named<T>(pub Vec<(String, T)>);
+
+impl<T: Encode> Encode for Named<T> {
+    fn encode(&self, out: &mut Writer) {
+        out.entries(self.0.iter().map(|(name, value)| (name.as_str(), value as &dyn Encode)));
+    }
+
+    fn is_missing(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// A type that can be read.
 pub trait Decode: Sized {
     /// Reads it from a tree. `format` is the form that the tree was read from: bytes and documents differ.
@@ -220,6 +233,17 @@ impl Encode for Value {
 impl Encode for BTreeMap<String, Value> {
     fn encode(&self, out: &mut Writer) {
         out.map(self);
+    }
+}
+
+impl Decode for BTreeMap<String, Value> {
+    fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
+        let Node::Map(entries) = node else { return Err(NodeError::wrong_type("a map")) };
+        let mut map = BTreeMap::new();
+        for (key, value) in entries {
+            map.insert(key.text()?.into_owned(), Value::decode(value, format)?);
+        }
+        Ok(map)
     }
 }
 

@@ -6,6 +6,8 @@ use rmp::encode as msgpack;
 use serde::Serialize;
 
 use super::Encode;
+use super::escape::{BYTES_KEY, bytes_text, is_escaped};
+use super::node::{write_number, write_text};
 use crate::error::{Code, Error, Result};
 use crate::model::Value;
 
@@ -114,29 +116,61 @@ impl Writer {
 
     /// Bytes; in JSON the form of a value that holds bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        if self.is_json() {
-            return self.value(&Value::Bytes(bytes.to_owned()));
+        if !self.is_json() {
+            let _ = msgpack::write_bin(&mut self.bytes, bytes);
+            return;
         }
-        let _ = msgpack::write_bin(&mut self.bytes, bytes);
+        self.open(b'{', 1);
+        self.key(BYTES_KEY);
+        self.text(&bytes_text(bytes));
+        self.close(b'}');
     }
 
     /// A value of a document or of an operation's arguments.
     pub fn value(&mut self, value: &Value) {
-        self.serialize(value);
+        if !self.is_json() {
+            return self.serialize(value);
+        }
+        match value {
+            Value::Null => self.null(),
+            Value::Bool(value) => self.bool(*value),
+            Value::Number(number) => {
+                self.next();
+                write_number(*number, &mut self.bytes);
+            }
+            Value::String(text) => self.text(text),
+            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::Array(items) => self.list(items.iter().map(|item| item as &dyn Encode)),
+            Value::Map(entries) => {
+                self.open(b'{', entries.len());
+                for (key, value) in entries {
+                    if is_escaped(key) {
+                        self.key(&format!("${key}"));
+                    } else {
+                        self.key(key);
+                    }
+                    self.value(value);
+                }
+                self.close(b'}');
+            }
+        }
     }
 
-    /// A map of values, as the data of a document.
+    /// A map of values, as the data of a document. JSON escapes none of its own keys.
     pub fn map(&mut self, map: &BTreeMap<String, Value>) {
-        self.serialize(map);
+        if !self.is_json() {
+            return self.serialize(map);
+        }
+        self.open(b'{', map.len());
+        for (key, value) in map {
+            self.key(key);
+            self.value(value);
+        }
+        self.close(b'}');
     }
 
     fn serialize(&mut self, value: &impl Serialize) {
-        self.next();
-        if self.is_json() {
-            if let Err(error) = serde_json::to_writer(&mut self.bytes, value) {
-                self.fail(error);
-            }
-        } else if let Err(error) = rmp_serde::encode::write(&mut self.bytes, value) {
+        if let Err(error) = rmp_serde::encode::write(&mut self.bytes, value) {
             self.fail(error);
         }
     }
@@ -162,6 +196,16 @@ impl Writer {
         for field in fields.iter().filter(|field| is_written(field)) {
             self.key(field.0);
             field.2.encode(self);
+        }
+        self.close(b'}');
+    }
+
+    /// A map whose keys are data.
+    pub fn entries<'a>(&mut self, entries: impl ExactSizeIterator<Item = (&'a str, &'a dyn Encode)>) {
+        self.open(b'{', entries.len());
+        for (name, value) in entries {
+            self.key(name);
+            value.encode(self);
         }
         self.close(b'}');
     }
@@ -209,7 +253,7 @@ impl Writer {
 
     fn bare_text(&mut self, text: &str) {
         if self.is_json() {
-            super::node::write_text(text, &mut self.bytes);
+            write_text(text, &mut self.bytes);
         } else {
             let _ = msgpack::write_str(&mut self.bytes, text);
         }

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::error::{Code, Error, Result, fail};
+use crate::codec::read_json;
+use crate::error::{Code, Result, fail};
 use crate::model::schema::{Class, IndexType};
 use crate::model::{Name, Value};
 
@@ -70,8 +71,7 @@ impl Predicate {
 
     /// Parses `[[index, operator, value], ...]`.
     pub fn list(class: &Class, json: &str) -> Result<Vec<Self>> {
-        let triples: Vec<(String, String, Value)> =
-            serde_json::from_str(json).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;
+        let triples: Vec<(String, String, Value)> = read_json(json, Code::BadOption)?;
         triples
             .into_iter()
             .map(|(index, operator, value)| Predicate::new(class, &index, &operator, value))

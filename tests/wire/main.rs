@@ -7,6 +7,7 @@ mod bounds;
 mod damage;
 mod fixtures;
 mod hash;
+mod json;
 mod messages;
 #[allow(dead_code)] // the part that plays seeds one by one
 #[path = "../support/seeds.rs"]

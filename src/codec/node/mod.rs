@@ -11,9 +11,9 @@ mod values;
 use std::borrow::Cow;
 
 pub use error::NodeError;
-pub(super) use json::parse as parse_json;
+pub(super) use json::{parse as parse_json, write_text};
 pub(super) use msgpack::parse as parse_msgpack;
-pub(super) use values::{Entry, write_text};
+pub(super) use values::{Entry, write_number};
 
 /// Anything that either form can say.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::json::{write_float, write_text};
 use super::{Node, NodeError};
-use crate::codec::value::{bytes_text, is_escaped};
+use crate::codec::escape::{bytes_text, is_escaped};
 use crate::model::{Number, Value, order};
 
 /// Keys that are compared with each other one by one; more go through a set.
@@ -117,17 +118,12 @@ fn write_entries<'n>(entries: impl Iterator<Item = &'n (Node<'n>, Node<'n>)>, ou
     out.push(b'}');
 }
 
-/// Writes a string as JSON.
-pub fn write_text(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("memory takes every string");
-}
-
-fn write_number(number: Number, out: &mut Vec<u8>) {
+/// Writes a number as JSON.
+pub fn write_number(number: Number, out: &mut Vec<u8>) {
     match number {
-        Number::Int(n) => serde_json::to_writer(out, &n),
-        Number::Float(f) => serde_json::to_writer(out, &f),
+        Number::Int(n) => out.extend(n.to_string().as_bytes()),
+        Number::Float(f) => write_float(f, out),
     }
-    .expect("memory takes every finite number");
 }
 
 fn refused(words: &str) -> NodeError {

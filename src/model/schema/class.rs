@@ -3,37 +3,41 @@
 use crate::error::{Code, Error, Result};
 use crate::model::{Name, Pk};
 
+/// The types that `properties` may declare for a property, for TypeScript.
+pub const PROPERTY_TYPES: [&str; 8] =
+    ["string", "number", "boolean", "bytes", "string[]", "number[]", "boolean[]", "any"];
+
 /// A class of documents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    pub(super) name: Name,
-    pub(super) key: Vec<Name>,
-    pub(super) sync: bool,
-    pub(super) release: u64,
-    pub(super) collections: Vec<Collection>,
-    pub(super) indexes: Vec<Index>,
+    pub(crate) name: Name,
+    pub(crate) key: Vec<Name>,
+    pub(crate) sync: bool,
+    pub(crate) release: u64,
+    pub(crate) collections: Vec<Collection>,
+    pub(crate) indexes: Vec<Index>,
     /// Declared types of properties, for TypeScript only; kept so that
     /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
-    pub(super) properties: Vec<(Name, String)>,
+    pub(crate) properties: Vec<(Name, String)>,
 }
 
 /// A way to subscribe to a class's documents: all those whose key has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
-    pub(super) name: Name,
-    pub(super) key: Vec<Name>,
-    pub(super) list: bool,
-    pub(super) mutable: bool,
+    pub(crate) name: Name,
+    pub(crate) key: Vec<Name>,
+    pub(crate) list: bool,
+    pub(crate) mutable: bool,
 }
 
 /// A property that can be queried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
-    pub(super) name: Name,
-    pub(super) property: Name,
-    pub(super) kind: IndexType,
-    pub(super) global: bool,
-    pub(super) unique: bool,
+    pub(crate) name: Name,
+    pub(crate) property: Name,
+    pub(crate) kind: IndexType,
+    pub(crate) global: bool,
+    pub(crate) unique: bool,
 }
 
 /// The kind of conditions that an index can answer.

@@ -10,11 +10,11 @@ impl Schema {
     /// which hold the same documents, the first by name is taken.
     ///
     /// ```
-    /// use escale::model::schema::Schema;
+    /// use escale::model::{Value, schema::Schema};
     /// let schema = Schema::from_json(
     ///     r#"{"City": {"key": ["id"], "collections": {"place": {"key": ["country", "name"]}}}}"#,
     /// )?;
-    /// let matching = serde_json::from_str(r#"{"name": "Lyon", "country": "France"}"#).unwrap();
+    /// let matching = Value::from([("name", "Lyon".into()), ("country", "France".into())]);
     /// assert!(schema.def_of("City", &matching)?.to_string().starts_with("City/place@"));
     /// # Ok::<(), escale::Error>(())
     /// ```
@@ -68,6 +68,8 @@ fn as_match(collection: &Collection) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value as Json;
+
     use super::*;
 
     const SCHEMA: &str = r#"{
@@ -86,7 +88,18 @@ mod tests {
     fn def_of(class: &str, matching: &str) -> Result<String> {
         let schema = Schema::from_json(SCHEMA)?;
         let matching = serde_json::from_str(matching).expect("JSON");
-        schema.def_of(class, &matching).map(|def| def.to_string())
+        schema.def_of(class, &value_of(&matching)).map(|def| def.to_string())
+    }
+
+    fn value_of(json: &Json) -> Value {
+        match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => Value::from(number.as_i64().expect("a whole number")),
+            Json::String(text) => Value::from(text.as_str()),
+            Json::Array(items) => Value::Array(items.iter().map(value_of).collect()),
+            Json::Object(map) => Value::Map(map.iter().map(|(key, v)| (key.clone(), value_of(v))).collect()),
+        }
     }
 
     fn collection(name: &str, values: &[&str]) -> String {

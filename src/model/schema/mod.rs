@@ -18,11 +18,9 @@ mod class;
 mod columns;
 mod compare;
 mod matching;
-mod parse;
 
-pub use class::{Class, Collection, Index, IndexType};
+pub use class::{Class, Collection, Index, IndexType, PROPERTY_TYPES};
 pub use columns::{ColumnValue, Columns};
-pub use parse::PROPERTY_TYPES;
 
 use crate::error::{Code, Error, Result, fail};
 use crate::model::{Def, DefKind, Name};
@@ -34,11 +32,6 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Parses a schema from its JSON text; the error names the position of the mistake.
-    pub fn from_json(text: &str) -> Result<Self> {
-        parse::schema(text)
-    }
-
     /// The classes, by name in ascending order.
     pub fn classes(&self) -> &[Class] {
         &self.classes
@@ -74,12 +67,8 @@ impl Schema {
         compare::check_follows(self, older)
     }
 
-    /// The schema as JSON, as [`Schema::from_json`] parses it.
-    pub fn to_json(&self) -> String {
-        parse::to_json(self)
-    }
-
-    fn new(classes: Vec<Class>) -> Self {
+    /// A schema of classes that were checked. `src/codec/schema.rs` reads them.
+    pub(crate) fn new(classes: Vec<Class>) -> Self {
         Schema { classes }
     }
 

@@ -4,16 +4,15 @@
 //! JavaScript gets the documents that it may read as values, and answers with the names of missing ones. So
 //! it never holds one of our functions while the machine is at work.
 
-use std::collections::{BTreeMap, HashMap};
-
 use js_sys::Function;
-use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 
+use crate::codec::Presence::Required;
+use crate::codec::{Encode, Writer, read_json, reads, write_json};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, ChangeKind, Policy, Settlement, State, key_of};
 use crate::model::schema::Schema;
-use crate::model::{Name, Value};
+use crate::model::{Name, SortedMap, Value};
 use crate::sync::{Application, Reader};
 use crate::web::global::{exception_name, method, property};
 
@@ -25,37 +24,43 @@ pub(super) struct JsApplication {
     object: JsValue,
     optimistic: Option<Function>,
     settle: Option<Function>,
-    policies: HashMap<String, Policy>,
+    policies: SortedMap<String, Policy>,
     schema: Schema,
 }
 
 /// JavaScript's answer: the changes, or the documents that it must read first.
-#[derive(Deserialize)]
 struct Outcome {
-    #[serde(default)]
     changes: Vec<ChangeJson>,
-    #[serde(default)]
     wants: Vec<(String, Vec<String>)>,
 }
 
-#[derive(Deserialize)]
+reads!(new Outcome { changes default, wants default });
+
 struct ChangeJson {
     class: String,
     key: Vec<String>,
-    #[serde(default)]
-    put: Option<BTreeMap<String, Value>>,
-    #[serde(default)]
-    set: Option<BTreeMap<String, Value>>,
-    #[serde(default)]
+    put: Option<State>,
+    set: Option<State>,
     unset: Vec<String>,
 }
 
+reads!(new ChangeJson { class, key, put, set, unset default });
+
 /// A document that JavaScript may read; `null` if there is none.
-#[derive(Serialize)]
-struct KnownJson<'a> {
-    class: &'a str,
-    key: &'a [String],
-    state: &'a Option<State>,
+struct KnownJson {
+    class: String,
+    key: Vec<String>,
+    state: Option<State>,
+}
+
+impl Encode for KnownJson {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("class", Required, &self.class),
+            ("key", Required, &self.key),
+            ("state", Required, &self.state),
+        ]);
+    }
 }
 
 impl JsApplication {
@@ -65,23 +70,22 @@ impl JsApplication {
             property(options, "policies").and_then(|value| value.as_string()).unwrap_or_else(|| "{}".into());
         let wrong =
             || Error::new(Code::BadOption, "a conflict policy is ask, server, client, merge or custom");
-        let named: HashMap<String, String> = serde_json::from_str(&text).map_err(|_| wrong())?;
-        let mut policies = HashMap::new();
+        let named: State = read_json(&text, Code::BadOption).map_err(|_| wrong())?;
+        let mut policies = SortedMap::new();
         for (class, policy) in named {
             schema.class(&class)?;
-            policies.insert(class, Policy::parse(&policy).ok_or_else(wrong)?);
+            let policy = policy.as_str().and_then(Policy::parse).ok_or_else(wrong)?;
+            policies.insert(class, policy);
         }
         let (optimistic, settle) = (method(object, "optimistic"), method(object, "settle"));
         Ok(JsApplication { object: object.clone(), optimistic, settle, policies, schema })
     }
 
     fn run(&self, function: &Function, name: &str, args: &str, read: &mut Reader<'_>) -> Result<Vec<Change>> {
-        let mut known: Vec<(String, Vec<String>, Option<State>)> = Vec::new();
+        let mut known: Vec<KnownJson> = Vec::new();
         loop {
-            let states: Vec<KnownJson> =
-                known.iter().map(|(class, key, state)| KnownJson { class, key, state }).collect();
             let answer = function
-                .call3(&self.object, &name.into(), &args.into(), &json(&states)?.into())
+                .call3(&self.object, &name.into(), &args.into(), &json(&known)?.into())
                 .map_err(|e| {
                     Error::new(
                         Code::BadValue,
@@ -89,9 +93,8 @@ impl JsApplication {
                     )
                 })?;
             let Some(answer) = answer.as_string() else { return Ok(Vec::new()) };
-            let outcome: Outcome = serde_json::from_str(&answer).map_err(|e| {
-                Error::new(Code::BadValue, format!("an optimistic part gave no changes: {e}"))
-            })?;
+            let outcome: Outcome = read_json(&answer, Code::BadValue)
+                .map_err(|e: Error| e.at("an optimistic part gave no changes"))?;
             if outcome.wants.is_empty() {
                 return outcome.changes.into_iter().map(|change| self.change(change)).collect();
             }
@@ -103,7 +106,7 @@ impl JsApplication {
                     );
                 }
                 let state = read(&key_of(&self.schema, &class, &key)?);
-                known.push((class, key, state));
+                known.push(KnownJson { class, key, state });
             }
         }
     }
@@ -148,12 +151,12 @@ impl Application for JsApplication {
             Error::new(Code::BadValue, format!("settling a conflict failed with {}", exception_name(&e)))
         })?;
         let Some(answer) = answer.as_string() else { return Ok(Settlement::Theirs) };
-        let state: Option<State> = serde_json::from_str(&answer)
-            .map_err(|e| Error::new(Code::BadValue, format!("settling a conflict gave no document: {e}")))?;
+        let state: Option<State> = read_json(&answer, Code::BadValue)
+            .map_err(|e: Error| e.at("settling a conflict gave no document"))?;
         Ok(state.map_or(Settlement::Delete, Settlement::Put))
     }
 }
 
-fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::new(Code::BadValue, e.to_string()))
+fn json(value: &dyn Encode) -> Result<String> {
+    write_json(value).map_err(|e| Error::new(Code::BadValue, e.detail()))
 }

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 
 use super::error::thrown;
 use super::options::{Secret, mode_of};
+use crate::codec::read_json;
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::Signal;
@@ -59,8 +60,7 @@ impl Core {
 impl Core {
     /// The def that a match object stands for.
     pub fn def(&self, class: &str, matching: &str) -> Thrown<String> {
-        let read = |e: serde_json::Error| Error::new(Code::BadOption, format!("match: {e}"));
-        let matching: Result<Value> = serde_json::from_str(matching).map_err(read);
+        let matching: Result<Value> = read_json(matching, Code::BadOption).map_err(|e: Error| e.at("match"));
         let def = self.inner.driver.with(|machine| machine.memory().schema().def_of(class, &matching?));
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }

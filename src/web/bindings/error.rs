@@ -3,6 +3,8 @@
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
+use crate::codec::Presence::Required;
+use crate::codec::{Encode, Writer};
 use crate::error::Error;
 
 /// An error in the shape of `CoreError`.
@@ -13,6 +15,18 @@ pub(super) struct ErrorJson {
     retryable: bool,
     message: String,
     cure: &'static str,
+}
+
+impl Encode for ErrorJson {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("code", Required, &self.code),
+            ("kind", Required, &self.kind),
+            ("retryable", Required, &self.retryable),
+            ("message", Required, &self.message),
+            ("cure", Required, &self.cure),
+        ]);
+    }
 }
 
 impl From<&Error> for ErrorJson {

@@ -8,9 +8,10 @@ use wasm_bindgen::prelude::*;
 
 use super::error::ErrorJson;
 use super::status::{closed_json, status_json};
+use crate::codec::Presence::{Optional, Required};
+use crate::codec::{Encode, Writer, write_json};
 use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
-use crate::model::Value;
 use crate::web::driver::{Driver, Host, News};
 use crate::web::global::method;
 
@@ -61,7 +62,7 @@ impl Host for JsHost {
     }
 
     fn operation(&self, news: &News<'_>) {
-        let json = serde_json::to_string(&NewsJson::from(news)).unwrap_or_default();
+        let json = write_json(&NewsJson(news)).unwrap_or_default();
         let _ = self.operation.call1(&self.object, &JsValue::from_str(&json));
     }
 
@@ -74,44 +75,35 @@ impl Host for JsHost {
 }
 
 /// An event of an operation, in the form that JavaScript gets.
-#[derive(serde::Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum NewsJson<'a> {
-    Saved {
-        id: &'a str,
-        #[serde(rename = "where")]
-        place: &'static str,
-    },
-    Accepted {
-        id: &'a str,
-        v: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        value: Option<&'a Value>,
-    },
-    Failed {
-        id: &'a str,
-        error: ErrorJson,
-    },
-    Refused {
-        id: &'a str,
-        error: ErrorJson,
-    },
-    Amended {
-        id: &'a str,
-        by: &'a str,
-    },
-}
+struct NewsJson<'a>(&'a News<'a>);
 
-impl<'a> From<&News<'a>> for NewsJson<'a> {
-    fn from(news: &News<'a>) -> Self {
-        match *news {
+impl Encode for NewsJson<'_> {
+    fn encode(&self, out: &mut Writer) {
+        match *self.0 {
             News::Saved { id, on_device } => {
-                NewsJson::Saved { id, place: if on_device { "device" } else { "memory" } }
+                let place = if on_device { "device" } else { "memory" };
+                out.record(&[
+                    ("kind", Required, &"saved"),
+                    ("id", Required, &id),
+                    ("where", Required, &place),
+                ]);
             }
-            News::Accepted { id, v, value } => NewsJson::Accepted { id, v, value },
-            News::Failed { id, error } => NewsJson::Failed { id, error: error.into() },
-            News::Refused { id, error } => NewsJson::Refused { id, error: error.into() },
-            News::Amended { id, by } => NewsJson::Amended { id, by },
+            News::Accepted { id, v, value } => out.record(&[
+                ("kind", Required, &"accepted"),
+                ("id", Required, &id),
+                ("v", Required, &v),
+                ("value", Optional, &value),
+            ]),
+            News::Failed { id, error } => failure("failed", id, error, out),
+            News::Refused { id, error } => failure("refused", id, error, out),
+            News::Amended { id, by } => {
+                out.record(&[("kind", Required, &"amended"), ("id", Required, &id), ("by", Required, &by)]);
+            }
         }
     }
+}
+
+fn failure(kind: &str, id: &str, error: &Error, out: &mut Writer) {
+    let error = ErrorJson::from(error);
+    out.record(&[("kind", Required, &kind), ("id", Required, &id), ("error", Required, &error)]);
 }

@@ -1,72 +1,88 @@
 //! The status in the form that JavaScript gets: `CoreStatus` as JSON.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-
 use super::error::ErrorJson;
+use crate::codec::Presence::Required;
+use crate::codec::{Encode, FieldOut, Named, Writer, write_json};
 use crate::sync::{Mode, Phase, Status, StorageState, Updates};
 
-#[derive(Serialize)]
 struct StatusJson {
-    mode: &'static str,
-    phase: &'static str,
-    updates: Option<&'static str>,
+    mode: Mode,
+    phase: Phase,
+    updates: Option<Updates>,
     leads: bool,
     pending: u64,
-    progress: Option<ProgressJson>,
-    storage: &'static str,
-    damaged: DamagedJson,
+    progress: Option<Counts<2>>,
+    storage: StorageState,
+    damaged: Counts<3>,
     error: Option<ErrorJson>,
-    faults: BTreeMap<String, ErrorJson>,
+    faults: Named<ErrorJson>,
 }
 
-#[derive(Serialize)]
-struct ProgressJson {
-    received: u64,
-    total: Option<u64>,
+/// Counts under their names.
+struct Counts<const N: usize>([(&'static str, Option<u64>); N]);
+
+impl<const N: usize> Encode for Counts<N> {
+    fn encode(&self, out: &mut Writer) {
+        let fields = self.0.each_ref().map(|(name, count)| -> FieldOut<'_> { (*name, Required, count) });
+        out.record(&fields);
+    }
 }
 
-#[derive(Default, Serialize)]
-struct DamagedJson {
-    documents: u64,
-    collections: u64,
-    operations: u64,
+impl Encode for StatusJson {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("mode", Required, &self.mode.as_str()),
+            ("phase", Required, &self.phase.as_str()),
+            ("updates", Required, &self.updates.map(Updates::as_str)),
+            ("leads", Required, &self.leads),
+            ("pending", Required, &self.pending),
+            ("progress", Required, &self.progress),
+            ("storage", Required, &self.storage.as_str()),
+            ("damaged", Required, &self.damaged),
+            ("error", Required, &self.error),
+            ("faults", Required, &self.faults),
+        ]);
+    }
 }
 
 pub(super) fn status_json(status: &Status) -> String {
+    let damaged = &status.damaged;
     let json = StatusJson {
-        mode: status.mode.as_str(),
-        phase: status.phase.as_str(),
-        updates: status.updates.map(Updates::as_str),
+        mode: status.mode,
+        phase: status.phase,
+        updates: status.updates,
         leads: status.leads,
         pending: status.pending,
-        progress: status.progress.map(|p| ProgressJson { received: p.received, total: p.total }),
-        storage: status.storage.as_str(),
-        damaged: DamagedJson {
-            documents: status.damaged.documents,
-            collections: status.damaged.collections,
-            operations: status.damaged.operations,
-        },
+        progress: status.progress.map(|p| Counts([("received", Some(p.received)), ("total", p.total)])),
+        storage: status.storage,
+        damaged: damaged_json(damaged.documents, damaged.collections, damaged.operations),
         error: status.error.as_ref().map(ErrorJson::from),
-        faults: status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect(),
+        faults: Named(status.faults.iter().map(|(def, error)| (def.to_string(), error.into())).collect()),
     };
-    serde_json::to_string(&json).unwrap_or_default()
+    write_json(&json).unwrap_or_default()
 }
 
 /// The status of a session that another tab has ended.
 pub(super) fn closed_json() -> String {
     let json = StatusJson {
-        mode: Mode::Synced.as_str(),
-        phase: Phase::Closed.as_str(),
+        mode: Mode::Synced,
+        phase: Phase::Closed,
         updates: None,
         leads: false,
         pending: 0,
         progress: None,
-        storage: StorageState::None.as_str(),
-        damaged: DamagedJson::default(),
+        storage: StorageState::None,
+        damaged: damaged_json(0, 0, 0),
         error: None,
-        faults: BTreeMap::new(),
+        faults: Named(Vec::new()),
     };
-    serde_json::to_string(&json).unwrap_or_default()
+    write_json(&json).unwrap_or_default()
+}
+
+fn damaged_json(documents: u64, collections: u64, operations: u64) -> Counts<3> {
+    Counts([
+        ("documents", Some(documents)),
+        ("collections", Some(collections)),
+        ("operations", Some(operations)),
+    ])
 }

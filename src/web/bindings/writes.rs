@@ -1,13 +1,14 @@
 //! The methods with which JavaScript issues operations and follows their state.
 
-use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
 
 use super::core::Core;
 use super::error::{ErrorJson, thrown};
+use crate::codec::Presence::{Optional, Required};
+use crate::codec::{Encode, Writer, read_json, reads, write_json};
 use crate::crypto::SystemRandom;
-use crate::error::{Code, Error, Result, fail};
-use crate::journal::{Action, OpId, PendingOp, Retention, iso8601, make_id};
+use crate::error::{Code, Result, fail};
+use crate::journal::{Action, OpId, OpState, PendingOp, Retention, iso8601, make_id};
 use crate::model::Value;
 use crate::sync::{Event, Machine, Swept, Write, error_of};
 use crate::web::clock::now_ms;
@@ -15,68 +16,90 @@ use crate::web::driver::Driver;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default)]
 struct WriteOptions {
-    #[serde(default)]
     touches: Vec<(String, Vec<String>)>,
-    #[serde(default)]
     after: Vec<String>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+reads!(only WriteOptions { touches default, after default });
+
+#[derive(Default)]
 struct SweepOptions {
-    #[serde(default)]
     count: Option<u32>,
-    #[serde(default)]
     before: Option<String>,
-    #[serde(default)]
     days: Option<u32>,
-    #[serde(default)]
     max: Option<u32>,
-    #[serde(default)]
     apply: bool,
 }
 
-#[derive(Serialize)]
+reads!(only SweepOptions { count, before, days, max, apply default });
+
 struct OpJson<'a> {
-    id: &'a str,
-    name: &'a str,
-    args: &'a Value,
-    at: u64,
+    op: &'a OpState,
     state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorJson>,
     /// The server's current document, if the server refused the operation because of that document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    theirs: Option<TheirsJson>,
+    theirs: Option<TheirsJson<'a>>,
 }
 
-#[derive(Serialize)]
-struct TheirsJson {
-    class: String,
+impl Encode for OpJson<'_> {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("id", Required, &self.op.id),
+            ("name", Required, &self.op.name),
+            ("args", Required, &self.op.args),
+            ("at", Required, &self.op.at),
+            ("state", Required, &self.state),
+            ("error", Optional, &self.error),
+            ("theirs", Optional, &self.theirs),
+        ]);
+    }
+}
+
+struct TheirsJson<'a> {
+    class: &'a str,
     v: u64,
     /// Null if it is deleted.
     data: Option<Value>,
 }
 
-#[derive(Serialize)]
+impl Encode for TheirsJson<'_> {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("class", Required, &self.class),
+            ("v", Required, &self.v),
+            ("data", Required, &self.data),
+        ]);
+    }
+}
+
 struct PastJson<'a> {
-    rowid: i64,
-    op: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    at: u64,
-    /// The version that the server assigned; null until the server accepts the operation.
-    commit: Option<u64>,
+    op: &'a OpId,
+    action: &'a Action,
     data: Option<Value>,
 }
 
-#[derive(Serialize)]
-struct SweptJson {
-    removed: usize,
-    rowids: Vec<i64>,
+impl Encode for PastJson<'_> {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[
+            ("rowid", Required, &self.action.rowid),
+            ("op", Required, self.op),
+            ("type", Required, &self.action.kind.as_str()),
+            ("at", Required, &self.action.at),
+            // The version that the server assigned; null until the server accepts the operation.
+            ("commit", Required, &self.action.commit),
+            ("data", Required, &self.data),
+        ]);
+    }
+}
+
+struct SweptJson(Vec<i64>);
+
+impl Encode for SweptJson {
+    fn encode(&self, out: &mut Writer) {
+        out.record(&[("removed", Required, &(self.0.len() as u64)), ("rowids", Required, &self.0)]);
+    }
 }
 
 #[wasm_bindgen]
@@ -126,14 +149,13 @@ impl Core {
         let driver = self.inner().driver.clone();
         let (retention, apply) = retention(&options).map_err(thrown)?;
         let Swept { rowids } = driver.sweep(retention, apply).await.map_err(thrown)?;
-        Ok(serde_json::to_string(&SweptJson { removed: rowids.len(), rowids }).unwrap_or_default())
+        write_json(&SweptJson(rowids)).map_err(thrown)
     }
 }
 
 fn issue(driver: &std::rc::Rc<Driver>, name: String, args: &str, options: &str) -> Result<OpId> {
-    let args: Value = serde_json::from_str(args).map_err(|e| Error::new(Code::BadValue, e.to_string()))?;
-    let options: WriteOptions =
-        serde_json::from_str(options).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;
+    let args: Value = read_json(args, Code::BadValue)?;
+    let options: WriteOptions = read_json(options, Code::BadOption)?;
     let touches = driver.with(|machine| {
         machine.check_write(&name, &args)?;
         options.touches.iter().map(|(class, key)| machine.key_of(class, key)).collect::<Result<Vec<_>>>()
@@ -144,9 +166,7 @@ fn issue(driver: &std::rc::Rc<Driver>, name: String, args: &str, options: &str) 
 }
 
 fn amend(driver: &std::rc::Rc<Driver>, id: OpId, args: Option<String>) -> Result<OpId> {
-    let args: Option<Value> = args
-        .map(|args| serde_json::from_str(&args).map_err(|e| Error::new(Code::BadValue, e.to_string())))
-        .transpose()?;
+    let args: Option<Value> = args.map(|args| read_json(&args, Code::BadValue)).transpose()?;
     driver.with(|machine| machine.check_amendment(&id, args.as_ref()))??;
     let new = make_id(now_ms(), &mut SystemRandom)?;
     driver.post(Event::Amend { id, new: new.clone(), args });
@@ -166,42 +186,32 @@ fn operations_json(machine: &Machine) -> String {
                 (None, None, false, false) => "unsaved",
             };
             let error = op.state.refused.as_ref().map(|fault| ErrorJson::from(&error_of(fault)));
-            OpJson {
-                id: &op.state.id,
-                name: &op.state.name,
-                args: &op.state.args,
-                at: op.state.at,
-                theirs: theirs(op),
-                state,
-                error,
-            }
+            OpJson { op: &op.state, state, error, theirs: theirs(op) }
         })
         .collect();
-    serde_json::to_string(&ops).unwrap_or_default()
+    write_json(&ops).unwrap_or_default()
 }
 
 /// The server's document in a conflict, which is about one of the documents that the operation touched.
-fn theirs(op: &PendingOp) -> Option<TheirsJson> {
+fn theirs(op: &PendingOp) -> Option<TheirsJson<'_>> {
     let row = op.state.refused.as_ref()?.doc.as_ref()?;
     let (class, _) = op.state.touches.iter().find(|(_, pk)| *pk == row.pk)?;
     let data = row.data.as_ref().filter(|_| !row.deleted).map(|data| data.to_map().map(Value::Map));
-    Some(TheirsJson { class: class.as_str().to_owned(), v: row.v, data: data.transpose().ok()? })
+    Some(TheirsJson { class: class.as_str(), v: row.v, data: data.transpose().ok()? })
 }
 
 fn past_json(past: &[(OpId, Action)]) -> Result<String> {
     let mut rows = Vec::with_capacity(past.len());
     for (op, action) in past {
         let data = action.data.as_ref().map(|data| data.to_map().map(Value::Map)).transpose()?;
-        let (rowid, kind) = (action.rowid, action.kind.as_str());
-        rows.push(PastJson { rowid, op, kind, at: action.at, commit: action.commit, data });
+        rows.push(PastJson { op, action, data });
     }
-    serde_json::to_string(&rows).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    write_json(&rows)
 }
 
 /// The rule of a sweep: by count, by date, or by days (by default 30 days, at most 10 actions).
 fn retention(options: &str) -> Result<(Retention, bool)> {
-    let options: SweepOptions =
-        serde_json::from_str(options).map_err(|e| Error::new(Code::BadOption, e.to_string()))?;
+    let options: SweepOptions = read_json(options, Code::BadOption)?;
     let retention = match (options.count, options.before, options.days) {
         (Some(count), None, None) => Retention::Count(count),
         (None, Some(before), None) => Retention::Before(before),
