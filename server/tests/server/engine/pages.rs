@@ -10,8 +10,8 @@ use escale_server::engine::renew_epoch_of;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
-use super::session::Session;
-use super::world::*;
+use crate::session::Session;
+use crate::world::*;
 
 fn small(page_bytes: usize) -> Settings {
     Settings { page_bytes, ..Settings::default() }

@@ -5,8 +5,8 @@
 use escale::codec::Op;
 use escale::model::Value;
 
-use super::operating::*;
-use super::world::*;
+use crate::operating::*;
+use crate::world::*;
 
 fn of(id: &str) -> Value {
     [("op", Value::from(id))].into()

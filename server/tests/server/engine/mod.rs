@@ -1,0 +1,5 @@
+//! The engine without its network part: each kind of write and reply.
+
+mod pages;
+mod versions;
+mod writes;
