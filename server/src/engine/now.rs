@@ -45,15 +45,13 @@ impl Engine {
     fn write_told(&self, wanted: Version) -> Result<Version> {
         let mut tx = self.provider.write(self.settings.tell_wait)?;
         let mut state = tx.state()?;
-        let told = wanted.max(state.highest);
-        if told > state.told {
-            state.told = checked(told)?;
-            put_state(tx.as_mut(), &mut state)?;
-            tx.commit()?;
-            // If the database is restored from before this `now`, it must not stamp below it (R8).
-            self.remember(&state);
-        }
-        Ok(told.max(state.told))
+        // Another instance may have written a later one meanwhile.
+        state.told = checked(wanted.max(state.highest).max(state.told))?;
+        put_state(tx.as_mut(), &mut state)?;
+        tx.commit()?;
+        // If the database is restored from before this `now`, it must not stamp below it (R8).
+        self.remember(&state);
+        Ok(state.told)
     }
 
     /// The version of a write that begins now. With one instance, each write has its own version.

@@ -165,7 +165,7 @@ pub fn first_state(now_ms: u64) -> Result<State> {
 
 /// A random name for an epoch.
 pub(super) fn fresh_name() -> Result<u64> {
-    let mut random = [0; 8];
+    let mut random = <[u8; 8]>::default();
     getrandom::fill(&mut random).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
     Ok(u64::from_be_bytes(random))
 }
@@ -192,8 +192,8 @@ pub(super) fn reached(state: &State) -> Reached {
     Reached { epoch: state.epoch.clone(), v: state.highest, commits: state.commits }
 }
 
-/// Converts the database to this schema and site key, and renews its epoch if necessary. Returns whether data
-/// that was in clear is sealed now.
+/// Converts the database to this schema and site key, and renews its epoch if necessary. Returns whether a
+/// site key was given for the first time, so that the file may still contain data in clear.
 fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> Result<bool> {
     let mut tx = provider.write(WRITE_WAIT)?;
     let mut state = tx.state()?;
@@ -232,7 +232,6 @@ fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Resul
         },
         (true, true) => {
             state.seal_check = seal.close(SEAL_PLACE, 0, SEAL_CHECK)?;
-            let mut sealed = 0;
             each_document(tx, |tx, found| {
                 if Seal::is_clear(&found.document.data) {
                     let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
@@ -240,27 +239,22 @@ fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Resul
                     let data = seal.open(at, document.v, &document.data)?;
                     document.data = seal.close(at, document.v, &data)?;
                     tx.put_document(at, &document)?;
-                    sealed += 1;
                 }
                 Ok(())
             })?;
-            sealed += seal_operations(tx, seal)?;
-            if sealed > 0 {
-                tracing::info!(records = sealed, "data that was in clear is sealed with the site key");
-            }
-            Ok(sealed > 0)
+            seal_operations(tx, seal)?;
+            tracing::info!("all data is sealed with the site key from now on");
+            Ok(true)
         }
     }
 }
 
 /// Seals the journal and the results that were in clear.
-fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<u64> {
-    let sealed = std::cell::Cell::new(0);
+fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<()> {
     let close = |at: Place, v, bytes: &[u8]| {
         if !Seal::is_clear(bytes) {
             return Ok(None);
         }
-        sealed.set(sealed.get() + 1);
         seal.close(at, v, &seal.open(at, v, bytes)?).map(Some)
     };
     let mut last = 0;
@@ -279,7 +273,7 @@ fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<u64> {
     })? {
         last = number;
     }
-    Ok(sealed.get())
+    Ok(())
 }
 
 /// Replaces the stored schema by a compatible newer one. If collections or indexes differ, memberships are
@@ -295,17 +289,16 @@ fn adopt_schema(tx: &mut dyn Transaction, state: &mut State, opening: &Opening) 
             .map_err(|e| Error::new(Code::StorageFailed, e.detail()).at("the schema in the database"))?;
         opening.schema.check_follows(&older).map_err(|e| e.at("the schema in the database"))?;
         if shown::differs(&older, &opening.schema) {
-            let n = rebuild(tx, opening)?;
+            rebuild(tx, opening)?;
             state.horizon = state.horizon.max(state.highest + 1);
-            tracing::info!(documents = n, "the schema changed: memberships and indexes are made again");
+            tracing::info!("the schema changed: memberships and indexes are made again");
         }
     }
     state.schema = text;
     Ok(())
 }
 
-fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<u64> {
-    let mut n = 0;
+fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<()> {
     each_document(tx, |tx, found| {
         let Ok(class) = opening.schema.class(&found.class) else { return Ok(()) };
         let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
@@ -317,11 +310,9 @@ fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<u64> {
             shown::replace(tx, class, at, &document, &fresh)?;
             document.shown = fresh;
             tx.put_document(at, &document)?;
-            n += 1;
         }
         Ok(())
-    })?;
-    Ok(n)
+    })
 }
 
 fn each_document(

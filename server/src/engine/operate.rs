@@ -155,7 +155,7 @@ impl Engine {
 
     /// Gives the result of an operation, or the reason why it was not executed.
     fn operate_one(&self, asking: Asking, op: &Op) -> std::result::Result<OpResult, Fault> {
-        let mut at_least = 0;
+        let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
             match self.try_operate(asking, op, at_least)? {
                 Done::Result(result) => {

@@ -48,7 +48,7 @@ impl Engine {
         org: &str,
         mut run: impl FnMut(&mut Writing<'_>) -> Result<T>,
     ) -> Result<Written<T>> {
-        let mut at_least = 0;
+        let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
             let mut tx = self.provider.write(self.settings.write_wait)?;
             let mut state = tx.state()?;
