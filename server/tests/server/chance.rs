@@ -13,6 +13,11 @@ impl Chance {
         Chance(seed)
     }
 
+    /// From that seed.
+    pub fn of(seed: u64) -> Self {
+        Chance(seed)
+    }
+
     /// Another generator with an independent sequence.
     pub fn fork(&mut self) -> Self {
         Chance(self.next())

@@ -198,6 +198,27 @@ fn results_stop_where_the_reply_is_full() {
     assert_eq!(reply.seq, 4);
 }
 
+/// The caller gives up after a while: no operation begins later than 20 s after the first.
+#[test]
+fn results_stop_after_twenty_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = escale_server::clock::ManualClock::at(NOON);
+    let seal = escale_server::seal::Seal::clear();
+    let passing = clock.clone();
+    let engine =
+        open_with(folder.path(), &clock, Settings::default(), seal).operation("pass", move |_, _| {
+            passing.advance(1_000);
+            Ok(None)
+        });
+    let engine = engine.unwrap();
+    clock.advance(5_000);
+    let ops: Vec<Op> = (1..=30).map(|seq| op(&seq.to_string(), seq, "pass", Value::Null)).collect();
+    let reply = send(&engine, ops.clone());
+    assert_eq!((reply.results.len(), reply.seq), (21, 21), "the last one began after exactly 20 s");
+    assert!(told(&reply).iter().all(|(_, code)| *code == "ok"), "a second is in time");
+    assert_eq!(send(&engine, ops[21..].to_vec()).seq, 30);
+}
+
 /// This holds even if the server is configured to make larger pages.
 #[test]
 fn results_of_a_reply_take_four_mebibytes_at_most() {

@@ -1,5 +1,8 @@
-//! The engine without its network part: each kind of write and reply.
+//! The engine without its network part: each kind of write and reply, and histories against a reference.
 
+mod answers;
+mod histories;
 mod pages;
+mod reference;
 mod versions;
 mod writes;
