@@ -3,8 +3,9 @@
 use super::message::Swept;
 use crate::codec::Op;
 use crate::journal::{JournalRecord, OpId, PendingOp};
+use crate::memory::DocKey;
 use crate::model::{Def, SortedSet};
-use crate::storage::JournalChanges;
+use crate::storage::{JournalChanges, LogRecord};
 use crate::store::RecordKey;
 
 /// The operations of a request.
@@ -65,4 +66,11 @@ pub(super) struct JournalInFlight {
     pub swept: Vec<(u64, Swept)>,
     /// Requests of the inbox that were fulfilled without a record.
     pub done: Vec<RecordKey>,
+}
+
+/// Why journal records are being read.
+pub(super) enum JournalPurpose {
+    History { ticket: u64, key: DocKey },
+    Sweep { ticket: u64, swept: Swept },
+    Follow(Vec<LogRecord>),
 }

@@ -1,14 +1,15 @@
 //! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
 //! from here, it reloads the whole state.
 
-use super::journal_reads::JournalPurpose;
+use super::context::Ctx;
+use super::facts::JournalPurpose;
 use super::machine::Machine;
-use super::message::{Effect, TabEffect, error_of};
+use super::message::Effect;
 use super::outbox;
 use super::outbox::Writes;
-use super::outbox::{error_of_outcome, restored};
-use super::tabs::ORDER_FLOOR;
-use crate::error::{Code, Error, Result};
+use super::outbox::restored;
+use super::role::{ORDER_FLOOR, tell_news};
+use crate::error::{Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
@@ -27,41 +28,6 @@ impl Machine {
         Some(self.ctx.layout.as_ref()?.reader(self.ctx.memory.schema().clone(), self.tabs.next.is_some()))
     }
 
-    /// Polls the log, or notes that it must be polled again.
-    pub(super) fn look(&mut self) {
-        if self.ctx.layout.is_none() {
-            return;
-        }
-        if self.tabs.is_looking || self.tabs.reading.is_some() {
-            self.tabs.looks_again = true;
-            return;
-        }
-        if self.tabs.is_reload_due {
-            self.want_anew();
-            return;
-        }
-        self.tabs.is_looking = true;
-        self.look_at_log();
-    }
-
-    /// Reads the newest log record that is known here, and those that may follow it.
-    pub(super) fn look_at_log(&mut self) {
-        let Some(layout) = &self.ctx.layout else { return };
-        self.tabs.last_look += 1;
-        self.ctx
-            .effects
-            .push(Effect::Tab(TabEffect::Look { number: self.tabs.last_look, keys: layout.look_keys() }));
-    }
-
-    /// Requests a reload of the whole state; the result of any earlier reload will be ignored.
-    pub(super) fn want_anew(&mut self) {
-        self.tabs.is_looking = false;
-        self.tabs.is_reload_due = true;
-        self.tabs.last_reading += 1;
-        self.tabs.reading = Some(self.tabs.last_reading);
-        self.ctx.effects.push(Effect::Tab(TabEffect::Read(self.tabs.last_reading)));
-    }
-
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub(super) fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
         if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
@@ -74,8 +40,8 @@ impl Machine {
         };
         match tail {
             Tail::Same => self.end_look(false),
-            Tail::On(_) | Tail::Anew if self.tabs.next.is_some() => self.want_anew(),
-            Tail::Anew => self.want_anew(),
+            Tail::On(_) | Tail::Anew if self.tabs.next.is_some() => self.tabs.want_anew(&mut self.ctx),
+            Tail::Anew => self.tabs.want_anew(&mut self.ctx),
             Tail::On(records) => {
                 let along = || records.iter().filter_map(|found| found.record.along.as_ref());
                 let deleted: SortedSet<u64> =
@@ -85,7 +51,7 @@ impl Machine {
                 if !over.is_empty() && !self.tabs.provisional.is_empty() {
                     // One of this session's operations may have been added and removed within these records.
                     // Only the inbox shows whether it was.
-                    return self.want_anew();
+                    return self.tabs.want_anew(&mut self.ctx);
                 }
                 let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
                 if keys.is_empty() {
@@ -126,7 +92,7 @@ impl Machine {
         match opened.collect::<Option<Vec<JournalRecord>>>() {
             Some(journal) => self.follow_on(records, journal),
             // The leader has rewritten a record since.
-            None => self.want_anew(),
+            None => self.tabs.want_anew(&mut self.ctx),
         }
         Ok(())
     }
@@ -134,7 +100,7 @@ impl Machine {
     /// Advances to the state after these records.
     fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) {
         self.tabs.has_followed = true;
-        let pinned = self.pin_of(&journal);
+        let pinned = pin_of(&mut self.ctx, &journal);
         let mut deletes: Vec<u64> = Vec::new();
         for found in records {
             let record = &found.record;
@@ -158,25 +124,8 @@ impl Machine {
         self.writes.table.mark =
             self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.follow_journal(journal, &deletes);
-        self.unpin_keys(pinned);
+        unpin_keys(&mut self.ctx, pinned);
         self.end_look(true);
-    }
-
-    /// Pins the documents of operations that are about to be restored, so that they stay in memory.
-    fn pin_of(&mut self, journal: &[JournalRecord]) -> Vec<DocKey> {
-        let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
-        let keys: Vec<DocKey> =
-            touched.filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        for key in &keys {
-            self.ctx.memory.pin(key);
-        }
-        keys
-    }
-
-    fn unpin_keys(&mut self, keys: Vec<DocKey>) {
-        for key in &keys {
-            self.ctx.memory.unpin(key);
-        }
     }
 
     /// Replays the journal records that the leader has written and deleted.
@@ -202,12 +151,12 @@ impl Machine {
                     for op in &replaced {
                         self.writes.table.unpin(&mut self.ctx, op);
                     }
-                    self.tell_news(old.as_ref(), &op);
+                    tell_news(&mut self.ctx, old.as_ref(), &op);
                     self.writes.table.insert(op);
                 }
                 None => {
                     let replaced = self.replaced(&replaces, &id);
-                    self.tell_outcome(&id, old.as_ref().or(replaced.last()), outcome);
+                    self.tabs.tell_outcome(&mut self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
                         self.writes.table.unpin(&mut self.ctx, op);
                     }
@@ -227,7 +176,7 @@ impl Machine {
             self.writes.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
-            self.tell_outcome(&id, op.as_ref(), None);
+            self.tabs.tell_outcome(&mut self.ctx, &id, op.as_ref(), None);
             if let Some(op) = &op {
                 self.writes.table.unpin(&mut self.ctx, op);
             }
@@ -249,47 +198,6 @@ impl Machine {
         self.writes.table.remove(order)
     }
 
-    /// Tells the application how an operation's state differs from the state that it knows.
-    fn tell_news(&mut self, old: Option<&PendingOp>, op: &PendingOp) {
-        let id = op.state.id.clone();
-        let before = old.map(|old| &old.state);
-        self.tell_saved(&id, old);
-        if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
-            let result = Ok((v, op.state.value.clone()));
-            self.ctx.effects.push(Effect::Accepted { id: id.clone(), result });
-        }
-        if let Some(fault) = &op.state.refused
-            && before.is_none_or(|old| old.refused.is_none())
-        {
-            self.ctx.effects.push(Effect::Refused { id, error: error_of(fault) });
-        }
-    }
-
-    /// Reports an operation as saved if it was not reported yet: its batch was said to have failed, and was
-    /// written nevertheless.
-    fn tell_saved(&mut self, id: &OpId, old: Option<&PendingOp>) {
-        if old.is_some_and(|old| !old.saved) {
-            self.ctx.effects.push(Effect::Saved { id: id.clone() });
-        }
-    }
-
-    /// Tells the application how an operation ended, as far as this session knows.
-    fn tell_outcome(&mut self, id: &OpId, old: Option<&PendingOp>, outcome: Option<Outcome>) {
-        self.tabs.dealt.remove(id);
-        self.tell_saved(id, old);
-        let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
-        let result = match (outcome, &old.state.refused) {
-            (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
-            (Some(Outcome::Failed(code, detail)), _) => Err(error_of_outcome(&code, &detail)),
-            // Discarded by the application.
-            (None, Some(fault)) => Err(error_of(fault)),
-            (None, None) => {
-                Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
-            }
-        };
-        self.ctx.effects.push(Effect::Accepted { id: id.clone(), result });
-    }
-
     /// The device failed during a poll or a reload: the session tries again later.
     fn look_failed(&mut self, error: Error) {
         self.tabs.is_looking = false;
@@ -303,7 +211,7 @@ impl Machine {
     fn end_look(&mut self, is_new: bool) {
         self.tabs.is_looking = false;
         if self.tabs.next.is_some() && self.tabs.has_followed {
-            self.begin_to_lead();
+            self.tabs.begin_to_lead(&mut self.ctx);
             return;
         }
         if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
@@ -314,7 +222,7 @@ impl Machine {
         }
         self.resume_readings(is_new);
         if std::mem::take(&mut self.tabs.looks_again) || is_new {
-            self.look();
+            self.tabs.look(&mut self.ctx);
         }
     }
 
@@ -360,7 +268,7 @@ impl Machine {
             .collect();
         self.tabs.wanted.retain(|def| memory.collection(def).is_none());
         self.tabs.unwanted.retain(|def| memory.collection(def).is_some());
-        self.pin_of(&journal.records);
+        pin_of(&mut self.ctx, &journal.records);
         if damage.any() {
             let era = memory.epoch().1;
             let lost = memory.collections().filter(|(_, c)| c.v(era) == 0).map(|(def, _)| def.clone());
@@ -425,14 +333,14 @@ impl Machine {
             for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
                 self.ctx.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
             }
-            self.tell_news(None, &op);
+            tell_news(&mut self.ctx, None, &op);
         }
         for (_, op) in old.table.ops {
             let id = op.state.id.clone();
             if let Some(order) = self.writes.table.by_id.get(&id) {
                 self.tabs.provisional.remove(&id);
                 let new = self.writes.table.ops[order].clone();
-                self.tell_news(Some(&op), &new);
+                tell_news(&mut self.ctx, Some(&op), &new);
                 self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
             }
@@ -440,7 +348,7 @@ impl Machine {
                 self.tabs.provisional.remove(&id);
                 if let Some((outcome, _)) = ended.get(by) {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
-                    self.tell_outcome(by, Some(&op), outcome.clone());
+                    self.tabs.tell_outcome(&mut self.ctx, by, Some(&op), outcome.clone());
                 }
                 self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
@@ -450,7 +358,12 @@ impl Machine {
                 provisional.is_some_and(|p| !op.saved || p.key.is_some_and(|key| inbox.contains(&key)));
             if !is_due {
                 self.tabs.provisional.remove(&id);
-                self.tell_outcome(&id, Some(&op), ended.get(&id).and_then(|(outcome, _)| outcome.clone()));
+                self.tabs.tell_outcome(
+                    &mut self.ctx,
+                    &id,
+                    Some(&op),
+                    ended.get(&id).and_then(|(outcome, _)| outcome.clone()),
+                );
                 self.writes.table.unpin(&mut self.ctx, &op);
                 continue;
             }
@@ -465,5 +378,21 @@ impl Machine {
         op.record = None;
         op.seq = None;
         self.writes.table.insert(op);
+    }
+}
+
+/// Pins the documents of operations that are about to be restored, so that they stay in memory.
+fn pin_of(ctx: &mut Ctx, journal: &[JournalRecord]) -> Vec<DocKey> {
+    let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
+    let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
+    for key in &keys {
+        ctx.memory.pin(key);
+    }
+    keys
+}
+
+fn unpin_keys(ctx: &mut Ctx, keys: Vec<DocKey>) {
+    for key in &keys {
+        ctx.memory.unpin(key);
     }
 }

@@ -4,7 +4,7 @@
 use super::machine::Machine;
 use super::message::{Effect, Event, Phase};
 use super::outbox;
-use super::tabs::{Provisional, wanted_of};
+use super::role::{Provisional, wanted_of};
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
 use crate::store::{Batch, Durability, RecordKey};
@@ -14,21 +14,21 @@ impl Machine {
     pub(super) fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Subscribe(def) => {
-                self.commanded(&def);
+                self.tabs.commanded(&mut self.ctx, &def);
                 if self.ctx.memory.subscribe(&def)? {
                     outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
                     self.tabs.unwanted.remove(&def);
                     self.tabs.wanted.insert(def.clone());
-                    self.ask(Wanted::Subscribe(def))?;
+                    self.tabs.ask(&mut self.ctx, Wanted::Subscribe(def))?;
                 }
             }
             Event::Unsubscribe(def) => {
-                self.commanded(&def);
+                self.tabs.commanded(&mut self.ctx, &def);
                 if self.ctx.memory.unsubscribe(&def) {
                     outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
                     self.tabs.wanted.remove(&def);
                     self.tabs.unwanted.insert(def.clone());
-                    self.ask(Wanted::Unsubscribe(def))?;
+                    self.tabs.ask(&mut self.ctx, Wanted::Unsubscribe(def))?;
                 }
             }
             Event::Write(write) => {
@@ -50,7 +50,7 @@ impl Machine {
             Event::Discard(id) => {
                 self.writes.table.discard(&mut self.ctx, &id)?;
                 self.tabs.dealt.insert(id.clone());
-                self.ask(Wanted::Discard(id))?;
+                self.tabs.ask(&mut self.ctx, Wanted::Discard(id))?;
             }
             Event::Sweep { ticket, retention, apply } => match retention.check() {
                 Ok(()) => self.sweep_following(ticket, retention, apply)?,
@@ -68,22 +68,7 @@ impl Machine {
     /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
     pub(super) fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
         self.sweep_now(ticket, &retention, false);
-        if apply { self.ask(Wanted::Sweep(retention)) } else { Ok(()) }
-    }
-
-    /// Enqueues a request for the inbox.
-    pub(super) fn ask(&mut self, wanted: Wanted) -> Result<()> {
-        let key = self.new_request(wanted)?;
-        debug_assert!(self.tabs.queue.back().is_some_and(|(last, _)| *last == key));
-        Ok(())
-    }
-
-    fn new_request(&mut self, wanted: Wanted) -> Result<RecordKey> {
-        let mut key = RecordKey([0; 16]);
-        self.ctx.random.fill(&mut key.0)?;
-        let stamp = self.next_stamp();
-        self.tabs.queue.push_back((key, Request { stamp, wanted, phase: None }));
-        Ok(key)
+        if apply { self.tabs.ask(&mut self.ctx, Wanted::Sweep(retention)) } else { Ok(()) }
     }
 
     /// The work that is due in a follower: it writes to nothing but the inbox.
@@ -94,7 +79,7 @@ impl Machine {
         self.writes.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
             self.tabs.look_at_ms = None;
-            self.want_anew();
+            self.tabs.want_anew(&mut self.ctx);
         }
         let ready = |op: &&PendingOp| {
             let provisional = self.tabs.provisional.get(&op.state.id);
@@ -105,7 +90,7 @@ impl Machine {
         for id in ready {
             let amends = self.tabs.provisional.get(&id).and_then(|provisional| provisional.amends.clone());
             let Some(op) = self.writes.table.get(&id) else { continue };
-            let key = self.new_request(wanted_of(op, amends))?;
+            let key = self.tabs.new_request(&mut self.ctx, wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
         let is_held = self.tabs.next.is_some() || self.is_committing() || self.device.is_away();
@@ -187,6 +172,6 @@ impl Machine {
                 self.device.refused(&self.ctx, error);
             }
         }
-        self.begin_to_lead();
+        self.tabs.begin_to_lead(&mut self.ctx);
     }
 }

@@ -2,52 +2,17 @@
 //! in the same batch that stores the effect.
 
 use super::machine::Machine;
-use super::message::{Effect, Inbox, TabEffect, Write};
+use super::message::{Inbox, Write};
 use super::outbox;
-use super::tabs::Tabs;
 use crate::error::{Code, Result};
-use crate::journal::{OpId, Request, Wanted, WantedWrite};
+use crate::journal::{Request, Wanted, WantedWrite};
 use crate::model::order;
 use crate::store::RecordKey;
 
 /// The ticket of sweeps whose result this session does not await.
 const NOBODY: u64 = 0;
 
-impl Tabs {
-    /// True if no request is to be deleted from the inbox.
-    pub fn is_clean(&self) -> bool {
-        self.done.is_empty()
-    }
-
-    /// The fulfilled requests, to be deleted with the next batch.
-    pub fn take_done(&mut self) -> Vec<RecordKey> {
-        std::mem::take(&mut self.done)
-    }
-
-    /// Restores the list: the batch was not written.
-    pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
-        self.done.extend(done);
-    }
-
-    /// The operation has a journal record, and no longer needs its request.
-    pub fn is_written(&mut self, id: &OpId) {
-        self.from_inbox.remove(id);
-    }
-}
-
 impl Machine {
-    /// `with_copies` if the store may lack requests that are in the backup database: this session begins to
-    /// lead, or the store was made from scratch.
-    pub(super) fn read_inbox(&mut self, with_copies: bool) {
-        if self.tabs.is_reading_inbox {
-            let again = &mut self.tabs.reads_inbox_again;
-            *again = Some(with_copies || *again == Some(true));
-            return;
-        }
-        self.tabs.is_reading_inbox = true;
-        self.ctx.effects.push(Effect::Tab(TabEffect::ReadInbox { with_copies }));
-    }
-
     pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
         self.tabs.is_reading_inbox = false;
         let again = std::mem::take(&mut self.tabs.reads_inbox_again);
@@ -97,7 +62,7 @@ impl Machine {
             }
         }
         match again {
-            Some(with_copies) => self.read_inbox(with_copies),
+            Some(with_copies) => self.tabs.read_inbox(&mut self.ctx, with_copies),
             // All earlier requests are carried out.
             None => self.tabs.commanded.clear(),
         }

@@ -1,21 +1,14 @@
 //! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
 //! remove some of a record's actions, and for the follower.
 
+use super::facts::JournalPurpose;
 use super::machine::Machine;
-use super::message::{Effect, Swept};
+use super::message::Effect;
 use super::outbox::RecordIndex;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, JournalRecord, OpId, Retention};
 use crate::memory::DocKey;
 use crate::model::{SortedMap, SortedSet, order};
-use crate::storage::LogRecord;
-
-/// Why journal records are being read.
-pub(super) enum JournalPurpose {
-    History { ticket: u64, key: DocKey },
-    Sweep { ticket: u64, swept: Swept },
-    Follow(Vec<LogRecord>),
-}
 
 impl Machine {
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all

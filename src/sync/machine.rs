@@ -8,14 +8,14 @@ use super::outbox;
 use super::outbox::Writes;
 use super::outbox::{Application, NoApplication};
 use super::pull::{Live, Pull, Token};
-use super::reads::Reads;
-use super::tabs::Tabs;
+use super::reads::{self, Reads};
+use super::role::Tabs;
 use crate::crypto::Random;
 use crate::error::{Code, Result, fail};
 use crate::journal::{OpId, PendingOp, key_of};
 use crate::limits::SUBS_MAX;
 use crate::memory::{DocKey, Memory};
-use crate::model::{SortedSet, Value};
+use crate::model::{Def, Name, Pk, SortedSet, Value};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark, Layout};
 
 /// A session without input or output.
@@ -27,8 +27,6 @@ pub struct Machine {
     pub(super) writes: Writes,
     pub(super) tabs: Tabs,
     pub(super) device: Device,
-    /// The time up to which expired documents are hidden.
-    pub(super) hidden_until_ms: u64,
     pub(super) token: Token,
     last_wake: Option<u64>,
     last_status: Option<Status>,
@@ -61,7 +59,6 @@ impl Machine {
             reads: Reads::default(),
             writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
             tabs: Tabs::default(),
-            hidden_until_ms: 0,
             token: Token::default(),
             last_wake: None,
             last_status: None,
@@ -99,11 +96,11 @@ impl Machine {
                 Ok(())
             }
             Event::Subscribe(def) => {
-                self.commanded(&def);
+                self.tabs.commanded(&mut self.ctx, &def);
                 self.subscribe(def)
             }
             Event::Unsubscribe(def) => {
-                self.commanded(&def);
+                self.tabs.commanded(&mut self.ctx, &def);
                 self.unsubscribe(&def);
                 Ok(())
             }
@@ -222,6 +219,26 @@ impl Machine {
         Ok(())
     }
 
+    /// Begins a subscription. If there was none, its documents are pulled.
+    pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
+        if self.ctx.memory.subscribe(&def)? {
+            outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
+            self.pull.subscribed(def);
+        }
+        Ok(())
+    }
+
+    /// Ends a subscription, and forgets all that was due for it.
+    pub(super) fn unsubscribe(&mut self, def: &Def) {
+        self.pull.unsubscribed(def);
+        self.ctx.memory.unsubscribe(def);
+        outbox::await_no_more(&mut self.ctx, &mut self.writes.table, def);
+        outbox::show_again(&mut self.ctx, &mut self.writes.table, def);
+        if self.has_nothing_to_do() {
+            self.pull.rest(&mut self.ctx);
+        }
+    }
+
     /// There is a reason to try at once: delays end, except those that the server asked for.
     pub(super) fn try_at_once(&mut self) {
         self.device.try_soon(&self.ctx);
@@ -243,7 +260,7 @@ impl Machine {
     /// Does the work that is due after an event, whichever event it was.
     fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
-        self.hide_expired();
+        self.reads.hide_expired(&mut self.ctx);
         self.writes.overlay.advance_writes(&mut self.ctx, &mut self.writes.table, &*self.writes.application);
         self.read_bases();
         if self.ctx.is_following {
@@ -329,6 +346,17 @@ impl Machine {
     /// The layout of the device's storage; `None` in incognito.
     pub fn layout(&self) -> Option<&Layout> {
         self.ctx.layout.as_ref()
+    }
+
+    /// The ids of a def's documents that have not expired, with those of one page next to each other; whether
+    /// the def has been loaded whole once; and its `v`.
+    pub fn list(&self, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
+        reads::list(&self.ctx, def)
+    }
+
+    /// The id of a held document that has not expired.
+    pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
+        reads::find(&self.ctx, class, pk)
     }
 
     /// Checks whether an operation can be issued: named errors before anything is written.

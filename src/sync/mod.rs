@@ -16,12 +16,11 @@ mod outbox;
 mod pull;
 mod reads;
 mod replies;
+mod role;
 mod status;
 mod storing;
-mod subscriptions;
 mod tabs;
 mod unfenced;
-mod visibility;
 
 pub use backoff::Backoff;
 pub use context::Config;

@@ -142,7 +142,7 @@ impl Machine {
         }
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
-            Read::Stalled => self.look(),
+            Read::Stalled => self.tabs.look(&mut self.ctx),
             Read::BasesFailed => self.writes.overlay.pins_failed(&mut self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {
@@ -203,7 +203,7 @@ impl Machine {
         self.pull.repair(&mut self.ctx, &self.reads.lost);
         // The inbox is lost too. The backup database may have its requests.
         if self.generation().is_some() {
-            self.read_inbox(true);
+            self.tabs.read_inbox(&mut self.ctx, true);
         }
     }
 }

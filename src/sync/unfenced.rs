@@ -24,21 +24,10 @@ impl Machine {
             }
             self.tabs.next = Some(seen);
             self.tabs.is_unfenced = true;
-            self.begin_to_lead();
+            self.tabs.begin_to_lead(&mut self.ctx);
         }
         self.device.refused(&self.ctx, error);
         Ok(())
-    }
-
-    pub(super) fn leads_unfenced(&self) -> bool {
-        self.tabs.is_unfenced && !self.ctx.is_following
-    }
-
-    /// The generation has begun after all: no other session writes from now on. Checks whether one has
-    /// written so far.
-    pub(super) fn look_whether_fenced(&mut self, generation: u64) {
-        self.tabs.next = Some(generation);
-        self.look_at_log();
     }
 
     /// If no other session has written meanwhile, writes the changes made in memory. Otherwise the state in
@@ -55,7 +44,7 @@ impl Machine {
                 self.tabs.is_unfenced = false;
                 self.device.commit_now(&self.ctx);
                 self.device.served();
-                self.read_inbox(true);
+                self.tabs.read_inbox(&mut self.ctx, true);
             }
             Ok(_) => self.demote()?,
             Err(error) => {

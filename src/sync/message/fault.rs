@@ -20,3 +20,8 @@ pub fn error_of(fault: &Fault) -> Error {
         (None, _) => Error::new(Code::ServerError, detail),
     }
 }
+
+/// The error that an outcome describes.
+pub fn error_of_outcome(code: &str, detail: &str) -> Error {
+    Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
+}

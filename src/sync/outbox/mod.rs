@@ -21,7 +21,6 @@ mod writes;
 pub use application::{Application, NoApplication, Reader};
 pub use journal::{RecordIndex, restored};
 pub use optimistic::show_again;
-pub use outcomes::error_of_outcome;
 pub use refused::amend;
 pub use seen::{await_no_more, effects_seen};
 pub use validate::{check_amendment, check_write};

@@ -1,7 +1,7 @@
 //! How operations ended, for the session that issued them. That may be another one than the leader.
 
 use super::table::Table;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
 use crate::model::Value;
 use crate::sync::context::Ctx;
@@ -61,9 +61,4 @@ impl Table {
             op.state.value = value.cloned();
         }
     }
-}
-
-/// The error that an outcome describes.
-pub fn error_of_outcome(code: &str, detail: &str) -> Error {
-    Error::new(Code::parse(code).unwrap_or(Code::Internal), detail)
 }

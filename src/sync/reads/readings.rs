@@ -1,0 +1,246 @@
+//! Readings of pages on the device: for the application, for pending operations and for compaction.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::answer::holds;
+use super::damage::{COMPACT_RETRY_MS, Found};
+use crate::codec::Data;
+use crate::error::{Error, Result};
+use crate::memory::DocKey;
+use crate::memory::query::Predicate;
+use crate::model::{SortedMap, SortedSet};
+use crate::storage::{FoundPage, Layout, PageRow};
+use crate::sync::context::Ctx;
+use crate::sync::facts::JournalPurpose;
+use crate::sync::message::Effect;
+
+/// Opened pages that are cached for the next read.
+const CACHED_PAGES: usize = 16;
+
+pub type Page = Rc<Vec<PageRow>>;
+
+/// Opened pages by number; `None` for one that cannot be opened.
+pub type Held = SortedMap<u64, Option<Page>>;
+
+/// Why pages are being read.
+pub enum Purpose {
+    /// To answer an [`Event::Read`](crate::sync::message::Event::Read).
+    Answer { ticket: u64, ids: Vec<u32>, held: Held },
+    /// To continue a query.
+    Query { ticket: u64, predicates: Vec<Predicate>, layout: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
+    /// To have the data of documents with pending operations in memory.
+    Pins { ids: Vec<u32> },
+    /// To rewrite the documents of sparse pages.
+    Compact,
+}
+
+/// The data of documents with pending operations.
+pub type Bases = Vec<(u32, Data)>;
+
+/// The result of a reading for the other parts.
+pub enum Read {
+    /// Nothing that concerns another part.
+    Nothing,
+    /// A page is missing in a follower: the leader has written since.
+    Stalled,
+    /// The reading went on. Documents may have been found damaged.
+    Done { bases: Option<Bases> },
+    /// The bases for pending operations could not be read.
+    BasesFailed,
+}
+
+/// Pages requested from the device.
+pub struct Reading {
+    pub pages: Vec<u64>,
+    pub purpose: Purpose,
+}
+
+#[derive(Default)]
+pub struct Reads {
+    readings: SortedMap<u64, Reading>,
+    journals: SortedMap<u64, (Vec<u64>, JournalPurpose)>,
+    last_ticket: u64,
+    pub(super) cache: VecDeque<(u64, Page)>,
+    /// Documents whose data was found damaged and has not been received again yet.
+    pub lost: SortedSet<DocKey>,
+    /// Pages that cannot be opened: they contain nothing that compaction could rewrite.
+    pub unreadable: SortedSet<u64>,
+    /// Readings of a follower that wait for a poll of the log.
+    stalled: Vec<Stalled>,
+    pub(super) compact_not_before_ms: u64,
+    /// The time up to which expired documents are hidden.
+    pub(super) hidden_until_ms: u64,
+}
+
+impl Reads {
+    /// Registers a reading, and returns its ticket: an odd number, as the driver's own are even.
+    pub fn start(&mut self, reading: Reading) -> u64 {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket * 2 + 1;
+        self.readings.insert(ticket, reading);
+        ticket
+    }
+
+    pub fn start_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) -> u64 {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket * 2 + 1;
+        self.journals.insert(ticket, (numbers, purpose));
+        ticket
+    }
+
+    pub fn end_journal(&mut self, ticket: u64) -> Option<(Vec<u64>, JournalPurpose)> {
+        self.journals.remove(&ticket)
+    }
+
+    pub fn is_compacting(&self) -> bool {
+        self.readings.values().any(|reading| matches!(reading.purpose, Purpose::Compact))
+    }
+
+    /// The effect that repeats the reading of a ticket.
+    pub fn again(&self, ticket: u64, layout: Option<&Layout>) -> Option<Effect> {
+        let layout = layout?;
+        if let Some(reading) = self.readings.get(&ticket) {
+            let keys = reading.pages.iter().map(|page| layout.page_key(*page)).collect();
+            return Some(Effect::ReadPages { ticket, keys });
+        }
+        let (numbers, _) = self.journals.get(&ticket)?;
+        let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
+        Some(Effect::ReadJournal { ticket, keys })
+    }
+
+    /// Begins to read the pages of these documents, for pending operations. Returns whether there are any.
+    pub fn read_pins(&mut self, ctx: &mut Ctx, ids: Vec<u32>) -> bool {
+        let places: SortedSet<u64> =
+            ids.iter().filter_map(|id| ctx.memory.by_id(*id)?.1.slot).map(|place| place.page).collect();
+        let Some(layout) = ctx.layout.as_ref().filter(|_| !places.is_empty()) else { return false };
+        let pages: Vec<u64> = places.into_iter().collect();
+        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
+        let ticket = self.start(Reading { pages, purpose: Purpose::Pins { ids } });
+        ctx.effects.push(Effect::ReadPages { ticket, keys });
+        true
+    }
+
+    pub(super) fn cached(&self, page: u64) -> Option<Page> {
+        self.cache.iter().find(|(number, _)| *number == page).map(|(_, rows)| rows.clone())
+    }
+
+    fn keep(&mut self, page: u64, rows: Page) {
+        self.cache.push_back((page, rows));
+        if self.cache.len() > CACHED_PAGES {
+            self.cache.pop_front();
+        }
+    }
+}
+
+/// A follower's reading that met a missing page: the leader has written since.
+struct Stalled {
+    purpose: Purpose,
+    pages: Held,
+}
+
+impl Reads {
+    pub(super) fn ask_pages(&mut self, ctx: &mut Ctx, pages: SortedSet<u64>, purpose: Purpose) {
+        let Some(layout) = &ctx.layout else { return };
+        let pages: Vec<u64> = pages.into_iter().collect();
+        let keys = pages.iter().map(|page| layout.page_key(*page)).collect();
+        let ticket = self.start(Reading { pages, purpose });
+        ctx.effects.push(Effect::ReadPages { ticket, keys });
+    }
+
+    /// Pages were read, or reading them failed: continues the reading that asked for them.
+    pub fn pages_read(&mut self, ctx: &mut Ctx, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) -> Read {
+        let Some(reading) = self.readings.remove(&ticket) else { return Read::Nothing };
+        let found = match pages {
+            Ok(found) => found,
+            // The device failed, which says nothing about the records.
+            Err(error) => return self.fail_reading(ctx, reading.purpose, error),
+        };
+        let mut opened = Held::new();
+        for (&page, found) in reading.pages.iter().zip(found) {
+            let Some(layout) = &ctx.layout else { return Read::Nothing };
+            let rows = found.and_then(|found| layout.open_page(page, &found).ok()).map(Rc::new);
+            if rows.is_none() && !ctx.is_following {
+                self.unreadable.insert(page);
+            }
+            if let (Some(rows), Purpose::Answer { .. }) = (&rows, &reading.purpose) {
+                self.keep(page, rows.clone());
+            }
+            opened.insert(page, rows);
+        }
+        if ctx.is_following && opened.values().any(Option::is_none) {
+            self.stalled.push(Stalled { purpose: reading.purpose, pages: opened });
+            return Read::Stalled;
+        }
+        let bases = self.go_on_reading(ctx, reading.purpose, &opened);
+        Read::Done { bases }
+    }
+
+    /// The device could not read these pages.
+    fn fail_reading(&mut self, ctx: &mut Ctx, purpose: Purpose, error: Error) -> Read {
+        match purpose {
+            Purpose::Answer { ticket, .. } => {
+                ctx.effects.push(Effect::Answer { ticket, rows: Err(error) });
+            }
+            Purpose::Query { ticket, .. } => {
+                ctx.effects.push(Effect::Matched { ticket, ids: Err(error) });
+            }
+            Purpose::Pins { .. } => {
+                ctx.errors.report(error);
+                return Read::BasesFailed;
+            }
+            Purpose::Compact => {
+                self.compact_not_before_ms = ctx.clock.mono_ms + COMPACT_RETRY_MS;
+                ctx.errors.report(error);
+            }
+        }
+        Read::Nothing
+    }
+
+    /// The follower's poll of the log has ended. If it brought something new, the readings that waited for it
+    /// begin again; otherwise they continue with the pages found. Returns the bases that they found.
+    pub fn resume(&mut self, ctx: &mut Ctx, is_new: bool) -> Option<Bases> {
+        let mut bases = None;
+        for Stalled { purpose, pages } in std::mem::take(&mut self.stalled) {
+            let pages = if is_new { SortedMap::new() } else { pages };
+            bases = self.go_on_reading(ctx, purpose, &pages).or(bases);
+        }
+        bases
+    }
+
+    /// Continues a reading with its pages. Returns the bases that it found, if it was for them.
+    fn go_on_reading(&mut self, ctx: &mut Ctx, purpose: Purpose, opened: &Held) -> Option<Bases> {
+        match purpose {
+            Purpose::Answer { ticket, ids, mut held } => {
+                held.extend(opened.iter().map(|(page, rows)| (*page, rows.clone())));
+                self.answer(ctx, ticket, ids, held);
+            }
+            Purpose::Query { ticket, predicates, mut layout, batch, mut found } => {
+                for id in batch {
+                    match self.locate(ctx, id, opened) {
+                        Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
+                        // Moved to another page in the meantime: it is read again.
+                        Ok(Found::OnPage(_)) => layout.push_back(id),
+                        Ok(_) => {}
+                        Err(error) => ctx.errors.report(error),
+                    }
+                }
+                self.go_on(ctx, ticket, predicates, layout, found);
+            }
+            Purpose::Pins { ids } => {
+                let mut found = Vec::new();
+                for id in ids {
+                    match self.locate(ctx, id, opened) {
+                        Ok(Found::Here(data)) => found.push((id, data)),
+                        // Moved in the meantime: it is read again.
+                        Ok(_) => {}
+                        Err(error) => ctx.errors.report(error),
+                    }
+                }
+                return Some(found);
+            }
+            Purpose::Compact => self.compact(ctx, opened),
+        }
+        None
+    }
+}

@@ -1,0 +1,45 @@
+//! The documents that the application sees: those that have not expired, with the effects of pending
+//! operations.
+
+use super::readings::Reads;
+use crate::model::{Def, Name, Pk, order};
+use crate::sync::context::Ctx;
+
+impl Reads {
+    /// Hides the documents that have expired since the last event.
+    pub fn hide_expired(&mut self, ctx: &mut Ctx) {
+        let now = ctx.life_now();
+        ctx.memory.touch_expired(self.hidden_until_ms, now);
+        self.hidden_until_ms = now;
+    }
+}
+
+/// The ids of a def's documents that have not expired, with those of one page next to each other; whether
+/// the def has been loaded whole once; and its `v`.
+pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
+    let collection = ctx.memory.collection(def)?;
+    let now = ctx.life_now();
+    let position = ctx.memory.schema().position(def.class())? as u16;
+    // The overlay decides the membership of documents with pending operations.
+    let held = collection.set.keys().map(|pk| (position, pk.clone()));
+    let documents = held.filter(|key| ctx.memory.shown(key).is_none());
+    let documents = documents.filter_map(|key| ctx.memory.document(&key));
+    // Documents of one page are next to each other: a caller that reads them in pieces reads each page
+    // once.
+    let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.slot, d.id)).collect();
+    let shown = ctx.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
+    placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
+    order::sort(&mut placed);
+    let ids = placed.into_iter().map(|(_, id)| id).collect();
+    Some((ids, collection.ready, collection.v(ctx.memory.epoch().1)))
+}
+
+/// The id of a held document that has not expired.
+pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
+    let key = ctx.memory.doc_key(class, pk)?;
+    if let Some(shown) = ctx.memory.shown(&key) {
+        return shown.is_visible(ctx.life_now()).then_some(shown.id);
+    }
+    let document = ctx.memory.document(&key)?;
+    (!document.is_expired(ctx.life_now())).then_some(document.id)
+}

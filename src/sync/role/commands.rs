@@ -1,0 +1,48 @@
+//! Commands of this session: requests to the leader, and their stamps.
+
+use super::state::Tabs;
+use crate::error::Result;
+use crate::journal::{Request, Wanted};
+use crate::model::Def;
+use crate::store::RecordKey;
+use crate::sync::context::Ctx;
+
+/// The commands that a follower remembers. A leader carries requests out within a second: only the last few
+/// can matter to a session that begins to lead.
+const COMMANDS_MAX: usize = 1_000;
+
+impl Tabs {
+    /// The application of this session has given a command about the def. Earlier requests about it, which may
+    /// still be in the inbox, no longer count.
+    pub fn commanded(&mut self, ctx: &mut Ctx, def: &Def) {
+        let stamp = self.next_stamp(ctx);
+        self.commanded.insert(def.clone(), stamp);
+        if self.commanded.len() > COMMANDS_MAX {
+            let oldest = self.commanded.iter().min_by_key(|(_, stamp)| **stamp);
+            if let Some(oldest) = oldest.map(|(def, _)| def.clone()) {
+                self.commanded.remove(&oldest);
+            }
+        }
+    }
+
+    /// A stamp of this session: the time, and higher than all its earlier ones.
+    pub fn next_stamp(&mut self, ctx: &mut Ctx) -> u64 {
+        self.last_stamp = ctx.clock.wall_ms.max(self.last_stamp + 1);
+        self.last_stamp
+    }
+
+    /// Enqueues a request for the inbox.
+    pub fn ask(&mut self, ctx: &mut Ctx, wanted: Wanted) -> Result<()> {
+        let key = self.new_request(ctx, wanted)?;
+        debug_assert!(self.queue.back().is_some_and(|(last, _)| *last == key));
+        Ok(())
+    }
+
+    pub fn new_request(&mut self, ctx: &mut Ctx, wanted: Wanted) -> Result<RecordKey> {
+        let mut key = RecordKey([0; 16]);
+        ctx.random.fill(&mut key.0)?;
+        let stamp = self.next_stamp(ctx);
+        self.queue.push_back((key, Request { stamp, wanted, phase: None }));
+        Ok(key)
+    }
+}

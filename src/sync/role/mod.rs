@@ -1,0 +1,10 @@
+//! The role of this session among those of the store.
+
+mod commands;
+mod outcome;
+mod polls;
+mod requests;
+mod state;
+
+pub use outcome::tell_news;
+pub use state::{ORDER_FLOOR, Provisional, Tabs, wanted_of};

@@ -1,0 +1,56 @@
+//! Tells the application of this session about operations that the leader carries out.
+
+use super::state::Tabs;
+use crate::error::{Code, Error};
+use crate::journal::{OpId, Outcome, PendingOp};
+use crate::sync::context::Ctx;
+use crate::sync::message::{Effect, error_of, error_of_outcome};
+
+impl Tabs {
+    /// Tells the application how an operation ended, as far as this session knows.
+    pub fn tell_outcome(
+        &mut self,
+        ctx: &mut Ctx,
+        id: &OpId,
+        old: Option<&PendingOp>,
+        outcome: Option<Outcome>,
+    ) {
+        self.dealt.remove(id);
+        tell_saved(ctx, id, old);
+        let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
+        let result = match (outcome, &old.state.refused) {
+            (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
+            (Some(Outcome::Failed(code, detail)), _) => Err(error_of_outcome(&code, &detail)),
+            // Discarded by the application.
+            (None, Some(fault)) => Err(error_of(fault)),
+            (None, None) => {
+                Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
+            }
+        };
+        ctx.effects.push(Effect::Accepted { id: id.clone(), result });
+    }
+}
+
+/// Tells the application how an operation's state differs from the state that it knows.
+pub fn tell_news(ctx: &mut Ctx, old: Option<&PendingOp>, op: &PendingOp) {
+    let id = op.state.id.clone();
+    let before = old.map(|old| &old.state);
+    tell_saved(ctx, &id, old);
+    if let Some(v) = op.state.accepted.filter(|_| before.is_none_or(|old| old.accepted.is_none())) {
+        let result = Ok((v, op.state.value.clone()));
+        ctx.effects.push(Effect::Accepted { id: id.clone(), result });
+    }
+    if let Some(fault) = &op.state.refused
+        && before.is_none_or(|old| old.refused.is_none())
+    {
+        ctx.effects.push(Effect::Refused { id, error: error_of(fault) });
+    }
+}
+
+/// Reports an operation as saved if it was not reported yet: its batch was said to have failed, and was
+/// written nevertheless.
+fn tell_saved(ctx: &mut Ctx, id: &OpId, old: Option<&PendingOp>) {
+    if old.is_some_and(|old| !old.saved) {
+        ctx.effects.push(Effect::Saved { id: id.clone() });
+    }
+}

@@ -1,0 +1,41 @@
+//! The leader's knowledge of the inbox: which requests it has fulfilled.
+
+use super::state::Tabs;
+use crate::journal::OpId;
+use crate::store::RecordKey;
+use crate::sync::context::Ctx;
+use crate::sync::message::{Effect, TabEffect};
+
+impl Tabs {
+    /// True if no request is to be deleted from the inbox.
+    pub fn is_clean(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// The fulfilled requests, to be deleted with the next batch.
+    pub fn take_done(&mut self) -> Vec<RecordKey> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Restores the list: the batch was not written.
+    pub fn put_back_done(&mut self, done: Vec<RecordKey>) {
+        self.done.extend(done);
+    }
+
+    /// The operation has a journal record, and no longer needs its request.
+    pub fn is_written(&mut self, id: &OpId) {
+        self.from_inbox.remove(id);
+    }
+
+    /// `with_copies` if the store may lack requests that are in the backup database: this session begins to
+    /// lead, or the store was made from scratch.
+    pub fn read_inbox(&mut self, ctx: &mut Ctx, with_copies: bool) {
+        if self.is_reading_inbox {
+            let again = &mut self.reads_inbox_again;
+            *again = Some(with_copies || *again == Some(true));
+            return;
+        }
+        self.is_reading_inbox = true;
+        ctx.effects.push(Effect::Tab(TabEffect::ReadInbox { with_copies }));
+    }
+}

@@ -1,0 +1,159 @@
+//! The knowledge of a session about the other sessions of the store.
+
+use std::collections::VecDeque;
+
+use crate::journal::{OpId, PendingOp, Request, Wanted, WantedWrite};
+use crate::model::{Def, SortedMap, SortedSet};
+use crate::store::RecordKey;
+use crate::sync::context::Ctx;
+use crate::sync::message::Phase;
+
+/// Orders from here on belong to operations that the leader has not taken in yet.
+pub const ORDER_FLOOR: u64 = 1 << 52;
+
+/// An operation of this session that the leader has not taken in yet.
+#[derive(Clone, Debug, Default)]
+pub struct Provisional {
+    /// The key of its request in the inbox, once the request is written or being written.
+    pub key: Option<RecordKey>,
+    /// The refused operation that it replaces.
+    pub amends: Option<OpId>,
+}
+
+/// A session's knowledge of the other sessions.
+#[allow(clippy::struct_excessive_bools)] // each is an activity that is independent of the others
+pub struct Tabs {
+    /// The generation that this session has begun. It leads once it has read the state of that time.
+    pub next: Option<u64>,
+    /// Whether it leads, or is about to, in a generation that it has not begun. Others may still write, so it
+    /// writes nothing.
+    pub is_unfenced: bool,
+    /// It will stop leading once the batch in flight has ended.
+    pub is_deposed: bool,
+    /// Whether anything was read since the opening.
+    pub has_followed: bool,
+    /// Whether a poll of the log is in progress; `last_look` is its number.
+    pub is_looking: bool,
+    pub last_look: u64,
+    /// Whether to poll again when it ends.
+    pub looks_again: bool,
+    /// The number of the reload of the whole state that is in progress.
+    pub reading: Option<u64>,
+    pub last_reading: u64,
+    /// The memory may hold state that was never stored. The log does not continue from it: the whole state is
+    /// read again.
+    pub is_reload_due: bool,
+    /// When to poll the log again after the device failed.
+    pub look_at_ms: Option<u64>,
+    /// The phase that the leader reported.
+    pub phase: Phase,
+    /// Requests to be written to the inbox, and those being written.
+    pub queue: VecDeque<(RecordKey, Request)>,
+    pub sending: Option<Vec<(RecordKey, Request)>>,
+    pub last_stamp: u64,
+    pub provisional: SortedMap<OpId, Provisional>,
+    /// Refused operations that were amended or discarded here, until the leader has done so.
+    pub dealt: SortedSet<OpId>,
+    /// Subscriptions begun and ended here that the leader has not written yet.
+    pub wanted: SortedSet<Def>,
+    pub unwanted: SortedSet<Def>,
+    /// The stamps of this session's own commands about subscriptions, the last one of each def. If it leads, a
+    /// request of the inbox with an earlier stamp does not count. All tabs have one clock: the device's.
+    pub commanded: SortedMap<Def, u64>,
+    /// For the leader. Requests that became operations, by operation; all requests seen; and those fulfilled
+    /// otherwise.
+    pub from_inbox: SortedMap<OpId, RecordKey>,
+    pub met: SortedSet<RecordKey>,
+    pub done: Vec<RecordKey>,
+    /// Requests that must wait.
+    pub deferred: Vec<(Option<RecordKey>, Wanted)>,
+    /// Whether the inbox is being read; if it must be read again, whether with the backup database.
+    pub is_reading_inbox: bool,
+    pub reads_inbox_again: Option<bool>,
+}
+
+impl Default for Tabs {
+    fn default() -> Self {
+        Tabs {
+            next: None,
+            is_unfenced: false,
+            is_deposed: false,
+            has_followed: false,
+            is_looking: false,
+            last_look: 0,
+            looks_again: false,
+            reading: None,
+            last_reading: 0,
+            is_reload_due: false,
+            look_at_ms: None,
+            phase: Phase::Opening,
+            queue: VecDeque::new(),
+            sending: None,
+            last_stamp: 0,
+            provisional: SortedMap::new(),
+            dealt: SortedSet::new(),
+            wanted: SortedSet::new(),
+            unwanted: SortedSet::new(),
+            commanded: SortedMap::new(),
+            from_inbox: SortedMap::new(),
+            met: SortedSet::new(),
+            done: Vec::new(),
+            deferred: Vec::new(),
+            is_reading_inbox: false,
+            reads_inbox_again: None,
+        }
+    }
+}
+
+impl Tabs {
+    /// Whether a batch of requests is being written.
+    pub fn is_handing_in(&self) -> bool {
+        self.sending.is_some()
+    }
+
+    /// Whether a follower has requests that the device has not taken.
+    pub fn has_requests(&self) -> bool {
+        self.next.is_none() && !self.queue.is_empty()
+    }
+
+    /// When to poll the log again after the device failed.
+    pub fn next_look_ms(&self) -> Option<u64> {
+        self.look_at_ms
+    }
+}
+
+impl Tabs {
+    /// This session's generation has begun: no other session writes the state any more, so it can be read. A
+    /// batch of requests in flight ends first.
+    pub fn begin_to_lead(&mut self, ctx: &mut Ctx) {
+        if self.next.is_none() || self.is_handing_in() {
+            return;
+        }
+        if self.has_followed || self.reading.is_some() {
+            self.want_anew(ctx);
+        } else {
+            // Just opened: usually nothing has been written since.
+            self.is_looking = false;
+            self.look(ctx);
+        }
+    }
+}
+
+/// The request for an operation of this session.
+pub fn wanted_of(op: &PendingOp, amends: Option<OpId>) -> Wanted {
+    let state = &op.state;
+    match amends {
+        Some(id) => Wanted::Amend { id, new: state.id.clone(), args: Some(state.args.clone()) },
+        None => Wanted::Write(WantedWrite {
+            id: state.id.clone(),
+            name: state.name.clone(),
+            args: state.args.clone(),
+            at: state.at,
+            touches: state.touches.clone(),
+            after: state.after.clone(),
+            base: state.base.clone(),
+            bases: state.bases.clone(),
+            insists: state.insists.clone(),
+        }),
+    }
+}
