@@ -6,8 +6,8 @@ use super::facts::JournalPurpose;
 use super::machine::Machine;
 use super::message::Effect;
 use super::outbox;
-use super::outbox::Writes;
 use super::outbox::restored;
+use super::outbox::{Writes, connect, unpin};
 use super::role::{ORDER_FLOOR, tell_news};
 use crate::error::{Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
@@ -145,11 +145,11 @@ impl Machine {
             match restored(record) {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
-                    self.writes.table.stand_again(&self.ctx, &mut op);
+                    connect(&self.ctx, &mut op);
                     op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
-                        self.writes.table.unpin(&mut self.ctx, op);
+                        unpin(&mut self.ctx, op);
                     }
                     tell_news(&mut self.ctx, old.as_ref(), &op);
                     self.writes.table.insert(op);
@@ -158,12 +158,12 @@ impl Machine {
                     let replaced = self.replaced(&replaces, &id);
                     self.tabs.tell_outcome(&mut self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
-                        self.writes.table.unpin(&mut self.ctx, op);
+                        unpin(&mut self.ctx, op);
                     }
                 }
             }
             if let Some(op) = &old {
-                self.writes.table.unpin(&mut self.ctx, op);
+                unpin(&mut self.ctx, op);
             }
         }
         if deletes.is_empty() {
@@ -178,7 +178,7 @@ impl Machine {
             let op = self.take_out(&id);
             self.tabs.tell_outcome(&mut self.ctx, &id, op.as_ref(), None);
             if let Some(op) = &op {
-                self.writes.table.unpin(&mut self.ctx, op);
+                unpin(&mut self.ctx, op);
             }
         }
     }
@@ -312,7 +312,7 @@ impl Machine {
             let order = self.writes.table.by_id[&id];
             if let Some(op) = self.writes.table.remove(order) {
                 places.insert(id, order);
-                self.writes.table.unpin(&mut self.ctx, &op);
+                unpin(&mut self.ctx, &op);
             }
         }
         let of_ops = self.writes.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
@@ -341,7 +341,7 @@ impl Machine {
                 self.tabs.provisional.remove(&id);
                 let new = self.writes.table.ops[order].clone();
                 tell_news(&mut self.ctx, Some(&op), &new);
-                self.writes.table.unpin(&mut self.ctx, &op);
+                unpin(&mut self.ctx, &op);
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
@@ -350,7 +350,7 @@ impl Machine {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     self.tabs.tell_outcome(&mut self.ctx, by, Some(&op), outcome.clone());
                 }
-                self.writes.table.unpin(&mut self.ctx, &op);
+                unpin(&mut self.ctx, &op);
                 continue;
             }
             let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
@@ -364,7 +364,7 @@ impl Machine {
                     Some(&op),
                     ended.get(&id).and_then(|(outcome, _)| outcome.clone()),
                 );
-                self.writes.table.unpin(&mut self.ctx, &op);
+                unpin(&mut self.ctx, &op);
                 continue;
             }
             let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));

@@ -26,12 +26,13 @@ impl Machine {
             return Ok(());
         }
         let journal = self.journal_changes();
-        self.device.commit(&mut self.ctx, journal).map_err(|(journal, error)| {
-            if let Some(journal) = journal {
-                self.journal_failed(journal);
-            }
-            error
-        })
+        let Some(Flushed { journal, result }) = self.device.commit(&mut self.ctx, journal) else {
+            return Ok(());
+        };
+        if let Some(journal) = journal {
+            self.journal_failed(journal);
+        }
+        result
     }
 
     /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
@@ -94,7 +95,8 @@ impl Machine {
         if is_held || self.ctx.is_following {
             return Ok(None);
         }
-        self.device.last_mark(&mut self.ctx)
+        let Some(layout) = &self.ctx.layout else { return Ok(None) };
+        Ok(layout.mark_alone(&self.ctx.memory, &mut *self.ctx.random)?.map(|(batch, _)| batch))
     }
 
     /// Whether a batch is in flight.
@@ -143,7 +145,7 @@ impl Machine {
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
             Read::Stalled => self.tabs.look(&mut self.ctx),
-            Read::BasesFailed => self.writes.overlay.pins_failed(&mut self.ctx),
+            Read::BasesFailed => self.writes.overlay.pins_failed(&self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {
                     self.writes.overlay.pins_read(&mut self.ctx, &mut self.writes.table, bases);

@@ -8,6 +8,7 @@
 
 use super::machine::Machine;
 use super::message::{Effect, Event, Phase, TabEffect, TabEvent};
+use super::outbox::unpin;
 use super::role::{ORDER_FLOOR, Provisional, wanted_of};
 use crate::error::{Code, Error, Result};
 use crate::journal::Wanted;
@@ -71,7 +72,7 @@ impl Machine {
             TabEvent::Look if self.ctx.is_following => self.tabs.look(&mut self.ctx),
             TabEvent::Look => self.tabs.read_inbox(&mut self.ctx, false),
             TabEvent::Looked { number, found } if self.tabs.leads_unfenced(&self.ctx) => {
-                self.fenced(number, found)?
+                self.fenced(number, found)?;
             }
             TabEvent::Looked { number, found } => self.looked(number, found),
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
@@ -85,7 +86,7 @@ impl Machine {
                 self.tabs.begin_to_lead(&mut self.ctx);
             }
             TabEvent::Lead(generation) if self.tabs.is_unfenced => {
-                self.tabs.look_whether_fenced(&mut self.ctx, generation)
+                self.tabs.look_whether_fenced(&mut self.ctx, generation);
             }
             // Another session has led in between, and its changes are not known here.
             TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
@@ -159,7 +160,7 @@ impl Machine {
             self.take_request(key, wanted)?;
         }
         for op in given_up {
-            self.writes.table.unpin(&mut self.ctx, &op);
+            unpin(&mut self.ctx, &op);
         }
         self.resume_readings(true);
         self.pull.begin(&mut self.ctx);

@@ -4,7 +4,6 @@
 use super::recovery::Handle;
 use crate::error::{Code, Error, Result};
 use crate::storage::{Damage, Layout, Receipt, RolledBack};
-use crate::store::Batch;
 use crate::sync::context::Ctx;
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::{Effect, StorageState};
@@ -33,7 +32,7 @@ pub struct Device {
     error: Option<Error>,
 }
 
-/// The journal's part of the batch that was in flight, and whether it was written.
+/// The journal's part of a batch, and whether it was written.
 pub struct Flushed {
     pub journal: Option<JournalInFlight>,
     pub result: Result<()>,
@@ -63,24 +62,20 @@ impl Device {
         !self.is_busy() && now >= self.commit_not_before_ms
     }
 
-    /// Builds and writes the next batch if there is anything to write. Gives the journal's part back if the
-    /// batch cannot be built.
-    pub fn commit(
-        &mut self,
-        ctx: &mut Ctx,
-        journal: Option<JournalInFlight>,
-    ) -> std::result::Result<(), (Option<JournalInFlight>, Error)> {
-        let Some(layout) = &mut ctx.layout else { return Ok(()) };
+    /// Builds and writes the next batch if there is anything to write. Gives the journal's part back, with
+    /// the reason, if the batch cannot be built.
+    pub fn commit(&mut self, ctx: &mut Ctx, journal: Option<JournalInFlight>) -> Option<Flushed> {
+        let layout = ctx.layout.as_mut()?;
         let changes = journal.as_ref().map(|in_flight| &in_flight.changes);
         let marks = self.mark_at_ms.is_some_and(|at| ctx.clock.mono_ms >= at);
         match layout.batch(&mut ctx.memory, changes, marks, &mut *ctx.random) {
             Ok(Some((batch, receipt))) => {
                 self.committing = Some((receipt, journal));
                 ctx.effects.push(Effect::Commit(batch));
-                Ok(())
+                None
             }
-            Ok(None) => Ok(()),
-            Err(error) => Err((journal, error)),
+            Ok(None) => None,
+            Err(error) => Some(Flushed { journal, result: Err(error) }),
         }
     }
 
@@ -97,12 +92,6 @@ impl Device {
     /// The journal's part of the batch in flight.
     pub fn journal_in_flight(&self) -> Option<&JournalInFlight> {
         self.committing.as_ref()?.1.as_ref()
-    }
-
-    /// The batch that brings the high-water mark up to date, if it is behind.
-    pub fn last_mark(&self, ctx: &mut Ctx) -> Result<Option<Batch>> {
-        let Some(layout) = &ctx.layout else { return Ok(None) };
-        Ok(layout.mark_alone(&ctx.memory, &mut *ctx.random)?.map(|(batch, _)| batch))
     }
 
     /// The batch in flight was written, or writing it failed.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::due::Due;
+use super::table::connect;
 use super::writes::Writes;
 use crate::journal::{ActionType, JournalRecord, OpId, PendingOp, Retention};
 use crate::model::{Name, Pk, SortedMap, SortedSet, order};
@@ -174,7 +175,7 @@ impl Writes {
         let orders: Vec<u64> = self.table.ops.keys().copied().collect();
         for order in orders {
             let Some(mut op) = self.table.remove(order) else { continue };
-            self.table.stand_again(ctx, &mut op);
+            connect(ctx, &mut op);
             self.table.insert(op);
         }
     }

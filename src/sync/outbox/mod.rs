@@ -23,5 +23,6 @@ pub use journal::{RecordIndex, restored};
 pub use optimistic::show_again;
 pub use refused::amend;
 pub use seen::{await_no_more, effects_seen};
+pub use table::{connect, unpin};
 pub use validate::{check_amendment, check_write};
 pub use writes::Writes;

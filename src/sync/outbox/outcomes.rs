@@ -24,19 +24,6 @@ impl Table {
         self.due.ended.push((None, record));
     }
 
-    /// Connects a restored operation with its documents.
-    pub fn stand_again(&self, ctx: &Ctx, op: &mut PendingOp) {
-        op.keys = op.state.touches.iter().filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
-        op.changes =
-            crate::journal::changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
-        let seen_on = op.state.seen_on.iter();
-        op.seen_on =
-            seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era))).collect();
-        if op.state.accepted.is_some() {
-            op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
-        }
-    }
-
     /// An operation cannot be issued: tells the session that wrote it.
     pub fn refuse(&mut self, ctx: &mut Ctx, id: OpId, error: Error) {
         self.tell_end(ctx, &id, Err(&error));

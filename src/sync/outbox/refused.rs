@@ -1,6 +1,6 @@
 //! Operations that the server refused. They are parked until the application amends or discards them (R12).
 
-use super::table::Table;
+use super::table::{Table, unpin};
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::{Change, IfVersion, OpId, PendingOp, changes_of};
@@ -99,20 +99,14 @@ impl Table {
             op.state.replaces.clone_from(&replaced.state.replaces);
             op.state.replaces.push(replaced.state.id.clone());
         }
-        self.unpin(ctx, &replaced);
-    }
-
-    pub fn unpin(&mut self, ctx: &mut Ctx, op: &PendingOp) {
-        for key in &op.keys {
-            ctx.memory.unpin(key);
-        }
+        unpin(ctx, &replaced);
     }
 
     /// Discards an operation, as if it had never been issued.
     pub fn give_up(&mut self, ctx: &mut Ctx, order: u64) {
         if let Some(op) = self.replace(order) {
             self.due.forget(&op);
-            self.unpin(ctx, &op);
+            unpin(ctx, &op);
             self.follow(ctx, &op.state.id, None, Some(&op));
         }
     }

@@ -1,6 +1,6 @@
 //! Which effects of operations the documents from the server show already (R12).
 
-use super::table::Table;
+use super::table::{Table, unpin};
 use crate::journal::{OpId, PendingOp};
 use crate::memory::DocKey;
 use crate::model::{Def, SortedMap, SortedSet, Version};
@@ -57,7 +57,7 @@ impl Table {
         let over: Vec<u64> = self.ops.iter().filter(|(_, op)| is_over(op)).map(|(order, _)| *order).collect();
         for order in over {
             let Some(op) = self.remove(order) else { continue };
-            self.unpin(ctx, &op);
+            unpin(ctx, &op);
             self.end(op);
         }
     }

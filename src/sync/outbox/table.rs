@@ -211,3 +211,22 @@ impl Table {
         self.ops.values().map(|op| (op, held.contains(&op.state.id))).collect()
     }
 }
+
+/// Connects a restored operation with its documents.
+pub fn connect(ctx: &Ctx, op: &mut PendingOp) {
+    op.keys = op.state.touches.iter().filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
+    op.changes = changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
+    let seen_on = op.state.seen_on.iter();
+    op.seen_on =
+        seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era))).collect();
+    if op.state.accepted.is_some() {
+        op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
+    }
+}
+
+/// The documents of an operation need not stay in memory for it any more.
+pub fn unpin(ctx: &mut Ctx, op: &PendingOp) {
+    for key in &op.keys {
+        ctx.memory.unpin(key);
+    }
+}

@@ -4,7 +4,7 @@ use super::application::Application;
 use super::journal::Journal;
 use super::optimistic::Overlay;
 use super::send::Sender;
-use super::table::Table;
+use super::table::{Table, unpin};
 use crate::journal::OpId;
 use crate::storage::{JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
@@ -57,7 +57,7 @@ impl Writes {
         for (_, id) in lost {
             if let Some(order) = self.table.by_id.get(&id).copied() {
                 let op = self.table.remove(order).expect("listed by its id");
-                self.table.unpin(ctx, &op);
+                unpin(ctx, &op);
                 self.table.end(op);
             }
             self.lose(id);
