@@ -100,6 +100,29 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_of_a_deleted_document_or_without_a_base_takes_mine() {
+        let (mine, theirs) = (state(&[("a", 2)]), state(&[("a", 3), ("b", 1)]));
+        let merge = |mine: Option<&State>, theirs: Option<&State>| settle(Policy::Merge, None, mine, theirs);
+        assert_eq!(merge(None, Some(&theirs)), Settlement::Delete, "deleted here");
+        assert_eq!(merge(None, None), Settlement::Delete);
+        assert_eq!(merge(Some(&mine), None), Settlement::Put(mine.clone()), "deleted there");
+        let both = state(&[("a", 2), ("b", 1)]);
+        assert_eq!(merge(Some(&mine), Some(&theirs)), Settlement::Put(both), "without a base all is changed");
+    }
+
+    #[test]
+    fn each_policy_has_its_name() {
+        let all = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
+        let names = ["ask", "server", "client", "merge", "custom"];
+        assert_eq!(names.map(Policy::parse), all.map(Some));
+        assert_eq!(Policy::parse("none"), None);
+        let mine = state(&[("a", 2)]);
+        for policy in [Policy::Ask, Policy::Custom] {
+            assert_eq!(settle(policy, None, Some(&mine), None), Settlement::Theirs);
+        }
+    }
+
+    #[test]
     fn the_other_policies_take_one_side() {
         let (mine, theirs) = (state(&[("a", 2)]), state(&[("a", 3)]));
         assert_eq!(settle(Policy::Client, None, Some(&mine), Some(&theirs)), Settlement::Put(mine.clone()));

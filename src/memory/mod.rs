@@ -32,3 +32,5 @@ pub use state::{EpochChange, Memory};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod told_tests;

@@ -105,3 +105,64 @@ impl Predicate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::schema::Schema;
+
+    const SCHEMA: &str =
+        r#"{"Doc":{"key":["id"],"indexes":{"h":"hash","s":"string","i":"int","f":"float","l":"list"}}}"#;
+
+    /// Each operator on each index: which ones are answered, and the answer, compared with the plain comparison.
+    #[test]
+    fn each_operator_compares_as_its_sign_says() {
+        let schema = Schema::from_json(SCHEMA).unwrap();
+        let class = schema.class("Doc").unwrap();
+        let texts = ["", "a", "b"].map(Value::from);
+        let numbers = [-1_i64, 2, 3].map(Value::from);
+        let list = Value::Array(vec![texts[1].clone(), texts[2].clone()]);
+        let others = [Value::Null, Value::from(true), list.clone()];
+        for (index, kind, answered) in [
+            ("h", &texts, &["=", "=="][..]),
+            ("s", &texts, &["=", "==", "<", "<=", ">", ">="]),
+            ("i", &numbers, &["=", "==", "<", "<=", ">", ">="]),
+            ("f", &numbers, &["=", "==", "<", "<=", ">", ">="]),
+            ("l", &texts, &["contains"]),
+        ] {
+            for sign in ["=", "==", "<", "<=", ">", ">=", "contains", "!="] {
+                for (place, value) in kind.iter().enumerate() {
+                    let predicate = Predicate::new(class, index, sign, value.clone());
+                    assert_eq!(predicate.is_ok(), answered.contains(&sign), "{index} {sign}");
+                    let Ok(predicate) = predicate else { continue };
+                    assert_eq!(predicate.property().as_str(), index);
+                    let holds = |found: &Value| predicate.holds(&[(index.to_owned(), found.clone())].into());
+                    for (at, found) in kind.iter().enumerate() {
+                        let wanted = match sign {
+                            "<" => at < place,
+                            "<=" => at <= place,
+                            ">" => at > place,
+                            ">=" => at >= place,
+                            "contains" => false,
+                            _ => at == place,
+                        };
+                        assert_eq!(holds(found), wanted, "{index}: {found:?} {sign} {value:?}");
+                    }
+                    assert_eq!(holds(&list), sign == "contains" && place > 0, "{index} {sign}");
+                    assert!(!predicate.holds(&BTreeMap::new()), "no such property");
+                    assert!(!holds(&others[0]) && !holds(&others[1]), "another type");
+                }
+                for wrong in others.iter().chain(if index == "i" || index == "f" { &texts } else { &numbers })
+                {
+                    assert!(
+                        Predicate::new(class, index, sign, wrong.clone()).is_err(),
+                        "{index} {sign} {wrong:?}"
+                    );
+                }
+            }
+        }
+        assert!(Predicate::new(class, "none", "=", texts[0].clone()).is_err());
+        let both = Predicate::list(class, r#"[["s",">","a"],["l","contains","b"]]"#).unwrap();
+        assert_eq!(both.len(), 2);
+    }
+}
