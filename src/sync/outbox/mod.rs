@@ -5,6 +5,7 @@ mod application;
 mod conflicts;
 mod dependencies;
 mod due;
+mod history;
 mod journal;
 mod optimistic;
 mod outcomes;
@@ -19,7 +20,7 @@ mod validate;
 mod writes;
 
 pub use application::{Application, NoApplication, Reader};
-pub use journal::{RecordIndex, restored};
+pub use journal::restored;
 pub use optimistic::show_again;
 pub use refused::amend;
 pub use seen::{await_no_more, effects_seen};

@@ -1,0 +1,93 @@
+//! Answers from the journal: the past states of a document, and sweeps that keep a part of a record.
+
+use super::journal::RecordIndex;
+use super::writes::Writes;
+use crate::error::{Code, Error};
+use crate::journal::{Action, JournalRecord, OpId};
+use crate::memory::DocKey;
+use crate::model::{SortedMap, SortedSet, order};
+use crate::sync::context::Ctx;
+use crate::sync::facts::JournalInFlight;
+use crate::sync::message::{Effect, Swept};
+
+impl Writes {
+    /// The numbers of the records on the device that contain actions on a document.
+    pub fn records_of(&self, ctx: &Ctx, key: &DocKey) -> Vec<u64> {
+        let name = ctx.memory.class_name(key);
+        let of_it = |record: &RecordIndex| record.actions.iter().any(|a| a.pk == key.1 && a.class == name);
+        self.journal.records.iter().filter(|(_, record)| of_it(record)).map(|(number, _)| *number).collect()
+    }
+
+    /// The records of these numbers, if they are in memory, as in incognito.
+    pub fn records_in_memory(&self, numbers: &[u64]) -> Vec<JournalRecord> {
+        numbers.iter().filter_map(|number| self.journal.in_memory.get(number).cloned()).collect()
+    }
+
+    /// Opens records that were read. Leaves out those that were rewritten in the meantime.
+    pub fn open_records(
+        &self,
+        ctx: &mut Ctx,
+        numbers: Vec<u64>,
+        sealed: Vec<Option<Vec<u8>>>,
+    ) -> Vec<JournalRecord> {
+        let Some(layout) = &ctx.layout else { return Vec::new() };
+        let mut found = Vec::new();
+        for (number, sealed) in numbers.into_iter().zip(sealed) {
+            match sealed.map(|sealed| layout.open_journal(number, &sealed)) {
+                Some(Ok(record)) => found.push(record),
+                _ if self.journal.records.contains_key(&number) => {
+                    let error = Error::new(Code::LocalDataLost, "a journal record could not be read");
+                    ctx.errors.report(error);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Past states of a document, the newest last: from records on the device, from pending operations, and
+    /// from operations that are over and whose records are not yet on the device.
+    pub fn past(
+        &self,
+        ctx: &Ctx,
+        key: &DocKey,
+        records: Vec<JournalRecord>,
+        in_flight: Option<&JournalInFlight>,
+    ) -> Vec<(OpId, Action)> {
+        let class = ctx.memory.class_name(key);
+        let mut actions: SortedMap<i64, (OpId, Action)> = SortedMap::new();
+        let at_rest = records.into_iter().map(|record| (record.op_id, record.actions));
+        let pending = self.table.on(key).map(|op| (op.state.id.clone(), op.actions.clone()));
+        let over = in_flight.into_iter().flat_map(|journal| &journal.ended).chain(&self.table.due.ended);
+        let over = over.map(|(_, record)| (record.op_id.clone(), record.actions.clone()));
+        // If an action comes twice, the later copy has more information.
+        for (id, of_op) in at_rest.chain(pending).chain(over) {
+            for action in of_op.into_iter().filter(|a| a.class == class && a.pk == key.1) {
+                actions.insert(action.rowid, (id.clone(), action));
+            }
+        }
+        actions.into_values().collect()
+    }
+
+    /// The records were read of which a sweep keeps some actions: they are written again without the others.
+    pub fn end_sweep(&mut self, ctx: &mut Ctx, (ticket, swept): (u64, Swept), records: Vec<JournalRecord>) {
+        let removed: SortedSet<i64> = order::set_of(swept.rowids.iter().copied());
+        for mut record in records {
+            record.actions.retain(|action| !removed.contains(&action.rowid));
+            let number = record.number;
+            self.table.due.ended.push((Some(number), record));
+        }
+        self.journal.is_sweeping = false;
+        if self.is_removed() {
+            ctx.effects.push(Effect::Swept { ticket, swept: Ok(swept) });
+        } else {
+            self.journal.swept.push((ticket, swept));
+        }
+    }
+
+    /// The records could not be read of which a sweep keeps some actions.
+    pub fn fail_sweep(&mut self, ctx: &mut Ctx, ticket: u64, error: Error) {
+        self.journal.is_sweeping = false;
+        ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
+    }
+}
