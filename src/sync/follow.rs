@@ -7,7 +7,7 @@ use super::machine::Machine;
 use super::message::Effect;
 use super::outbox;
 use super::outbox::restored;
-use super::outbox::{Writes, connect, unpin};
+use super::outbox::{Outbox, connect, unpin};
 use super::role::{ORDER_FLOOR, tell_news};
 use crate::error::{Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
@@ -114,14 +114,14 @@ impl Machine {
                 layout.follow(&mut self.ctx.memory, found);
             }
             for def in &defs {
-                outbox::show_again(&mut self.ctx, &mut self.writes.table, def);
+                outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
             }
         }
         for def in self.tabs.unwanted.clone() {
             self.ctx.memory.follow_collection(&def, None);
         }
         self.ctx.memory.end_following();
-        self.writes.table.mark =
+        self.outbox.table.mark =
             self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.follow_journal(journal, &deletes);
         unpin_keys(&mut self.ctx, pinned);
@@ -131,15 +131,15 @@ impl Machine {
     /// Replays the journal records that the leader has written and deleted.
     fn follow_journal(&mut self, journal: Vec<JournalRecord>, deletes: &[u64]) {
         for record in journal {
-            self.writes.journal.index(&record);
+            self.outbox.journal.index(&record);
             let (id, outcome, seq) = (record.op_id.clone(), record.outcome.clone(), record.seq);
             let replaces = record.replaces.clone();
             if record.lost {
-                self.writes.lost_by_server.push(id);
+                self.outbox.lost_by_server.push(id);
                 continue;
             }
-            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.writes.table.mark.name) {
-                self.writes.sender.accepted.insert((seq, id.clone()));
+            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.outbox.table.mark.name) {
+                self.outbox.sender.accepted.insert((seq, id.clone()));
             }
             let old = self.take_out(&id);
             match restored(record) {
@@ -152,7 +152,7 @@ impl Machine {
                         unpin(&mut self.ctx, op);
                     }
                     tell_news(&mut self.ctx, old.as_ref(), &op);
-                    self.writes.table.insert(op);
+                    self.outbox.table.insert(op);
                 }
                 None => {
                     let replaced = self.replaced(&replaces, &id);
@@ -170,10 +170,10 @@ impl Machine {
             return;
         }
         let deletes: SortedSet<u64> = order::set_of(deletes.iter().copied());
-        self.writes.journal.records.retain(|number, _| !deletes.contains(number));
+        self.outbox.journal.records.retain(|number, _| !deletes.contains(number));
         let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
-            self.writes.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
+            self.outbox.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
             self.tabs.tell_outcome(&mut self.ctx, &id, op.as_ref(), None);
@@ -194,8 +194,8 @@ impl Machine {
     /// Removes an operation. Its documents stay pinned.
     fn take_out(&mut self, id: &str) -> Option<PendingOp> {
         self.tabs.provisional.remove(id);
-        let order = self.writes.table.by_id.get(id).copied()?;
-        self.writes.table.remove(order)
+        let order = self.outbox.table.by_id.get(id).copied()?;
+        self.outbox.table.remove(order)
     }
 
     /// The device failed during a poll or a reload: the session tries again later.
@@ -293,36 +293,36 @@ impl Machine {
         inbox: &SortedSet<RecordKey>,
     ) {
         let nobody = Box::new(super::outbox::NoApplication);
-        let application = std::mem::replace(&mut self.writes.application, nobody);
-        let fresh = Writes::new(journal, mark, application);
-        let old = std::mem::replace(&mut self.writes, fresh);
-        self.writes.restore_ops(&mut self.ctx);
-        self.writes.table.order_floor = ORDER_FLOOR;
-        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
+        let application = std::mem::replace(&mut self.outbox.application, nobody);
+        let fresh = Outbox::new(journal, mark, application);
+        let old = std::mem::replace(&mut self.outbox, fresh);
+        self.outbox.restore_ops(&mut self.ctx);
+        self.outbox.table.order_floor = ORDER_FLOOR;
+        self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
         for (id, number) in old.journal.ids {
-            self.writes.journal.ids.entry(id).or_insert(number);
+            self.outbox.journal.ids.entry(id).or_insert(number);
         }
-        self.writes.table.stale.extend(old.table.by_key.into_keys());
-        self.writes.table.stale.extend(self.writes.table.by_key.keys().cloned().collect::<Vec<_>>());
-        self.tabs.dealt.retain(|id| self.writes.table.by_id.contains_key(id));
+        self.outbox.table.stale.extend(old.table.by_key.into_keys());
+        self.outbox.table.stale.extend(self.outbox.table.by_key.keys().cloned().collect::<Vec<_>>());
+        self.tabs.dealt.retain(|id| self.outbox.table.by_id.contains_key(id));
         let mut places: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
         for id in dealt {
-            let order = self.writes.table.by_id[&id];
-            if let Some(op) = self.writes.table.remove(order) {
+            let order = self.outbox.table.by_id[&id];
+            if let Some(op) = self.outbox.table.remove(order) {
                 places.insert(id, order);
                 unpin(&mut self.ctx, &op);
             }
         }
-        let of_ops = self.writes.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
+        let of_ops = self.outbox.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
         let by = of_ops.chain(ended.iter().map(|(id, (_, replaces))| (id, replaces)));
         let by =
             by.flat_map(|(id, replaces)| replaces.iter().map(move |replaced| (replaced.clone(), id.clone())));
         let replaced: SortedMap<OpId, OpId> = by.collect();
         let met: SortedSet<OpId> = order::set_of(old.table.ops.values().map(|op| op.state.id.clone()));
         for op in self
-            .writes
+            .outbox
             .table
             .ops
             .values()
@@ -337,9 +337,9 @@ impl Machine {
         }
         for (_, op) in old.table.ops {
             let id = op.state.id.clone();
-            if let Some(order) = self.writes.table.by_id.get(&id) {
+            if let Some(order) = self.outbox.table.by_id.get(&id) {
                 self.tabs.provisional.remove(&id);
-                let new = self.writes.table.ops[order].clone();
+                let new = self.outbox.table.ops[order].clone();
                 tell_news(&mut self.ctx, Some(&op), &new);
                 unpin(&mut self.ctx, &op);
                 continue;
@@ -374,10 +374,10 @@ impl Machine {
 
     /// Keeps an operation of this session: at the place of the one that it amends, or else after all others.
     fn keep_provisional(&mut self, mut op: PendingOp, place: Option<u64>) {
-        op.state.order = place.unwrap_or_else(|| self.writes.table.next_order());
+        op.state.order = place.unwrap_or_else(|| self.outbox.table.next_order());
         op.record = None;
         op.seq = None;
-        self.writes.table.insert(op);
+        self.outbox.table.insert(op);
     }
 }
 

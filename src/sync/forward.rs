@@ -16,7 +16,7 @@ impl Machine {
             Event::Subscribe(def) => {
                 self.tabs.commanded(&mut self.ctx, &def);
                 if self.ctx.memory.subscribe(&def)? {
-                    outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
+                    outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
                     self.tabs.unwanted.remove(&def);
                     self.tabs.wanted.insert(def.clone());
                     self.tabs.ask(&mut self.ctx, Wanted::Subscribe(def))?;
@@ -25,7 +25,7 @@ impl Machine {
             Event::Unsubscribe(def) => {
                 self.tabs.commanded(&mut self.ctx, &def);
                 if self.ctx.memory.unsubscribe(&def) {
-                    outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
+                    outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
                     self.tabs.wanted.remove(&def);
                     self.tabs.unwanted.insert(def.clone());
                     self.tabs.ask(&mut self.ctx, Wanted::Unsubscribe(def))?;
@@ -33,11 +33,11 @@ impl Machine {
             }
             Event::Write(write) => {
                 let id = write.id.clone();
-                self.writes.table.write(&mut self.ctx, write)?;
+                self.outbox.table.write(&mut self.ctx, write)?;
                 self.tabs.provisional.insert(id, Provisional::default());
             }
             Event::Amend { id, new, args } => {
-                outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new.clone(), args)?;
+                outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new.clone(), args)?;
                 self.tabs.dealt.insert(id.clone());
                 // The request of `id` was never written to the inbox: the new operation takes over its
                 // `amends`.
@@ -48,7 +48,7 @@ impl Machine {
                 self.tabs.provisional.insert(new, Provisional { key: None, amends });
             }
             Event::Discard(id) => {
-                self.writes.table.discard(&mut self.ctx, &id)?;
+                self.outbox.table.discard(&mut self.ctx, &id)?;
                 self.tabs.dealt.insert(id.clone());
                 self.tabs.ask(&mut self.ctx, Wanted::Discard(id))?;
             }
@@ -76,7 +76,7 @@ impl Machine {
         if self.tabs.has_followed {
             self.ctx.memory.take_dirty();
         }
-        self.writes.let_go();
+        self.outbox.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
             self.tabs.look_at_ms = None;
             self.tabs.want_anew(&mut self.ctx);
@@ -86,10 +86,10 @@ impl Machine {
             op.prepared && provisional.is_some_and(|provisional| provisional.key.is_none())
         };
         let ready: Vec<OpId> =
-            self.writes.table.ops.values().filter(ready).map(|op| op.state.id.clone()).collect();
+            self.outbox.table.ops.values().filter(ready).map(|op| op.state.id.clone()).collect();
         for id in ready {
             let amends = self.tabs.provisional.get(&id).and_then(|provisional| provisional.amends.clone());
-            let Some(op) = self.writes.table.get(&id) else { continue };
+            let Some(op) = self.outbox.table.get(&id) else { continue };
             let key = self.tabs.new_request(&mut self.ctx, wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
@@ -109,7 +109,7 @@ impl Machine {
 
     /// True if every command of this session is on the device.
     pub(super) fn is_handed_in(&self) -> bool {
-        let is_saved = |id: &OpId| self.writes.table.get(id).is_none_or(|op| op.saved);
+        let is_saved = |id: &OpId| self.outbox.table.get(id).is_none_or(|op| op.saved);
         self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
     }
 
@@ -158,7 +158,7 @@ impl Machine {
                         Wanted::Amend { new, .. } => new,
                         _ => continue,
                     };
-                    if let Some(op) = self.writes.table.get_mut(&id)
+                    if let Some(op) = self.outbox.table.get_mut(&id)
                         && self.tabs.provisional.contains_key(&id)
                     {
                         op.saved = true;

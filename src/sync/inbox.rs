@@ -75,9 +75,9 @@ impl Machine {
         match wanted {
             Wanted::Write(wanted) => return self.take_write(key, wanted),
             Wanted::Amend { id, new, args } => {
-                if !self.writes.is_known(&new) {
+                if !self.outbox.is_known(&new) {
                     let again = args.clone();
-                    match outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new.clone(), args) {
+                    match outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new.clone(), args) {
                         Ok(()) => {
                             self.tabs.from_inbox.extend(key.map(|key| (new, key)));
                             return Ok(());
@@ -88,11 +88,11 @@ impl Machine {
                             self.tabs.deferred.push((key, Wanted::Amend { id, new, args: again }));
                             return Ok(());
                         }
-                        Err(error) => self.writes.table.refuse(&mut self.ctx, new, error),
+                        Err(error) => self.outbox.table.refuse(&mut self.ctx, new, error),
                     }
                 }
             }
-            Wanted::Discard(id) => match self.writes.table.discard(&mut self.ctx, &id) {
+            Wanted::Discard(id) => match self.outbox.table.discard(&mut self.ctx, &id) {
                 Err(error) if error.code() == Code::BadOption => {
                     self.tabs.deferred.push((key, Wanted::Discard(id)));
                     return Ok(());
@@ -102,7 +102,7 @@ impl Machine {
             },
             Wanted::Subscribe(def) => self.subscribe(def)?,
             Wanted::Unsubscribe(def) => self.unsubscribe(&def),
-            Wanted::Sweep(retention) => self.writes.sweep(&mut self.ctx, NOBODY, retention, true),
+            Wanted::Sweep(retention) => self.outbox.sweep(&mut self.ctx, NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }
         self.tabs.done.extend(key);
@@ -111,14 +111,14 @@ impl Machine {
 
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
         let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
-        if self.writes.is_known(&id) {
+        if self.outbox.is_known(&id) {
             self.tabs.done.extend(key);
             return Ok(());
         }
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        match self.writes.table.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
+        match self.outbox.table.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
-                if let Some(op) = self.writes.table.get_mut(&id) {
+                if let Some(op) = self.outbox.table.get_mut(&id) {
                     op.state.at = at;
                     op.state.base = base;
                     op.state.bases = bases;
@@ -128,7 +128,7 @@ impl Machine {
             }
             // Issued by another version of the application.
             Err(error) => {
-                self.writes.table.refuse(&mut self.ctx, id, error);
+                self.outbox.table.refuse(&mut self.ctx, id, error);
                 self.tabs.done.extend(key);
             }
         }

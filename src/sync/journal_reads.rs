@@ -13,21 +13,21 @@ impl Machine {
     /// that it can: the next event may be a long time away.
     pub(super) fn advance_sweep(&mut self) {
         let is_busy = self.device.journal_in_flight().is_some();
-        while !is_busy && let Some((ticket, retention, apply)) = self.writes.next_sweep() {
+        while !is_busy && let Some((ticket, retention, apply)) = self.outbox.next_sweep() {
             self.sweep_now(ticket, &retention, apply);
         }
     }
 
     /// Plans a sweep, and begins it if `apply` is set.
     pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
-        if let Some((partly, swept)) = self.writes.plan_sweep(&mut self.ctx, ticket, retention, apply) {
+        if let Some((partly, swept)) = self.outbox.plan_sweep(&mut self.ctx, ticket, retention, apply) {
             self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
         }
     }
 
     /// Past states of a document, the newest last.
     pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
-        let numbers = self.writes.records_of(&self.ctx, &key);
+        let numbers = self.outbox.records_of(&self.ctx, &key);
         self.read_journal(numbers, JournalPurpose::History { ticket, key });
     }
 
@@ -38,7 +38,7 @@ impl Machine {
                 let ticket = self.reads.start_journal(numbers, purpose);
                 self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
             }
-            _ => self.journal_answer(purpose, self.writes.records_in_memory(&numbers)),
+            _ => self.journal_answer(purpose, self.outbox.records_in_memory(&numbers)),
         }
     }
 
@@ -54,7 +54,7 @@ impl Machine {
         let (sealed, purpose) = match (records, purpose) {
             (Ok(sealed), purpose) => (sealed, purpose),
             (Err(error), JournalPurpose::Sweep { ticket, .. }) => {
-                self.writes.fail_sweep(&mut self.ctx, ticket, error);
+                self.outbox.fail_sweep(&mut self.ctx, ticket, error);
                 return Ok(());
             }
             (Err(error), JournalPurpose::History { ticket, .. }) => {
@@ -64,13 +64,13 @@ impl Machine {
             (Err(_), JournalPurpose::Follow(_)) => return Ok(()),
         };
         if let JournalPurpose::History { ticket, key } = &purpose
-            && self.writes.records_of(&self.ctx, key) != numbers
+            && self.outbox.records_of(&self.ctx, key) != numbers
         {
             // Records were added, or rewritten under another number, in the meantime.
             self.history(*ticket, key.clone());
             return Ok(());
         }
-        let found = self.writes.open_records(&mut self.ctx, numbers, sealed);
+        let found = self.outbox.open_records(&mut self.ctx, numbers, sealed);
         self.journal_answer(purpose, found);
         Ok(())
     }
@@ -79,11 +79,11 @@ impl Machine {
         match purpose {
             JournalPurpose::History { ticket, key } => {
                 let in_flight = self.device.journal_in_flight();
-                let actions = self.writes.past(&self.ctx, &key, records, in_flight);
+                let actions = self.outbox.past(&self.ctx, &key, records, in_flight);
                 self.ctx.effects.push(Effect::Past { ticket, actions: Ok(actions) });
             }
             JournalPurpose::Sweep { ticket, swept } => {
-                self.writes.end_sweep(&mut self.ctx, (ticket, swept), records);
+                self.outbox.end_sweep(&mut self.ctx, (ticket, swept), records);
             }
             JournalPurpose::Follow(_) => {}
         }

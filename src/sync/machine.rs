@@ -5,7 +5,7 @@ use super::context::{Config, Ctx};
 use super::device::Device;
 use super::message::{Clock, Effect, Event, Mode, Status};
 use super::outbox;
-use super::outbox::Writes;
+use super::outbox::Outbox;
 use super::outbox::{Application, NoApplication};
 use super::pull::{Live, Pull, Token};
 use super::reads::{self, Reads};
@@ -24,7 +24,7 @@ pub struct Machine {
     pub(super) pull: Pull,
     pub(super) live: Live,
     pub(super) reads: Reads,
-    pub(super) writes: Writes,
+    pub(super) outbox: Outbox,
     pub(super) tabs: Tabs,
     pub(super) device: Device,
     pub(super) token: Token,
@@ -57,7 +57,7 @@ impl Machine {
             pull: Pull::new(SUBS_MAX, lost),
             live: Live::default(),
             reads: Reads::default(),
-            writes: Writes::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
+            outbox: Outbox::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
             tabs: Tabs::default(),
             token: Token::default(),
             last_wake: None,
@@ -68,9 +68,9 @@ impl Machine {
     /// Adds the operations in storage, and the application's functions.
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
         let mark = self.ctx.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
-        self.writes = Writes::new(journal, mark, application);
-        self.writes.restore_ops(&mut self.ctx);
-        self.writes.overlay.show_operations(&mut self.ctx, &mut self.writes.table, &*self.writes.application);
+        self.outbox = Outbox::new(journal, mark, application);
+        self.outbox.restore_ops(&mut self.ctx);
+        self.outbox.overlay.show_operations(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self
     }
 
@@ -156,17 +156,17 @@ impl Machine {
                 Ok(())
             }
             Event::SetMode(mode) => self.set_mode(mode),
-            Event::Write(write) => self.writes.table.write(&mut self.ctx, write),
+            Event::Write(write) => self.outbox.table.write(&mut self.ctx, write),
             Event::Amend { id, new, args } => {
-                outbox::amend(&mut self.ctx, &mut self.writes.table, &id, new, args)
+                outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new, args)
             }
-            Event::Discard(id) => self.writes.table.discard(&mut self.ctx, &id),
+            Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {
                 self.history(ticket, key);
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => {
-                self.writes.sweep(&mut self.ctx, ticket, retention, apply);
+                self.outbox.sweep(&mut self.ctx, ticket, retention, apply);
                 Ok(())
             }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
@@ -222,7 +222,7 @@ impl Machine {
     /// Begins a subscription. If there was none, its documents are pulled.
     pub(super) fn subscribe(&mut self, def: Def) -> Result<()> {
         if self.ctx.memory.subscribe(&def)? {
-            outbox::show_again(&mut self.ctx, &mut self.writes.table, &def);
+            outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
             self.pull.subscribed(def);
         }
         Ok(())
@@ -232,8 +232,8 @@ impl Machine {
     pub(super) fn unsubscribe(&mut self, def: &Def) {
         self.pull.unsubscribed(def);
         self.ctx.memory.unsubscribe(def);
-        outbox::await_no_more(&mut self.ctx, &mut self.writes.table, def);
-        outbox::show_again(&mut self.ctx, &mut self.writes.table, def);
+        outbox::await_no_more(&mut self.ctx, &mut self.outbox.table, def);
+        outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
         if self.has_nothing_to_do() {
             self.pull.rest(&mut self.ctx);
         }
@@ -244,7 +244,7 @@ impl Machine {
         self.device.try_soon(&self.ctx);
         self.pull.try_at_once(&self.ctx);
         let retry_after_ms = self.pull.retry_after_ms();
-        self.writes.sender.try_at_once(retry_after_ms);
+        self.outbox.sender.try_at_once(retry_after_ms);
         self.live.try_at_once(retry_after_ms);
     }
 
@@ -254,14 +254,14 @@ impl Machine {
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
-        self.ctx.memory.collections().next().is_none() && self.writes.table.pending() == 0
+        self.ctx.memory.collections().next().is_none() && self.outbox.table.pending() == 0
     }
 
     /// Does the work that is due after an event, whichever event it was.
     fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
-        self.writes.overlay.advance_writes(&mut self.ctx, &mut self.writes.table, &*self.writes.application);
+        self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self.read_bases();
         if self.ctx.is_following {
             self.advance_device();
@@ -305,9 +305,9 @@ impl Machine {
         }
         let is_failing = self.device.error().is_some();
         let asks_epoch = self.pull.lacks_epoch(&self.ctx)
-            && self.writes.sender.has_ops_to_send(&self.writes.table, now, is_failing);
+            && self.outbox.sender.has_ops_to_send(&self.outbox.table, now, is_failing);
         let outgoing = (!asks_epoch)
-            .then(|| self.writes.sender.ops_to_send(&self.ctx, &mut self.writes.table, now, is_failing));
+            .then(|| self.outbox.sender.ops_to_send(&self.ctx, &mut self.outbox.table, now, is_failing));
         self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
     }
 
@@ -316,8 +316,8 @@ impl Machine {
         let mut times = Vec::new();
         if self.is_connected() {
             times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
-            if self.writes.table.pending() > 0 {
-                times.extend(self.pull.next_send_ms().map(|at| at.max(self.writes.sender.not_before_ms)));
+            if self.outbox.table.pending() > 0 {
+                times.extend(self.pull.next_send_ms().map(|at| at.max(self.outbox.sender.not_before_ms)));
             }
             times.extend(self.live.next_wake(&self.ctx));
         }
@@ -327,7 +327,7 @@ impl Machine {
             let is_clean = self.is_clean() && self.tabs.is_clean() && !self.tabs.has_requests();
             times.extend(self.device.next_commit(&self.ctx, !is_clean));
         }
-        times.extend(self.writes.overlay.pins_due());
+        times.extend(self.outbox.overlay.pins_due());
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()
@@ -361,18 +361,18 @@ impl Machine {
 
     /// Checks whether an operation can be issued: named errors before anything is written.
     pub fn check_write(&self, name: &str, args: &Value) -> Result<()> {
-        outbox::check_write(&self.ctx, &self.writes.table, name, args)
+        outbox::check_write(&self.ctx, &self.outbox.table, name, args)
     }
 
     /// Checks whether a refused operation can be issued again in its place, with the same arguments or
     /// others. Errors: `not_found`, and those of [`Machine::check_write`].
     pub fn check_amendment(&self, id: &str, args: Option<&Value>) -> Result<()> {
-        outbox::check_amendment(&self.ctx, &self.writes.table, id, args)
+        outbox::check_amendment(&self.ctx, &self.outbox.table, id, args)
     }
 
     /// The refused operation of that id.
     pub fn refused_op(&self, id: &str) -> Result<&PendingOp> {
-        self.writes.table.refused_op(id)
+        self.outbox.table.refused_op(id)
     }
 
     /// The key of a document by its class and key properties.
@@ -382,18 +382,18 @@ impl Machine {
 
     /// Operations that are not over, in order, each with whether it is blocked behind a refused one.
     pub fn operations(&self) -> Vec<(&PendingOp, bool)> {
-        self.writes.table.operations()
+        self.outbox.table.operations()
     }
 
     /// Whether the session would notice the loss of this operation if the server were restored (R8). For
     /// tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn remembers(&self, id: &str) -> bool {
-        self.writes.remembers(id)
+        self.outbox.remembers(id)
     }
 
     /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).
     pub fn lost_by_server(&self) -> &[OpId] {
-        self.writes.lost_by_server()
+        self.outbox.lost_by_server()
     }
 }

@@ -34,14 +34,14 @@ impl Machine {
         let code = refusal.error.code();
         if code == Code::UnknownOrg {
             if self.pull.org_is_missing(&mut self.ctx, request, refusal)? {
-                self.writes.sender.delay(&mut self.ctx)?;
+                self.outbox.sender.delay(&mut self.ctx)?;
             }
             return Ok(());
         }
         let is_of_earlier_token = self.token.is_replaced(request.token);
         self.pull.found_too_large(&request, &refusal.error);
-        self.writes.sender.found_too_large(
-            &mut self.writes.table,
+        self.outbox.sender.found_too_large(
+            &mut self.outbox.table,
             &request.ops,
             request.ops_bytes,
             request.subs > 0,
@@ -65,7 +65,7 @@ impl Machine {
     /// Handles a reply that can be decoded.
     fn answered(&mut self, mut request: InFlight, mut reply: SyncReply) -> Result<()> {
         // Everything is decoded before anything is applied: no reply is applied in part.
-        let is_certain = |id: &crate::journal::OpId| self.writes.table.has_one_number(id);
+        let is_certain = |id: &crate::journal::OpId| self.outbox.table.has_one_number(id);
         let mistakes = mistakes_of(&self.ctx, &request, &reply, is_certain);
         let parts = prepare(&self.ctx.memory, std::mem::take(&mut reply.parts));
         let change = self.pull.enter(&mut self.ctx, &reply.epoch, reply.now);
@@ -102,10 +102,10 @@ impl Machine {
         let has_result = request.has_result_in(&reply.results);
         let decided = request.decided_by(&reply.results);
         let results = std::mem::take(&mut reply.results);
-        if self.writes.sender.take_results(
+        if self.outbox.sender.take_results(
             &mut self.ctx,
-            &mut self.writes.table,
-            &*self.writes.application,
+            &mut self.outbox.table,
+            &*self.outbox.application,
             &request.ops,
             results,
             (reply.seq, is_later),
@@ -113,13 +113,13 @@ impl Machine {
             // The socket reports the progress of the session's old name.
             self.live.close(&mut self.ctx);
         }
-        for (id, v, defs) in self.writes.table.executed(&request.ops) {
+        for (id, v, defs) in self.outbox.table.executed(&request.ops) {
             self.pull.note_executed(&request, (&id, v), &defs);
         }
-        let in_doubt = self.writes.table.in_doubt(&decided);
+        let in_doubt = self.outbox.table.in_doubt(&decided);
         self.apply_parts(request, parts, &reply, (&in_doubt, is_later || has_result))?;
         if is_later {
-            self.writes.enter_epoch_with(&mut self.ctx, reply.seq);
+            self.outbox.enter_epoch_with(&mut self.ctx, reply.seq);
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
         }
@@ -148,7 +148,7 @@ impl Machine {
             }
             let shown = self.touched_by(&part);
             // Requested again: a later reply will have the results.
-            if self.writes.table.touches_any(&shown, in_doubt) {
+            if self.outbox.table.touches_any(&shown, in_doubt) {
                 continue;
             }
             told.insert(def.clone());
@@ -166,16 +166,16 @@ impl Machine {
         // The reply had no room for the other defs: they are requested again.
         request.forget(&told);
         self.pull.ask_again(request);
-        outbox::effects_seen(&mut self.ctx, &mut self.writes.table, reply.seq, Some(&whole), &rows);
+        outbox::effects_seen(&mut self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
         Ok(())
     }
 
     /// The documents in a part that pending operations touch.
     fn touched_by(&self, part: &ReadPart) -> Vec<DocKey> {
-        if self.writes.table.is_empty() {
+        if self.outbox.table.is_empty() {
             Vec::new()
         } else {
-            self.writes.table.touched(part.keys(&self.ctx.memory))
+            self.outbox.table.touched(part.keys(&self.ctx.memory))
         }
     }
 
@@ -222,7 +222,7 @@ impl Machine {
         let mut rows: SortedSet<DocKey> = SortedSet::new();
         for part in parts {
             let told = self.touched_by(&part);
-            if self.writes.table.is_any_renumbered(&told) {
+            if self.outbox.table.is_any_renumbered(&told) {
                 self.pull.hinted(&self.ctx, part.def());
                 continue;
             }
@@ -236,9 +236,9 @@ impl Machine {
             }
         }
         // A push contains some documents only; a pull alone shows a def completely.
-        outbox::effects_seen(&mut self.ctx, &mut self.writes.table, pushed.seq, None, &rows);
+        outbox::effects_seen(&mut self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
         if change == EpochChange::Later {
-            self.writes.enter_epoch_with(&mut self.ctx, pushed.seq);
+            self.outbox.enter_epoch_with(&mut self.ctx, pushed.seq);
         }
         Ok(())
     }

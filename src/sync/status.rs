@@ -48,7 +48,7 @@ impl Machine {
         });
         let error = self.ctx.errors.last().or(self.live.error()).or(self.device.error());
         let error = lost.or_else(|| error.cloned());
-        let (pending, faults) = (self.writes.table.pending(), self.pull.faults().clone());
+        let (pending, faults) = (self.outbox.table.pending(), self.pull.faults().clone());
         Status {
             mode: self.ctx.mode,
             phase,

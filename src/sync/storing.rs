@@ -37,17 +37,17 @@ impl Machine {
 
     /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
     fn journal_changes(&mut self) -> Option<JournalInFlight> {
-        self.writes.journal_changes(self.tabs.take_done(), &self.tabs.from_inbox)
+        self.outbox.journal_changes(self.tabs.take_done(), &self.tabs.from_inbox)
     }
 
     fn journal_committed(&mut self, journal: JournalInFlight) {
-        for id in self.writes.journal_committed(&mut self.ctx, journal) {
+        for id in self.outbox.journal_committed(&mut self.ctx, journal) {
             self.tabs.is_written(&id);
         }
     }
 
     fn journal_failed(&mut self, journal: JournalInFlight) {
-        let done = self.writes.journal_failed(journal);
+        let done = self.outbox.journal_failed(journal);
         self.tabs.put_back_done(done);
     }
 
@@ -72,7 +72,7 @@ impl Machine {
 
     /// Whether every change is in storage or is being written.
     pub(super) fn is_clean(&self) -> bool {
-        self.ctx.memory.is_clean() && self.writes.is_clean()
+        self.ctx.memory.is_clean() && self.outbox.is_clean()
     }
 
     /// True if everything that the session holds is on the device; incognito has nothing to wait for. Errors:
@@ -114,16 +114,16 @@ impl Machine {
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
     pub(super) fn advance_device(&mut self) {
         if !self.is_committing() {
-            let records = self.writes.table.ops.values().filter_map(|op| op.record);
+            let records = self.outbox.table.ops.values().filter_map(|op| op.record);
             self.device.advance(&mut self.ctx, records);
         }
     }
 
     /// Reads the bases of documents with pending operations.
     pub(super) fn read_bases(&mut self) {
-        let ids = self.writes.overlay.pins_to_read(&mut self.ctx);
+        let ids = self.outbox.overlay.pins_to_read(&mut self.ctx);
         if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
-            self.writes.overlay.reads_pins();
+            self.outbox.overlay.reads_pins();
         }
     }
 
@@ -145,10 +145,10 @@ impl Machine {
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
             Read::Nothing => {}
             Read::Stalled => self.tabs.look(&mut self.ctx),
-            Read::BasesFailed => self.writes.overlay.pins_failed(&self.ctx),
+            Read::BasesFailed => self.outbox.overlay.pins_failed(&self.ctx),
             Read::Done { bases } => {
                 if let Some(bases) = bases {
-                    self.writes.overlay.pins_read(&mut self.ctx, &mut self.writes.table, bases);
+                    self.outbox.overlay.pins_read(&mut self.ctx, &mut self.outbox.table, bases);
                 }
                 self.pull.repair(&mut self.ctx, &self.reads.lost);
             }
@@ -158,7 +158,7 @@ impl Machine {
     /// The follower's poll of the log has ended: the readings that waited for it continue.
     pub(super) fn resume_readings(&mut self, is_new: bool) {
         if let Some(bases) = self.reads.resume(&mut self.ctx, is_new) {
-            self.writes.overlay.pins_read(&mut self.ctx, &mut self.writes.table, bases);
+            self.outbox.overlay.pins_read(&mut self.ctx, &mut self.outbox.table, bases);
         }
     }
 
@@ -201,7 +201,7 @@ impl Machine {
         }
         let lost = self.ctx.memory.unsettle();
         self.reads.forget_pages(lost);
-        self.writes.unsettle();
+        self.outbox.unsettle();
         self.pull.repair(&mut self.ctx, &self.reads.lost);
         // The inbox is lost too. The backup database may have its requests.
         if self.generation().is_some() {

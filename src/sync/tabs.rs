@@ -18,8 +18,8 @@ impl Machine {
     /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
         self.ctx.is_following = true;
-        self.writes.table.order_floor = ORDER_FLOOR;
-        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
+        self.outbox.table.order_floor = ORDER_FLOOR;
+        self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
         self
     }
 
@@ -122,30 +122,30 @@ impl Machine {
         self.ctx.is_following = false;
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
-        self.writes.table.order_floor = 0;
+        self.outbox.table.order_floor = 0;
         let provisional = std::mem::take(&mut self.tabs.provisional);
-        let journaled = self.writes.table.ops.values().filter(|op| !provisional.contains_key(&op.state.id));
+        let journaled = self.outbox.table.ops.values().filter(|op| !provisional.contains_key(&op.state.id));
         let last_order = journaled.clone().map(|op| op.state.order).max().unwrap_or(0);
-        self.writes.overlay.last_rowid = self.writes.journal.last_rowid();
+        self.outbox.overlay.last_rowid = self.outbox.journal.last_rowid();
         let mut own = Vec::new();
         for (order, op) in
-            self.writes.table.ops.iter().filter(|(_, op)| provisional.contains_key(&op.state.id))
+            self.outbox.table.ops.iter().filter(|(_, op)| provisional.contains_key(&op.state.id))
         {
             let amends = provisional[&op.state.id].amends.clone();
             let key = provisional[&op.state.id].key.filter(|_| op.saved);
             own.push((*order, key, wanted_of(op, amends)));
         }
         let mut requests: Vec<(Option<RecordKey>, Wanted)> = Vec::new();
-        // Writes and amendments are among the operations already.
+        // Outbox and amendments are among the operations already.
         let is_other = |wanted: &Wanted| !matches!(wanted, Wanted::Write(_) | Wanted::Amend { .. });
         let queue = std::mem::take(&mut self.tabs.queue).into_iter().map(|(_, request)| request.wanted);
         let others: Vec<Wanted> = queue.filter(is_other).collect();
         let mut given_up = Vec::new();
         for (order, key, wanted) in own {
-            given_up.extend(self.writes.table.remove(order));
+            given_up.extend(self.outbox.table.remove(order));
             requests.push((key, wanted));
         }
-        self.writes.table.last_order = last_order;
+        self.outbox.table.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
             self.ctx.memory.keep_collection(&def);
@@ -183,9 +183,9 @@ impl Machine {
         self.live.close(&mut self.ctx);
         self.token.await_no_more();
         self.device.forget_failures();
-        self.writes.table.order_floor = ORDER_FLOOR;
-        self.writes.overlay.last_rowid = ORDER_FLOOR as i64;
-        let (sweeps, swept) = self.writes.let_go();
+        self.outbox.table.order_floor = ORDER_FLOOR;
+        self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
+        let (sweeps, swept) = self.outbox.let_go();
         for ticket in swept {
             let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
             self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
@@ -198,7 +198,7 @@ impl Machine {
             }
         }
         let from_inbox = std::mem::take(&mut self.tabs.from_inbox);
-        for op in self.writes.table.ops.values_mut().filter(|op| !op.saved) {
+        for op in self.outbox.table.ops.values_mut().filter(|op| !op.saved) {
             let key = from_inbox.get(&op.state.id).copied();
             // Its request is on the device.
             op.saved = key.is_some();

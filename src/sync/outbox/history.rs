@@ -1,7 +1,7 @@
 //! Answers from the journal: the past states of a document, and sweeps that keep a part of a record.
 
 use super::journal::RecordIndex;
-use super::writes::Writes;
+use super::parts::Outbox;
 use crate::error::{Code, Error};
 use crate::journal::{Action, JournalRecord, OpId};
 use crate::memory::DocKey;
@@ -10,7 +10,7 @@ use crate::sync::context::Ctx;
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::{Effect, Swept};
 
-impl Writes {
+impl Outbox {
     /// The numbers of the records on the device that contain actions on a document.
     pub fn records_of(&self, ctx: &Ctx, key: &DocKey) -> Vec<u64> {
         let name = ctx.memory.class_name(key);

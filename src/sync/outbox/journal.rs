@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::due::Due;
+use super::parts::Outbox;
 use super::table::connect;
-use super::writes::Writes;
 use crate::journal::{ActionType, JournalRecord, OpId, PendingOp, Retention};
 use crate::model::{Name, Pk, SortedMap, SortedSet, order};
 use crate::storage::{JournalAtRest, JournalChanges};
@@ -96,7 +96,7 @@ impl Journal {
     }
 }
 
-impl Writes {
+impl Outbox {
     /// Drops everything that is due: another session writes from now on. Returns the waiting sweeps, and the
     /// tickets of those that were not finished.
     pub fn let_go(&mut self) -> (VecDeque<WaitingSweep>, Vec<u64>) {
@@ -169,7 +169,7 @@ impl Writes {
     }
 }
 
-impl Writes {
+impl Outbox {
     /// Connects the restored operations with their documents, which `open` has pinned.
     pub fn restore_ops(&mut self, ctx: &mut Ctx) {
         let orders: Vec<u64> = self.table.ops.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! The outbox: sends operations and takes their results (R10 to R12).
+//! The sender: sends operations and takes their results (R10 to R12).
 
 use super::application::Application;
 use super::conflicts::{Settled, settle_conflict};

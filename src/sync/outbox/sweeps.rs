@@ -1,13 +1,13 @@
 //! Sweeps of the device's journal, each on the journal that the previous one left.
 
 use super::journal::WaitingSweep;
-use super::writes::Writes;
+use super::parts::Outbox;
 use crate::journal::{ActionMeta, Protect, Retention, iso8601, plan};
 use crate::model::{SortedSet, order};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, Swept};
 
-impl Writes {
+impl Outbox {
     /// Requests a sweep of the device's journal: reports the actions that the rule removes, and removes them if `apply` is
     /// set. Actions that the server has not accepted stay, regardless of their type.
     pub fn sweep(&mut self, ctx: &mut Ctx, ticket: u64, retention: Retention, apply: bool) {

@@ -10,7 +10,7 @@ use crate::storage::{JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
 
 /// The parts of the outbox. Each owns its state, and takes the table of operations as an argument.
-pub struct Writes {
+pub struct Outbox {
     pub table: Table,
     pub overlay: Overlay,
     pub sender: Sender,
@@ -20,10 +20,10 @@ pub struct Writes {
     pub lost_by_server: Vec<OpId>,
 }
 
-impl Writes {
+impl Outbox {
     /// The operations in storage.
     pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
-        let mut writes = Writes {
+        let mut outbox = Outbox {
             table: Table::new(mark),
             overlay: Overlay::default(),
             sender: Sender::default(),
@@ -31,8 +31,8 @@ impl Writes {
             application,
             lost_by_server: Vec::new(),
         };
-        writes.restore(at_rest);
-        writes
+        outbox.restore(at_rest);
+        outbox
     }
 
     /// Whether nothing remains to be written to the journal, or deleted from it.
