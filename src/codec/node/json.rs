@@ -26,8 +26,9 @@ impl<'b> Input<'b> {
     #[inline(never)]
     fn wrong(&self) -> NodeError {
         let before = &self.bytes[..self.at.min(self.bytes.len())];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
+        let lines = before.split(|byte| *byte == b'\n');
+        let column = 1 + lines.clone().next_back().map_or(0, <[u8]>::len);
+        let line = lines.count();
         NodeError::Words(format!("at line {line} column {column}"))
     }
 
