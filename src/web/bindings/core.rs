@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::{Array, Object, Reflect, Uint32Array};
+use js_sys::{Array, Object, Promise, Reflect, Uint32Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use super::error::thrown;
+use super::error::{promise_of, promise_or_thrown, thrown};
 use super::options::{Secret, mode_of};
 use crate::codec::read_json;
 use crate::crypto::{Header, SystemRandom, WrapKind};
@@ -103,10 +103,9 @@ impl Core {
     }
 
     /// JSON text of the rows that can be read.
-    pub async fn read(&self, ids: Vec<u32>) -> Thrown<String> {
+    pub fn read(&self, ids: Vec<u32>) -> Promise {
         let driver = self.inner.driver.clone();
-        let rows = driver.read(ids).await.map_err(thrown)?;
-        rows_json(&rows).map_err(thrown)
+        promise_of(Box::pin(async move { Ok(rows_json(&driver.read(ids).await?)?.into()) }))
     }
 
     /// The id of a document by its key: `parts` values joined by slashes. 0 if the document is not held.
@@ -120,16 +119,17 @@ impl Core {
     }
 
     /// The ids of the documents of a class that satisfy the predicates.
-    pub async fn query(&self, class: String, predicates: String) -> Thrown<Uint32Array> {
+    pub fn query(&self, class: String, predicates: String) -> Promise {
         let driver = self.inner.driver.clone();
-        let read = driver.with(|machine| {
-            let class = machine.memory().schema().class(&class)?;
-            Ok((class.name().clone(), Predicate::list(class, &predicates)?))
-        });
-        let (class, predicates) =
-            read.and_then(|read: Result<(Name, Vec<Predicate>)>| read).map_err(thrown)?;
-        let ids = driver.query(class, predicates).await.map_err(thrown)?;
-        Ok(Uint32Array::from(ids.as_slice()))
+        promise_of(Box::pin(async move {
+            let read = driver.with(|machine| {
+                let class = machine.memory().schema().class(&class)?;
+                Ok((class.name().clone(), Predicate::list(class, &predicates)?))
+            });
+            let (class, predicates) = read.and_then(|read: Result<(Name, Vec<Predicate>)>| read)?;
+            let ids = driver.query(class, predicates).await?;
+            Ok(Uint32Array::from(ids.as_slice()).into())
+        }))
     }
 
     /// `{ v, pending, deleted }` of a document version, if it is still held.
@@ -149,59 +149,54 @@ impl Core {
     /// Changes the mode. `synced` and `avion` can be exchanged, and that applies to every tab; `incognito`
     /// never changes.
     #[wasm_bindgen(js_name = setMode)]
-    pub async fn set_mode(&self, mode: String) -> Thrown<()> {
+    pub fn set_mode(&self, mode: String) -> Promise {
         let inner = self.inner();
-        let mode = mode_of(&mode).map_err(thrown)?;
-        let current = inner.driver.with(|machine| machine.status().mode).map_err(thrown)?;
-        inner.check_mode(current, mode).map_err(thrown)?;
-        inner.driver.post(Event::SetMode(mode));
-        if current != mode {
-            inner.signal(if mode == Mode::Avion { Signal::Avion } else { Signal::Synced }).await;
-        }
-        Ok(())
+        promise_of(Box::pin(async move {
+            let mode = mode_of(&mode)?;
+            let current = inner.driver.with(|machine| machine.status().mode)?;
+            inner.check_mode(current, mode)?;
+            inner.driver.post(Event::SetMode(mode));
+            if current != mode {
+                inner.signal(if mode == Mode::Avion { Signal::Avion } else { Signal::Synced }).await;
+            }
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Waits until everything that the session holds is on the device.
-    pub async fn flush(&self) -> Thrown<()> {
-        self.inner().driver.flush().await.map_err(thrown)
+    pub fn flush(&self) -> Promise {
+        let inner = self.inner();
+        promise_of(Box::pin(async move { inner.driver.flush().await.map(|()| JsValue::UNDEFINED) }))
     }
 
     /// Changes the passphrase: wraps K under a key from the new one.
     #[wasm_bindgen(js_name = changePassphrase)]
-    pub async fn change_passphrase(&self, old: String, next: String) -> Thrown<()> {
+    pub fn change_passphrase(&self, old: String, next: String) -> Promise {
         let inner = self.inner();
-        inner.change_passphrase(old, next).await.map_err(thrown)
+        promise_of(Box::pin(
+            async move { inner.change_passphrase(old, next).await.map(|()| JsValue::UNDEFINED) },
+        ))
     }
 
     /// Closes every tab's session: keys and memory are dropped.
-    pub async fn lock(&self) -> Thrown<()> {
-        let inner = self.inner();
-        inner.signal(Signal::Lock).await;
-        inner.driver.close().await;
-        Ok(())
+    pub fn lock(&self) -> Promise {
+        self.ending(Some(Signal::Lock))
     }
 
     /// Closes every tab's session, and deletes the store.
-    pub async fn wipe(&self) -> Thrown<()> {
-        let inner = self.inner();
-        inner.signal(Signal::Wipe).await;
-        inner.driver.close().await;
-        match &inner.device {
-            Some(side) => side.device.delete(&side.name).await.map_err(thrown),
-            None => Ok(()),
-        }
+    pub fn wipe(&self) -> Promise {
+        self.ending(Some(Signal::Wipe))
     }
 
     /// Ends the session.
-    pub async fn close(&self) -> Thrown<()> {
-        self.inner().driver.close().await;
-        Ok(())
+    pub fn close(&self) -> Promise {
+        self.ending(None)
     }
 
     /// The records on the device, for inspectors.
-    pub async fn inspect(&self, limit: u32) -> Thrown<JsValue> {
+    pub fn inspect(&self, limit: u32) -> Promise {
         let inner = self.inner();
-        super::inspect::at_rest(&inner, limit as usize).await
+        promise_or_thrown(Box::pin(async move { super::inspect::at_rest(&inner, limit as usize).await }))
     }
 
     /// Every collection in memory, for inspectors.
@@ -211,6 +206,21 @@ impl Core {
 }
 
 impl Core {
+    /// Ends the session, and those of other tabs if they get a signal. After `Wipe` the store is deleted.
+    fn ending(&self, signal: Option<Signal>) -> Promise {
+        let inner = self.inner();
+        promise_of(Box::pin(async move {
+            if let Some(signal) = signal {
+                inner.signal(signal).await;
+            }
+            inner.driver.close().await;
+            if let (Some(Signal::Wipe), Some(side)) = (signal, &inner.device) {
+                side.device.delete(&side.name).await?;
+            }
+            Ok(JsValue::UNDEFINED)
+        }))
+    }
+
     fn checked(&self, def: &str) -> Result<Def> {
         let def: Def = def.parse()?;
         self.inner.driver.with(|machine| machine.memory().schema().check_def(&def).map(|_| ()))??;

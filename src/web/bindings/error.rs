@@ -1,11 +1,15 @@
 //! Errors in the form that JavaScript gets.
 
+use std::pin::Pin;
+
+use js_sys::Promise;
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::codec::Presence::Required;
 use crate::codec::{Encode, Writer};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// An error in the shape of `CoreError`.
 #[derive(Serialize)]
@@ -45,4 +49,18 @@ impl From<&Error> for ErrorJson {
 /// The value that JavaScript gets thrown.
 pub(super) fn thrown(error: Error) -> JsValue {
     serde_wasm_bindgen::to_value(&ErrorJson::from(&error)).unwrap_or(JsValue::NULL)
+}
+
+/// A future that is going to be a promise. It is boxed, because each future's own type would have the code of a promise of
+/// its own.
+type Waiting<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// A promise of the future's value, or of its error in the form that JavaScript gets.
+pub(super) fn promise_of(future: Waiting<Result<JsValue>>) -> Promise {
+    promise_or_thrown(Box::pin(async move { future.await.map_err(thrown) }))
+}
+
+/// A promise of a future whose error JavaScript made, or may get as it is.
+pub(super) fn promise_or_thrown(future: Waiting<std::result::Result<JsValue, JsValue>>) -> Promise {
+    future_to_promise(future)
 }

@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-use js_sys::Function;
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 
 use super::application::JsApplication;
 use super::core::{Core, DeviceSide};
-use super::error::thrown;
+use super::error::promise_of;
 use super::host::JsHost;
 use super::options::{Options, Secret};
 use crate::crypto::{DerivedKey, Random, SystemRandom, WrapKind, kdf_salt};
@@ -30,8 +30,8 @@ use crate::web::tabs::lead_of;
 
 /// Opens a session: resolves when the device is open, and never waits for the network.
 #[wasm_bindgen]
-pub async fn open(options: JsValue, host: JsValue) -> std::result::Result<Core, JsValue> {
-    open_session(&options, host).await.map_err(thrown)
+pub fn open(options: JsValue, host: JsValue) -> Promise {
+    promise_of(Box::pin(async move { open_session(&options, host).await.map(JsValue::from) }))
 }
 
 async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {

@@ -1,9 +1,10 @@
 //! The methods with which JavaScript issues operations and follows their state.
 
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 
 use super::core::Core;
-use super::error::{ErrorJson, thrown};
+use super::error::{ErrorJson, promise_of, thrown};
 use crate::codec::Presence::{Optional, Required};
 use crate::codec::{Encode, Writer, read_json, reads, write_json};
 use crate::crypto::SystemRandom;
@@ -137,19 +138,22 @@ impl Core {
     }
 
     /// The past states of a document, the oldest first, as JSON.
-    pub async fn history(&self, class: String, key: Vec<String>) -> Thrown<String> {
+    pub fn history(&self, class: String, key: Vec<String>) -> Promise {
         let driver = self.inner().driver.clone();
-        let key = driver.with(|machine| machine.key_of(&class, &key)).and_then(|key| key).map_err(thrown)?;
-        let past = driver.history(key).await.map_err(thrown)?;
-        past_json(&past).map_err(thrown)
+        promise_of(Box::pin(async move {
+            let key = driver.with(|machine| machine.key_of(&class, &key))??;
+            Ok(past_json(&driver.history(key).await?)?.into())
+        }))
     }
 
     /// Sweeps the journal, or lists the actions that a sweep would remove, as JSON.
-    pub async fn sweep(&self, options: String) -> Thrown<String> {
+    pub fn sweep(&self, options: String) -> Promise {
         let driver = self.inner().driver.clone();
-        let (retention, apply) = retention(&options).map_err(thrown)?;
-        let Swept { rowids } = driver.sweep(retention, apply).await.map_err(thrown)?;
-        write_json(&SweptJson(rowids)).map_err(thrown)
+        promise_of(Box::pin(async move {
+            let (retention, apply) = retention(&options)?;
+            let Swept { rowids } = driver.sweep(retention, apply).await?;
+            Ok(write_json(&SweptJson(rowids))?.into())
+        }))
     }
 }
 
