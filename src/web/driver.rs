@@ -4,13 +4,13 @@
 //! of each are performed before the next is handled. So a callback may call any method at any time.
 
 use crate::model::SortedMap;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use js_sys::{Function, Promise};
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 
 use super::channel::{Channel, ChannelEvent};
 use super::claim::Claim;
@@ -137,11 +137,16 @@ impl Driver {
 
     /// Reads the machine. Error: `closed` once the session is closed.
     pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
+        self.machine().map(|machine| read(&machine))
+    }
+
+    fn machine(&self) -> Result<Ref<'_, Machine>> {
         // This borrow fails only while the machine runs one of the application's own functions.
         let machine = self.machine.try_borrow().map_err(|_| {
             Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
         })?;
-        machine.as_ref().map(read).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
+        Ref::filter_map(machine, Option::as_ref)
+            .map_err(|_| Error::new(Code::Closed, "the session is closed"))
     }
 
     /// The receiver of the driver's callbacks.
@@ -270,15 +275,6 @@ impl Driver {
                 *self.timer.borrow_mut() = timer;
             }
         }
-    }
-
-    /// Runs a future and posts the event that it gives.
-    fn spawn(self: &Rc<Self>, future: impl Future<Output = Event> + 'static) {
-        let driver = Rc::downgrade(self);
-        spawn_local(async move {
-            let event = future.await;
-            post_to(&driver, event);
-        });
     }
 
     fn send(self: &Rc<Self>, number: u64, request: crate::codec::SyncRequest, token: Option<String>) {

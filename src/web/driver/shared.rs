@@ -1,11 +1,12 @@
 //! The part of the driver for a store that several tabs have open. It performs the machine's effects for
 //! tabs, and reacts to the other tabs.
 
+use std::pin::Pin;
 use std::rc::Rc;
 
 use wasm_bindgen_futures::spawn_local;
 
-use super::Driver;
+use super::{Driver, post_to};
 use crate::error::Result;
 use crate::journal::Signal;
 use crate::storage;
@@ -47,6 +48,20 @@ impl Driver {
         spawn_local(async move {
             driver.close().await;
             driver.host.status();
+        });
+    }
+
+    /// Runs a future and posts the event that it gives.
+    pub(super) fn spawn(self: &Rc<Self>, future: impl Future<Output = Event> + 'static) {
+        self.spawn_boxed(Box::pin(future));
+    }
+
+    /// The same. A boxed future has one type, so a task and its waker are compiled only once.
+    fn spawn_boxed(self: &Rc<Self>, future: Pin<Box<dyn Future<Output = Event>>>) {
+        let driver = Rc::downgrade(self);
+        spawn_local(async move {
+            let event = future.await;
+            post_to(&driver, event);
         });
     }
 
