@@ -120,12 +120,10 @@ impl<K, V> SortedMap<K, V> {
         if list == self.lists.len() {
             // After all others: it goes into the last list while there is room, so that ascending keys fill
             // their lists.
-            if list == 0 || self.lists[list - 1].len() == LIST_MAX {
-                self.lists.push(Vec::new());
-            } else {
-                list -= 1;
+            match self.lists.last() {
+                Some(last) if last.len() < LIST_MAX => (list, place) = (list - 1, last.len()),
+                _ => self.lists.insert(list, Vec::new()),
             }
-            place = self.lists[list].len();
         }
         let own = &mut self.lists[list];
         own.insert(place, entry);
@@ -155,26 +153,33 @@ fn first_not(len: usize, is_below: &dyn Fn(usize) -> bool) -> usize {
     low
 }
 
+/// The position of a key in that many lists, or else of the first key above it. `len` is the length of a list, and
+/// `order` compares the key at a position with this one. It is no generic function, either.
+fn search(lists: usize, len: &dyn Fn(usize) -> usize, order: &dyn Fn(At) -> Ordering) -> Result<At, At> {
+    let list = first_not(lists, &|list| order((list, len(list) - 1)) == Ordering::Less);
+    if list == lists {
+        return Err((list, 0));
+    }
+    let at = (list, first_not(len(list), &|place| order((list, place)) == Ordering::Less));
+    if order(at) == Ordering::Equal { Ok(at) } else { Err(at) }
+}
+
 impl<K: Ord, V> SortedMap<K, V> {
     /// The position of the first key that is not below `key`.
     fn at<Q: Ord + ?Sized>(&self, key: &Q) -> At
     where
         K: Borrow<Q>,
     {
-        let is_below = |entry: &(K, V)| entry.0.borrow().cmp(key) == Ordering::Less;
-        let lists = &self.lists;
-        let list = first_not(lists.len(), &|list| is_below(&lists[list][lists[list].len() - 1]));
-        let Some(own) = lists.get(list) else { return (list, 0) };
-        (list, first_not(own.len(), &|place| is_below(&own[place])))
+        self.find(key).unwrap_or_else(|at| at)
     }
 
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<At, At>
     where
         K: Borrow<Q>,
     {
-        let at = self.at(key);
-        let is_it = self.lists.get(at.0).is_some_and(|list| list[at.1].0.borrow() == key);
-        if is_it { Ok(at) } else { Err(at) }
+        let lists = &self.lists;
+        let order = |(list, place): At| lists[list][place].0.borrow().cmp(key);
+        search(lists.len(), &|list| lists[list].len(), &order)
     }
 
     /// Inserts a value, and returns the one that it replaces.
