@@ -195,11 +195,23 @@ impl<T: Decode> Decode for Vec<T> {
     fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
         let items = node.items()?;
         let mut read = Vec::with_capacity(items.len());
-        for (index, item) in items.into_iter().enumerate() {
-            read.push(T::decode(item, format).map_err(|error| error.in_item(index))?);
-        }
+        each(items, &mut |item| {
+            read.push(T::decode(item, format)?);
+            Ok(())
+        })?;
         Ok(read)
     }
+}
+
+/// Reads each item of a list. It is no generic function, so the walk is compiled only once.
+fn each<'b>(
+    items: Vec<Node<'b>>,
+    read: &mut dyn FnMut(Node<'b>) -> Result<(), NodeError>,
+) -> Result<(), NodeError> {
+    for (index, item) in items.into_iter().enumerate() {
+        read(item).map_err(|error| error.in_item(index))?;
+    }
+    Ok(())
 }
 
 macro_rules! tuple {
@@ -213,8 +225,8 @@ macro_rules! tuple {
 
         impl<$($type: Decode),+> Decode for ($($type,)+) {
             fn decode(node: Node<'_>, format: Format) -> Result<Self, NodeError> {
-                let mut items = node.tuple(const { [$($index),+].len() })?.into_iter();
-                Ok(($($type::decode(items.next().unwrap_or(Node::Null), format)
+                let mut items = node.tuple(const { [$($index),+].len() })?;
+                Ok(($($type::decode(std::mem::replace(&mut items[$index], Node::Null), format)
                     .map_err(|error| error.in_item($index))?,)+))
             }
         }
