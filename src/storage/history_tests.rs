@@ -1,5 +1,6 @@
 //! After each batch of a random history, the stored records are exactly those that are of use. An opening and
 //! each follower have the leader's state.
+#![allow(clippy::print_stdout)] // the seed of a history that fails
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +18,11 @@ use crate::store::{MemoryDevice, MemoryStore, RecordKey, Store, Table};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Whole {
     epoch: (Option<Epoch>, u32),
-    documents: BTreeMap<DocKey, (Stamp, Option<u64>, Option<PageRef>, Vec<Def>)>,
+    documents: BTreeMap<DocKey, AtRest>,
     collections: BTreeMap<Def, Held>,
 }
+
+type AtRest = (Stamp, Option<u64>, Option<PageRef>, Vec<Def>);
 
 type Held = (Stamp, bool, Option<Load>, BTreeMap<Pk, Member<Stamp>>, BTreeMap<Pk, Stamp>);
 
@@ -90,6 +93,7 @@ impl Follower {
                         assert_eq!(records.len(), behind.len().min(16), "as many as a poll takes");
                         self.behind = behind[records.len()..].to_vec();
                     }
+                    let mut gone: Vec<JournalRecord> = Vec::new();
                     for found in records {
                         let along = found.record.along.clone().unwrap_or_default();
                         let keys: Vec<RecordKey> =
@@ -103,12 +107,13 @@ impl Follower {
                             self.journal.insert(*number, record);
                         }
                         layout.follow(memory, found);
-                        let gone = along.deletes.iter().filter_map(|number| self.journal.remove(number));
-                        let gone: Vec<JournalRecord> = gone.collect();
-                        memory.end_following();
-                        gone.iter().for_each(|record| unpin(memory, record));
-                        memory.take_dirty();
+                        gone.extend(along.deletes.iter().filter_map(|number| self.journal.remove(number)));
                     }
+                    memory.end_following();
+                    for record in &gone {
+                        unpin(memory, record);
+                    }
+                    memory.take_dirty();
                 }
                 Tail::Anew => {
                     assert!(self.has_strayed || behind.contains(&true), "{behind:?}: the log goes on");
@@ -116,10 +121,14 @@ impl Follower {
                     let Opened { memory: read, layout: anew, journal, damage, .. } =
                         block_on(reader.read(store)).unwrap();
                     assert!(!damage.any(), "{damage:?}");
-                    journal.records.iter().for_each(|record| pin(memory, record));
+                    for record in &journal.records {
+                        pin(memory, record);
+                    }
                     memory.adopt(read, &SortedSet::default(), &SortedSet::default());
                     layout.go_on_from(anew);
-                    self.journal.values().for_each(|record| unpin(memory, record));
+                    for record in self.journal.values() {
+                        unpin(memory, record);
+                    }
                     self.journal = by_number(&journal.records);
                 }
             }

@@ -90,8 +90,6 @@ impl Layout {
         self.is_anew = true;
         self.chunks = 0;
         self.base = self.next_record;
-        self.log_bytes = 0;
-        self.checkpoint_bytes = 0;
         self.pages = Pages::starting_at(self.pages.next);
         // The journal records of the next batch come with their own count.
         (self.journal.records, self.journal.pending) = (0, 0);

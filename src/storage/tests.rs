@@ -7,7 +7,7 @@ use crate::codec::{Data, Part, Row};
 use crate::crypto::{DerivedKey, SeededRandom, WrapKind};
 use crate::memory::PartContext;
 use crate::model::schema::Schema;
-use crate::model::{Def, Name, Pk, Value};
+use crate::model::{Def, Name, Pk, SortedSet, Value};
 use crate::store::conformance::block_on;
 use crate::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 
@@ -206,11 +206,14 @@ fn r2_a_follower_keeps_a_document_that_another_def_holds_now() {
             if is_read_whole {
                 let reader = layout.reader(memory.schema().clone(), false);
                 let opened = block_on(reader.read(store)).unwrap();
-                memory.adopt(opened.memory, &Default::default(), &Default::default());
+                let none = SortedSet::default();
+                memory.adopt(opened.memory, &none, &none);
             } else {
                 let found = block_on(store.get(Table::State, &layout.look_keys())).unwrap();
                 let Tail::On(records) = layout.looked(&found) else { panic!("the log goes on") };
-                records.into_iter().for_each(|record| layout.follow(memory, record));
+                for record in records {
+                    layout.follow(memory, record);
+                }
                 memory.end_following();
             }
             memory.check_links();

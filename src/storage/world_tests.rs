@@ -31,7 +31,7 @@ pub(super) fn pk(doc: u64) -> Pk {
 pub(super) fn data(doc: u64, v: u64) -> Data {
     let sections = ["games", "admin", "x11"];
     let tags: Vec<Value> = (0..3).filter(|tag| v >> tag & 1 == 1).map(|tag| sections[tag].into()).collect();
-    let bytes = if v % 13 == 0 { 40_000 } else { v % 300 };
+    let bytes = if v.is_multiple_of(13) { 40_000 } else { v % 300 };
     let map = BTreeMap::from([
         ("id".to_owned(), Value::String(format!("doc{doc}"))),
         ("section".to_owned(), sections[(v % 3) as usize].into()),
@@ -252,7 +252,7 @@ impl World {
         }
         let mut changes = JournalChanges::default();
         let mut next = self.leader.layout.journal.next_record;
-        for _ in 0..1 + self.below(2) {
+        for _ in 0..=self.below(2) {
             let place = self.below(4) as usize;
             let old = self.journal.keys().nth(place).copied();
             let old = old.filter(|number| !changes.deletes.contains(number));

@@ -1,5 +1,7 @@
 //! The engine on SQLite against the reference: random requests of several sessions, accounts and orgs, with
 //! purges, restarts, another schema and a site key in between.
+#![allow(clippy::result_large_err)] // as in the engine
+#![allow(clippy::print_stdout)] // the seed of a history that fails
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -238,20 +240,17 @@ impl World {
                 .rev()
                 .filter(|(org, account, _)| (&**org, &**account) == (asking.org, asking.account));
             let old = own.map(|(_, _, op)| op.clone()).nth(self.chance.below(4) as usize);
-            let op = match old.filter(|_| self.chance.is(35)) {
+            let op = if let Some(op) = old.filter(|_| self.chance.is(35)) {
                 // Sent again, perhaps under another number, or as another operation.
-                Some(op) => {
-                    let act = if self.chance.is(4) { self.act(asking.org, 2) } else { op.act };
-                    let seq = if self.chance.is(60) { next } else { op.seq };
-                    Sent { act, seq, ..op }
-                }
-                None => {
-                    self.ids += 1;
-                    let place = self.chance.below(6) as usize;
-                    let after = self.sent.iter().rev().nth(place).map(|(_, _, op)| op.id.clone());
-                    let after = after.filter(|_| self.chance.is(15));
-                    Sent { id: format!("id-{}", self.ids), seq: next, act: self.act(asking.org, 2), after }
-                }
+                let act = if self.chance.is(4) { self.act(asking.org, 2) } else { op.act };
+                let seq = if self.chance.is(60) { next } else { op.seq };
+                Sent { seq, act, ..op }
+            } else {
+                self.ids += 1;
+                let place = self.chance.below(6) as usize;
+                let after = self.sent.iter().rev().nth(place).map(|(_, _, op)| op.id.clone());
+                let after = after.filter(|_| self.chance.is(15));
+                Sent { id: format!("id-{}", self.ids), seq: next, act: self.act(asking.org, 2), after }
             };
             next = op.seq + 1;
             self.sent.push((asking.org.to_owned(), asking.account.to_owned(), op.clone()));

@@ -79,11 +79,14 @@ pub type Line = (String, Option<Properties>, u64, String);
 /// A line of the feed: org, class, pk, version, collections.
 pub type Fed = (Key, u64, BTreeSet<Def>);
 
+/// A link: its version, its state, and the end of its document's life.
+pub type Link = (u64, State, Option<u64>);
+
 /// The part of the state that a refused operation does not change.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     pub docs: BTreeMap<Key, Doc>,
-    pub links: BTreeMap<(String, Def, String), (u64, State, Option<u64>)>,
+    pub links: BTreeMap<(String, Def, String), Link>,
     pub journal: Vec<Line>,
     pub feed: Vec<Fed>,
 }
