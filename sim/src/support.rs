@@ -1,5 +1,7 @@
 //! The simulated world, which `tests/rules` uses too.
 
+#[path = "../../tests/support/asleep.rs"]
+mod asleep;
 #[path = "../../tests/support/backend.rs"]
 pub mod backend;
 #[path = "../../tests/support/outcome.rs"]

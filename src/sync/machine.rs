@@ -328,6 +328,7 @@ impl Machine {
             times.extend(self.device.next_commit(&self.ctx, !is_clean));
         }
         times.extend(self.outbox.overlay.pins_due());
+        times.push(self.reads.compact_not_before_ms);
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()

@@ -15,6 +15,7 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, Storage
 use escale::{Code, Error};
 
 use crate::device::{FaultyDevice, FaultyStore};
+use crate::support::asleep::check_asleep;
 use crate::support::schema::{SCHEMA, key};
 use crate::support::server::ModelServer;
 use crate::support::world::writes::Counters;
@@ -133,6 +134,7 @@ impl Client {
                     let application = Box::new(Counters { policy: Policy::Ask });
                     self.machine = Some(machine.with_writes(opened.journal, application));
                     self.store = Some(opened.store);
+                    self.wish = None;
                     self.header = Some(opened.header);
                     let damaged = self.machine().status().damaged;
                     self.told_lost += damaged.operations + opened.damage.journal;
@@ -256,8 +258,12 @@ impl Client {
         }
     }
 
-    /// Time passes.
+    /// Time passes. Before the machine is to be woken, it does nothing.
     pub fn wait(&mut self, ms: u64) {
+        for now in [self.now, self.now + ms / 2, self.now + ms.saturating_sub(1)] {
+            let clock = Clock { wall_ms: now, mono_ms: now - NOW + 1_000 };
+            self.machine.iter_mut().for_each(|machine| check_asleep(machine, self.wish, clock));
+        }
         self.now += ms;
         self.feed(Event::Woke);
     }

@@ -11,6 +11,8 @@ use escale::storage::Damage;
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
 use escale::{Code, Error};
 
+use crate::asleep::check_asleep;
+
 pub const WALL: u64 = 1_700_000_000_000;
 
 pub const SCHEMA: &str = r#"{
@@ -28,8 +30,9 @@ pub struct Bench {
     pub wall: u64,
     /// Requests that the test has not taken yet.
     pub requests: VecDeque<(u64, SyncRequest, Option<String>)>,
-    /// When the machine wants to be woken.
+    /// When the machine wants to be woken, and when it was last fed.
     wish: Option<u64>,
+    fed_at: Option<u64>,
     effects: Vec<Effect>,
 }
 
@@ -121,6 +124,7 @@ impl Bench {
             wall: WALL,
             requests: VecDeque::new(),
             wish: None,
+            fed_at: None,
             effects: Vec::new(),
         };
         bench.feed(Event::Started);
@@ -129,6 +133,9 @@ impl Bench {
 
     pub fn feed(&mut self, event: Event) {
         let clock = Clock { wall_ms: self.wall, mono_ms: self.now };
+        if self.fed_at.replace(self.now).is_some_and(|at| at <= self.now) {
+            check_asleep(&mut self.machine, self.wish, clock);
+        }
         for effect in self.machine.handle(event, clock) {
             match effect {
                 Effect::Send { number, request, token } => self.requests.push_back((number, request, token)),
@@ -196,8 +203,12 @@ impl Bench {
     /// Sets the time to `now`, and wakes the machine.
     pub fn wake(&mut self, now: u64) {
         assert!(now >= self.now, "time does not go back");
+        for before in [self.now, now.saturating_sub(1).max(self.now), self.now.midpoint(now)] {
+            check_asleep(&mut self.machine, self.wish, Clock { wall_ms: self.wall, mono_ms: before });
+        }
         self.now = now;
         self.wish = None;
+        self.fed_at = None;
         self.feed(Event::Woke);
     }
 

@@ -3,6 +3,8 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test may need many lines
 
+#[path = "../support/asleep.rs"]
+mod asleep;
 mod harness;
 mod harness_with_device;
 #[allow(dead_code)] // for the use of all tests

@@ -128,6 +128,19 @@ fn a_socket_silent_for_25_seconds_is_given_up() {
     assert_eq!(bench.said().len(), 1);
 }
 
+/// Without subscriptions, a session was not to be woken for its silent socket, and closed it minutes later.
+#[test]
+fn a_silent_socket_is_given_up_without_subscriptions_too() {
+    let (mut bench, _) = registered();
+    bench.feed(Event::Unsubscribe(def("Doc")));
+    assert_eq!(bench.wake_at(), Some(bench.now + SOCKET_SILENCE_MS));
+    bench.wake(bench.now + SOCKET_SILENCE_MS);
+    let closed = |effect: &Effect| matches!(effect, Effect::CloseSocket(_)).then_some(());
+    assert_eq!(bench.take(closed).len(), 1);
+    bench.wake(bench.now + SOCKET_SILENCE_MS);
+    assert_eq!(bench.opened_socket(), None, "there is nothing to hear of");
+}
+
 #[test]
 fn an_adapter_without_signs_of_life_is_not_given_up() {
     let mut bench = Bench::new(Config { watches_silence: false, ..live() });

@@ -13,6 +13,7 @@ use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
 use escale::{Code, Error};
 
+use crate::support::asleep::check_asleep;
 use crate::support::schema::{Key, Map, SCHEMA, data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
 use crate::support::world::writes::Counters;
@@ -30,6 +31,8 @@ pub struct Driver {
     pub requests: u64,
     /// The records of the journal that were read.
     pub records_read: usize,
+    /// When the machine wants to be woken.
+    wake_at: Option<u64>,
     /// The token of the last request.
     pub token: Option<String>,
     /// The machine's reports on operations.
@@ -112,6 +115,7 @@ impl Driver {
             sent: None,
             requests: 0,
             records_read: 0,
+            wake_at: None,
             token: None,
             told: Vec::new(),
             random: SeededRandom::new(now ^ 7),
@@ -168,7 +172,8 @@ impl Driver {
                         self.sent = Some((number, request));
                     }
                     Effect::CancelSend(_) => self.sent = None,
-                    Effect::WakeAt(_) | Effect::Changed { .. } | Effect::StatusChanged => {}
+                    Effect::WakeAt(at) => self.wake_at = at,
+                    Effect::Changed { .. } | Effect::StatusChanged => {}
                     effect => self.told.push(effect),
                 }
             }
@@ -181,7 +186,12 @@ impl Driver {
         self.feed(Event::Committed(result));
     }
 
+    /// Time passes. Before the machine is to be woken, it does nothing.
     pub fn wait(&mut self, ms: u64) {
+        for now in [self.now, self.now + ms / 2, self.now + ms.saturating_sub(1)] {
+            let clock = Clock { wall_ms: now, mono_ms: now - NOW + 1_000 };
+            check_asleep(&mut self.machine, self.wake_at, clock);
+        }
         self.now += ms;
         self.feed(Event::Woke);
     }

@@ -2,6 +2,7 @@
 //! scheduler. The scheduler loses, repeats, delays and reorders messages between them, and makes any of them
 //! crash.
 
+pub mod asleep;
 pub mod backend;
 pub mod history;
 pub mod outcome;

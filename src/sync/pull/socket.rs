@@ -103,10 +103,11 @@ impl Live {
 
     /// When the socket has work to do next.
     pub fn next_wake(&self, ctx: &Ctx) -> Option<u64> {
-        if !ctx.config.has_live || ctx.memory.collections().next().is_none() {
+        if !ctx.config.has_live {
             return None;
         }
         match self.state {
+            SocketState::Closed if ctx.memory.collections().next().is_none() => None,
             SocketState::Closed => Some(self.free_at_ms()),
             _ => ctx.config.watches_silence.then_some(self.last_heard_ms + SOCKET_SILENCE_MS),
         }

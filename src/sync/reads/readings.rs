@@ -68,7 +68,7 @@ pub struct Reads {
     pub unreadable: SortedSet<u64>,
     /// Readings of a follower that wait for a poll of the log.
     stalled: Vec<Stalled>,
-    pub(super) compact_not_before_ms: u64,
+    pub compact_not_before_ms: u64,
     /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
 }

@@ -16,6 +16,7 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 use super::World;
 use super::devices::Copied;
 use super::writes::{Counters, Ledger};
+use crate::support::asleep::check_asleep;
 use crate::support::backend::{Backend, Tenant};
 use crate::support::schema::schema;
 
@@ -282,7 +283,11 @@ impl<S: Backend> World<S> {
         self.check_idle(number);
         let client = &mut self.clients[number];
         let clock = client.clock(now);
+        let wake_at = client.wake_at.map(|at| at - client.mono_base);
         let Some(machine) = &mut client.machine else { return };
+        if !matches!(event, Event::Started | Event::Woke) {
+            check_asleep(machine, wake_at, clock);
+        }
         let text = if logs { super::wire::brief(&event) } else { String::new() };
         let effects = machine.handle(event, clock);
         self.figures.events += 1;
