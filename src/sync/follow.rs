@@ -10,9 +10,9 @@ use super::outbox::restored;
 use super::outbox::{Outbox, connect, unpin};
 use super::role::{ORDER_FLOOR, tell_news};
 use crate::error::{Error, Result};
-use crate::journal::{JournalRecord, OpId, Outcome, PendingOp};
+use crate::journal::{JournalRecord, OpId, Outcome, PendingOp, Wanted};
 use crate::memory::DocKey;
-use crate::model::{SortedMap, SortedSet, order};
+use crate::model::{Def, SortedMap, SortedSet, order};
 use crate::storage::{LogRecord, Opened, Reader, Tail};
 use crate::store::RecordKey;
 
@@ -106,8 +106,16 @@ impl Machine {
             let record = &found.record;
             deletes.extend(record.along.iter().flat_map(|along| &along.deletes));
             for (def, is_there) in record.collections() {
-                let awaited = if is_there { &mut self.tabs.wanted } else { &mut self.tabs.unwanted };
+                let tabs = &mut self.tabs;
+                let (awaited, other) = if is_there {
+                    (&mut tabs.wanted, &tabs.unwanted)
+                } else {
+                    (&mut tabs.unwanted, &tabs.wanted)
+                };
                 awaited.remove(def);
+                // The leader may have carried out this session's command, and a later one of another session
+                // that undid it. Only the inbox shows whether it did.
+                tabs.is_reload_due |= other.contains(def);
             }
             let defs: Vec<_> = record.collections().map(|(def, _)| def.clone()).collect();
             if let Some(layout) = &mut self.ctx.layout {
@@ -261,21 +269,31 @@ impl Machine {
         self.tabs.has_followed = true;
         self.tabs.is_reload_due = false;
         self.device.reloaded(&damage);
+        let (mut begun, mut dropped): (SortedSet<Def>, SortedSet<Def>) = Default::default();
+        let own = self.tabs.queue.iter().chain(self.tabs.sending.iter().flatten());
+        let own = own.map(|(_, request)| request.wanted.clone());
+        let handed_in = inbox.iter().filter_map(|(key, sealed)| layout.open_request(*key, sealed).ok());
+        for wanted in own.chain(handed_in.map(|request| request.wanted)) {
+            match wanted {
+                Wanted::Subscribe(def) => drop(begun.insert(def)),
+                Wanted::Unsubscribe(def) => drop(dropped.insert(def)),
+                _ => {}
+            }
+        }
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
         let ended: SortedMap<OpId, Ended> = over
             .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
             .collect();
-        self.tabs.wanted.retain(|def| memory.collection(def).is_none());
-        self.tabs.unwanted.retain(|def| memory.collection(def).is_some());
+        // The leader has carried out all other commands.
+        self.tabs.wanted.retain(|def| memory.collection(def).is_none() && begun.contains(def));
+        self.tabs.unwanted.retain(|def| memory.collection(def).is_some() && dropped.contains(def));
         pin_of(&mut self.ctx, &journal.records);
-        if damage.any() {
-            let era = memory.epoch().1;
-            let lost = memory.collections().filter(|(_, c)| c.v(era) == 0).map(|(def, _)| def.clone());
-            let lost: Vec<_> = lost.collect();
-            self.pull.lose(lost);
-        }
+        let era = memory.epoch().1;
+        let lost = memory.collections().filter(|(_, c)| damage.any() && c.v(era) == 0);
+        self.pull.set_lost(order::set_of(lost.map(|(def, _)| def.clone())));
         self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
+        self.reads.forget_found(&self.ctx);
         let mark = layout.journal_mark();
         if let Some(own) = &mut self.ctx.layout {
             own.go_on_from(layout);

@@ -9,9 +9,11 @@
 mod support;
 
 mod copy;
+mod ends;
 mod histories;
 mod regressions;
 mod stalled;
 mod subscriptions;
 mod tab;
+mod told;
 mod world;

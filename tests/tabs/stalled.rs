@@ -1,11 +1,11 @@
 //! A follower reads pages that the leader has meanwhile replaced. The readings wait for a poll, and are answered.
 
 use escale::model::Def;
-use escale::store::MemoryDevice;
-use escale::sync::Event;
+use escale::store::{MemoryDevice, Table};
+use escale::sync::{Damaged, Event, StorageState, TabEvent};
 
 use super::regressions::{NOW, lead, look, open, settle};
-use super::tab::{Tab, Task};
+use super::tab::{Tab, Task, store_name};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write};
@@ -23,24 +23,51 @@ fn stall(tab: &mut Tab) {
     assert_eq!(tab.awaited, 1, "it waits for what the leader has written");
 }
 
+/// A leader with a server that has `DOCS` documents, which it has loaded and written.
+fn loaded(device: &MemoryDevice, server: &mut ModelServer) -> Tab {
+    for number in 0..DOCS {
+        let data = data(number, None, 0, 0);
+        server.db.write(NOW + number as u64, &[Write::Put { key: key(number), data, max_life: None }]);
+    }
+    let mut leader = open(device, 1);
+    lead(&mut leader);
+    leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
+    while let Some((number, request)) = leader.sent.take() {
+        let (results, _) = server.operate(0, &request, (0, NOW + 10_000), &mut || false);
+        let reply = Ok(server.reply(&request, results, server.told().max(NOW + 10_000)));
+        leader.feed(Event::Replied { number, reply }, NOW);
+        settle(&mut leader);
+    }
+    leader
+}
+
+/// A deposed leader showed the damage that it had found for ever, even after the next leader had repaired it.
+#[test]
+fn a_deposed_leader_no_longer_shows_the_damage_that_it_found() {
+    let device = MemoryDevice::shared();
+    let mut server = ModelServer::new(Habits::of(80), 1, NOW);
+    let mut leader = loaded(&device, &mut server);
+    device.tamper(&store_name(), |records| {
+        for (_, bytes) in records.iter_mut().filter(|((table, _), _)| *table == Table::Pages) {
+            bytes[20] ^= 1;
+        }
+    });
+    let ids = leader.machine.list(&Def::class_of(&name("Doc"))).expect("subscribed").0;
+    leader.feed(Event::Read { ticket: 2, ids }, NOW);
+    settle(&mut leader);
+    assert_eq!(leader.machine.status().damaged.documents, DOCS as u64);
+    leader.feed(Event::Tab(TabEvent::Depose), NOW);
+    settle(&mut leader);
+    let status = leader.machine.status();
+    assert_eq!((status.damaged, status.storage), (Damaged::default(), StorageState::Ok));
+}
+
 #[test]
 fn a_reading_whose_pages_are_gone_is_answered_after_a_look_whoever_leads_then() {
     for leads in [false, true] {
         let device = MemoryDevice::shared();
         let mut server = ModelServer::new(Habits::of(80), 1, NOW);
-        for number in 0..DOCS {
-            let data = data(number, None, 0, 0);
-            server.db.write(NOW + number as u64, &[Write::Put { key: key(number), data, max_life: None }]);
-        }
-        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
-        lead(&mut leader);
-        leader.feed(Event::Subscribe(Def::class_of(&name("Doc"))), NOW);
-        while let Some((number, request)) = leader.sent.take() {
-            let (results, _) = server.operate(0, &request, (0, NOW + 10_000), &mut || false);
-            let reply = Ok(server.reply(&request, results, server.told().max(NOW + 10_000)));
-            leader.feed(Event::Replied { number, reply }, NOW);
-            settle(&mut leader);
-        }
+        let (mut leader, mut follower) = (loaded(&device, &mut server), open(&device, 2));
         look(&mut follower);
         // There is something to look at.
         leader.feed(Event::Subscribe(Def::document(&name("Doc"), &key(1).1)), NOW);

@@ -13,6 +13,8 @@ use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect, TabEvent};
 use escale::{Code, Error};
 
+use super::told::{Reports, Told};
+use crate::support::asleep::check_asleep;
 use crate::support::schema::schema;
 use crate::support::world::writes::Counters;
 
@@ -65,6 +67,11 @@ pub struct Tab {
     pub shown: BTreeSet<String>,
     /// Readings that were asked for, and are not answered yet.
     pub awaited: usize,
+    has_begun: bool,
+    /// It was deposed, and has not read the stored state since.
+    has_led: bool,
+    /// All reports on operations that its application received.
+    pub told: Reports,
 }
 
 pub const ORG: &str = "org";
@@ -119,6 +126,9 @@ impl Tab {
             generation: None,
             shown: BTreeSet::new(),
             awaited: 0,
+            has_begun: false,
+            has_led: false,
+            told: Reports::default(),
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
@@ -128,6 +138,10 @@ impl Tab {
     /// Passes an event to the machine. Returns the messages for the other tabs.
     pub fn feed(&mut self, event: Event, now: u64) {
         let clock = Clock { wall_ms: now, mono_ms: now };
+        if std::mem::replace(&mut self.has_begun, true) && !matches!(event, Event::Woke) {
+            check_asleep(&mut self.machine, self.wake_at, clock);
+        }
+        let is_read = matches!(event, Event::Tab(TabEvent::Read { .. }));
         self.awaited += usize::from(matches!(event, Event::Read { .. }));
         for effect in self.machine.handle(event, clock) {
             match effect {
@@ -159,23 +173,30 @@ impl Tab {
                     self.tasks.push_back(Task::Inbox(with_copies));
                 }
                 Effect::Tab(TabEffect::Leads) => {}
-                // Server state that it had not written is loaded again.
-                Effect::Tab(TabEffect::Deposed) => self.counters.clear(),
+                Effect::Tab(TabEffect::Deposed) => self.has_led = true,
                 Effect::Answer { rows, .. } => {
                     self.awaited = self.awaited.checked_sub(1).expect("one answer to each reading");
                     let read = |row: escale::sync::ReadRow| ((0, row.pk), row.data.to_map().expect("a map"));
                     self.rows = rows.ok().map(|rows| rows.into_iter().map(read).collect());
                 }
                 Effect::WakeAt(at) => self.wake_at = at,
-                Effect::Saved { id } => drop(self.saved.insert(id)),
+                Effect::Saved { id } => {
+                    self.told.add(&id, Told::Saved);
+                    self.saved.insert(id);
+                }
                 Effect::Accepted { id, result } => {
                     // Otherwise an application that waits only for `saved` would wait for ever.
                     let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
                     assert!(is_told, "R10: {id} was accepted, and never told to be saved");
+                    self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
                     self.ended.entry(id).or_insert(result.map(|(v, _)| v));
                 }
-                Effect::Refused { id, .. } => drop(self.refused.insert(id)),
+                Effect::Refused { id, error } => {
+                    self.told.add(&id, Told::Refused(error.code()));
+                    self.refused.insert(id);
+                }
                 Effect::Amended { id, by } => {
+                    self.told.add(&id, Told::Amended(by.clone()));
                     if self.saved.contains(&id) {
                         self.saved.insert(by.clone());
                     }
@@ -192,10 +213,15 @@ impl Tab {
                 other => panic!("{other:?}"),
             }
         }
+        // Server state that a deposed leader had not written is loaded again.
+        if self.has_led {
+            self.counters.clear();
+            self.has_led = !is_read;
+        }
         self.machine.memory().check_links();
         let shown: BTreeSet<String> =
             self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
-        // For a refused operation, the tab that decides is informed.
+        // Who leads decides about a refused operation for another tab, and tells its own application nothing more.
         let is_told = |id: &String| {
             self.ended.contains_key(id) || self.refused.contains(id) || !self.issued.contains(id)
         };

@@ -14,6 +14,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task, store_name};
+use super::told::{Reports, Told};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
@@ -28,8 +29,10 @@ const DOCS: usize = 6;
 pub struct Plan {
     pub tabs: usize,
     pub steps: usize,
-    /// Refused operations, decisions about them, sweeps, and documents that others write.
+    /// Refused operations, decisions about them, and documents that others write.
     pub is_wild: bool,
+    /// Sweeps of the journal, which may remove how an operation ended before each tab has read it.
+    pub sweeps: bool,
     /// Half of the messages between tabs are lost.
     pub loses_words: bool,
     /// Commits fail, written or not.
@@ -51,6 +54,10 @@ pub struct World {
     /// Operations that some tab reported as saved; and those that the application has decided about.
     saved: BTreeSet<String>,
     decided: BTreeSet<String>,
+    /// The operations that the application issued in the place of each refused one.
+    amendments: BTreeMap<String, Vec<String>>,
+    /// The reports of tabs that have ended.
+    told: Vec<Reports>,
     pub takeovers: u64,
     pub drops: u64,
     pub writes: u64,
@@ -82,6 +89,8 @@ impl World {
             editions: 0,
             saved: BTreeSet::new(),
             decided: BTreeSet::new(),
+            amendments: BTreeMap::new(),
+            told: Vec::new(),
             takeovers: 0,
             drops: 0,
             writes: 0,
@@ -221,7 +230,7 @@ impl World {
                 self.tab(number).feed(event, now);
             }
             1..=3 if self.plan.is_wild => self.decide(number),
-            4 if self.plan.is_wild => {
+            4 if self.plan.sweeps => {
                 let retention = Retention::Count(1 + self.below(3) as u32);
                 self.tab(number).feed(Event::Sweep { ticket: 2, retention, apply: true }, now);
             }
@@ -278,7 +287,8 @@ impl World {
                 set.remove("poison");
             }
             tab.issued.insert(new.clone());
-            tab.feed(Event::Amend { id: old.clone(), new, args: Some(args) }, now);
+            tab.feed(Event::Amend { id: old.clone(), new: new.clone(), args: Some(args) }, now);
+            self.amendments.entry(old.clone()).or_default().push(new);
         } else {
             tab.feed(Event::Discard(old.clone()), now);
         }
@@ -302,7 +312,7 @@ impl World {
             self.answer(&request, now);
         }
         self.note(number);
-        self.tabs[number] = None;
+        self.told.extend(self.tabs[number].take().map(|tab| tab.told));
     }
 
     /// The browser ends, and drops a database as damaged: the store if its backup is whole, or the backup.

@@ -113,10 +113,10 @@ fn settle_one(
     let issued = match settled {
         Settlement::Theirs => {
             let standing = table.standing_on(&old, &key);
-            table.give_up(ctx, order);
+            let replaces = table.give_up(ctx, order);
             let error =
                 Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
-            table.tell_end(ctx, &old, Err(&error));
+            table.tell_end(ctx, &old, replaces, Err(&error));
             ctx.effects.push(Effect::Accepted { id: old, result: Err(error) });
             return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
         }
@@ -143,8 +143,8 @@ fn settle_one(
         return Ok(None);
     }
     let Some((name, args)) = op.with_settled(&key, issued) else {
-        table.give_up(ctx, order);
-        table.tell_end(ctx, &old, Ok(row.v));
+        let replaces = table.give_up(ctx, order);
+        table.tell_end(ctx, &old, replaces, Ok(row.v));
         ctx.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
         return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
     };

@@ -19,19 +19,27 @@ impl Table {
     }
 
     /// An operation ended without being executed. A record tells the session that issued it how.
-    pub fn leave_outcome(&mut self, op_id: OpId, outcome: Outcome) {
-        let record = JournalRecord { outcome: Some(outcome), ..JournalRecord::of(op_id, self.mark.name) };
+    fn leave_outcome(&mut self, op_id: OpId, replaces: Vec<OpId>, outcome: Outcome) {
+        let outcome = Some(outcome);
+        let record = JournalRecord { outcome, replaces, ..JournalRecord::of(op_id, self.mark.name) };
         self.due.ended.push((None, record));
     }
 
     /// An operation cannot be issued: tells the session that wrote it.
     pub fn refuse(&mut self, ctx: &mut Ctx, id: OpId, error: Error) {
-        self.tell_end(ctx, &id, Err(&error));
+        self.tell_end(ctx, &id, Vec::new(), Err(&error));
         ctx.effects.push(Effect::Accepted { id, result: Err(error) });
     }
 
     /// Stores the outcome of an operation that has no result from the server, for the other sessions to read.
-    pub fn tell_end(&mut self, ctx: &Ctx, id: &OpId, end: std::result::Result<u64, &Error>) {
+    /// `replaces` are the operations that it had replaced: another session may only know one of these.
+    pub fn tell_end(
+        &mut self,
+        ctx: &Ctx,
+        id: &OpId,
+        replaces: Vec<OpId>,
+        end: std::result::Result<u64, &Error>,
+    ) {
         if ctx.layout.is_none() {
             return;
         }
@@ -39,7 +47,7 @@ impl Table {
             Ok(v) => Outcome::Accepted { v, value: None },
             Err(error) => Outcome::Failed(error.code().as_str().to_owned(), error.detail().to_owned()),
         };
-        self.leave_outcome(id.clone(), outcome);
+        self.leave_outcome(id.clone(), replaces, outcome);
     }
 
     /// Keeps the value that the server returned, for the session that issued the operation.

@@ -7,7 +7,7 @@ use crate::journal::{Change, IfVersion, OpId, PendingOp, changes_of};
 use crate::memory::DocKey;
 use crate::model::Value;
 use crate::sync::context::Ctx;
-use crate::sync::message::{Effect, Write};
+use crate::sync::message::{Effect, Write, error_of};
 
 impl Table {
     /// The server refused an operation for good. It waits for the application, and its overlay is dropped.
@@ -102,19 +102,24 @@ impl Table {
         unpin(ctx, &replaced);
     }
 
-    /// Discards an operation, as if it had never been issued.
-    pub fn give_up(&mut self, ctx: &mut Ctx, order: u64) {
-        if let Some(op) = self.replace(order) {
-            self.due.forget(&op);
-            unpin(ctx, &op);
-            self.follow(ctx, &op.state.id, None, Some(&op));
-        }
+    /// Discards an operation, as if it had never been issued. Returns the operations that it had replaced.
+    pub fn give_up(&mut self, ctx: &mut Ctx, order: u64) -> Vec<OpId> {
+        let Some(op) = self.replace(order) else { return Vec::new() };
+        self.due.forget(&op);
+        unpin(ctx, &op);
+        self.follow(ctx, &op.state.id, None, Some(&op));
+        op.state.replaces
     }
 
-    /// Discards a refused operation; those that it blocked continue.
+    /// Discards a refused operation; those that it blocked continue. The session that issued it may not know of
+    /// the refusal yet.
     pub fn discard(&mut self, ctx: &mut Ctx, id: &str) -> Result<()> {
-        let order = self.refused_op(id)?.state.order;
-        self.give_up(ctx, order);
+        let op = &self.refused_op(id)?.state;
+        let (order, id, error) = (op.order, op.id.clone(), op.refused.as_ref().map(error_of));
+        let replaces = self.give_up(ctx, order);
+        if let Some(error) = error {
+            self.tell_end(ctx, &id, replaces, Err(&error));
+        }
         Ok(())
     }
 

@@ -283,9 +283,9 @@ impl Pull {
         &self.lost
     }
 
-    /// Collections with damaged data were found.
-    pub fn lose(&mut self, defs: impl IntoIterator<Item = Def>) {
-        self.lost.extend(defs);
+    /// The whole state was read, with damaged data in these collections.
+    pub fn set_lost(&mut self, defs: SortedSet<Def>) {
+        self.lost = defs;
     }
 
     /// Defs that the server refused, and the reasons.

@@ -18,11 +18,12 @@ impl Tabs {
         self.dealt.remove(id);
         tell_saved(ctx, id, old);
         let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
-        let result = match (outcome, &old.state.refused) {
+        let fault = old.state.refused.as_ref().filter(|_| old.state.id == *id);
+        let result = match (outcome, fault) {
             (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
-            (Some(Outcome::Failed(code, detail)), _) => Err(error_of_outcome(&code, &detail)),
             // Discarded by the application.
-            (None, Some(fault)) => Err(error_of(fault)),
+            (_, Some(fault)) => Err(error_of(fault)),
+            (Some(Outcome::Failed(code, detail)), None) => Err(error_of_outcome(&code, &detail)),
             (None, None) => {
                 Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
             }

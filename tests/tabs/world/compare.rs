@@ -86,12 +86,52 @@ impl World {
             assert_eq!(rows, stored, "R9: tab {number} is not in step");
             let tab = self.tabs[number].as_ref().expect("open");
             for id in &tab.issued {
-                assert!(
-                    tab.ended.contains_key(id) || tab.refused.contains(id) || self.decided.contains(id),
-                    "tab {number} was never told how {id} ended"
-                );
+                let is_told = tab.ended.contains_key(id) || tab.refused.contains(id);
+                assert!(is_told, "tab {number} was never told how {id} ended");
             }
         }
+        self.compare_reports();
         self.let_go();
+    }
+
+    /// All tabs report the same end of each operation, and it is that of the server.
+    fn compare_reports(&self) {
+        let results = &self.server.db.operations.results;
+        let open = self.tabs.iter().flatten().map(|tab| &tab.told);
+        let mut ends: BTreeMap<&str, &Told> = BTreeMap::new();
+        for (id, told) in self.told.iter().chain(open).flat_map(Reports::all) {
+            let result = results.get(&(0, id.to_owned()));
+            let ok = result.and_then(|result| result.ok.as_ref());
+            let fault = result.and_then(|result| result.fault.as_ref());
+            // By the class's policy, or because an operation that it stands on was given up.
+            let of_policy = |code: &Code| *code == Code::VersionConflict && ok.is_none();
+            // It stands on an operation that another tab had discarded when the leader took it in.
+            let is_held = |code: &Code| *code == Code::OrderHeld && result.is_none();
+            // Several tabs have decided about one refused operation, and the server never met this amendment.
+            let is_too_late = |code: &Code| *code == Code::NotFound && result.is_none();
+            // The database that said it is gone, or that record was swept.
+            let is_gone = |code: &Code| *code == Code::Forgotten && (self.plan.sweeps || self.plan.drops);
+            let is_right = match told {
+                Told::Saved => true,
+                Told::Refused(code) => {
+                    let is_it = fault.is_some_and(|fault| fault.code == code.as_str());
+                    is_it || of_policy(code) || is_held(code)
+                }
+                Told::Ended(Ok((v, value))) => ok.is_some_and(|ok| (ok.v, &ok.value) == (*v, value)),
+                Told::Ended(Err(code)) => {
+                    let is_it = fault.is_some_and(|fault| fault.code == code.as_str());
+                    let mut instead = self.amendments.get(id).into_iter().flatten();
+                    let is_amended = instead.any(|new| results.contains_key(&(0, new.clone())));
+                    let is_it = (is_it || is_held(code)) && !is_amended;
+                    is_it || of_policy(code) || is_too_late(code) || is_gone(code)
+                }
+                Told::Amended(_) => ok.is_none(),
+            };
+            assert!(is_right, "{id}: a tab was told {told:?}, and the server has {result:?}");
+            if told.is_end() && *told != Told::Ended(Err(Code::Forgotten)) {
+                let other = ends.insert(id, told).unwrap_or(told);
+                assert_eq!(other, told, "{id} was told to have ended in two ways");
+            }
+        }
     }
 }

@@ -1,0 +1,184 @@
+//! How a follower learns of the end of an operation that was refused and decided about elsewhere. It may have
+//! read any of the steps in between, by the log or as a whole.
+
+use std::collections::BTreeMap;
+
+use escale::Code;
+use escale::journal::Policy;
+use escale::model::{Def, Value};
+use escale::storage::Limits;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, Write};
+
+use super::regressions::{NOW, lead, look, settle};
+use super::tab::Tab;
+use super::told::Told;
+use crate::support::schema::name;
+use crate::support::server::{Habits, ModelServer};
+
+fn open(device: &MemoryDevice, seed: u64, log_bytes_min: usize) -> Tab {
+    let limits = Limits { log_bytes_min, ..Limits::default() };
+    let mut tab = Tab::open(device, seed, Policy::Ask, limits);
+    settle(&mut tab);
+    tab
+}
+
+fn put(is_poison: bool) -> Value {
+    let mut data = BTreeMap::from([("id".to_owned(), Value::from("id1"))]);
+    data.extend(is_poison.then(|| ("poison".to_owned(), true.into())));
+    Value::from([("class", "Doc".into()), ("data", Value::Map(data))])
+}
+
+fn id(number: usize) -> String {
+    format!("0190b3c4-0000-7000-8000-00000000000{number}")
+}
+
+/// A leader with its server, and a follower.
+struct Play {
+    server: ModelServer,
+    leader: Tab,
+    follower: Tab,
+    now: u64,
+}
+
+impl Play {
+    /// The first operation is saved, and the follower knows it.
+    fn new(log_bytes_min: usize) -> Self {
+        let device = MemoryDevice::shared();
+        let server = ModelServer::new(Habits::of(80), 1, NOW);
+        let [mut leader, mut follower] = [1, 2].map(|seed| open(&device, seed, log_bytes_min));
+        lead(&mut leader);
+        let (name, touches, after) = ("doc.put".to_owned(), Vec::new(), Vec::new());
+        leader.feed(Event::Write(Write { id: id(0), name, args: put(true), touches, after }), NOW);
+        settle(&mut leader);
+        look(&mut follower);
+        assert_eq!(follower.machine.operations().len(), 1);
+        Play { server, leader, follower, now: NOW }
+    }
+
+    /// The server refuses the operation of that number, or accepts it.
+    fn until(&mut self, is_done: impl Fn(&Tab) -> bool) {
+        while !is_done(&self.leader) {
+            self.now += 1_000;
+            self.leader.feed(Event::Woke, self.now);
+            let Some((number, request)) = self.leader.sent.take() else { continue };
+            let (results, _) = self.server.operate(0, &request, (0, self.now), &mut || false);
+            let told = self.server.tell_now(0, self.now);
+            let reply = Ok(self.server.reply(&request, results, told));
+            self.leader.feed(Event::Replied { number, reply }, self.now);
+            settle(&mut self.leader);
+        }
+    }
+
+    fn told(&self, number: usize) -> Vec<Told> {
+        let told = self.follower.told.all().filter(|(of, _)| *of == id(number));
+        told.map(|(_, told)| told.clone()).collect()
+    }
+}
+
+/// Every way in which a follower may look between the steps of a chain, and every length of the log.
+fn each_way(mut play: impl FnMut(&mut Play, &mut dyn FnMut(&mut Play))) {
+    for log_bytes_min in [1, 256 << 10] {
+        for looks in 0_u32..32 {
+            let mut steps = 0;
+            let mut step = |play: &mut Play| {
+                if looks >> steps & 1 == 1 {
+                    look(&mut play.follower);
+                }
+                steps += 1;
+            };
+            play(&mut Play::new(log_bytes_min), &mut step);
+            assert_eq!(steps, 5, "each step has its bit");
+        }
+    }
+}
+
+/// A follower may know only the first of three operations in one place. Its application learns of the last one.
+#[test]
+fn a_follower_is_told_of_each_amendment_whatever_it_has_read_of_it() {
+    each_way(|play, step| {
+        for number in 0..2 {
+            play.until(|leader| leader.machine.refused_op(&id(number)).is_ok());
+            step(play);
+            let args = Some(put(number == 0));
+            play.leader.feed(Event::Amend { id: id(number), new: id(number + 1), args }, play.now);
+            settle(&mut play.leader);
+            step(play);
+        }
+        play.until(|leader| leader.machine.operations().is_empty());
+        step(play);
+        look(&mut play.follower);
+        let v = play.server.db.operations.results[&(0, id(2))].ok.as_ref().expect("accepted").v;
+        let Some(Told::Amended(by)) = play.told(0).last().cloned() else { panic!("{:?}", play.told(0)) };
+        let met = if by == id(1) { vec![1] } else { vec![] };
+        for number in met {
+            assert_eq!(play.told(number).last(), Some(&Told::Amended(id(2))), "{:?}", play.told(number));
+        }
+        assert_eq!(play.told(2).last(), Some(&Told::Ended(Ok((v, None)))), "{:?}", play.told(2));
+        let refusals = (0..3).flat_map(|number| play.told(number));
+        let refusals =
+            refusals.filter(|told| matches!(told, Told::Refused(code) if *code != Code::NotUnique));
+        assert_eq!(refusals.count(), 0);
+        assert!(play.follower.machine.operations().is_empty());
+    });
+}
+
+/// An operation was refused, and discarded in another tab, before its own tab had read the refusal. Its application
+/// received `forgotten`, which stands for an operation that was executed.
+#[test]
+fn a_follower_is_told_why_an_operation_was_discarded_whatever_it_has_read_of_it() {
+    each_way(|play, step| {
+        play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+        step(play);
+        play.leader.feed(Event::Amend { id: id(0), new: id(1), args: None }, play.now);
+        settle(&mut play.leader);
+        step(play);
+        play.until(|leader| leader.machine.refused_op(&id(1)).is_ok());
+        step(play);
+        play.leader.feed(Event::Discard(id(1)), play.now);
+        step(play);
+        settle(&mut play.leader);
+        step(play);
+        look(&mut play.follower);
+        assert_eq!(play.told(0).last(), Some(&Told::Amended(id(1))), "{:?}", play.told(0));
+        let end = Told::Ended(Err(Code::NotUnique));
+        assert_eq!(play.told(1).last(), Some(&end), "{:?}", play.told(1));
+        assert!(play.follower.machine.operations().is_empty());
+    });
+}
+
+/// One tab subscribed and another one unsubscribed at the same time. The leader carried out both, and the first tab
+/// waited for the documents for ever.
+#[test]
+fn what_another_tab_undoes_at_once_is_undone_in_each_tab() {
+    for is_begun in [false, true] {
+        let device = MemoryDevice::shared();
+        let [mut leader, mut first, mut second] = [1, 2, 3].map(|seed| open(&device, seed, 256 << 10));
+        lead(&mut leader);
+        let (whole, other) = (Def::class_of(&name("Doc")), Def::document(&name("Doc"), &key(1)));
+        if is_begun {
+            leader.feed(Event::Subscribe(whole.clone()), NOW);
+            settle(&mut leader);
+            [&mut first, &mut second].into_iter().for_each(look);
+        }
+        let command = |begins: bool| {
+            if begins { Event::Subscribe(whole.clone()) } else { Event::Unsubscribe(whole.clone()) }
+        };
+        first.feed(command(!is_begun), NOW);
+        // The second one must know the def to change it back.
+        second.feed(command(!is_begun), NOW + 1);
+        second.feed(command(is_begun), NOW + 2);
+        [&mut first, &mut second, &mut leader].into_iter().for_each(settle);
+        leader.feed(Event::Subscribe(other.clone()), NOW + 3);
+        look(&mut leader);
+        for tab in [&mut first, &mut second, &mut leader] {
+            look(tab);
+            assert!(tab.machine.memory().collection(&other).is_some());
+            assert_eq!(tab.machine.memory().collection(&whole).is_some(), is_begun);
+        }
+    }
+}
+
+fn key(number: usize) -> escale::model::Pk {
+    crate::support::schema::key(number).1
+}
