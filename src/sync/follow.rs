@@ -160,6 +160,11 @@ impl Machine {
                         unpin(&mut self.ctx, op);
                     }
                     tell_news(&mut self.ctx, old.as_ref(), &op);
+                    // Another session has amended the same refused operation: the amendment made here gives
+                    // up its place.
+                    if let Some(own) = self.outbox.table.remove(op.state.order) {
+                        self.keep_provisional(own, None);
+                    }
                     self.outbox.table.insert(op);
                 }
                 None => {
@@ -179,7 +184,10 @@ impl Machine {
         }
         let deletes: SortedSet<u64> = order::set_of(deletes.iter().copied());
         self.outbox.journal.records.retain(|number, _| !deletes.contains(number));
-        let is_gone = |op: &&PendingOp| op.record.is_some_and(|number| deletes.contains(&number));
+        // An amendment made here has the record of the operation that it amends. Its own end is still to come.
+        let is_own = |op: &PendingOp| self.tabs.provisional.contains_key(&op.state.id);
+        let is_gone =
+            |op: &&PendingOp| !is_own(op) && op.record.is_some_and(|number| deletes.contains(&number));
         let gone: Vec<OpId> =
             self.outbox.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {

@@ -147,6 +147,37 @@ fn a_follower_is_told_why_an_operation_was_discarded_whatever_it_has_read_of_it(
     });
 }
 
+/// Two tabs decided about one refused operation. A follower's amendment was in the same place of the order as the
+/// leader's, and one of the two was lost. Or its end was `forgotten`, before the leader had read it.
+#[test]
+fn a_follower_is_told_that_its_amendment_came_too_late() {
+    for (log_bytes_min, amends) in [(1, false), (1, true), (256 << 10, false), (256 << 10, true)] {
+        let mut play = Play::new(log_bytes_min);
+        play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+        look(&mut play.follower);
+        play.follower.feed(Event::Amend { id: id(0), new: id(2), args: Some(put(false)) }, play.now);
+        let decision = if amends {
+            Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }
+        } else {
+            Event::Discard(id(0))
+        };
+        play.leader.feed(decision, play.now);
+        settle(&mut play.leader);
+        look(&mut play.follower);
+        let shown = play.follower.machine.operations();
+        let shown: Vec<String> = shown.iter().map(|(op, _)| op.state.id.clone()).collect();
+        let both = if amends { vec![id(1), id(2)] } else { vec![id(2)] };
+        assert_eq!(shown, both, "the leader's amendment comes first");
+        assert!(play.told(2).iter().all(|told| !told.is_end()), "{:?}", play.told(2));
+        look(&mut play.leader);
+        look(&mut play.follower);
+        assert_eq!(play.told(2).last(), Some(&Told::Ended(Err(Code::NotFound))), "{:?}", play.told(2));
+        play.until(|leader| leader.machine.operations().is_empty());
+        look(&mut play.follower);
+        assert!(play.follower.machine.operations().is_empty());
+    }
+}
+
 /// One tab subscribed and another one unsubscribed at the same time. The leader carried out both, and the first tab
 /// waited for the documents for ever.
 #[test]
