@@ -102,12 +102,11 @@ impl Memory {
         self.take_dirty();
     }
 
-    /// Keeps a subscription that is not in storage: the next leader writes it.
-    pub(crate) fn keep_collection(&mut self, def: &Def) {
-        if self.collections.contains_key(def) {
-            self.dirty.collections.insert(def.clone());
-            self.dirty.subscriptions = true;
-        }
+    /// The next batch says whether there is this subscription: it may not be in storage yet, or a follower may
+    /// show something else.
+    pub(crate) fn restate_collection(&mut self, def: &Def) {
+        self.dirty.collections.insert(def.clone());
+        self.dirty.subscriptions = true;
     }
 
     /// Replaces the memory by a state that was read from storage. Subscriptions in `kept` stay even if that

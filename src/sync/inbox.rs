@@ -52,7 +52,12 @@ impl Machine {
         };
         let (outdated, requests): (Vec<_>, Vec<_>) =
             requests.into_iter().partition(|(_, request)| is_outdated(request));
-        self.tabs.done.extend(outdated.into_iter().map(|(key, _)| key));
+        for (key, request) in outdated {
+            self.tabs.done.push(key);
+            if let Wanted::Subscribe(def) | Wanted::Unsubscribe(def) = &request.wanted {
+                self.ctx.memory.restate_collection(def);
+            }
+        }
         let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));
         for (key, wanted) in deferred.into_iter().chain(requests) {
             // A request that cannot be carried out must not block the others. It may come from another

@@ -148,7 +148,7 @@ impl Machine {
         self.outbox.table.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
-            self.ctx.memory.keep_collection(&def);
+            self.ctx.memory.restate_collection(&def);
             requests.push((None, Wanted::Subscribe(def)));
         }
         for def in std::mem::take(&mut self.tabs.unwanted) {

@@ -210,6 +210,36 @@ fn what_another_tab_undoes_at_once_is_undone_in_each_tab() {
     }
 }
 
+/// A tab began to lead, and its own later command held against another tab's earlier one. It deleted the earlier
+/// one from the inbox and wrote nothing about it: the other tab showed the effect of its command for ever.
+#[test]
+fn a_command_that_a_later_one_of_the_new_leader_outdates_is_undone_in_its_tab() {
+    for is_begun in [false, true] {
+        let device = MemoryDevice::shared();
+        let [mut before, mut first, mut second] = [1, 2, 3].map(|seed| open(&device, seed, 256 << 10));
+        lead(&mut before);
+        let (whole, other) = (Def::class_of(&name("Doc")), Def::document(&name("Doc"), &key(1)));
+        let begun = [Some(other), is_begun.then(|| whole.clone())];
+        begun.into_iter().flatten().for_each(|def| before.feed(Event::Subscribe(def), NOW));
+        settle(&mut before);
+        drop(before);
+        [&mut first, &mut second].into_iter().for_each(look);
+        let command = |begins: bool| {
+            if begins { Event::Subscribe(whole.clone()) } else { Event::Unsubscribe(whole.clone()) }
+        };
+        first.feed(command(!is_begun), NOW);
+        second.feed(command(!is_begun), NOW + 1);
+        second.feed(command(is_begun), NOW + 2);
+        [&mut first, &mut second].into_iter().for_each(settle);
+        assert_eq!(first.machine.memory().collection(&whole).is_some(), !is_begun, "it is shown at once");
+        lead(&mut second);
+        for tab in [&mut first, &mut second] {
+            look(tab);
+            assert_eq!(tab.machine.memory().collection(&whole).is_some(), is_begun);
+        }
+    }
+}
+
 fn key(number: usize) -> escale::model::Pk {
     crate::support::schema::key(number).1
 }
