@@ -226,7 +226,7 @@ impl Machine {
     /// The poll has ended: this session now knows the state in the store.
     fn end_look(&mut self, is_new: bool) {
         self.tabs.is_looking = false;
-        if self.tabs.next.is_some() && self.tabs.has_followed {
+        if self.tabs.next.is_some() && self.tabs.must_read_to_lead() {
             self.tabs.begin_to_lead(&mut self.ctx);
             return;
         }

@@ -35,6 +35,7 @@ fn id(number: usize) -> String {
 
 /// A leader with its server, and a follower.
 struct Play {
+    device: MemoryDevice,
     server: ModelServer,
     leader: Tab,
     follower: Tab,
@@ -53,7 +54,7 @@ impl Play {
         settle(&mut leader);
         look(&mut follower);
         assert_eq!(follower.machine.operations().len(), 1);
-        Play { server, leader, follower, now: NOW }
+        Play { device, server, leader, follower, now: NOW }
     }
 
     /// The server refuses the operation of that number, or accepts it.
@@ -175,6 +176,31 @@ fn a_follower_is_told_that_its_amendment_came_too_late() {
         play.until(|leader| leader.machine.operations().is_empty());
         look(&mut play.follower);
         assert!(play.follower.machine.operations().is_empty());
+    }
+}
+
+/// A tab opened, its application decided about a refused operation, and then the tab led without reading the state
+/// again. It no longer had that operation: an amendment ended as `not_found`, and a discarded one came back.
+#[test]
+fn a_decision_made_before_a_tab_leads_is_carried_out() {
+    for amends in [false, true] {
+        let mut play = Play::new(256 << 10);
+        play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+        let Play { device, leader, now, .. } = play;
+        drop(leader);
+        let mut tab = open(&device, 3, 256 << 10);
+        let decision = if amends {
+            Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }
+        } else {
+            Event::Discard(id(0))
+        };
+        tab.feed(decision, now);
+        lead(&mut tab);
+        for tab in [tab, open(&device, 4, 256 << 10)] {
+            let shown: Vec<String> =
+                tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
+            assert_eq!(shown, if amends { vec![id(1)] } else { Vec::new() });
+        }
     }
 }
 

@@ -129,13 +129,19 @@ impl Tabs {
         if self.next.is_none() || self.is_handing_in() {
             return;
         }
-        if self.has_followed || self.reading.is_some() {
+        if self.must_read_to_lead() || self.reading.is_some() {
             self.want_anew(ctx);
         } else {
             // Just opened: usually nothing has been written since.
             self.is_looking = false;
             self.look(ctx);
         }
+    }
+
+    /// Whether the state here is not the one that was opened: something was read since, or an operation was
+    /// amended or discarded here, and is gone from the table.
+    pub fn must_read_to_lead(&self) -> bool {
+        self.has_followed || !self.dealt.is_empty()
     }
 }
 

@@ -8,6 +8,9 @@ impl World {
     fn compare_memories(&mut self) {
         let (reopened, _) = Tab::open_damaged(&self.device, 1, self.policy, self.limits);
         let stored = state(reopened.machine.memory());
+        let pending: Vec<String> =
+            reopened.machine.operations().iter().map(|(op, _)| format!("{:?}", op.state)).collect();
+        assert!(pending.is_empty(), "they would come back after an opening: {pending:?}");
         for (number, tab) in self.tabs.iter().enumerate() {
             let Some(tab) = tab else { continue };
             assert!(
