@@ -59,6 +59,8 @@ pub struct Tab {
     pub saved: BTreeSet<String>,
     pub ended: BTreeMap<String, escale::Result<u64>>,
     pub refused: BTreeSet<String>,
+    /// The refused operation that each amendment of its application replaces.
+    pub amends: BTreeMap<String, String>,
     /// The counters last seen. They never decrease, except when the tab is deposed.
     pub counters: BTreeMap<DocKey, i64>,
     pub rows: Option<Vec<(DocKey, BTreeMap<String, escale::model::Value>)>>,
@@ -121,6 +123,7 @@ impl Tab {
             saved: BTreeSet::new(),
             ended: BTreeMap::new(),
             refused: BTreeSet::new(),
+            amends: BTreeMap::new(),
             counters: BTreeMap::new(),
             rows: None,
             generation: None,
@@ -222,8 +225,14 @@ impl Tab {
         let shown: BTreeSet<String> =
             self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
         // Who leads decides about a refused operation for another tab, and tells its own application nothing more.
+        // A deposed leader did not write the refusal. Once this tab leads, it shows the refused operation, and defers
+        // the amendment until the server refuses that operation again.
+        let is_deferred = |id: &String| self.amends.get(id).is_some_and(|old| shown.contains(old));
         let is_told = |id: &String| {
-            self.ended.contains_key(id) || self.refused.contains(id) || !self.issued.contains(id)
+            self.ended.contains_key(id)
+                || self.refused.contains(id)
+                || !self.issued.contains(id)
+                || is_deferred(id)
         };
         let untold = self.shown.iter().find(|id| !shown.contains(*id) && !is_told(id));
         assert_eq!(untold, None, "an operation is gone, and its application was not told how it ended");

@@ -287,6 +287,7 @@ impl World {
                 set.remove("poison");
             }
             tab.issued.insert(new.clone());
+            tab.amends.insert(new.clone(), old.clone());
             tab.feed(Event::Amend { id: old.clone(), new: new.clone(), args: Some(args) }, now);
             self.amendments.entry(old.clone()).or_default().push(new);
         } else {
