@@ -79,6 +79,11 @@ impl Ctx {
         }
     }
 
+    /// The generation in which this session leads.
+    pub fn generation(&self) -> Option<u64> {
+        self.layout.as_ref()?.generation()
+    }
+
     /// The time that decides the expiry of documents: the server's, or in avion the device's (docs/rules.md).
     pub fn life_now(&self) -> u64 {
         match (self.mode, self.server_now) {

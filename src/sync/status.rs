@@ -1,11 +1,11 @@
 //! Derives the status from the state of the session.
 
-use super::machine::Machine;
 use super::message::{Damaged, Mode, Phase, Progress, Status, StorageState};
+use super::router::Router;
 use crate::error::{Code, Error};
 use crate::storage::RolledBack;
 
-impl Machine {
+impl Router {
     /// The status.
     pub fn status(&self) -> Status {
         let era = self.ctx.memory.epoch().1;

@@ -1,17 +1,17 @@
 //! The follower's commands to the leader. Each command of the application takes effect here at once, and is
 //! written to the inbox as a request to the leader.
 
-use super::machine::Machine;
-use super::message::{Effect, Event, Phase};
-use super::outbox;
-use super::role::{Provisional, wanted_of};
-use crate::error::{Code, Error, Result};
-use crate::journal::{OpId, PendingOp, Request, Retention, Signal, Wanted};
-use crate::store::{Batch, Durability, RecordKey};
+use super::dispatch::Router;
+use crate::error::Result;
+use crate::journal::{OpId, PendingOp, Request, Retention, Wanted};
+use crate::store::RecordKey;
+use crate::sync::message::{Effect, Event, Phase};
+use crate::sync::outbox;
+use crate::sync::role::{Provisional, wanted_of};
 
-impl Machine {
+impl Router {
     /// Handles the application's commands while another session leads.
-    pub(super) fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
+    pub fn take_following(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Subscribe(def) => {
                 self.tabs.commanded(&mut self.ctx, &def);
@@ -66,13 +66,13 @@ impl Machine {
     }
 
     /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
-    pub(super) fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
+    pub fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
         self.sweep_now(ticket, &retention, false);
         if apply { self.tabs.ask(&mut self.ctx, Wanted::Sweep(retention)) } else { Ok(()) }
     }
 
     /// The work that is due in a follower: it writes to nothing but the inbox.
-    pub(super) fn advance_following(&mut self, now: u64) -> Result<()> {
+    pub fn advance_following(&mut self, now: u64) -> Result<()> {
         if self.tabs.has_followed {
             self.ctx.memory.take_dirty();
         }
@@ -108,47 +108,13 @@ impl Machine {
     }
 
     /// True if every command of this session is on the device.
-    pub(super) fn is_handed_in(&self) -> bool {
+    pub fn is_handed_in(&self) -> bool {
         let is_saved = |id: &OpId| self.outbox.table.get(id).is_none_or(|op| op.saved);
         self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
     }
 
-    /// The batch that writes a signal for all sessions. The leader's beat belongs to its generation.
-    pub fn signal(&mut self, signal: Signal) -> Result<Batch> {
-        let Some(layout) = &self.ctx.layout else {
-            return Err(Error::new(Code::Internal, "nobody else is here"));
-        };
-        let key = if signal == Signal::Beat { layout.beat_key() } else { layout.signal_key() };
-        let phase = (signal == Signal::Beat).then(|| self.status().phase.as_str().to_owned());
-        let request = Request { stamp: self.ctx.clock.wall_ms, wanted: Wanted::Signal(signal), phase };
-        let mut batch = layout.hand_in(&[(key, request)], &mut *self.ctx.random)?;
-        batch.durability = Durability::Relaxed;
-        if signal == Signal::Beat {
-            batch.generation = layout.generation();
-        }
-        Ok(batch)
-    }
-
-    /// The keys of the leader's beat and of the last signal; `None` in incognito.
-    pub fn signal_keys(&self) -> Option<[RecordKey; 2]> {
-        self.ctx.layout.as_ref().map(|layout| [layout.beat_key(), layout.signal_key()])
-    }
-
-    /// Opens the last signal to all sessions.
-    pub fn open_signal(&self, key: RecordKey, sealed: &[u8]) -> Option<Signal> {
-        match self.ctx.layout.as_ref()?.open_request(key, sealed).ok()?.wanted {
-            Wanted::Signal(signal) => Some(signal),
-            _ => None,
-        }
-    }
-
-    /// Opens the leader's beat, and returns the leader's phase.
-    pub fn open_beat(&self, key: RecordKey, sealed: &[u8]) -> Option<Phase> {
-        Phase::parse(&self.ctx.layout.as_ref()?.open_request(key, sealed).ok()?.phase?)
-    }
-
     /// The batch of requests is on the device, or writing it failed.
-    pub(super) fn handed_in(&mut self, result: Result<()>) {
+    pub fn handed_in(&mut self, result: Result<()>) {
         let requests = self.tabs.sending.take().unwrap_or_default();
         match result {
             Ok(()) => {

@@ -2,22 +2,17 @@
 //! and writes nothing, since another session may write at the same time. Once its generation has begun, it
 //! writes everything, unless another session has written meanwhile.
 
-use super::machine::Machine;
+use super::dispatch::Router;
 use crate::error::{Error, Result};
 
-impl Machine {
-    /// Whether it is to lead, and the device has not taken its generation yet.
-    pub fn is_unfenced(&self) -> bool {
-        self.tabs.is_unfenced
-    }
-
+impl Router {
     /// Without this, a session that opens on a full device would wait for a leader for ever, without any
     /// message.
-    pub(super) fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
+    pub fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
         if !self.ctx.is_following && !self.tabs.is_unfenced {
             return Ok(());
         }
-        let is_another = self.generation().is_some_and(|own| own < seen);
+        let is_another = self.ctx.generation().is_some_and(|own| own < seen);
         if self.ctx.is_following || is_another {
             if is_another {
                 self.demote()?;
@@ -32,7 +27,7 @@ impl Machine {
 
     /// If no other session has written meanwhile, writes the changes made in memory. Otherwise the state in
     /// storage counts, and the changes are requested or received again.
-    pub(super) fn fenced(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+    pub fn fenced(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
         let Some(generation) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
             return Ok(());
         };

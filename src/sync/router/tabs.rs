@@ -6,47 +6,17 @@
 //! again. To *hand in* is to write requests to the inbox (`forward.rs`), from where the leader takes them
 //! (`inbox.rs`). An operation is *provisional* in a follower until the leader has taken it in.
 
-use super::machine::Machine;
-use super::message::{Effect, Event, Phase, TabEffect, TabEvent};
-use super::outbox::unpin;
-use super::role::{ORDER_FLOOR, Provisional, wanted_of};
+use super::dispatch::Router;
 use crate::error::{Code, Error, Result};
 use crate::journal::Wanted;
 use crate::store::RecordKey;
+use crate::sync::message::{Effect, Event, Phase, TabEffect, TabEvent};
+use crate::sync::outbox::unpin;
+use crate::sync::role::{ORDER_FLOOR, Provisional, wanted_of};
 
-impl Machine {
-    /// The machine as a follower, until it is to lead.
-    pub fn following(mut self) -> Self {
-        self.ctx.is_following = true;
-        self.outbox.table.order_floor = ORDER_FLOOR;
-        self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
-        self
-    }
-
-    /// The generation in which this session leads.
-    pub fn generation(&self) -> Option<u64> {
-        self.ctx.layout.as_ref()?.generation()
-    }
-
-    /// Whether this session follows: another one leads, or none does.
-    pub fn is_following(&self) -> bool {
-        self.ctx.is_following
-    }
-
-    /// Whether it has begun a generation, and will lead once it has read the state.
-    pub fn is_about_to_lead(&self) -> bool {
-        self.tabs.next.is_some()
-    }
-
-    /// The machine as the leader in that generation from the first event on: its state was read in that
-    /// generation.
-    pub fn leading(mut self, generation: u64) -> Self {
-        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
-        self
-    }
-
+impl Router {
     /// Handles the events that depend on the role, and returns the others.
-    pub(super) fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
+    pub fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Tab(event) => self.tab(event)?,
             Event::Committed(result) if self.tabs.is_handing_in() => self.handed_in(result),
@@ -89,7 +59,7 @@ impl Machine {
                 self.tabs.look_whether_fenced(&mut self.ctx, generation);
             }
             // Another session has led in between, and its changes are not known here.
-            TabEvent::Lead(generation) if self.generation().is_some_and(|own| own + 1 < generation) => {
+            TabEvent::Lead(generation) if self.ctx.generation().is_some_and(|own| own + 1 < generation) => {
                 self.tabs.next = Some(generation);
                 self.depose()?;
             }
@@ -103,7 +73,7 @@ impl Machine {
     }
 
     /// This session stops leading: at once, or when the batch in flight has ended.
-    pub(super) fn depose(&mut self) -> Result<()> {
+    pub fn depose(&mut self) -> Result<()> {
         if self.ctx.is_following {
             self.tabs.next = None;
             self.tabs.is_unfenced = false;
@@ -116,7 +86,7 @@ impl Machine {
     }
 
     /// The state here is the last leader's final one: this session leads.
-    pub(super) fn promote(&mut self) -> Result<()> {
+    pub fn promote(&mut self) -> Result<()> {
         let Some(generation) = self.tabs.next.take() else { return Ok(()) };
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
         self.ctx.is_following = false;
@@ -173,7 +143,7 @@ impl Machine {
 
     /// Another session leads. Unwritten changes are dropped if the server will send them again, and become
     /// requests to the leader if they are this session's own.
-    pub(super) fn demote(&mut self) -> Result<()> {
+    pub fn demote(&mut self) -> Result<()> {
         self.tabs.is_deposed = false;
         self.tabs.is_unfenced = false;
         self.ctx.is_following = true;

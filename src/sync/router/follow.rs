@@ -1,20 +1,20 @@
 //! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
 //! from here, it reloads the whole state.
 
-use super::context::Ctx;
-use super::facts::JournalPurpose;
-use super::machine::Machine;
-use super::message::Effect;
-use super::outbox;
-use super::outbox::restored;
-use super::outbox::{Outbox, connect, unpin};
-use super::role::{ORDER_FLOOR, tell_news};
+use super::dispatch::Router;
 use crate::error::{Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp, Wanted};
 use crate::memory::DocKey;
 use crate::model::{Def, SortedMap, SortedSet, order};
-use crate::storage::{LogRecord, Opened, Reader, Tail};
+use crate::storage::{LogRecord, Opened, Tail};
 use crate::store::RecordKey;
+use crate::sync::context::Ctx;
+use crate::sync::facts::JournalPurpose;
+use crate::sync::message::Effect;
+use crate::sync::outbox;
+use crate::sync::outbox::restored;
+use crate::sync::outbox::{Outbox, connect, unpin};
+use crate::sync::role::{ORDER_FLOOR, tell_news};
 
 /// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
@@ -22,14 +22,9 @@ const LOOK_RETRY_MS: u64 = 1_000;
 /// How a finished operation ended, and the ids of the operations that it had replaced.
 type Ended = (Option<Outcome>, Vec<OpId>);
 
-impl Machine {
-    /// The reader that loads the whole state again; `None` in incognito.
-    pub fn reader(&self) -> Option<Reader> {
-        Some(self.ctx.layout.as_ref()?.reader(self.ctx.memory.schema().clone(), self.tabs.next.is_some()))
-    }
-
+impl Router {
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
-    pub(super) fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
+    pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
         if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
             return;
         }
@@ -65,7 +60,7 @@ impl Machine {
     }
 
     /// The journal records that a poll of the log referred to have been read.
-    pub(super) fn followed(
+    pub fn followed(
         &mut self,
         records: Vec<LogRecord>,
         numbers: &[u64],
@@ -243,7 +238,7 @@ impl Machine {
     }
 
     /// The whole state was read.
-    pub(super) fn read_anew(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
+    pub fn read_anew(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
         if self.tabs.reading != Some(number) {
             return Ok(());
         }
@@ -318,7 +313,7 @@ impl Machine {
         ended: &SortedMap<OpId, Ended>,
         inbox: &SortedSet<RecordKey>,
     ) {
-        let nobody = Box::new(super::outbox::NoApplication);
+        let nobody = Box::new(crate::sync::outbox::NoApplication);
         let application = std::mem::replace(&mut self.outbox.application, nobody);
         let fresh = Outbox::new(journal, mark, application);
         let old = std::mem::replace(&mut self.outbox, fresh);

@@ -1,19 +1,19 @@
 //! The leader's side of the inbox. The leader carries out each request once. It deletes the request's record
 //! in the same batch that stores the effect.
 
-use super::machine::Machine;
-use super::message::{Inbox, Write};
-use super::outbox;
+use super::dispatch::Router;
 use crate::error::{Code, Result};
 use crate::journal::{Request, Wanted, WantedWrite};
 use crate::model::order;
 use crate::store::RecordKey;
+use crate::sync::message::{Inbox, Write};
+use crate::sync::outbox;
 
 /// The ticket of sweeps whose result this session does not await.
 const NOBODY: u64 = 0;
 
-impl Machine {
-    pub(super) fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
+impl Router {
+    pub fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
         self.tabs.is_reading_inbox = false;
         let again = std::mem::take(&mut self.tabs.reads_inbox_again);
         if self.ctx.is_following {
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     /// Carries out a request: the one in the record `key`, or one of this session if there is no key.
-    pub(super) fn take_request(&mut self, key: Option<RecordKey>, wanted: Wanted) -> Result<()> {
+    pub fn take_request(&mut self, key: Option<RecordKey>, wanted: Wanted) -> Result<()> {
         self.tabs.met.extend(key);
         match wanted {
             Wanted::Write(wanted) => return self.take_write(key, wanted),

@@ -1,17 +1,17 @@
 //! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
 //! remove some of a record's actions, and for the follower.
 
-use super::facts::JournalPurpose;
-use super::machine::Machine;
-use super::message::Effect;
+use super::dispatch::Router;
 use crate::error::Result;
 use crate::journal::{JournalRecord, Retention};
 use crate::memory::DocKey;
+use crate::sync::facts::JournalPurpose;
+use crate::sync::message::Effect;
 
-impl Machine {
+impl Router {
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
     /// that it can: the next event may be a long time away.
-    pub(super) fn advance_sweep(&mut self) {
+    pub fn advance_sweep(&mut self) {
         let is_busy = self.device.journal_in_flight().is_some();
         while !is_busy && let Some((ticket, retention, apply)) = self.outbox.next_sweep() {
             self.sweep_now(ticket, &retention, apply);
@@ -19,14 +19,14 @@ impl Machine {
     }
 
     /// Plans a sweep, and begins it if `apply` is set.
-    pub(super) fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+    pub fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
         if let Some((partly, swept)) = self.outbox.plan_sweep(&mut self.ctx, ticket, retention, apply) {
             self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
         }
     }
 
     /// Past states of a document, the newest last.
-    pub(super) fn history(&mut self, ticket: u64, key: DocKey) {
+    pub fn history(&mut self, ticket: u64, key: DocKey) {
         let numbers = self.outbox.records_of(&self.ctx, &key);
         self.read_journal(numbers, JournalPurpose::History { ticket, key });
     }
@@ -42,7 +42,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
+    pub fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
         if self.waits(ticket, records.as_ref().err()) {
             return Ok(());
         }

@@ -1,18 +1,17 @@
 //! The sequences around the device: batches, the handle of the store, and readings.
 
-use super::device::{Flushed, Reopening};
-use super::facts::JournalInFlight;
-use super::machine::Machine;
-use super::message::Effect;
-use super::reads::Read;
+use super::dispatch::Router;
 use crate::error::{Error, Result};
 use crate::memory::Content;
 use crate::storage::{FoundPage, Reopened};
-use crate::store::Batch;
+use crate::sync::device::{Flushed, Reopening};
+use crate::sync::facts::JournalInFlight;
+use crate::sync::message::Effect;
+use crate::sync::reads::Read;
 
-impl Machine {
+impl Router {
     /// Builds and writes the next batch if one is due.
-    pub(super) fn advance_commit(&mut self) -> Result<()> {
+    pub fn advance_commit(&mut self) -> Result<()> {
         if self.ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
             self.ctx.memory.take_dirty();
@@ -52,7 +51,7 @@ impl Machine {
     }
 
     /// The batch in flight was written, or writing it failed.
-    pub(super) fn committed(&mut self, result: Result<()>) {
+    pub fn committed(&mut self, result: Result<()>) {
         let Some(Flushed { journal, result }) = self.device.committed(&mut self.ctx, result) else { return };
         match result {
             Ok(()) => {
@@ -71,32 +70,8 @@ impl Machine {
     }
 
     /// Whether every change is in storage or is being written.
-    pub(super) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.ctx.memory.is_clean() && self.outbox.is_clean()
-    }
-
-    /// True if everything that the session holds is on the device; incognito has nothing to wait for. Errors:
-    /// the reason why the last batch was not written.
-    pub fn is_at_rest(&self) -> Result<bool> {
-        match self.device.error() {
-            // A dead handle that is being opened again is no failure yet.
-            Some(error) if !self.device.is_hopeful() => Err(error.clone()),
-            Some(_) => Ok(false),
-            None if self.ctx.layout.is_none() => Ok(true),
-            None if self.ctx.is_following => Ok(self.is_handed_in()),
-            None => Ok(!self.is_committing() && self.is_clean()),
-        }
-    }
-
-    /// The batch that brings the high-water mark up to date, if it is behind. A closing session writes it
-    /// last.
-    pub fn last_mark(&mut self) -> Result<Option<Batch>> {
-        let is_held = self.device.is_busy() || self.tabs.is_unfenced || !self.is_clean();
-        if is_held || self.ctx.is_following {
-            return Ok(None);
-        }
-        let Some(layout) = &self.ctx.layout else { return Ok(None) };
-        Ok(layout.mark_alone(&self.ctx.memory, &mut *self.ctx.random)?.map(|(batch, _)| batch))
     }
 
     /// Whether a batch is in flight.
@@ -105,14 +80,14 @@ impl Machine {
     }
 
     /// Begins to rewrite the documents of sparse pages, if the device has nothing else to do.
-    pub(super) fn advance_compaction(&mut self) {
+    pub fn advance_compaction(&mut self) {
         if !self.device.is_busy() && self.ctx.memory.is_clean() {
             self.reads.advance_compaction(&mut self.ctx);
         }
     }
 
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
-    pub(super) fn advance_device(&mut self) {
+    pub fn advance_device(&mut self) {
         if !self.is_committing() {
             let records = self.outbox.table.ops.values().filter_map(|op| op.record);
             self.device.advance(&mut self.ctx, records);
@@ -120,7 +95,7 @@ impl Machine {
     }
 
     /// Reads the bases of documents with pending operations.
-    pub(super) fn read_bases(&mut self) {
+    pub fn read_bases(&mut self) {
         let ids = self.outbox.overlay.pins_to_read(&mut self.ctx);
         if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
             self.outbox.overlay.reads_pins();
@@ -128,7 +103,7 @@ impl Machine {
     }
 
     /// Whether a reading waits for the next handle, since it failed for the present one.
-    pub(super) fn waits(&mut self, ticket: u64, error: Option<&Error>) -> bool {
+    pub fn waits(&mut self, ticket: u64, error: Option<&Error>) -> bool {
         let Some(error) = error else {
             self.device.answered(ticket);
             return false;
@@ -138,7 +113,7 @@ impl Machine {
     }
 
     /// Pages were read, or reading them failed: continues the reading that asked for them.
-    pub(super) fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) {
+    pub fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) {
         if self.waits(ticket, pages.as_ref().err()) {
             return;
         }
@@ -156,14 +131,14 @@ impl Machine {
     }
 
     /// The follower's poll of the log has ended: the readings that waited for it continue.
-    pub(super) fn resume_readings(&mut self, is_new: bool) {
+    pub fn resume_readings(&mut self, is_new: bool) {
         if let Some(bases) = self.reads.resume(&mut self.ctx, is_new) {
             self.outbox.overlay.pins_read(&mut self.ctx, &mut self.outbox.table, bases);
         }
     }
 
     /// The store was opened again, or opening it failed.
-    pub(super) fn reopened(&mut self, result: Result<Reopened>) -> Result<()> {
+    pub fn reopened(&mut self, result: Result<Reopened>) -> Result<()> {
         let is_clean = self.is_clean();
         match self.device.reopened(&mut self.ctx, result, is_clean) {
             None => return Ok(()),
@@ -204,7 +179,7 @@ impl Machine {
         self.outbox.unsettle();
         self.pull.repair(&mut self.ctx, &self.reads.lost);
         // The inbox is lost too. The backup database may have its requests.
-        if self.generation().is_some() {
+        if self.ctx.generation().is_some() {
             self.tabs.read_inbox(&mut self.ctx, true);
         }
     }

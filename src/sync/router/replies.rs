@@ -1,23 +1,19 @@
 //! The sequences for messages from the server: replies to pulls, and frames of the socket. Each part of the
 //! machine does its share.
 
-use super::facts::Told;
-use super::machine::Machine;
-use super::message::{Refusal, error_of};
-use super::outbox;
-use super::pull::{InFlight, ReadPart, bad_reply, mistakes_of, prepare};
+use super::dispatch::Router;
 use crate::codec::{ServerFrame, ServerParts, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocKey, EpochChange, PartContext};
 use crate::model::{Def, SortedMap, SortedSet};
+use crate::sync::facts::Told;
+use crate::sync::message::{Refusal, error_of};
+use crate::sync::outbox;
+use crate::sync::pull::{InFlight, ReadPart, bad_reply, mistakes_of, prepare};
 
-impl Machine {
+impl Router {
     /// Handles the reply to the request in flight, or its failure.
-    pub(super) fn replied(
-        &mut self,
-        number: u64,
-        reply: std::result::Result<SyncReply, Refusal>,
-    ) -> Result<()> {
+    pub fn replied(&mut self, number: u64, reply: std::result::Result<SyncReply, Refusal>) -> Result<()> {
         let Some(request) = self.pull.land(number) else { return Ok(()) };
         let reply = reply.and_then(|reply| {
             reply.check()?;
@@ -180,7 +176,7 @@ impl Machine {
     }
 
     /// Handles a message of the socket.
-    pub(super) fn framed(&mut self, socket: u64, frame: Result<ServerFrame>) -> Result<()> {
+    pub fn framed(&mut self, socket: u64, frame: Result<ServerFrame>) -> Result<()> {
         if !self.live.heard(&self.ctx, socket) {
             return Ok(());
         }
@@ -245,7 +241,7 @@ impl Machine {
 
     /// A socket has closed. The server may be down: a pull finds out, and brings the changes whose hints were
     /// lost with the socket. A server that never had a socket open is asked at its own interval.
-    pub(super) fn socket_closed(&mut self, socket: u64, code: u16, reason: &str) -> Result<()> {
+    pub fn socket_closed(&mut self, socket: u64, code: u16, reason: &str) -> Result<()> {
         let retry_after_ms = self.pull.retry_after_ms();
         let closed = self.live.closed(&mut self.ctx, socket, (code, reason), retry_after_ms)?;
         let Some(closed) = closed else { return Ok(()) };

@@ -1,0 +1,233 @@
+//! Hands each event to the parts of the machine that it concerns.
+
+use crate::error::{Code, Result, fail};
+use crate::limits::SUBS_MAX;
+use crate::model::{Def, SortedSet};
+use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark};
+use crate::sync::context::Ctx;
+use crate::sync::device::Device;
+use crate::sync::message::{Clock, Effect, Event, Mode, Status};
+use crate::sync::outbox::{self, NoApplication, Outbox};
+use crate::sync::pull::{Live, Pull, Token};
+use crate::sync::reads::Reads;
+use crate::sync::role::Tabs;
+
+/// The parts of the machine, and the sequences that need several of them. No part names another one.
+pub struct Router {
+    pub ctx: Ctx,
+    pub pull: Pull,
+    pub live: Live,
+    pub reads: Reads,
+    pub outbox: Outbox,
+    pub tabs: Tabs,
+    pub device: Device,
+    pub token: Token,
+    pub(super) last_wake: Option<u64>,
+    pub(super) last_status: Option<Status>,
+}
+
+impl Router {
+    /// The parts of a new session, over a store with this damage. It has no operations yet.
+    pub fn new(ctx: Ctx, damage: &Damage) -> Self {
+        let memory = &ctx.memory;
+        let lost = if damage.any() {
+            memory
+                .collections()
+                .filter(|(_, c)| c.v(memory.epoch().1) == 0)
+                .map(|(def, _)| def.clone())
+                .collect()
+        } else {
+            SortedSet::new()
+        };
+        Router {
+            device: Device::new(damage, ctx.layout.is_some()),
+            ctx,
+            pull: Pull::new(SUBS_MAX, lost),
+            live: Live::default(),
+            reads: Reads::default(),
+            outbox: Outbox::new(JournalAtRest::default(), JournalMark::default(), Box::new(NoApplication)),
+            tabs: Tabs::default(),
+            token: Token::default(),
+            last_wake: None,
+            last_status: None,
+        }
+    }
+
+    /// Handles an event, and returns the effects to carry out.
+    pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
+        self.ctx.clock = clock;
+        if let Err(error) = self.dispatch(event) {
+            self.ctx.errors.report(error);
+        }
+        if let Err(error) = self.advance() {
+            self.ctx.errors.report(error);
+        }
+        self.device.hold_readings(&mut self.ctx);
+        std::mem::take(&mut self.ctx.effects)
+    }
+
+    /// Handles one event, without the work that is due after it.
+    fn dispatch(&mut self, event: Event) -> Result<()> {
+        let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
+        match event {
+            Event::Started => {
+                self.start();
+                Ok(())
+            }
+            Event::Subscribe(def) => {
+                self.tabs.commanded(&mut self.ctx, &def);
+                self.subscribe(def)
+            }
+            Event::Unsubscribe(def) => {
+                self.tabs.commanded(&mut self.ctx, &def);
+                self.unsubscribe(&def);
+                Ok(())
+            }
+            Event::Replied { number, reply } => self.replied(number, reply),
+            Event::SocketOpened { socket } => {
+                self.live.opened(&self.ctx, socket);
+                Ok(())
+            }
+            Event::Frame { socket, frame } => self.framed(socket, frame),
+            Event::SocketClosed { socket, code, reason } => self.socket_closed(socket, code, &reason),
+            Event::Committed(result) => {
+                self.committed(result);
+                Ok(())
+            }
+            Event::Reopened(result) => self.reopened(result),
+            Event::DeviceClosed(error) => {
+                self.device.failed(&self.ctx, &error);
+                Ok(())
+            }
+            Event::Rewrapped(header) => {
+                if let Some(layout) = &mut self.ctx.layout {
+                    layout.set_header(header);
+                }
+                Ok(())
+            }
+            Event::PagesRead { ticket, pages } => {
+                self.pages_read(ticket, FoundPage::sealed(pages));
+                Ok(())
+            }
+            Event::PagesOpened { ticket, pages } => {
+                self.pages_read(ticket, pages);
+                Ok(())
+            }
+            Event::Read { ticket, ids } => self.reads.read(&mut self.ctx, ticket, ids),
+            Event::Query { ticket, class, predicates } => {
+                self.reads.query(&mut self.ctx, ticket, &class, predicates)
+            }
+            Event::Token(token) => {
+                self.token_given(token);
+                Ok(())
+            }
+            Event::Network(up) => {
+                self.ctx.network = up;
+                if up {
+                    self.token.ask_again(&mut self.ctx);
+                    self.try_at_once();
+                }
+                Ok(())
+            }
+            Event::Visible => {
+                self.token.ask_again(&mut self.ctx);
+                self.try_at_once();
+                Ok(())
+            }
+            Event::SetMode(mode) => self.set_mode(mode),
+            Event::Write(write) => self.outbox.table.write(&mut self.ctx, write),
+            Event::Amend { id, new, args } => {
+                outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new, args)
+            }
+            Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
+            Event::History { ticket, key } => {
+                self.history(ticket, key);
+                Ok(())
+            }
+            Event::Sweep { ticket, retention, apply } => {
+                self.outbox.sweep(&mut self.ctx, ticket, retention, apply);
+                Ok(())
+            }
+            Event::JournalRead { ticket, records } => self.journal_read(ticket, records),
+            Event::Woke => {
+                self.last_wake = None;
+                Ok(())
+            }
+            Event::Tab(_) => Ok(()),
+        }
+    }
+
+    pub fn start(&mut self) {
+        self.pull.need_all(&self.ctx);
+        self.ask_token();
+    }
+
+    /// Asks for a token, unless another session contacts the server.
+    fn ask_token(&mut self) {
+        if !self.ctx.is_following {
+            self.token.ask(&mut self.ctx);
+        }
+    }
+
+    /// The application supplied a token, or has none. A new one is tried at once.
+    fn token_given(&mut self, token: Option<String>) {
+        if self.token.give(&mut self.ctx, token) {
+            self.pull.try_token();
+            self.live.try_token(self.pull.retry_after_ms());
+        }
+    }
+
+    fn set_mode(&mut self, mode: Mode) -> Result<()> {
+        if mode == self.ctx.mode {
+            return Ok(());
+        }
+        if mode == Mode::Incognito || self.ctx.mode == Mode::Incognito {
+            let detail = "a session in incognito stays so; open another one to change";
+            return fail(Code::BadOption, detail);
+        }
+        self.ctx.mode = mode;
+        // Replies to requests from before the change of mode are dropped (R5).
+        self.pull.give_up(&mut self.ctx);
+        self.live.close(&mut self.ctx);
+        self.pull.begin(&mut self.ctx);
+        if mode != Mode::Avion {
+            self.pull.need_all(&self.ctx);
+            self.try_at_once();
+            self.ask_token();
+        }
+        Ok(())
+    }
+
+    /// Begins a subscription. If there was none, its documents are pulled.
+    pub fn subscribe(&mut self, def: Def) -> Result<()> {
+        if self.ctx.memory.subscribe(&def)? {
+            outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
+            self.pull.subscribed(def);
+        }
+        Ok(())
+    }
+
+    /// Ends a subscription, and forgets all that was due for it.
+    pub fn unsubscribe(&mut self, def: &Def) {
+        self.pull.unsubscribed(def);
+        self.ctx.memory.unsubscribe(def);
+        outbox::await_no_more(&mut self.ctx, &mut self.outbox.table, def);
+        outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
+        if self.has_nothing_to_do() {
+            self.pull.rest(&mut self.ctx);
+        }
+    }
+
+    /// There is a reason to try at once: delays end, except those that the server asked for.
+    pub fn try_at_once(&mut self) {
+        self.device.try_soon(&self.ctx);
+        self.pull.try_at_once(&self.ctx);
+        let retry_after_ms = self.pull.retry_after_ms();
+        self.outbox.sender.try_at_once(retry_after_ms);
+        self.live.try_at_once(retry_after_ms);
+    }
+
+    pub fn has_nothing_to_do(&self) -> bool {
+        self.ctx.memory.collections().next().is_none() && self.outbox.table.pending() == 0
+    }
+}

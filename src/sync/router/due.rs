@@ -1,0 +1,89 @@
+//! The work that is due after each event, and the time of the next one.
+
+use super::dispatch::Router;
+use crate::error::Result;
+use crate::sync::message::{Effect, Mode};
+
+impl Router {
+    /// Does the work that is due after an event, whichever event it was.
+    pub fn advance(&mut self) -> Result<()> {
+        let now = self.ctx.clock.mono_ms;
+        self.reads.hide_expired(&mut self.ctx);
+        self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
+        self.read_bases();
+        if self.ctx.is_following {
+            self.advance_device();
+            self.advance_following(now)?;
+        } else {
+            self.advance_sweep();
+            self.advance_device();
+            self.advance_commit()?;
+        }
+        if self.is_connected() {
+            self.live.advance(&mut self.ctx, self.token.bearer())?;
+            self.pull.advance(&self.ctx, self.live.updates(&self.ctx));
+            self.advance_pull(now);
+        }
+        if !self.ctx.is_following {
+            self.advance_compaction();
+        }
+        let (defs, gone) = self.ctx.memory.take_changes();
+        if !defs.is_empty() || !gone.is_empty() {
+            self.ctx.effects.push(Effect::Changed { defs, gone });
+        }
+        let status = Some(self.status());
+        if status != self.last_status {
+            self.last_status = status;
+            self.ctx.effects.push(Effect::StatusChanged);
+        }
+        let wake = self.next_wake();
+        if wake != self.last_wake {
+            self.last_wake = wake;
+            self.ctx.effects.push(Effect::WakeAt(wake));
+        }
+        Ok(())
+    }
+
+    /// Sends the request that is due. None is sent while one batch is in flight and another is due: this
+    /// bounds the memory.
+    fn advance_pull(&mut self, now: u64) {
+        let device_is_behind = self.device.is_committing() && !self.ctx.memory.is_clean();
+        if device_is_behind || self.pull.next_send_ms().is_none_or(|at| now < at) {
+            return;
+        }
+        let is_failing = self.device.error().is_some();
+        let asks_epoch = self.pull.lacks_epoch(&self.ctx)
+            && self.outbox.sender.has_ops_to_send(&self.outbox.table, now, is_failing);
+        let outgoing = (!asks_epoch)
+            .then(|| self.outbox.sender.ops_to_send(&self.ctx, &mut self.outbox.table, now, is_failing));
+        self.pull.send(&mut self.ctx, outgoing, self.token.bearer());
+    }
+
+    fn next_wake(&self) -> Option<u64> {
+        let now = self.ctx.clock.mono_ms;
+        let mut times = Vec::new();
+        if self.is_connected() {
+            times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
+            if self.outbox.table.pending() > 0 {
+                times.extend(self.pull.next_send_ms().map(|at| at.max(self.outbox.sender.not_before_ms)));
+            }
+            times.extend(self.live.next_wake(&self.ctx));
+        }
+        times.extend(self.device.reopens_at_ms().filter(|_| !self.is_committing()));
+        times.extend(self.tabs.next_look_ms());
+        if !self.device.is_away() && !self.is_committing() {
+            let is_clean = self.is_clean() && self.tabs.is_clean() && !self.tabs.has_requests();
+            times.extend(self.device.next_commit(&self.ctx, !is_clean));
+        }
+        times.extend(self.outbox.overlay.pins_due());
+        times.push(self.reads.compact_not_before_ms);
+        let life = self.ctx.life_now();
+        times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
+        times.into_iter().filter(|time| *time > now).min()
+    }
+
+    /// Whether the server may be contacted now.
+    fn is_connected(&self) -> bool {
+        !self.ctx.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited()
+    }
+}
