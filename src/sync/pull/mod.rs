@@ -15,6 +15,6 @@ mod token;
 pub use in_flight::InFlight;
 pub use mistakes::{bad_reply, mistakes_of};
 pub use parts::{ReadPart, prepare};
-pub use schedule::Pull;
+pub use schedule::{Contact, Pull};
 pub use socket::Live;
 pub use token::Token;

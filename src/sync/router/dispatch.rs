@@ -11,6 +11,7 @@ use crate::sync::outbox::{self, NoApplication, Outbox};
 use crate::sync::pull::{Live, Pull, Token};
 use crate::sync::reads::Reads;
 use crate::sync::role::Tabs;
+use crate::sync::status::{Facts, status_of};
 
 /// The parts of the machine, and the sequences that need several of them. No part names another one.
 pub struct Router {
@@ -229,5 +230,28 @@ impl Router {
 
     pub fn has_nothing_to_do(&self) -> bool {
         self.ctx.memory.collections().next().is_none() && self.outbox.table.pending() == 0
+    }
+
+    /// The status.
+    pub fn status(&self) -> Status {
+        let (records_lost, rolled_back) = self.device.losses();
+        let facts = Facts {
+            contact: self.pull.contact(),
+            faults: self.pull.faults(),
+            collections_lost: self.pull.lost().len() as u64,
+            documents_lost: self.reads.lost.len() as u64,
+            records_lost,
+            rolled_back,
+            storage: self.device.state(),
+            storage_error: self.device.error(),
+            updates: self.live.updates(&self.ctx),
+            socket_error: self.live.error(),
+            is_socket_due: self.live.is_due(&self.ctx),
+            is_token_awaited: self.token.is_awaited(),
+            pending: self.outbox.table.pending(),
+            leader: self.tabs.phase,
+            has_nothing_to_do: self.has_nothing_to_do(),
+        };
+        status_of(&self.ctx, &facts)
     }
 }
