@@ -142,7 +142,7 @@ impl Router {
             }
             Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {
-                self.history(ticket, key);
+                self.journal_reads().history(ticket, key);
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => {

@@ -15,7 +15,7 @@ impl Router {
             self.advance_device();
             self.advance_following(now)?;
         } else {
-            self.advance_sweep();
+            self.journal_reads().advance_sweep();
             self.advance_device();
             self.advance_commit()?;
         }
@@ -24,8 +24,9 @@ impl Router {
             self.pull.advance(&self.ctx, self.live.updates(&self.ctx));
             self.advance_pull(now);
         }
-        if !self.ctx.is_following {
-            self.advance_compaction();
+        // Rewriting the documents of sparse pages waits until the device has nothing else to do.
+        if !self.ctx.is_following && !self.device.is_busy() && self.ctx.memory.is_clean() {
+            self.reads.advance_compaction(&mut self.ctx);
         }
         let (defs, gone) = self.ctx.memory.take_changes();
         if !defs.is_empty() || !gone.is_empty() {

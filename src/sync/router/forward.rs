@@ -67,7 +67,7 @@ impl Router {
 
     /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
     pub fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
-        self.sweep_now(ticket, &retention, false);
+        self.journal_reads().sweep_now(ticket, &retention, false);
         if apply { self.tabs.ask(&mut self.ctx, Wanted::Sweep(retention)) } else { Ok(()) }
     }
 

@@ -2,48 +2,34 @@
 //! remove some of a record's actions, and for the follower.
 
 use super::dispatch::Router;
+use super::storing::waits;
 use crate::error::Result;
 use crate::journal::{JournalRecord, Retention};
 use crate::memory::DocKey;
+use crate::sync::context::Ctx;
+use crate::sync::device::Device;
 use crate::sync::facts::JournalPurpose;
 use crate::sync::message::Effect;
+use crate::sync::outbox::Outbox;
+use crate::sync::reads::Reads;
+
+/// The parts that read the journal.
+pub struct JournalReads<'a> {
+    ctx: &'a mut Ctx,
+    outbox: &'a mut Outbox,
+    reads: &'a mut Reads,
+    device: &'a Device,
+}
 
 impl Router {
-    /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
-    /// that it can: the next event may be a long time away.
-    pub fn advance_sweep(&mut self) {
-        let is_busy = self.device.journal_in_flight().is_some();
-        while !is_busy && let Some((ticket, retention, apply)) = self.outbox.next_sweep() {
-            self.sweep_now(ticket, &retention, apply);
-        }
-    }
-
-    /// Plans a sweep, and begins it if `apply` is set.
-    pub fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
-        if let Some((partly, swept)) = self.outbox.plan_sweep(&mut self.ctx, ticket, retention, apply) {
-            self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
-        }
-    }
-
-    /// Past states of a document, the newest last.
-    pub fn history(&mut self, ticket: u64, key: DocKey) {
-        let numbers = self.outbox.records_of(&self.ctx, &key);
-        self.read_journal(numbers, JournalPurpose::History { ticket, key });
-    }
-
-    fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
-        match &self.ctx.layout {
-            Some(layout) if !numbers.is_empty() => {
-                let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
-                let ticket = self.reads.start_journal(numbers, purpose);
-                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
-            }
-            _ => self.journal_answer(purpose, self.outbox.records_in_memory(&numbers)),
-        }
+    /// The parts that read the journal.
+    pub fn journal_reads(&mut self) -> JournalReads<'_> {
+        let Router { ctx, outbox, reads, device, .. } = self;
+        JournalReads { ctx, outbox, reads, device }
     }
 
     pub fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        if self.waits(ticket, records.as_ref().err()) {
+        if waits(&self.ctx, &mut self.device, &self.reads, ticket, records.as_ref().err()) {
             return Ok(());
         }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
@@ -67,23 +53,58 @@ impl Router {
             && self.outbox.records_of(&self.ctx, key) != numbers
         {
             // Records were added, or rewritten under another number, in the meantime.
-            self.history(*ticket, key.clone());
+            self.journal_reads().history(*ticket, key.clone());
             return Ok(());
         }
         let found = self.outbox.open_records(&mut self.ctx, numbers, sealed);
-        self.journal_answer(purpose, found);
+        self.journal_reads().journal_answer(purpose, found);
         Ok(())
+    }
+}
+
+impl JournalReads<'_> {
+    /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
+    /// that it can: the next event may be a long time away.
+    pub fn advance_sweep(&mut self) {
+        let is_busy = self.device.journal_in_flight().is_some();
+        while !is_busy && let Some((ticket, retention, apply)) = self.outbox.next_sweep() {
+            self.sweep_now(ticket, &retention, apply);
+        }
+    }
+
+    /// Plans a sweep, and begins it if `apply` is set.
+    pub fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
+        if let Some((partly, swept)) = self.outbox.plan_sweep(self.ctx, ticket, retention, apply) {
+            self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+        }
+    }
+
+    /// Past states of a document, the newest last.
+    pub fn history(&mut self, ticket: u64, key: DocKey) {
+        let numbers = self.outbox.records_of(self.ctx, &key);
+        self.read_journal(numbers, JournalPurpose::History { ticket, key });
+    }
+
+    fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
+        match &self.ctx.layout {
+            Some(layout) if !numbers.is_empty() => {
+                let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
+                let ticket = self.reads.start_journal(numbers, purpose);
+                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
+            }
+            _ => self.journal_answer(purpose, self.outbox.records_in_memory(&numbers)),
+        }
     }
 
     fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
         match purpose {
             JournalPurpose::History { ticket, key } => {
                 let in_flight = self.device.journal_in_flight();
-                let actions = self.outbox.past(&self.ctx, &key, records, in_flight);
+                let actions = self.outbox.past(self.ctx, &key, records, in_flight);
                 self.ctx.effects.push(Effect::Past { ticket, actions: Ok(actions) });
             }
             JournalPurpose::Sweep { ticket, swept } => {
-                self.outbox.end_sweep(&mut self.ctx, (ticket, swept), records);
+                self.outbox.end_sweep(self.ctx, (ticket, swept), records);
             }
             JournalPurpose::Follow(_) => {}
         }

@@ -4,10 +4,13 @@ use super::dispatch::Router;
 use crate::error::{Error, Result};
 use crate::memory::Content;
 use crate::storage::{FoundPage, Reopened};
-use crate::sync::device::{Flushed, Reopening};
+use crate::sync::context::Ctx;
+use crate::sync::device::{Device, Flushed, Reopening};
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::Effect;
-use crate::sync::reads::Read;
+use crate::sync::outbox::Outbox;
+use crate::sync::reads::{Read, Reads};
+use crate::sync::role::Tabs;
 
 impl Router {
     /// Builds and writes the next batch if one is due.
@@ -15,8 +18,8 @@ impl Router {
         if self.ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
             self.ctx.memory.take_dirty();
-            if let Some(journal) = self.journal_changes() {
-                self.journal_committed(journal);
+            if let Some(journal) = journal_changes(&mut self.outbox, &mut self.tabs) {
+                journal_committed(&mut self.ctx, &mut self.outbox, &mut self.tabs, journal);
             }
             return Ok(());
         }
@@ -24,30 +27,14 @@ impl Router {
         if !self.device.may_commit(&self.ctx) || self.tabs.is_unfenced {
             return Ok(());
         }
-        let journal = self.journal_changes();
+        let journal = journal_changes(&mut self.outbox, &mut self.tabs);
         let Some(Flushed { journal, result }) = self.device.commit(&mut self.ctx, journal) else {
             return Ok(());
         };
         if let Some(journal) = journal {
-            self.journal_failed(journal);
+            journal_failed(&mut self.outbox, &mut self.tabs, journal);
         }
         result
-    }
-
-    /// The journal's part of the next batch, with the requests of the inbox that it fulfils.
-    fn journal_changes(&mut self) -> Option<JournalInFlight> {
-        self.outbox.journal_changes(self.tabs.take_done(), &self.tabs.from_inbox)
-    }
-
-    fn journal_committed(&mut self, journal: JournalInFlight) {
-        for id in self.outbox.journal_committed(&mut self.ctx, journal) {
-            self.tabs.is_written(&id);
-        }
-    }
-
-    fn journal_failed(&mut self, journal: JournalInFlight) {
-        let done = self.outbox.journal_failed(journal);
-        self.tabs.put_back_done(done);
     }
 
     /// The batch in flight was written, or writing it failed.
@@ -56,13 +43,13 @@ impl Router {
         match result {
             Ok(()) => {
                 if let Some(journal) = journal {
-                    self.journal_committed(journal);
+                    journal_committed(&mut self.ctx, &mut self.outbox, &mut self.tabs, journal);
                 }
                 self.device.served();
             }
             Err(error) => {
                 if let Some(journal) = journal {
-                    self.journal_failed(journal);
+                    journal_failed(&mut self.outbox, &mut self.tabs, journal);
                 }
                 self.device.refused(&self.ctx, error);
             }
@@ -77,13 +64,6 @@ impl Router {
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.device.is_committing() || self.tabs.is_handing_in()
-    }
-
-    /// Begins to rewrite the documents of sparse pages, if the device has nothing else to do.
-    pub fn advance_compaction(&mut self) {
-        if !self.device.is_busy() && self.ctx.memory.is_clean() {
-            self.reads.advance_compaction(&mut self.ctx);
-        }
     }
 
     /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
@@ -102,19 +82,9 @@ impl Router {
         }
     }
 
-    /// Whether a reading waits for the next handle, since it failed for the present one.
-    pub fn waits(&mut self, ticket: u64, error: Option<&Error>) -> bool {
-        let Some(error) = error else {
-            self.device.answered(ticket);
-            return false;
-        };
-        let again = self.reads.again(ticket, self.ctx.layout.as_ref());
-        self.device.holds_back(&self.ctx, ticket, error, again)
-    }
-
     /// Pages were read, or reading them failed: continues the reading that asked for them.
     pub fn pages_read(&mut self, ticket: u64, pages: Result<Vec<Option<FoundPage>>>) {
-        if self.waits(ticket, pages.as_ref().err()) {
+        if waits(&self.ctx, &mut self.device, &self.reads, ticket, pages.as_ref().err()) {
             return;
         }
         match self.reads.pages_read(&mut self.ctx, ticket, pages) {
@@ -183,4 +153,30 @@ impl Router {
             self.tabs.read_inbox(&mut self.ctx, true);
         }
     }
+}
+
+/// The journal's part of the next batch, with the requests of the inbox that it fulfils.
+fn journal_changes(outbox: &mut Outbox, tabs: &mut Tabs) -> Option<JournalInFlight> {
+    outbox.journal_changes(tabs.take_done(), &tabs.from_inbox)
+}
+
+fn journal_committed(ctx: &mut Ctx, outbox: &mut Outbox, tabs: &mut Tabs, journal: JournalInFlight) {
+    for id in outbox.journal_committed(ctx, journal) {
+        tabs.is_written(&id);
+    }
+}
+
+fn journal_failed(outbox: &mut Outbox, tabs: &mut Tabs, journal: JournalInFlight) {
+    let done = outbox.journal_failed(journal);
+    tabs.put_back_done(done);
+}
+
+/// Whether a reading waits for the next handle, since it failed for the present one.
+pub fn waits(ctx: &Ctx, device: &mut Device, reads: &Reads, ticket: u64, error: Option<&Error>) -> bool {
+    let Some(error) = error else {
+        device.answered(ticket);
+        return false;
+    };
+    let again = reads.again(ticket, ctx.layout.as_ref());
+    device.holds_back(ctx, ticket, error, again)
 }
