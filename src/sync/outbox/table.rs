@@ -153,6 +153,11 @@ impl Table {
         self.ops.is_empty()
     }
 
+    /// Whether there is nothing to ask the server for: no subscription, and no pending operation.
+    pub fn has_nothing_to_do(&self, ctx: &Ctx) -> bool {
+        ctx.memory.collections().next().is_none() && self.pending() == 0
+    }
+
     /// How many wait for the server's answer.
     pub fn pending(&self) -> u64 {
         self.waiting.len() as u64

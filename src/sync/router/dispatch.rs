@@ -72,7 +72,7 @@ impl Router {
         let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
         match event {
             Event::Started => {
-                self.start();
+                self.link().start();
                 Ok(())
             }
             Event::Subscribe(def) => {
@@ -90,7 +90,7 @@ impl Router {
                 Ok(())
             }
             Event::Frame { socket, frame } => self.framed(socket, frame),
-            Event::SocketClosed { socket, code, reason } => self.socket_closed(socket, code, &reason),
+            Event::SocketClosed { socket, code, reason } => self.link().socket_closed(socket, code, &reason),
             Event::Committed(result) => {
                 self.committed(result);
                 Ok(())
@@ -119,7 +119,7 @@ impl Router {
                 self.reads.query(&mut self.ctx, ticket, &class, predicates)
             }
             Event::Token(token) => {
-                self.token_given(token);
+                self.link().token_given(token);
                 Ok(())
             }
             Event::Network(up) => {
@@ -158,26 +158,6 @@ impl Router {
         }
     }
 
-    pub fn start(&mut self) {
-        self.pull.need_all(&self.ctx);
-        self.ask_token();
-    }
-
-    /// Asks for a token, unless another session contacts the server.
-    fn ask_token(&mut self) {
-        if !self.ctx.is_following {
-            self.token.ask(&mut self.ctx);
-        }
-    }
-
-    /// The application supplied a token, or has none. A new one is tried at once.
-    fn token_given(&mut self, token: Option<String>) {
-        if self.token.give(&mut self.ctx, token) {
-            self.pull.try_token();
-            self.live.try_token(self.pull.retry_after_ms());
-        }
-    }
-
     fn set_mode(&mut self, mode: Mode) -> Result<()> {
         if mode == self.ctx.mode {
             return Ok(());
@@ -194,7 +174,7 @@ impl Router {
         if mode != Mode::Avion {
             self.pull.need_all(&self.ctx);
             self.try_at_once();
-            self.ask_token();
+            self.link().ask_token();
         }
         Ok(())
     }
@@ -214,7 +194,7 @@ impl Router {
         self.ctx.memory.unsubscribe(def);
         outbox::await_no_more(&mut self.ctx, &mut self.outbox.table, def);
         outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
-        if self.has_nothing_to_do() {
+        if self.outbox.table.has_nothing_to_do(&self.ctx) {
             self.pull.rest(&mut self.ctx);
         }
     }
@@ -226,10 +206,6 @@ impl Router {
         let retry_after_ms = self.pull.retry_after_ms();
         self.outbox.sender.try_at_once(retry_after_ms);
         self.live.try_at_once(retry_after_ms);
-    }
-
-    pub fn has_nothing_to_do(&self) -> bool {
-        self.ctx.memory.collections().next().is_none() && self.outbox.table.pending() == 0
     }
 
     /// The status.
@@ -250,7 +226,7 @@ impl Router {
             is_token_awaited: self.token.is_awaited(),
             pending: self.outbox.table.pending(),
             leader: self.tabs.phase,
-            has_nothing_to_do: self.has_nothing_to_do(),
+            has_nothing_to_do: self.outbox.table.has_nothing_to_do(&self.ctx),
         };
         status_of(&self.ctx, &facts)
     }

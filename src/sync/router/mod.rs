@@ -6,6 +6,8 @@ mod follow;
 mod forward;
 mod inbox;
 mod journal_reads;
+mod link;
+mod received;
 mod replies;
 mod storing;
 mod tabs;

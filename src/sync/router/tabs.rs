@@ -134,7 +134,7 @@ impl Router {
         }
         self.resume_readings(true);
         self.pull.begin(&mut self.ctx);
-        self.start();
+        self.link().start();
         self.try_at_once();
         self.ctx.effects.push(Effect::Tab(TabEffect::Leads));
         self.tabs.read_inbox(&mut self.ctx, true);

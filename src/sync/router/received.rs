@@ -1,0 +1,118 @@
+//! Documents from the server meet pending operations: parts of replies, and parts that the server pushes.
+
+use super::dispatch::Router;
+use crate::codec::{ServerParts, SyncReply};
+use crate::error::Result;
+use crate::memory::{DocKey, EpochChange, PartContext};
+use crate::model::{Def, SortedMap, SortedSet};
+use crate::sync::context::Ctx;
+use crate::sync::facts::Told;
+use crate::sync::outbox::{self, Outbox};
+use crate::sync::pull::{InFlight, Pull, ReadPart, prepare};
+
+/// The parts that documents from the server concern.
+pub struct Received<'a> {
+    ctx: &'a mut Ctx,
+    pull: &'a mut Pull,
+    outbox: &'a mut Outbox,
+}
+
+impl Router {
+    /// The parts that documents from the server concern.
+    pub fn received(&mut self) -> Received<'_> {
+        let Router { ctx, pull, outbox, .. } = self;
+        Received { ctx, pull, outbox }
+    }
+}
+
+impl Received<'_> {
+    /// Applies the parts of a reply, except those with documents of operations that are in doubt.
+    pub fn apply_parts(
+        &mut self,
+        mut request: InFlight,
+        parts: Vec<ReadPart>,
+        reply: &SyncReply,
+        (in_doubt, mut is_progress): (&SortedSet<u64>, bool),
+    ) -> Result<()> {
+        let settled = reply.now.saturating_sub(reply.delta);
+        let mut told: SortedSet<Def> = SortedSet::new();
+        let mut whole: SortedMap<Def, Told> = SortedMap::new();
+        let mut rows: SortedSet<DocKey> = SortedSet::new();
+        let is_alone = parts.iter().all(ReadPart::is_empty);
+        for (place, part) in parts.into_iter().enumerate() {
+            let def = part.def().clone();
+            if !request.asks(&def) || told.contains(&def) {
+                continue;
+            }
+            let shown = self.touched_by(&part);
+            // Requested again: a later reply will have the results.
+            if self.outbox.table.touches_any(&shown, in_doubt) {
+                continue;
+            }
+            told.insert(def.clone());
+            is_progress |= part.is_page();
+            if self.pull.refuse_endless(self.ctx, (place, &part), &request, is_alone)? {
+                continue;
+            }
+            rows.extend(shown);
+            let all = self.pull.apply_part(self.ctx, part, &request, settled)?;
+            whole.extend(all.map(|all| (def, all)));
+        }
+        if is_progress || (!is_alone && self.ctx.memory.has_changes()) {
+            self.pull.progressed();
+        }
+        // The reply had no room for the other defs: they are requested again.
+        request.forget(&told);
+        self.pull.ask_again(request);
+        outbox::effects_seen(self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
+        Ok(())
+    }
+
+    /// Applies parts that the server pushed over the socket. A part that touches operations which may be
+    /// executed under other numbers is pulled instead: only a reply shows, with their results, whether it
+    /// contains their effects.
+    pub fn pushed(&mut self, pushed: ServerParts) -> Result<()> {
+        pushed.check()?;
+        let parts = prepare(&self.ctx.memory, pushed.parts);
+        let change = self.pull.enter(self.ctx, &pushed.epoch, pushed.now);
+        if change == EpochChange::Earlier {
+            return Ok(());
+        }
+        let context = PartContext {
+            era: self.ctx.memory.epoch().1,
+            settled: pushed.now.saturating_sub(pushed.delta),
+            asked: None,
+        };
+        let mut rows: SortedSet<DocKey> = SortedSet::new();
+        for part in parts {
+            let told = self.touched_by(&part);
+            if self.outbox.table.is_any_renumbered(&told) {
+                self.pull.hinted(self.ctx, part.def());
+                continue;
+            }
+            rows.extend(told);
+            match part {
+                ReadPart::Prepared(part) => {
+                    self.ctx.memory.apply(part, context);
+                }
+                ReadPart::Unreadable(_, error) => self.ctx.errors.report(error),
+                ReadPart::Refused(..) => {}
+            }
+        }
+        // A push contains some documents only; a pull alone shows a def completely.
+        outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
+        if change == EpochChange::Later {
+            self.outbox.enter_epoch_with(self.ctx, pushed.seq);
+        }
+        Ok(())
+    }
+
+    /// The documents in a part that pending operations touch.
+    fn touched_by(&self, part: &ReadPart) -> Vec<DocKey> {
+        if self.outbox.table.is_empty() {
+            Vec::new()
+        } else {
+            self.outbox.table.touched(part.keys(&self.ctx.memory))
+        }
+    }
+}
