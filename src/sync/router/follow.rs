@@ -9,12 +9,13 @@ use crate::model::{Def, SortedMap, SortedSet, order};
 use crate::storage::{LogRecord, Opened, Tail};
 use crate::store::RecordKey;
 use crate::sync::context::Ctx;
+use crate::sync::device::Device;
 use crate::sync::facts::JournalPurpose;
 use crate::sync::message::Effect;
 use crate::sync::outbox;
 use crate::sync::outbox::restored;
 use crate::sync::outbox::{Outbox, connect, unpin};
-use crate::sync::role::{ORDER_FLOOR, tell_news};
+use crate::sync::role::{ORDER_FLOOR, Tabs, tell_news};
 
 /// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
@@ -22,7 +23,20 @@ const LOOK_RETRY_MS: u64 = 1_000;
 /// How a finished operation ended, and the ids of the operations that it had replaced.
 type Ended = (Option<Outcome>, Vec<OpId>);
 
+/// The parts that operations of other sessions change.
+pub struct Replay<'a> {
+    pub(super) ctx: &'a mut Ctx,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) tabs: &'a mut Tabs,
+}
+
 impl Router {
+    /// The parts that operations of other sessions change.
+    pub fn replay(&mut self) -> Replay<'_> {
+        let Router { ctx, outbox, tabs, .. } = self;
+        Replay { ctx, outbox, tabs }
+    }
+
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
         if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
@@ -31,7 +45,7 @@ impl Router {
         let Some(layout) = &self.ctx.layout else { return };
         let tail = match found {
             Ok(found) => layout.looked(&found),
-            Err(error) => return self.look_failed(error),
+            Err(error) => return look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error),
         };
         match tail {
             Tail::Same => self.end_look(false),
@@ -77,7 +91,7 @@ impl Router {
         let found = match found {
             Ok(found) => found,
             Err(error) => {
-                self.look_failed(error);
+                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
                 return Ok(());
             }
         };
@@ -126,11 +140,13 @@ impl Router {
         self.ctx.memory.end_following();
         self.outbox.table.mark =
             self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
-        self.follow_journal(journal, &deletes);
+        self.replay().follow_journal(journal, &deletes);
         unpin_keys(&mut self.ctx, pinned);
         self.end_look(true);
     }
+}
 
+impl Replay<'_> {
     /// Replays the journal records that the leader has written and deleted.
     fn follow_journal(&mut self, journal: Vec<JournalRecord>, deletes: &[u64]) {
         for record in journal {
@@ -148,13 +164,13 @@ impl Router {
             match restored(record) {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
-                    connect(&self.ctx, &mut op);
+                    connect(self.ctx, &mut op);
                     op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
-                        unpin(&mut self.ctx, op);
+                        unpin(self.ctx, op);
                     }
-                    tell_news(&mut self.ctx, old.as_ref(), &op);
+                    tell_news(self.ctx, old.as_ref(), &op);
                     // Another session has amended the same refused operation: the amendment made here gives
                     // up its place.
                     if let Some(own) = self.outbox.table.remove(op.state.order) {
@@ -164,14 +180,14 @@ impl Router {
                 }
                 None => {
                     let replaced = self.replaced(&replaces, &id);
-                    self.tabs.tell_outcome(&mut self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
+                    self.tabs.tell_outcome(self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
-                        unpin(&mut self.ctx, op);
+                        unpin(self.ctx, op);
                     }
                 }
             }
             if let Some(op) = &old {
-                unpin(&mut self.ctx, op);
+                unpin(self.ctx, op);
             }
         }
         if deletes.is_empty() {
@@ -187,9 +203,9 @@ impl Router {
             self.outbox.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
-            self.tabs.tell_outcome(&mut self.ctx, &id, op.as_ref(), None);
+            self.tabs.tell_outcome(self.ctx, &id, op.as_ref(), None);
             if let Some(op) = &op {
-                unpin(&mut self.ctx, op);
+                unpin(self.ctx, op);
             }
         }
     }
@@ -208,16 +224,18 @@ impl Router {
         let order = self.outbox.table.by_id.get(id).copied()?;
         self.outbox.table.remove(order)
     }
+}
 
-    /// The device failed during a poll or a reload: the session tries again later.
-    fn look_failed(&mut self, error: Error) {
-        self.tabs.is_looking = false;
-        self.tabs.reading = None;
-        self.tabs.look_at_ms = Some(self.ctx.clock.mono_ms + LOOK_RETRY_MS);
-        self.device.failed(&self.ctx, &error);
-        self.ctx.errors.report(error);
-    }
+/// The device failed during a poll or a reload: the session tries again later.
+fn look_failed(ctx: &mut Ctx, tabs: &mut Tabs, device: &mut Device, error: Error) {
+    tabs.is_looking = false;
+    tabs.reading = None;
+    tabs.look_at_ms = Some(ctx.clock.mono_ms + LOOK_RETRY_MS);
+    device.failed(ctx, &error);
+    ctx.errors.report(error);
+}
 
+impl Router {
     /// The poll has ended: this session now knows the state in the store.
     fn end_look(&mut self, is_new: bool) {
         self.tabs.is_looking = false;
@@ -246,7 +264,7 @@ impl Router {
         let opened = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.look_failed(error);
+                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
                 return Ok(());
             }
         };
@@ -301,9 +319,11 @@ impl Router {
         if let Some(own) = &mut self.ctx.layout {
             own.go_on_from(layout);
         }
-        self.adopt_operations(journal, mark, &ended, &inbox);
+        self.replay().adopt_operations(journal, mark, &ended, &inbox);
     }
+}
 
+impl Replay<'_> {
     /// Takes over the operations in storage, and keeps those of this session that the leader has not taken in
     /// yet.
     fn adopt_operations(
@@ -316,8 +336,8 @@ impl Router {
         let nobody = Box::new(crate::sync::outbox::NoApplication);
         let application = std::mem::replace(&mut self.outbox.application, nobody);
         let fresh = Outbox::new(journal, mark, application);
-        let old = std::mem::replace(&mut self.outbox, fresh);
-        self.outbox.restore_ops(&mut self.ctx);
+        let old = std::mem::replace(self.outbox, fresh);
+        self.outbox.restore_ops(self.ctx);
         self.outbox.table.order_floor = ORDER_FLOOR;
         self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
         for (id, number) in old.journal.ids {
@@ -333,7 +353,7 @@ impl Router {
             let order = self.outbox.table.by_id[&id];
             if let Some(op) = self.outbox.table.remove(order) {
                 places.insert(id, order);
-                unpin(&mut self.ctx, &op);
+                unpin(self.ctx, &op);
             }
         }
         let of_ops = self.outbox.table.ops.values().map(|op| (&op.state.id, &op.state.replaces));
@@ -354,24 +374,24 @@ impl Router {
             for id in op.state.replaces.iter().filter(|id| met.contains(*id)) {
                 self.ctx.effects.push(Effect::Amended { id: id.clone(), by: op.state.id.clone() });
             }
-            tell_news(&mut self.ctx, None, &op);
+            tell_news(self.ctx, None, &op);
         }
         for (_, op) in old.table.ops {
             let id = op.state.id.clone();
             if let Some(order) = self.outbox.table.by_id.get(&id) {
                 self.tabs.provisional.remove(&id);
                 let new = self.outbox.table.ops[order].clone();
-                tell_news(&mut self.ctx, Some(&op), &new);
-                unpin(&mut self.ctx, &op);
+                tell_news(self.ctx, Some(&op), &new);
+                unpin(self.ctx, &op);
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
                 self.tabs.provisional.remove(&id);
                 if let Some((outcome, _)) = ended.get(by) {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
-                    self.tabs.tell_outcome(&mut self.ctx, by, Some(&op), outcome.clone());
+                    self.tabs.tell_outcome(self.ctx, by, Some(&op), outcome.clone());
                 }
-                unpin(&mut self.ctx, &op);
+                unpin(self.ctx, &op);
                 continue;
             }
             let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
@@ -380,12 +400,12 @@ impl Router {
             if !is_due {
                 self.tabs.provisional.remove(&id);
                 self.tabs.tell_outcome(
-                    &mut self.ctx,
+                    self.ctx,
                     &id,
                     Some(&op),
                     ended.get(&id).and_then(|(outcome, _)| outcome.clone()),
                 );
-                unpin(&mut self.ctx, &op);
+                unpin(self.ctx, &op);
                 continue;
             }
             let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));

@@ -2,6 +2,7 @@
 //! in the same batch that stores the effect.
 
 use super::dispatch::Router;
+use super::follow::Replay;
 use crate::error::{Code, Result};
 use crate::journal::{Request, Wanted, WantedWrite};
 use crate::model::order;
@@ -78,7 +79,7 @@ impl Router {
     pub fn take_request(&mut self, key: Option<RecordKey>, wanted: Wanted) -> Result<()> {
         self.tabs.met.extend(key);
         match wanted {
-            Wanted::Write(wanted) => return self.take_write(key, wanted),
+            Wanted::Write(wanted) => return self.replay().take_write(key, wanted),
             Wanted::Amend { id, new, args } => {
                 if !self.outbox.is_known(&new) {
                     let again = args.clone();
@@ -113,7 +114,9 @@ impl Router {
         self.tabs.done.extend(key);
         Ok(())
     }
+}
 
+impl Replay<'_> {
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
         let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
         if self.outbox.is_known(&id) {
@@ -121,7 +124,7 @@ impl Router {
             return Ok(());
         }
         let touches = touches.iter().filter_map(|(class, pk)| self.ctx.memory.doc_key(class, pk)).collect();
-        match self.outbox.table.write(&mut self.ctx, Write { id: id.clone(), name, args, touches, after }) {
+        match self.outbox.table.write(self.ctx, Write { id: id.clone(), name, args, touches, after }) {
             Ok(()) => {
                 if let Some(op) = self.outbox.table.get_mut(&id) {
                     op.state.at = at;
@@ -133,7 +136,7 @@ impl Router {
             }
             // Issued by another version of the application.
             Err(error) => {
-                self.outbox.table.refuse(&mut self.ctx, id, error);
+                self.outbox.table.refuse(self.ctx, id, error);
                 self.tabs.done.extend(key);
             }
         }
