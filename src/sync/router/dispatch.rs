@@ -92,7 +92,7 @@ impl Router {
             Event::Frame { socket, frame } => self.framed(socket, frame),
             Event::SocketClosed { socket, code, reason } => self.link().socket_closed(socket, code, &reason),
             Event::Committed(result) => {
-                self.committed(result);
+                self.batches().committed(result);
                 Ok(())
             }
             Event::Reopened(result) => self.reopened(result),
@@ -142,7 +142,7 @@ impl Router {
             }
             Event::Discard(id) => self.outbox.table.discard(&mut self.ctx, &id),
             Event::History { ticket, key } => {
-                self.journal_reads().history(ticket, key);
+                self.readings().history(ticket, key);
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => {

@@ -10,14 +10,14 @@ impl Router {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
-        self.read_bases();
+        self.readings().read_bases();
         if self.ctx.is_following {
-            self.advance_device();
-            self.advance_following(now)?;
+            self.batches().advance_device();
+            self.batches().advance_following(now)?;
         } else {
-            self.journal_reads().advance_sweep();
-            self.advance_device();
-            self.advance_commit()?;
+            self.readings().advance_sweep();
+            self.batches().advance_device();
+            self.batches().advance_commit()?;
         }
         if self.is_connected() {
             self.live.advance(&mut self.ctx, self.token.bearer())?;

@@ -249,7 +249,7 @@ impl Router {
             }
             return;
         }
-        self.resume_readings(is_new);
+        self.readings().resume_readings(is_new);
         if std::mem::take(&mut self.tabs.looks_again) || is_new {
             self.tabs.look(&mut self.ctx);
         }

@@ -2,6 +2,7 @@
 //! written to the inbox as a request to the leader.
 
 use super::dispatch::Router;
+use super::storing::Batches;
 use crate::error::Result;
 use crate::journal::{OpId, PendingOp, Request, Retention, Wanted};
 use crate::store::RecordKey;
@@ -67,10 +68,18 @@ impl Router {
 
     /// Reports the actions that a sweep would remove, as far as this session knows, and requests the sweep.
     pub fn sweep_following(&mut self, ticket: u64, retention: Retention, apply: bool) -> Result<()> {
-        self.journal_reads().sweep_now(ticket, &retention, false);
+        self.readings().sweep_now(ticket, &retention, false);
         if apply { self.tabs.ask(&mut self.ctx, Wanted::Sweep(retention)) } else { Ok(()) }
     }
 
+    /// True if every command of this session is on the device.
+    pub fn is_handed_in(&self) -> bool {
+        let is_saved = |id: &OpId| self.outbox.table.get(id).is_none_or(|op| op.saved);
+        self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
+    }
+}
+
+impl Batches<'_> {
     /// The work that is due in a follower: it writes to nothing but the inbox.
     pub fn advance_following(&mut self, now: u64) -> Result<()> {
         if self.tabs.has_followed {
@@ -79,7 +88,7 @@ impl Router {
         self.outbox.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
             self.tabs.look_at_ms = None;
-            self.tabs.want_anew(&mut self.ctx);
+            self.tabs.want_anew(self.ctx);
         }
         let ready = |op: &&PendingOp| {
             let provisional = self.tabs.provisional.get(&op.state.id);
@@ -90,10 +99,13 @@ impl Router {
         for id in ready {
             let amends = self.tabs.provisional.get(&id).and_then(|provisional| provisional.amends.clone());
             let Some(op) = self.outbox.table.get(&id) else { continue };
-            let key = self.tabs.new_request(&mut self.ctx, wanted_of(op, amends))?;
+            let key = self.tabs.new_request(self.ctx, wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
-        let is_held = self.tabs.next.is_some() || self.is_committing() || self.device.is_away();
+        let is_held = self.tabs.next.is_some()
+            || self.device.is_committing()
+            || self.tabs.is_handing_in()
+            || self.device.is_away();
         let is_held = is_held || now < self.device.commit_not_before_ms();
         let Some(layout) = self.ctx.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty())
         else {
@@ -105,12 +117,6 @@ impl Router {
         self.tabs.sending = Some(requests);
         self.ctx.effects.push(Effect::Commit(batch));
         Ok(())
-    }
-
-    /// True if every command of this session is on the device.
-    pub fn is_handed_in(&self) -> bool {
-        let is_saved = |id: &OpId| self.outbox.table.get(id).is_none_or(|op| op.saved);
-        self.tabs.queue.is_empty() && !self.tabs.is_handing_in() && self.tabs.provisional.keys().all(is_saved)
     }
 
     /// The batch of requests is on the device, or writing it failed.
@@ -135,9 +141,9 @@ impl Router {
             }
             Err(error) => {
                 requests.into_iter().rev().for_each(|request| self.tabs.queue.push_front(request));
-                self.device.refused(&self.ctx, error);
+                self.device.refused(self.ctx, error);
             }
         }
-        self.tabs.begin_to_lead(&mut self.ctx);
+        self.tabs.begin_to_lead(self.ctx);
     }
 }

@@ -1,5 +1,5 @@
 //! Asynchronous reads of journal records from the device: for the history of a document, for sweeps that
-//! remove some of a record's actions, and for the follower.
+//! remove some of a record's actions, and for the follower. Also the readings that pending operations need.
 
 use super::dispatch::Router;
 use super::storing::waits;
@@ -13,8 +13,8 @@ use crate::sync::message::Effect;
 use crate::sync::outbox::Outbox;
 use crate::sync::reads::Reads;
 
-/// The parts that read the journal.
-pub struct JournalReads<'a> {
+/// The parts that read the store: the journal, and the bases of operations.
+pub struct Readings<'a> {
     ctx: &'a mut Ctx,
     outbox: &'a mut Outbox,
     reads: &'a mut Reads,
@@ -22,10 +22,10 @@ pub struct JournalReads<'a> {
 }
 
 impl Router {
-    /// The parts that read the journal.
-    pub fn journal_reads(&mut self) -> JournalReads<'_> {
+    /// The parts that read the store: the journal, and the bases of operations.
+    pub fn readings(&mut self) -> Readings<'_> {
         let Router { ctx, outbox, reads, device, .. } = self;
-        JournalReads { ctx, outbox, reads, device }
+        Readings { ctx, outbox, reads, device }
     }
 
     pub fn journal_read(&mut self, ticket: u64, records: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
@@ -53,16 +53,16 @@ impl Router {
             && self.outbox.records_of(&self.ctx, key) != numbers
         {
             // Records were added, or rewritten under another number, in the meantime.
-            self.journal_reads().history(*ticket, key.clone());
+            self.readings().history(*ticket, key.clone());
             return Ok(());
         }
         let found = self.outbox.open_records(&mut self.ctx, numbers, sealed);
-        self.journal_reads().journal_answer(purpose, found);
+        self.readings().journal_answer(purpose, found);
         Ok(())
     }
 }
 
-impl JournalReads<'_> {
+impl Readings<'_> {
     /// Runs the waiting sweeps, each once the actions of the previous one are gone from the device. Runs all
     /// that it can: the next event may be a long time away.
     pub fn advance_sweep(&mut self) {
@@ -107,6 +107,21 @@ impl JournalReads<'_> {
                 self.outbox.end_sweep(self.ctx, (ticket, swept), records);
             }
             JournalPurpose::Follow(_) => {}
+        }
+    }
+
+    /// Reads the bases of documents with pending operations.
+    pub fn read_bases(&mut self) {
+        let ids = self.outbox.overlay.pins_to_read(self.ctx);
+        if !ids.is_empty() && self.reads.read_pins(self.ctx, ids) {
+            self.outbox.overlay.reads_pins();
+        }
+    }
+
+    /// The follower's poll of the log has ended: the readings that waited for it continue.
+    pub fn resume_readings(&mut self, is_new: bool) {
+        if let Some(bases) = self.reads.resume(self.ctx, is_new) {
+            self.outbox.overlay.pins_read(self.ctx, &mut self.outbox.table, bases);
         }
     }
 }

@@ -12,48 +12,72 @@ use crate::sync::outbox::Outbox;
 use crate::sync::reads::{Read, Reads};
 use crate::sync::role::Tabs;
 
-impl Router {
+/// The parts that write to the store, as the leader or into the inbox.
+pub struct Batches<'a> {
+    pub(super) ctx: &'a mut Ctx,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) tabs: &'a mut Tabs,
+    pub(super) device: &'a mut Device,
+}
+
+impl Batches<'_> {
     /// Builds and writes the next batch if one is due.
     pub fn advance_commit(&mut self) -> Result<()> {
         if self.ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
             self.ctx.memory.take_dirty();
-            if let Some(journal) = journal_changes(&mut self.outbox, &mut self.tabs) {
-                journal_committed(&mut self.ctx, &mut self.outbox, &mut self.tabs, journal);
+            if let Some(journal) = journal_changes(self.outbox, self.tabs) {
+                journal_committed(self.ctx, self.outbox, self.tabs, journal);
             }
             return Ok(());
         }
         // A leader without a fence does not write: another session may write at the same time.
-        if !self.device.may_commit(&self.ctx) || self.tabs.is_unfenced {
+        if !self.device.may_commit(self.ctx) || self.tabs.is_unfenced {
             return Ok(());
         }
-        let journal = journal_changes(&mut self.outbox, &mut self.tabs);
-        let Some(Flushed { journal, result }) = self.device.commit(&mut self.ctx, journal) else {
+        let journal = journal_changes(self.outbox, self.tabs);
+        let Some(Flushed { journal, result }) = self.device.commit(self.ctx, journal) else {
             return Ok(());
         };
         if let Some(journal) = journal {
-            journal_failed(&mut self.outbox, &mut self.tabs, journal);
+            journal_failed(self.outbox, self.tabs, journal);
         }
         result
     }
 
     /// The batch in flight was written, or writing it failed.
     pub fn committed(&mut self, result: Result<()>) {
-        let Some(Flushed { journal, result }) = self.device.committed(&mut self.ctx, result) else { return };
+        let Some(Flushed { journal, result }) = self.device.committed(self.ctx, result) else { return };
         match result {
             Ok(()) => {
                 if let Some(journal) = journal {
-                    journal_committed(&mut self.ctx, &mut self.outbox, &mut self.tabs, journal);
+                    journal_committed(self.ctx, self.outbox, self.tabs, journal);
                 }
                 self.device.served();
             }
             Err(error) => {
                 if let Some(journal) = journal {
-                    journal_failed(&mut self.outbox, &mut self.tabs, journal);
+                    journal_failed(self.outbox, self.tabs, journal);
                 }
-                self.device.refused(&self.ctx, error);
+                self.device.refused(self.ctx, error);
             }
         }
+    }
+
+    /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
+    pub fn advance_device(&mut self) {
+        if !self.device.is_committing() && !self.tabs.is_handing_in() {
+            let records = self.outbox.table.ops.values().filter_map(|op| op.record);
+            self.device.advance(self.ctx, records);
+        }
+    }
+}
+
+impl Router {
+    /// The parts that write to the store.
+    pub fn batches(&mut self) -> Batches<'_> {
+        let Router { ctx, outbox, tabs, device, .. } = self;
+        Batches { ctx, outbox, tabs, device }
     }
 
     /// Whether every change is in storage or is being written.
@@ -64,22 +88,6 @@ impl Router {
     /// Whether a batch is in flight.
     pub fn is_committing(&self) -> bool {
         self.device.is_committing() || self.tabs.is_handing_in()
-    }
-
-    /// Opens the store again if that is due. The batch in flight must have ended: no handle has two users.
-    pub fn advance_device(&mut self) {
-        if !self.is_committing() {
-            let records = self.outbox.table.ops.values().filter_map(|op| op.record);
-            self.device.advance(&mut self.ctx, records);
-        }
-    }
-
-    /// Reads the bases of documents with pending operations.
-    pub fn read_bases(&mut self) {
-        let ids = self.outbox.overlay.pins_to_read(&mut self.ctx);
-        if !ids.is_empty() && self.reads.read_pins(&mut self.ctx, ids) {
-            self.outbox.overlay.reads_pins();
-        }
     }
 
     /// Pages were read, or reading them failed: continues the reading that asked for them.
@@ -100,13 +108,6 @@ impl Router {
         }
     }
 
-    /// The follower's poll of the log has ended: the readings that waited for it continue.
-    pub fn resume_readings(&mut self, is_new: bool) {
-        if let Some(bases) = self.reads.resume(&mut self.ctx, is_new) {
-            self.outbox.overlay.pins_read(&mut self.ctx, &mut self.outbox.table, bases);
-        }
-    }
-
     /// The store was opened again, or opening it failed.
     pub fn reopened(&mut self, result: Result<Reopened>) -> Result<()> {
         let is_clean = self.is_clean();
@@ -114,21 +115,21 @@ impl Router {
             None => return Ok(()),
             Some(Reopening::Same) => {}
             Some(Reopening::Anew) => self.begin_anew(),
-            Some(Reopening::Failed(readings, error)) => return self.fail_readings(readings, &error),
-        }
-        self.device.release_readings(&mut self.ctx);
-        Ok(())
-    }
-
-    /// Fails the waiting readings with this error, so that nothing waits for ever.
-    fn fail_readings(&mut self, readings: Vec<Effect>, error: &Error) -> Result<()> {
-        for effect in readings {
-            match effect {
-                Effect::ReadPages { ticket, .. } => self.pages_read(ticket, Err(error.clone())),
-                Effect::ReadJournal { ticket, .. } => self.journal_read(ticket, Err(error.clone()))?,
-                _ => {}
+            Some(Reopening::Failed(readings, error)) => {
+                // Nothing waits for ever.
+                for effect in readings {
+                    match effect {
+                        Effect::ReadPages { ticket, .. } => self.pages_read(ticket, Err(error.clone())),
+                        Effect::ReadJournal { ticket, .. } => {
+                            self.journal_read(ticket, Err(error.clone()))?
+                        }
+                        _ => {}
+                    }
+                }
+                return Ok(());
             }
         }
+        self.device.release_readings(&mut self.ctx);
         Ok(())
     }
 

@@ -19,10 +19,10 @@ impl Router {
     pub fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
         match event {
             Event::Tab(event) => self.tab(event)?,
-            Event::Committed(result) if self.tabs.is_handing_in() => self.handed_in(result),
+            Event::Committed(result) if self.tabs.is_handing_in() => self.batches().handed_in(result),
             Event::Committed(result) => {
                 let is_deposed = result.as_ref().is_err_and(|error| error.code() == Code::Deposed);
-                self.committed(result);
+                self.batches().committed(result);
                 if is_deposed || self.tabs.is_deposed {
                     self.demote()?;
                 }
@@ -132,7 +132,7 @@ impl Router {
         for op in given_up {
             unpin(&mut self.ctx, &op);
         }
-        self.resume_readings(true);
+        self.readings().resume_readings(true);
         self.pull.begin(&mut self.ctx);
         self.link().start();
         self.try_at_once();
