@@ -75,7 +75,7 @@ pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
     Status {
         mode: ctx.mode,
         phase,
-        updates: (!ctx.is_following && ctx.mode != Mode::Avion).then(|| facts.updates),
+        updates: (!ctx.is_following && ctx.mode != Mode::Avion).then_some(facts.updates),
         leads: !ctx.is_following,
         pending,
         progress,

@@ -46,14 +46,14 @@ pub struct Journal {
     pub records: SortedMap<u64, RecordIndex>,
     /// Waiting sweeps. Each runs on the journal that the previous one left on the device.
     pub(super) sweeps: VecDeque<WaitingSweep>,
-    pub is_sweeping: bool,
+    pub(super) is_sweeping: bool,
     /// Sweeps by ticket, reported once their actions are gone from the device.
-    pub swept: Vec<(u64, Swept)>,
+    pub(super) swept: Vec<(u64, Swept)>,
     strays: Vec<RecordKey>,
     /// The operations that have a record, with the number of the newest one: no operation is taken in twice.
     pub ids: SortedMap<Arc<str>, u64>,
     /// In incognito, the records themselves.
-    pub in_memory: SortedMap<u64, JournalRecord>,
+    pub(super) in_memory: SortedMap<u64, JournalRecord>,
 }
 
 /// The pending operation in a journal record; `None` if the operation is over.

@@ -20,20 +20,20 @@ pub struct Table {
     naming: SortedMap<OpId, SortedSet<u64>>,
     pub by_key: SortedMap<DocKey, SortedSet<u64>>,
     /// Those that wait for the server's answer, and those that it refused.
-    pub waiting: SortedSet<u64>,
-    pub parked: SortedSet<u64>,
+    pub(super) waiting: SortedSet<u64>,
+    pub(super) parked: SortedSet<u64>,
     pub last_order: u64,
     /// A follower's new operations come after all others, until the leader gives them their place.
     pub order_floor: u64,
     /// Documents whose operations must be applied again.
     pub stale: SortedSet<DocKey>,
     /// Operations just issued, which come after every other on their documents.
-    pub fresh: SortedSet<u64>,
+    pub(super) fresh: SortedSet<u64>,
     /// The result of all operations on each document.
-    pub tops: SortedMap<DocKey, Option<State>>,
+    pub(super) tops: SortedMap<DocKey, Option<State>>,
     pub mark: JournalMark,
     /// The changes that are due to the journal.
-    pub due: Due,
+    pub(super) due: Due,
 }
 
 impl Table {

@@ -39,7 +39,7 @@ pub struct Tabs {
     pub looks_again: bool,
     /// The number of the reload of the whole state that is in progress.
     pub reading: Option<u64>,
-    pub last_reading: u64,
+    pub(super) last_reading: u64,
     /// The memory may hold state that was never stored. The log does not continue from it: the whole state is
     /// read again.
     pub is_reload_due: bool,
@@ -50,7 +50,7 @@ pub struct Tabs {
     /// Requests to be written to the inbox, and those being written.
     pub queue: VecDeque<(RecordKey, Request)>,
     pub sending: Option<Vec<(RecordKey, Request)>>,
-    pub last_stamp: u64,
+    pub(super) last_stamp: u64,
     pub provisional: SortedMap<OpId, Provisional>,
     /// Refused operations that were amended or discarded here, until the leader has done so.
     pub dealt: SortedSet<OpId>,

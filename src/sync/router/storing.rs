@@ -121,7 +121,7 @@ impl Router {
                     match effect {
                         Effect::ReadPages { ticket, .. } => self.pages_read(ticket, Err(error.clone())),
                         Effect::ReadJournal { ticket, .. } => {
-                            self.journal_read(ticket, Err(error.clone()))?
+                            self.journal_read(ticket, Err(error.clone()))?;
                         }
                         _ => {}
                     }
