@@ -138,8 +138,8 @@ impl Tabs {
         }
     }
 
-    /// Whether the state here is not the one that was opened: something was read since, or an operation was
-    /// amended or discarded here, and is gone from the table.
+    /// Whether the state here differs from the one that was opened. Either this session has read since, or it
+    /// has amended or discarded an operation, which is gone from the table.
     pub fn must_read_to_lead(&self) -> bool {
         self.has_followed || !self.dealt.is_empty()
     }

@@ -291,15 +291,17 @@ impl Router {
         self.tabs.is_reload_due = false;
         self.device.reloaded(&damage);
         let (mut begun, mut dropped): (SortedSet<Def>, SortedSet<Def>) = Default::default();
-        let own = self.tabs.queue.iter().chain(self.tabs.sending.iter().flatten());
-        let own = own.map(|(_, request)| request.wanted.clone());
-        let handed_in = inbox.iter().filter_map(|(key, sealed)| layout.open_request(*key, sealed).ok());
-        for wanted in own.chain(handed_in.map(|request| request.wanted)) {
-            match wanted {
-                Wanted::Subscribe(def) => drop(begun.insert(def)),
-                Wanted::Unsubscribe(def) => drop(dropped.insert(def)),
-                _ => {}
-            }
+        let mut note = |wanted: &Wanted| match wanted {
+            Wanted::Subscribe(def) => drop(begun.insert(def.clone())),
+            Wanted::Unsubscribe(def) => drop(dropped.insert(def.clone())),
+            _ => {}
+        };
+        // Without a subscription that waits for the leader, no request needs to be opened.
+        if !(self.tabs.wanted.is_empty() && self.tabs.unwanted.is_empty()) {
+            let own = self.tabs.queue.iter().chain(self.tabs.sending.iter().flatten());
+            own.for_each(|(_, request)| note(&request.wanted));
+            let handed_in = inbox.iter().filter_map(|(key, sealed)| layout.open_request(*key, sealed).ok());
+            handed_in.for_each(|request| note(&request.wanted));
         }
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
         let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
