@@ -5,14 +5,14 @@
 
 use escale::codec::{Format, SyncRequest};
 use escale::store::Device;
-use escale::web::adapter::Adapter;
-use escale::web::address::Address;
-use escale::web::http::{Abort, Post, post};
 use escale::web::idb::IdbDevice;
-use escale::web::signals::Signals;
-use escale::web::socket::Socket;
-use escale::web::timers::Timer;
-use escale::web::{clock, kdf, require_secure_context};
+use escale::web::platform::signals::Signals;
+use escale::web::platform::timers::Timer;
+use escale::web::platform::{clock, kdf, require_secure_context};
+use escale::web::transport::adapter::Adapter;
+use escale::web::transport::address::Address;
+use escale::web::transport::http::{Abort, Post, post};
+use escale::web::transport::socket::Socket;
 use escale::{Code, sync::Refusal};
 use wasm_bindgen_test::wasm_bindgen_test;
 

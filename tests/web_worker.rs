@@ -9,12 +9,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use escale::store::conformance;
-use escale::web::address::Address;
 use escale::web::idb::IdbDevice;
-use escale::web::signals::Signals;
-use escale::web::socket::Socket;
-use escale::web::timers::Timer;
-use escale::web::{clock, kdf, require_secure_context};
+use escale::web::platform::signals::Signals;
+use escale::web::platform::timers::Timer;
+use escale::web::platform::{clock, kdf, require_secure_context};
+use escale::web::transport::address::Address;
+use escale::web::transport::socket::Socket;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);

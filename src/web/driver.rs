@@ -12,22 +12,22 @@ use js_sys::{Function, Promise};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 
-use super::channel::{Channel, ChannelEvent};
-use super::claim::Claim;
-use super::clock::{monotonic_ms, now_ms};
-use super::http::Abort;
 use super::idb::{Closed, IdbStore};
-use super::promise::Deferred;
-use super::server::Server;
-use super::signals::{Signal, Signals};
 use super::tabs::Tabs;
-use super::timers::Timer;
 use crate::error::{Code, Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::memory::DocKey;
 use crate::storage::reopen;
 use crate::store::{Batch, Store, Table};
 use crate::sync::{Clock, Effect, Event, Machine, ReadRow, Swept, TabEffect};
+use crate::web::platform::clock::{monotonic_ms, now_ms};
+use crate::web::platform::promise::Deferred;
+use crate::web::platform::signals::{Signal, Signals};
+use crate::web::platform::timers::Timer;
+use crate::web::tabs::claim::Claim;
+use crate::web::transport::channel::{Channel, ChannelEvent, closed_abnormally};
+use crate::web::transport::http::Abort;
+use crate::web::transport::server::Server;
 
 pub use host::{Host, News};
 
@@ -309,7 +309,7 @@ impl Driver {
                     self.post(Event::SocketOpened { socket });
                 }
             }
-            Err(_) => self.post(super::channel::closed_abnormally(socket)),
+            Err(_) => self.post(closed_abnormally(socket)),
         }
     }
 
@@ -328,7 +328,7 @@ impl Driver {
         match said {
             Ok(Some(frame)) => self.post(Event::Frame { socket, frame: Ok(frame) }),
             Ok(None) => {}
-            Err(_) => self.post(super::channel::closed_abnormally(socket)),
+            Err(_) => self.post(closed_abnormally(socket)),
         }
     }
 

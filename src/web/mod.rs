@@ -5,30 +5,14 @@
 //! in a page, in a worker and in Node. A feature that the environment lacks is noticed when it is called, and
 //! is a named error.
 
-pub mod adapter;
-pub mod address;
 mod bindings;
-mod channel;
-pub mod cipher;
-mod claim;
-pub mod clock;
 pub mod driver;
-mod global;
-pub mod http;
 pub mod idb;
-pub mod kdf;
-mod locks;
-mod panic;
-mod promise;
-pub mod reply;
-pub mod server;
-pub mod signals;
-pub mod socket;
+pub mod platform;
 pub mod tabs;
-pub mod timers;
-mod words;
+pub mod transport;
 
-pub use global::require_secure_context;
+pub use platform::require_secure_context;
 
 #[cfg(test)]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);

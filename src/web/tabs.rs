@@ -12,13 +12,13 @@ use std::rc::{Rc, Weak};
 
 use wasm_bindgen_futures::spawn_local;
 
-use super::claim::{Claim, Claimed, Way};
-use super::clock::monotonic_ms;
 use super::driver::Driver;
-use super::timers::Timer;
-use super::words::Words;
 use crate::store::Store;
 use crate::sync::{Event, Machine, Phase, TabEvent};
+use crate::web::platform::clock::monotonic_ms;
+use crate::web::platform::timers::Timer;
+use crate::web::tabs::claim::{Claim, Claimed, Way};
+use crate::web::tabs::words::Words;
 
 /// How often [`Tabs::tick`] runs.
 const TICK_MS: u64 = 500;
@@ -375,4 +375,6 @@ impl Tabs {
     }
 }
 
+pub(super) mod claim;
 mod said;
+mod words;

@@ -14,7 +14,7 @@ use crate::journal::{Change, ChangeKind, Policy, Settlement, State, key_of};
 use crate::model::schema::Schema;
 use crate::model::{Name, SortedMap, Value};
 use crate::sync::{Application, Reader};
-use crate::web::global::{exception_name, method, property};
+use crate::web::platform::global::{exception_name, method, property};
 
 /// The number of documents that one optimistic part may read.
 const READS_MAX: usize = 1_000;

@@ -13,7 +13,7 @@ use crate::codec::{Encode, Writer, write_json};
 use crate::crypto::DerivedKey;
 use crate::error::{Code, Error, Result};
 use crate::web::driver::{Driver, Host, News};
-use crate::web::global::method;
+use crate::web::platform::global::method;
 
 /// The host object that was passed to `open`.
 pub(super) struct JsHost {

@@ -18,15 +18,15 @@ use crate::limits::KDF_ROUNDS;
 use crate::memory::Memory;
 use crate::storage::{AccountOptions, Damage, JournalAtRest, Layout, Requests, Tail, open_account};
 use crate::sync::{Config, Event, Inbox, Machine, Mode, TabEvent};
-use crate::web::adapter::Adapter;
-use crate::web::address::Address;
-use crate::web::claim::Claim;
 use crate::web::driver::{Driver, Host};
 use crate::web::idb::{IdbDevice, IdbStore};
-use crate::web::kdf::pbkdf2;
+use crate::web::platform::kdf::pbkdf2;
 use crate::web::require_secure_context;
-use crate::web::server::Server;
+use crate::web::tabs::claim::Claim;
 use crate::web::tabs::lead_of;
+use crate::web::transport::adapter::Adapter;
+use crate::web::transport::address::Address;
+use crate::web::transport::server::Server;
 
 /// Opens a session: resolves when the device is open, and never waits for the network.
 #[wasm_bindgen]
@@ -35,7 +35,7 @@ pub fn open(options: JsValue, host: JsValue) -> Promise {
 }
 
 async fn open_session(options_object: &JsValue, host: JsValue) -> Result<Core> {
-    crate::web::panic::tell_where();
+    crate::web::platform::panic::tell_where();
     let options = Options::read(options_object)?;
     let server = options.server.as_ref().map(|server| server_of(server, &options)).transpose()?;
     let slot = Rc::new(RefCell::new(Weak::new()));

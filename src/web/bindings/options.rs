@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::POLL_EVERY_MS;
 use crate::model::schema::Schema;
 use crate::sync::Mode;
-use crate::web::global::property;
+use crate::web::platform::global::property;
 
 /// The options of `open`, checked.
 pub(super) struct Options {

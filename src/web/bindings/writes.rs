@@ -12,8 +12,8 @@ use crate::error::{Code, Result, fail};
 use crate::journal::{Action, OpId, OpState, PendingOp, Retention, iso8601, make_id};
 use crate::model::Value;
 use crate::sync::{Event, Machine, Swept, Write, error_of};
-use crate::web::clock::now_ms;
 use crate::web::driver::Driver;
+use crate::web::platform::clock::now_ms;
 
 type Thrown<T> = std::result::Result<T, JsValue>;
 

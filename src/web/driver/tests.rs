@@ -9,8 +9,8 @@ use crate::model::schema::Schema;
 use crate::storage::{AccountOptions, open_account};
 use crate::store::Device;
 use crate::sync::{Config, Mode};
-use crate::web::adapter::Adapter;
 use crate::web::idb::IdbDevice;
+use crate::web::transport::adapter::Adapter;
 
 struct Silent;
 

@@ -10,7 +10,7 @@ use web_sys::IdbFactory;
 
 use super::connect::factory;
 use crate::error::{Code, Result, fail};
-use crate::web::global::{exception_name, global, method, property};
+use crate::web::platform::global::{exception_name, global, method, property};
 
 /// One bucket for the backups of all stores of the origin.
 const BUCKET: &str = "escale";

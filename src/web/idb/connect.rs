@@ -21,9 +21,9 @@ use super::failure;
 use super::records::HEADER_TABLE;
 use crate::error::{Code, Error, Result, fail};
 use crate::store::{Failure, Table};
-use crate::web::global::{global, method, property};
-use crate::web::promise::Deferred;
-use crate::web::timers::Timer;
+use crate::web::platform::global::{global, method, property};
+use crate::web::platform::promise::Deferred;
+use crate::web::platform::timers::Timer;
 
 /// The version of the database: which object stores there are. The content of the records has its own
 /// version, in the header.

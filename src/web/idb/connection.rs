@@ -10,8 +10,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::IdbDatabase;
 
-use crate::web::global::property;
-use crate::web::promise::Deferred;
+use crate::web::platform::global::property;
+use crate::web::platform::promise::Deferred;
 
 /// Why a connection is no longer usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use web_sys::{IdbDatabase, IdbTransaction, IdbTransactionMode};
 use super::records::HEADER_TABLE;
 use super::store::IdbStore;
 use crate::store::Durability;
-use crate::web::promise::Deferred;
+use crate::web::platform::promise::Deferred;
 
 /// The key of the test's record, which never stays. It is neither the header's key nor a fence's.
 const TRIAL: &str = "trial";

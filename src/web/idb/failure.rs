@@ -5,7 +5,7 @@ use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
 use crate::error::{Code, Error};
-use crate::web::global::{exception_name, property};
+use crate::web::platform::global::{exception_name, property};
 
 /// The error that an exception means for the store. The argument `what` names the action that failed.
 pub(super) fn of_exception(what: &str, exception: &JsValue) -> Error {

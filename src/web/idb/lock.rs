@@ -14,8 +14,8 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::error::{Code, Error, Result};
-use crate::web::locks::{LockManager, manager};
-use crate::web::promise::Deferred;
+use crate::web::platform::locks::{LockManager, manager};
+use crate::web::platform::promise::Deferred;
 
 /// This page's hold on one store.
 #[derive(Default)]

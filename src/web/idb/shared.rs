@@ -17,7 +17,7 @@ use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after
 use super::store::{IdbStore, READING, WRITING};
 use crate::error::{Code, Result};
 use crate::store::{Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table};
-use crate::web::promise::Deferred;
+use crate::web::platform::promise::Deferred;
 
 /// Keys listed in one transaction: few enough for Chromium to deliver them in one piece.
 const KEYS_AT_ONCE: u32 = 100;

@@ -21,8 +21,8 @@ use crate::crypto::place;
 use crate::error::{Code, Result, fail};
 use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
-use crate::web::cipher::Cipher;
-use crate::web::promise::Deferred;
+use crate::web::platform::cipher::Cipher;
+use crate::web::platform::promise::Deferred;
 
 #[wasm_bindgen]
 extern "C" {

@@ -23,7 +23,7 @@ use super::failure;
 use super::records::{from_key, from_value};
 use crate::error::{Code, Result};
 use crate::store::{Batch, Table, Witness};
-use crate::web::promise::Deferred;
+use crate::web::platform::promise::Deferred;
 
 pub(super) use super::change::{Change, Copies};
 

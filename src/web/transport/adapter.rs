@@ -13,16 +13,16 @@ use js_sys::{Array, ArrayBuffer, Function, JSON, Object, Promise, Reflect, Uint8
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use super::global::{exception_name, method, property};
 use super::http::retry_after_seconds;
-use super::promise::Deferred;
 use super::reply::{checked, is_of_the_wire, of_status};
-use super::timers::Timer;
 use crate::codec::{Decode, Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::Def;
 use crate::sync::Refusal;
+use crate::web::platform::global::{exception_name, method, property};
+use crate::web::platform::promise::Deferred;
+use crate::web::platform::timers::Timer;
 
 /// An application's adapter.
 pub struct Adapter {

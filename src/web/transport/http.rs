@@ -12,12 +12,12 @@ use web_sys::{
     AbortController, ReadableStreamDefaultReader, ReferrerPolicy, RequestCredentials, RequestRedirect,
 };
 
-use super::clock::{now_ms, parse_date_ms};
-use super::global::property;
-use super::timers::Timer;
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::web::platform::clock::{now_ms, parse_date_ms};
+use crate::web::platform::global::property;
+use crate::web::platform::timers::Timer;
 
 /// The longest wait that a server can ask for. A longer one is a mistake, or the device's clock is wrong.
 const RETRY_AFTER_MS_MAX: u64 = 60 * 60_000;

@@ -2,8 +2,8 @@
 
 use web_sys::Url;
 
-use super::global::{global, property};
 use crate::error::{Code, Error, Result, fail};
+use crate::web::platform::global::{global, property};
 
 /// The addresses of one org.
 #[derive(Clone, Debug, PartialEq, Eq)]

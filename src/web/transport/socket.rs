@@ -9,10 +9,10 @@ use js_sys::{ArrayBuffer, Function, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
 
-use super::global::{exception_name, global};
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::web::platform::global::{exception_name, global};
 
 /// The code of a close without a reason: the network failed, or no server listens there.
 pub const CLOSED_ABNORMALLY: u16 = 1006;

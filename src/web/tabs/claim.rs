@@ -12,8 +12,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::AbortController;
 
-use super::locks::manager;
-use super::promise::Deferred;
+use crate::web::platform::locks::manager;
+use crate::web::platform::promise::Deferred;
 
 /// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::*;
-use crate::web::promise::Deferred;
+use crate::web::platform::promise::Deferred;
 
 struct Replaced(JsValue);
 
@@ -59,7 +59,7 @@ fn log() -> (Log, impl Fn(SocketEvent) + 'static) {
 
 async fn turn() {
     let timer = Deferred::new();
-    let _timer = crate::web::timers::Timer::after(0, {
+    let _timer = crate::web::platform::timers::Timer::after(0, {
         let resolve = timer.resolve.clone();
         move || drop(resolve.call0(&JsValue::UNDEFINED))
     });
@@ -132,7 +132,8 @@ async fn a_socket_may_be_dropped_by_its_own_event() {
 
 #[wasm_bindgen_test]
 async fn an_address_without_a_socket_closes_abnormally() {
-    let Some(origin) = global("location").and_then(|l| crate::web::global::property(&l, "host")?.as_string())
+    let Some(origin) =
+        global("location").and_then(|l| crate::web::platform::global::property(&l, "host")?.as_string())
     else {
         return;
     };

@@ -18,7 +18,7 @@ pub fn monotonic_ms() -> f64 {
 }
 
 /// Milliseconds since 1970 of a date in any form that the browser understands, including HTTP's.
-pub(super) fn parse_date_ms(text: &str) -> Option<u64> {
+pub fn parse_date_ms(text: &str) -> Option<u64> {
     let date = js_sys::Date::new(&text.into()).unchecked_into::<js_sys::Date>();
     let ms = date.get_time();
     (ms.is_finite() && ms >= 0.0).then_some(ms as u64)

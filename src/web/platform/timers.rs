@@ -47,7 +47,7 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test;
 
     use super::*;
-    use crate::web::promise::Deferred;
+    use crate::web::platform::promise::Deferred;
 
     #[wasm_bindgen_test]
     async fn a_timer_fires_once_and_a_dropped_one_never() {

@@ -4,7 +4,7 @@
 use wasm_bindgen::prelude::*;
 use web_sys::{BroadcastChannel, MessageEvent};
 
-use super::global::global;
+use crate::web::platform::global::global;
 
 /// A channel that this tab listens to. Dropping it closes it.
 pub struct Words {

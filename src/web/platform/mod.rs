@@ -1,0 +1,14 @@
+//! Small APIs of the browser, each behind a few functions: clocks, timers, promises, locks, signals, WebCrypto
+//! and the global object.
+
+pub mod cipher;
+pub mod clock;
+pub(super) mod global;
+pub mod kdf;
+pub(super) mod locks;
+pub(super) mod panic;
+pub(super) mod promise;
+pub mod signals;
+pub mod timers;
+
+pub use global::require_secure_context;
