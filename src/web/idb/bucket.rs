@@ -8,20 +8,19 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::IdbFactory;
 
-use super::connect::factory;
 use crate::error::{Code, Result, fail};
 use crate::web::platform::global::{exception_name, global, method, property};
 
 /// One bucket for the backups of all stores of the origin.
 const BUCKET: &str = "escale";
 
-/// The databases of the bucket. If the browser has no buckets, the origin's databases, where the stores are
-/// too. Errors: `storage_failed` if the browser has buckets but opens none.
-pub(super) async fn factory_beside() -> Result<IdbFactory> {
+/// The databases of the bucket; `None` if the browser has no buckets. Errors: `storage_failed` if the browser
+/// has buckets but opens none.
+pub(super) async fn factory_in_bucket() -> Result<Option<IdbFactory>> {
     match open().await {
-        None => factory(),
+        None => Ok(None),
         Some(Ok(bucket)) => match property(&bucket, "indexedDB") {
-            Some(factory) => Ok(factory.unchecked_into()),
+            Some(factory) => Ok(Some(factory.unchecked_into())),
             None => fail(Code::StorageFailed, "the bucket has no databases"),
         },
         Some(Err(exception)) => {

@@ -21,7 +21,7 @@ use super::failure;
 use super::records::HEADER_TABLE;
 use crate::error::{Code, Error, Result, fail};
 use crate::store::{Failure, Table};
-use crate::web::platform::global::{global, method, property};
+use crate::web::platform::global::{method, property};
 use crate::web::platform::promise::Deferred;
 use crate::web::platform::timers::Timer;
 
@@ -105,14 +105,6 @@ pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
     let what = "deleting the database";
     let request = factory.delete_database(name).map_err(|e| failure::of_exception(what, &e))?;
     wait_unless_blocked(&request, what).await
-}
-
-/// The origin's databases.
-pub(super) fn factory() -> Result<IdbFactory> {
-    match global("indexedDB") {
-        Some(factory) => Ok(factory.unchecked_into()),
-        None => fail(Code::StorageFailed, "there is no IndexedDB here; `incognito` needs none"),
-    }
 }
 
 /// Whether the browser lists the database; `None` if it has no list (Firefox before 126, private windows).

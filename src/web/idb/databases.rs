@@ -1,10 +1,11 @@
 //! The databases that a store uses: the origin's, or those that the page keeps in memory for a rehearsal.
 
+use wasm_bindgen::prelude::*;
 use web_sys::IdbFactory;
 
-use super::bucket::factory_beside;
-use super::connect::factory;
-use crate::error::Result;
+use super::bucket::factory_in_bucket;
+use crate::error::{Code, Result, fail};
+use crate::web::platform::global::global;
 
 /// Where databases are opened. The databases of a rehearsal exist before they are opened: none is ever made.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +29,19 @@ impl Databases {
         self.given.clone().map_or_else(factory, Ok)
     }
 
-    /// The databases of the stores' backups.
+    /// The databases of the stores' backups: in a bucket of their own, or where the stores are too.
     pub async fn beside(&self) -> Result<IdbFactory> {
         match &self.given {
             Some(given) => Ok(given.clone()),
-            None => factory_beside().await,
+            None => factory_in_bucket().await?.map_or_else(factory, Ok),
         }
+    }
+}
+
+/// The origin's databases.
+fn factory() -> Result<IdbFactory> {
+    match global("indexedDB") {
+        Some(factory) => Ok(factory.unchecked_into()),
+        None => fail(Code::StorageFailed, "there is no IndexedDB here; `incognito` needs none"),
     }
 }

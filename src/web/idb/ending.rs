@@ -16,8 +16,6 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{IdbDatabase, IdbTransaction, IdbTransactionMode};
 
 use super::records::HEADER_TABLE;
-use super::store::IdbStore;
-use crate::store::Durability;
 use crate::web::platform::promise::Deferred;
 
 /// The key of the test's record, which never stays. It is neither the header's key nor a fence's.
@@ -59,20 +57,16 @@ async fn is_written(transaction: &IdbTransaction) -> Option<bool> {
     }
 }
 
-/// Runs the test that [`end_writing`] relies on, with a transaction that must fail. Until it is over, nothing
-/// is relied on.
-pub(super) async fn learn(store: &IdbStore) {
-    try_out(|| store.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()).await;
-}
-
 /// The same test on a database that is being opened, while the caller waits for other things.
 pub(super) fn learn_ahead(database: &IdbDatabase) {
     let database = database.clone();
     let mode = IdbTransactionMode::Readwrite;
-    spawn_local(try_out(move || database.transaction_with_str_and_mode(HEADER_TABLE, mode).ok()));
+    spawn_local(learn(move || database.transaction_with_str_and_mode(HEADER_TABLE, mode).ok()));
 }
 
-async fn try_out(begin: impl Fn() -> Option<IdbTransaction>) {
+/// Runs the test that [`end_writing`] relies on, with a transaction that must fail. Until it is over, nothing
+/// is relied on. `begin` begins a transaction that writes to the header's table.
+pub(super) async fn learn(begin: impl Fn() -> Option<IdbTransaction>) {
     if IS_WHOLE.get().is_some() {
         return;
     }

@@ -11,7 +11,7 @@ use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbKeyRange, IdbRequest, IdbTransaction};
 
-use super::ending::{end_writing, learn};
+use super::ending::end_writing;
 use super::failure;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, record_of, to_key};
 use super::store::{IdbStore, READING, WRITING};
@@ -77,7 +77,7 @@ impl IdbStore {
         keys: &[RecordKey],
     ) -> Result<Option<(u64, Vec<Option<Vec<u8>>>)>> {
         let failed = |exception: &JsValue| failure::of_exception(WRITING, exception);
-        learn(self).await;
+        self.learn().await;
         let tables = [HEADER_TABLE, Table::State.name()];
         let tables = if keys.is_empty() { &tables[..1] } else { &tables };
         let transaction = self.begin(tables, "readwrite", Durability::Relaxed)?;

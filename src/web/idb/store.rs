@@ -234,6 +234,11 @@ impl IdbStore {
         database.transaction(&tables, mode, &options).map_err(|e| failure::of_exception(what, &e))
     }
 
+    /// Tests once whether the browser's transactions may be ended explicitly.
+    pub(super) async fn learn(&self) {
+        learn(|| self.begin(&[HEADER_TABLE], "readwrite", Durability::Relaxed).ok()).await;
+    }
+
     /// Makes requests in a transaction that reads one table, and gives their results. With `ends`, the
     /// transaction is committed at once, so that a frozen tab makes no other tab wait. `ends` is allowed only
     /// if no request reads a whole table: Chromium delivers those in pieces, and may end the transaction
@@ -335,7 +340,7 @@ impl Store for IdbStore {
         let tables: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables).collect();
         self.check_open()?;
         let over = Over::new(&self.last_batch);
-        learn(self).await;
+        self.learn().await;
         if batch.hands_in {
             // First into the backup: once a request is in the store, the leader may take it out of both.
             self.beside.hand_in(&batch).await;

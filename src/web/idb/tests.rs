@@ -65,7 +65,7 @@ async fn fresh(name: &str) -> super::IdbStore {
     device.delete(name).await.expect("deleted");
     let store = device.open(name, true).await.expect("opened").expect("made");
     // Every page runs this test once. It must not count in any test below.
-    super::ending::learn(&store).await;
+    store.learn().await;
     store
 }
 
