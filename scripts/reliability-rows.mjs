@@ -95,25 +95,25 @@ export const ROWS = [
   },
   {
     promise: "A server killed at random loses no acknowledged operation, and executes none twice",
-    tests: ["server/tests/server/kills.rs"],
+    tests: ["server/tests/server/operating/kills.rs"],
     command: "make kill-server KILLS=100",
     proofs: ["server-kills"],
   },
   {
     promise: "No byte of one org reaches another: engine, HTTP, sockets",
-    tests: ["server/tests/server/fire_orgs.rs", "server/tests/server/fire_network.rs"],
+    tests: ["server/tests/server/fire/fire_orgs.rs", "server/tests/server/fire/fire_network.rs"],
     command: "ESCALE_REQUESTS=100000 cargo test -p escale-server fire_",
     proofs: ["server-orgs", "server-orgs-network"],
   },
   {
     promise: "Under floods, slow and growing messages the server's memory stays bounded, and it answers honest callers within 5 s",
-    tests: ["server/tests/server/fire_floods.rs"],
+    tests: ["server/tests/server/fire/fire_floods.rs"],
     command: "cargo test -p escale-server fire_floods",
     proofs: ["server-floods"],
   },
   {
     promise: "The open sockets of a token go silent within 5 s of its end",
-    tests: ["server/tests/server/fire_tokens.rs"],
+    tests: ["server/tests/server/fire/fire_tokens.rs"],
     command: "cargo test -p escale-server fire_tokens",
     proofs: ["server-tokens"],
   },
@@ -159,7 +159,7 @@ export const ROWS = [
   },
   {
     promise: "A refused operation blocks only its dependents, and an operation that never completes is refused in the end (R12)",
-    tests: ["tests/operations/conflicts.rs", "tests/operations/naming.rs", "server/tests/server/r12_lasting.rs"],
+    tests: ["tests/operations/conflicts.rs", "tests/operations/naming.rs", "server/tests/server/rules/r12_lasting.rs"],
     command: 'make test PARTS="rust"',
   },
   {
@@ -174,12 +174,12 @@ export const ROWS = [
   },
   {
     promise: "A sweep removes the same rows as the queries that define it, and on the device no operation that the server has not accepted",
-    tests: ["server/tests/server/sweep.rs", "tests/operations/sweeps.rs"],
+    tests: ["server/tests/server/operating/sweep.rs", "tests/operations/sweeps.rs"],
     command: 'make test PARTS="rust"',
   },
   {
     promise: "All sessions end equal to the server if one slept longer than the server remembers, if the server was restored from a copy, and if clocks disagree (R4, R6, R8)",
-    tests: ["server/tests/server/r4_clocks.rs", "server/tests/server/r6_horizon.rs", "server/tests/server/r8_cluster.rs"],
+    tests: ["server/tests/server/rules/r4_clocks.rs", "server/tests/server/rules/r6_horizon.rs", "server/tests/server/rules/r8_cluster.rs"],
     command: 'make test PARTS="rust"',
   },
   {

@@ -9,42 +9,12 @@
 //! clocks, and wait for events.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod auth;
-mod bad_input;
-mod chance;
-mod cli;
-mod client;
-mod cluster;
-mod device;
-mod empty_org;
 mod engine;
-mod fire_floods;
-mod fire_network;
-mod fire_orgs;
-mod fire_tokens;
-mod hints;
-mod import;
-mod journal;
-mod kills;
-mod limits;
+mod fire;
 mod operating;
-mod operations;
-mod outside;
-mod page;
-mod patience;
-mod proof;
-mod provider;
-mod r11_once;
-mod r12_lasting;
-mod r12_order;
-mod r4_clocks;
-mod r6_horizon;
-mod r8_cluster;
-mod r8_epoch;
+mod requests;
+mod rules;
 #[allow(dead_code)] // the part that plays seeds one by one
 #[path = "../../../tests/support/seeds.rs"]
 mod seeds;
-mod session;
-mod site_key;
-mod sweep;
-mod world;
+mod support;

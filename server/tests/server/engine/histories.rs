@@ -17,9 +17,9 @@ use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
 use super::reference::{Act, Asking, Fed, If, Line, Properties, Reference, Sent, pk};
-use crate::chance::Chance;
-use crate::operating::{key_args, list, map, with};
-use crate::world::*;
+use crate::support::chance::Chance;
+use crate::support::operating::{key_args, list, map, with};
+use crate::support::world::*;
 
 const KEY: [u8; 32] = [5; 32];
 

@@ -10,8 +10,8 @@ use escale_server::engine::renew_epoch_of;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
-use crate::session::Session;
-use crate::world::*;
+use crate::support::session::Session;
+use crate::support::world::*;
 
 fn small(page_bytes: usize) -> Settings {
     Settings { page_bytes, ..Settings::default() }

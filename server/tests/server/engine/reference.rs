@@ -353,11 +353,11 @@ impl Reference {
                 }
             }
             Act::Own(id, text) => {
-                self.put(run, "Note", crate::world::note(id, "one"))?;
+                self.put(run, "Note", crate::support::world::note(id, "one"))?;
                 return Ok(Some(Value::from(text.as_str())));
             }
             Act::Fault(code) => {
-                self.put(run, "Note", crate::world::note("half", "one"))?;
+                self.put(run, "Note", crate::support::world::note("half", "one"))?;
                 let is_reserved =
                     matches!(code, Code::SessionReused | Code::OrderGap | Code::OrderHeld | Code::Forgotten);
                 return fault(if is_reserved { Code::Internal } else { *code });

@@ -5,8 +5,8 @@
 use escale::codec::Op;
 use escale::model::Value;
 
-use crate::operating::*;
-use crate::world::*;
+use crate::support::operating::*;
+use crate::support::world::*;
 
 fn of(id: &str) -> Value {
     [("op", Value::from(id))].into()

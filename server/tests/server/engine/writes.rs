@@ -7,7 +7,7 @@ use escale_server::engine::{Engine, Opening, Outcome};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
-use crate::world::*;
+use crate::support::world::*;
 
 fn code<T: std::fmt::Debug>(result: escale::Result<T>) -> Code {
     result.unwrap_err().code()

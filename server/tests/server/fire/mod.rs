@@ -1,0 +1,6 @@
+//! The server under attack: orgs, networks, tokens, floods.
+
+mod fire_floods;
+mod fire_network;
+pub mod fire_orgs;
+mod fire_tokens;

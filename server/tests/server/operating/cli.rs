@@ -1,0 +1,139 @@
+//! The command itself: its output, its exit code, and how it stops.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use escale::codec::SyncReply;
+use futures_util::StreamExt;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::client::{JSON, exchange};
+use crate::support::world::*;
+
+fn command(folder: &Path, name: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
+    command.arg(name).arg("--data").arg(folder.join("data")).args(args).current_dir(folder);
+    command
+}
+
+fn run(folder: &Path, name: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = command(folder, name, args).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+const IMPORT: [&str; 7] = ["--schema", "schema.json", "--org", "o", "--class", "Note", "notes.jsonl"];
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("schema.json"), SCHEMA).unwrap();
+    std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"a\",\"shelf\":\"one\"}\n").unwrap();
+    folder
+}
+
+/// A running server. It is killed if its test fails.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
+}
+
+fn serve(folder: &Path, args: &[&str]) -> (Serving, String) {
+    let mut command = command(folder, "serve", &["--schema", "schema.json", "--listen", "127.0.0.1:0"]);
+    let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening on http://").expect("the line to wait for").to_owned();
+    (Serving(child), address)
+}
+
+#[tokio::test]
+async fn import_serve_hear_of_an_import_and_stop() {
+    let folder = folder();
+    let (code, out, err) = run(folder.path(), "import", &IMPORT);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("1 lines: 1 written, 0 deleted, 0 unchanged, in "), "{out}");
+    let (mut serving, address) = serve(folder.path(), &["--base", "/api"]);
+    let base = address.strip_suffix("/api").expect("the base is told");
+
+    let body = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
+    let post = format!(
+        "POST /api/o/sync HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{}: {}\r\nContent-Length: {}\r\n\r\n{body}",
+        JSON.0,
+        JSON.1,
+        body.len()
+    );
+    let reply: SyncReply = exchange(base.parse().unwrap(), post.as_bytes()).await.json();
+    assert_eq!(ids(&reply.parts[0]), ["a"]);
+
+    let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{address}/o/live")).await.unwrap();
+    futures_util::SinkExt::send(&mut socket, Message::text(r#"{"session":"s","subs":["Note"]}"#))
+        .await
+        .unwrap();
+    let text =
+        |message: Option<Result<Message, _>>| message.unwrap().unwrap().into_text().unwrap().to_string();
+    assert_eq!(text(socket.next().await), r#"{"live":["Note"]}"#);
+    std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"b\",\"shelf\":\"one\"}\n").unwrap();
+    assert_eq!(run(folder.path(), "import", &IMPORT).0, Some(0));
+    assert!(text(socket.next().await).starts_with(r#"{"hints":[["Note","#));
+
+    let status = Command::new("kill").args(["-TERM", &serving.0.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let last = loop {
+        match socket.next().await {
+            // A sign of life, in case all this took long.
+            Some(Ok(message)) if message.to_text().is_ok_and(|text| text == "{}") => {}
+            last => break last,
+        }
+    };
+    assert!(matches!(last, Some(Ok(Message::Close(_)))), "{last:?}");
+    assert_eq!(serving.0.wait().unwrap().code(), Some(0));
+    let mut log = String::new();
+    std::io::Read::read_to_string(&mut serving.0.stderr.take().unwrap(), &mut log).unwrap();
+    assert!(log.contains("anyone who reaches this address may enter") && log.contains("in clear"), "{log}");
+}
+
+#[test]
+fn the_epoch_is_told_and_renewed() {
+    let folder = folder();
+    let (code, _, err) = run(folder.path(), "epoch", &[]);
+    assert!(code == Some(1) && err.contains("bad_option"), "{err}");
+    run(folder.path(), "import", &IMPORT);
+    let first = run(folder.path(), "epoch", &[]).1;
+    assert_eq!(run(folder.path(), "epoch", &[]).1, first);
+    let renewed = run(folder.path(), "epoch", &["--renew"]).1;
+    assert_ne!(renewed, first);
+    assert_eq!(run(folder.path(), "epoch", &[]).1, renewed);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_its_cure() {
+    let folder = folder();
+    let serve = |args: &[&str]| {
+        let (code, out, err) = run(folder.path(), "serve", args);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        err
+    };
+    assert!(serve(&["--schema", "none.json"]).contains("bad_option"));
+    assert!(serve(&["--schema", "notes.jsonl"]).contains("bad_schema"));
+    assert!(
+        serve(&["--schema", "schema.json", "--delta", "1500", "--skew", "501"]).contains("at least 1501")
+    );
+    assert!(serve(&["--schema", "schema.json", "--retention", "0"]).contains("--retention"));
+    assert!(serve(&["--schema", "schema.json", "--listen", "nowhere"]).contains("--listen"));
+    assert!(serve(&["--schema", "schema.json", "--origin", "app.example"]).contains("--origin"));
+    assert!(serve(&["--schema", "schema.json", "--tokens", "none.json"]).contains("--tokens"));
+    assert!(serve(&["--schema", "schema.json", "--site-key", "schema.json"]).contains("--site-key"));
+    std::fs::write(folder.path().join("notes.jsonl"), "{\"id\":\"a\"}\n{\"id\":1}\n").unwrap();
+    let (code, _, err) = run(folder.path(), "import", &IMPORT);
+    assert!(code == Some(1) && err.contains("bad_key") && err.contains("line 2"), "{err}");
+    let (code, _, err) = run(
+        folder.path(),
+        "import",
+        &["--schema", "schema.json", "--org", "o", "--class", "X", "notes.jsonl"],
+    );
+    assert!(code == Some(1) && err.contains("unknown_class"), "{err}");
+    assert_eq!(run(folder.path(), "serve", &["--nonsense"]).0, Some(2));
+}

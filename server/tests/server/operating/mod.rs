@@ -1,0 +1,9 @@
+//! Commands, imports, sweeps, kills and keys: the work of the person who operates a server.
+
+mod cli;
+mod import;
+mod journal;
+mod kills;
+mod provider;
+mod site_key;
+mod sweep;

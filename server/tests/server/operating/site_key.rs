@@ -1,0 +1,90 @@
+//! `--site-key`: stored data is sealed, bound to its place, and only the key opens it.
+
+use std::path::Path;
+
+use escale::Code;
+use escale::model::Value;
+use escale::model::schema::Schema;
+use escale_server::clock::ManualClock;
+use escale_server::engine::{Engine, Opening};
+use escale_server::seal::Seal;
+use escale_server::settings::Settings;
+
+use crate::support::world::*;
+
+const SECRET: &str = "a sentence that nobody else would write";
+
+fn open_with(folder: &Path, seal: Seal) -> escale::Result<Engine> {
+    let schema = Schema::from_json(SCHEMA).unwrap();
+    Engine::open(
+        folder,
+        Opening { schema, settings: Settings::default(), seal, clock: ManualClock::at(NOON) },
+    )
+}
+
+fn secret(id: &str) -> std::collections::BTreeMap<String, Value> {
+    let mut map = note(id, "one");
+    map.insert("text".into(), Value::from(SECRET));
+    map
+}
+
+/// Whether any file of the folder contains the secret.
+fn shows(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    })
+}
+
+#[test]
+fn data_is_sealed_and_opens_with_its_key_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    put(&engine, secret("a")).unwrap();
+    assert!(!shows(folder.path()));
+    drop(engine);
+    assert!(!shows(folder.path()));
+    assert_eq!(open_with(folder.path(), Seal::clear()).err().unwrap().code(), Code::BadOption);
+    assert_eq!(open_with(folder.path(), Seal::with_key(&[2; 32])).err().unwrap().code(), Code::BadOption);
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    assert_eq!(put(&engine, secret("a")).unwrap(), None, "read back, it is unchanged");
+    assert_eq!(ids(&pull(&engine, &def("Note"), 0)), ["a"]);
+}
+
+#[test]
+fn what_was_in_clear_is_sealed_when_a_key_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open_with(folder.path(), Seal::clear()).unwrap();
+    let v = put(&engine, secret("a")).unwrap().unwrap();
+    for n in 0..50 {
+        put(&engine, secret(&n.to_string())).unwrap();
+        delete(&engine, &n.to_string()).unwrap();
+    }
+    assert!(shows(folder.path()), "this search can find it");
+    drop(engine);
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    assert!(!shows(folder.path()), "not even in pages that were freed");
+    let part = pull(&engine, &def("Note"), 0);
+    assert_eq!(part.rows.iter().find(|row| !row.deleted).map(|row| row.v), Some(v));
+}
+
+#[test]
+fn data_moved_to_another_row_is_a_fault_of_the_defs_that_hold_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open_with(folder.path(), Seal::with_key(&[1; 32])).unwrap();
+    put(&engine, secret("a")).unwrap();
+    put(&engine, secret("b")).unwrap();
+    put(&engine, note("c", "two")).unwrap();
+    let raw = rusqlite::Connection::open(Engine::database_in(folder.path())).unwrap();
+    let pk = escale::model::sha_s("a");
+    let other = escale::model::sha_s("b");
+    raw.execute(
+        "UPDATE documents SET data = (SELECT data FROM documents WHERE pk = ?1) WHERE pk = ?2",
+        [&pk, &other],
+    )
+    .unwrap();
+    let parts = ask(&engine, vec![sub(&shelf("one"), 0), sub(&shelf("two"), 0)]).parts;
+    assert_eq!(parts[0].fault.as_ref().map(|fault| fault.code.as_str()), Some("server_error"));
+    assert!(parts[0].rows.is_empty());
+    assert_eq!(ids(&parts[1]), ["c"]);
+}

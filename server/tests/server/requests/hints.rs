@@ -1,0 +1,105 @@
+//! Hints: a socket hears of every commit in its defs, by any process, and of nothing else.
+
+use std::collections::BTreeMap;
+
+use escale::codec::{Format, ServerFrame};
+use escale::model::{Def, Pk, Value};
+use escale_server::settings::Settings;
+
+use crate::support::client::*;
+use crate::support::world::*;
+
+/// Reads hints until each of `expected` has arrived at its version. Any other hint fails the test.
+async fn expect(socket: &mut Socket, expected: &[(Def, u64)]) {
+    let mut missing: BTreeMap<&Def, u64> = expected.iter().map(|(def, v)| (def, *v)).collect();
+    while !missing.is_empty() {
+        for (def, v) in hints(socket).await {
+            assert_eq!(missing.remove(&def), Some(v), "{def}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_told_to_every_def_that_saw_it() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let running = serve(&world, |_| {}).await;
+    let one = def(&format!("Note@{}", Pk::from_key(&["a"]).unwrap()));
+    let tag = Def::collection(&"Note".parse().unwrap(), &"tags".parse().unwrap(), &["t"]).unwrap();
+    let all = [def("Note"), one.clone(), shelf("one"), shelf("two"), tag.clone(), shelf("three")];
+    let mut socket = listen(&running, "/o/live", &all).await;
+
+    let mut moved = note("a", "two");
+    moved.insert("tags".into(), Value::Array(vec!["t".into(), "u".into()]));
+    let v = put(&world.engine, moved).unwrap().unwrap();
+    let told = [def("Note"), one.clone(), shelf("one"), shelf("two"), tag.clone()].map(|def| (def, v));
+    expect(&mut socket, &told).await;
+    let v = delete(&world.engine, "a").unwrap().unwrap();
+    expect(&mut socket, &[def("Note"), one, shelf("two"), tag].map(|def| (def, v))).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_listened_to_is_not_told() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let running = serve(&world, |_| {}).await;
+    let mut socket = listen(&running, "/o/live", &[shelf("one"), shelf("two")]).await;
+    say(&mut socket, Format::Json, None, &[shelf("two"), shelf("three")]).await;
+    let (format, frame) = hear(&mut socket).await.unwrap();
+    assert!(matches!(frame, ServerFrame::Live { .. }));
+    assert_eq!(format, Format::Json, "answered in kind from now on");
+    // Changes of another org, of another class, and of a def no longer subscribed to; then one of a
+    // subscribed def.
+    world.engine.write("p", |w| w.put("Note", note("b", "two"))).unwrap();
+    world.engine.write("o", |w| w.put("Log", note("b", "two"))).unwrap();
+    put(&world.engine, note("b", "one")).unwrap();
+    let v = put(&world.engine, note("c", "three")).unwrap().unwrap();
+    assert_eq!(hints(&mut socket).await, [(shelf("three"), v)]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_another_process_commits_is_told_too() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let running = serve(&world, |_| {}).await;
+    let mut socket = listen(&running, "/o/live", &[shelf("one")]).await;
+    // Another engine on the folder: to this one it is as unknown as another process.
+    let other = open(world.folder.path(), &world.clock, Settings::default()).unwrap();
+    let v = put(&other, note("b", "one")).unwrap().unwrap();
+    assert_eq!(hints(&mut socket).await, [(shelf("one"), v)]);
+    // Committed late, at a lower version than the last hint (skew): it is hinted all the same.
+    drop(other);
+    let skewed = Settings { skew_ms: 700, ..Settings::default() };
+    let ahead = escale_server::clock::ManualClock::at(NOON + 600);
+    let v =
+        put(&open(world.folder.path(), &ahead, skewed.clone()).unwrap(), note("c", "one")).unwrap().unwrap();
+    assert_eq!(hints(&mut socket).await, [(shelf("one"), v)]);
+    let behind = open(world.folder.path(), &world.clock, skewed).unwrap();
+    let lower = put(&behind, note("d", "one")).unwrap().unwrap();
+    assert!(lower < v);
+    assert_eq!(hints(&mut socket).await, [(shelf("one"), lower)]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_does_not_read_is_told_the_last_version_once() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let running = serve(&world, |_| {}).await;
+    let mut socket = listen(&running, "/o/live", &[shelf("one")]).await;
+    let last =
+        (0..300).map(|n| put(&world.engine, note(&n.to_string(), "one")).unwrap().unwrap()).fold(0, u64::max);
+    let mut frames = 0;
+    loop {
+        frames += 1;
+        let hints = hints(&mut socket).await;
+        assert_eq!(hints.len(), 1);
+        if hints[0].1 == last {
+            break;
+        }
+    }
+    assert!(frames <= 300);
+    running.stop().await;
+}

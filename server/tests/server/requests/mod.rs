@@ -1,0 +1,9 @@
+//! Requests of one kind each, over HTTP and WebSocket.
+
+mod auth;
+mod bad_input;
+mod empty_org;
+mod hints;
+mod limits;
+mod operations;
+mod patience;

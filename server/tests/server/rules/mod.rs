@@ -1,0 +1,9 @@
+//! The server's promises, rule by rule, over random histories on several instances.
+
+mod r11_once;
+mod r12_lasting;
+mod r12_order;
+mod r4_clocks;
+mod r6_horizon;
+mod r8_cluster;
+mod r8_epoch;

@@ -1,0 +1,12 @@
+//! Sessions, clients, instances and worlds that the other modules use.
+
+pub mod chance;
+pub mod client;
+pub mod cluster;
+pub mod device;
+pub mod operating;
+pub mod outside;
+pub mod page;
+pub mod proof;
+pub mod session;
+pub mod world;
