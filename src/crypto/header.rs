@@ -8,7 +8,7 @@
 use sha2::{Digest, Sha256};
 
 use super::keys::{AccountKey, DerivedKey};
-use super::random::Random;
+use super::random::{Random, drawn};
 use super::seal::{open_with, seal_with};
 use crate::codec::{Blob, names, pack_named, record, unpack};
 use crate::error::{Code, Error, Result, fail};
@@ -67,8 +67,7 @@ impl Header {
         rounds: u32,
         random: &mut dyn Random,
     ) -> Result<(Self, AccountKey)> {
-        let mut store_id = [0; 16];
-        random.fill(&mut store_id)?;
+        let store_id = drawn(random)?;
         let key = AccountKey::make(random)?;
         let wrap = wrap(by, rounds, x, &key, &store_id, random)?;
         Ok((Header { store_id, wraps: vec![wrap] }, key))
@@ -77,22 +76,23 @@ impl Header {
     /// Reads a header. Errors: `store_too_new` for a later format, `store_damaged`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = || Error::new(Code::StoreDamaged, "the store's header is damaged");
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
-        if bytes.len() > HEADER_BYTES_MAX || rest.len() < 2 + SUM_BYTES {
+        if bytes.len() > HEADER_BYTES_MAX {
             return Err(damaged());
         }
-        let (signed, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
-        if Sha256::digest(signed)[..] != *sum {
+        let (signed, sum) = bytes.split_last_chunk::<SUM_BYTES>().ok_or_else(damaged)?;
+        let rest = signed.strip_prefix(MAGIC).ok_or_else(damaged)?;
+        let (format, body) = rest.split_first_chunk().ok_or_else(damaged)?;
+        if Sha256::digest(signed)[..] != sum[..] {
             return Err(damaged());
         }
-        let format = u16::from_be_bytes([rest[0], rest[1]]);
+        let format = u16::from_be_bytes(*format);
         if format == 0 {
             return Err(damaged());
         }
         if format > FORMAT {
             return fail(Code::StoreTooNew, format!("format {format}, this version knows {FORMAT}"));
         }
-        let body: Body = unpack(&signed[MAGIC.len() + 2..]).ok_or_else(damaged)?;
+        let body: Body = unpack(body).ok_or_else(damaged)?;
         let store_id = body.store.0.try_into().map_err(|_| damaged())?;
         for wrap in &body.wraps {
             if wrap.by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&wrap.rounds) {
@@ -171,8 +171,7 @@ fn wrap(
     if by == WrapKind::Passphrase && !(KDF_ROUNDS.0..=KDF_ROUNDS.1).contains(&rounds) {
         return fail(Code::BadOption, format!("rounds must be {} to {}", KDF_ROUNDS.0, KDF_ROUNDS.1));
     }
-    let mut nonce = [0; 12];
-    random.fill(&mut nonce)?;
+    let nonce = drawn(random)?;
     let wrapped = seal_with(&x.derive("wrap", store_id), &nonce, &wrap_aad(by, rounds, store_id), &key.0)?;
     Ok(Wrap { by, rounds, check: Blob(check_of(x, store_id).to_vec()), wrapped: Blob(wrapped) })
 }
@@ -304,6 +303,28 @@ mod tests {
             let made = Header::make(WrapKind::Passphrase, &x(1), rounds, &mut SeededRandom::new(1));
             assert_eq!(code(made), Code::BadOption);
         }
+    }
+
+    #[test]
+    fn a_header_has_at_most_64_kibibytes() {
+        let (mut header, _) = made();
+        let empty = header.to_bytes().len() - header.wraps[0].wrapped.0.len();
+        // A longer length takes one byte more.
+        for (bytes, is_fine) in [(HEADER_BYTES_MAX, true), (HEADER_BYTES_MAX + 1, false)] {
+            header.wraps[0].wrapped.0 = vec![7; bytes - empty - 1];
+            assert_eq!(header.to_bytes().len(), bytes);
+            assert_eq!(Header::from_bytes(&header.to_bytes()).is_ok(), is_fine, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_key_and_a_passphrase_lead_to_the_same_k() {
+        let (header, key) = made();
+        let both = header.rewrap(&key, WrapKind::Key, &x(5), 0, &mut SeededRandom::new(3)).unwrap();
+        assert_eq!(both.unwrap(WrapKind::Passphrase, &x(1)).unwrap().0, key.0);
+        assert_eq!(both.unwrap(WrapKind::Key, &x(5)).unwrap().0, key.0);
+        let rounds = |header: &Header| [WrapKind::Passphrase, WrapKind::Key].map(|by| header.rounds(by).ok());
+        assert_eq!((rounds(&header), rounds(&both)), ([Some(ROUNDS), None], [Some(ROUNDS), Some(0)]));
     }
 
     #[test]

@@ -48,7 +48,8 @@ pub struct AccountKey(pub(super) [u8; 32]);
 impl AccountKey {
     /// A new K.
     pub fn make(random: &mut dyn Random) -> Result<Self> {
-        let mut key = AccountKey([0; 32]);
+        // Filled in place: the bytes of K are nowhere else.
+        let mut key = AccountKey([u8::MIN; 32]);
         random.fill(&mut key.0)?;
         Ok(key)
     }

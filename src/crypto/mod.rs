@@ -12,5 +12,5 @@ mod seal;
 
 pub use header::{Header, WrapKind};
 pub use keys::{AccountKey, DerivedKey, StoreKeys, kdf_salt, store_name};
-pub use random::{Random, SeededRandom, SystemRandom};
+pub use random::{Random, SeededRandom, SystemRandom, drawn};
 pub use seal::{NONCE_BYTES, SealId, Sealed, place};

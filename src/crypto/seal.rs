@@ -5,13 +5,12 @@ use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 
 use super::keys::StoreKeys;
-use super::random::Random;
+use super::random::{Random, drawn};
 use crate::error::{Code, Error, Result};
 use crate::store::{RecordKey, Store, Table};
 
 /// A sealed record begins with its nonce.
 pub const NONCE_BYTES: usize = 12;
-const TAG_BYTES: usize = 16;
 
 /// A record as it is stored: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
 #[derive(Clone, Debug)]
@@ -44,9 +43,7 @@ impl StoreKeys {
         plain: &[u8],
         random: &mut dyn Random,
     ) -> Result<Sealed> {
-        let mut nonce = [0; NONCE_BYTES];
-        random.fill(&mut nonce)?;
-        let bytes = seal_with(self.seal_key(table), &nonce, &place(table, key), plain)?;
+        let bytes = seal_with(self.seal_key(table), &drawn(random)?, &place(table, key), plain)?;
         Ok(Sealed(bytes))
     }
 
@@ -104,13 +101,9 @@ pub(super) fn seal_with(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], plain: &[u
 }
 
 pub(super) fn open_with(key: &[u8; 32], aad: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-    if sealed.len() < NONCE_BYTES + TAG_BYTES {
-        return None;
-    }
-    let (nonce, body) = sealed.split_at(NONCE_BYTES);
-    let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
+    let (nonce, body) = sealed.split_first_chunk::<NONCE_BYTES>()?;
     let cipher = Aes256Gcm::new(key.into());
-    cipher.decrypt(&Nonce::from(nonce), Payload { msg: body, aad }).ok()
+    cipher.decrypt(&Nonce::from(*nonce), Payload { msg: body, aad }).ok()
 }
 
 #[cfg(test)]
@@ -138,6 +131,14 @@ mod tests {
         for len in 0..sealed.len() {
             assert!(keys.open(Table::Pages, place, &sealed[..len]).is_err(), "truncated to {len}");
         }
+    }
+
+    #[test]
+    fn a_record_without_content_opens() {
+        let (keys, mut random) = (keys(1), SeededRandom::new(2));
+        let place = keys.record_key(Table::Pages, 5);
+        let sealed = keys.seal(Table::Pages, place, b"", &mut random).unwrap().into_bytes();
+        assert_eq!(keys.open(Table::Pages, place, &sealed).unwrap(), b"");
     }
 
     #[test]
