@@ -84,4 +84,24 @@ mod tests {
         assert_eq!(iso8601(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(iso8601(1_795_219_200_123), "2026-11-21T00:00:00.123Z");
     }
+    /// Days counted one by one through 400 years, after which the calendar repeats, each at another time of day.
+    #[test]
+    fn a_time_is_its_date_and_its_time_of_day() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..146_097_u64 {
+            let [ms, second, minute, hour] = [days % 1_000, days % 60, days / 7 % 60, days % 24];
+            let written = iso8601((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + ms);
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            assert_eq!(written, format!("{date}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"));
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1];
+            day += 1;
+            if day > last {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+    }
 }

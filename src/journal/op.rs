@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::action::Action;
 use super::change::{Change, IfVersion, batched, is_built_in};
 use crate::codec::{Data, Fault, record};
-use crate::crypto::Random;
+use crate::crypto::{Random, drawn};
 use crate::error::Result;
 use crate::memory::{DocKey, Stamp};
 use crate::model::{Def, Name, Pk, SortedMap, SortedSet, Value};
@@ -353,8 +353,7 @@ impl PendingOp {
 
 /// A UUID v7 of that time: such ids sort by their creation time.
 pub fn make_id(now_ms: u64, random: &mut dyn Random) -> Result<OpId> {
-    let mut bytes = [0; 16];
-    random.fill(&mut bytes)?;
+    let mut bytes: [u8; 16] = drawn(random)?;
     bytes[..6].copy_from_slice(&now_ms.to_be_bytes()[2..]);
     bytes[6] = 0x70 | (bytes[6] & 0x0f);
     bytes[8] = 0x80 | (bytes[8] & 0x3f);
@@ -363,29 +362,4 @@ pub fn make_id(now_ms: u64, random: &mut dyn Random) -> Result<OpId> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::crypto::SeededRandom;
-
-    /// Applications sort by ids, and servers take UUIDs of version 7: each has its time, version and variant in place, and
-    /// all else is random.
-    #[test]
-    fn an_id_is_a_uuid_of_version_7_that_sorts_by_its_time() {
-        let random = &mut SeededRandom::new(3);
-        let mut last = String::new();
-        let mut random_bits = (u128::MAX, 0_u128);
-        for now in (0..200).map(|step| 1_700_000_000_000 + step * 77_777) {
-            let id = make_id(now, random).expect("an id");
-            let lengths: Vec<usize> = id.split('-').map(str::len).collect();
-            assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
-            let bits = u128::from_str_radix(&id.replace('-', ""), 16).expect("hexadecimal");
-            assert_eq!((bits >> 80) as u64, now, "{id}: its time");
-            assert_eq!(((bits >> 76) & 0xf, (bits >> 62) & 0b11), (7, 0b10), "{id}: version and variant");
-            assert!(id > last, "{id} comes after {last}");
-            random_bits = (random_bits.0 & bits, random_bits.1 | bits);
-            last = id;
-        }
-        let mask = (1_u128 << 76) - 1 - (0b11 << 62);
-        assert_eq!((random_bits.0 & mask, random_bits.1 & mask), (0, mask), "every other bit is drawn");
-    }
-}
+mod tests;

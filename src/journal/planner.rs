@@ -231,6 +231,8 @@ fn days_of(year: u32, month: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{pack_named, unpack};
+    use crate::crypto::{Random, SeededRandom};
     use crate::journal::action::iso8601;
 
     fn row(rowid: i64, kind: ActionType, accepted: bool) -> ActionMeta {
@@ -348,6 +350,127 @@ mod tests {
             ["", "1:00", "10", "10:", "10:0", "10:20:", "10:20.", "10:20+01:00", "10:20:30.1z", "10:20 "]
         {
             assert!(!is_date(odd), "{odd:?}");
+        }
+    }
+    /// The rule in words, for one actor. Persists that count are looked at from the newest on. The row after the last one
+    /// of the count, or the second one before the date, begins the past. Of the past, all that is not protected goes.
+    fn removed_by_hand(
+        rows: &[ActionMeta],
+        count: Option<u32>,
+        before: Option<&str>,
+        protect: Protect,
+    ) -> Vec<i64> {
+        let mut newest_first: Vec<&ActionMeta> = rows.iter().collect();
+        newest_first.sort_by_key(|row| -row.rowid);
+        let is_persist = |row: &ActionMeta| row.kind == Some(ActionType::Persist);
+        let counting: Vec<&&ActionMeta> = newest_first
+            .iter()
+            .filter(|row| is_persist(row) && (row.accepted || protect == Protect::Nothing))
+            .collect();
+        let by_count = count.and_then(|count| counting.get(count as usize - 1)).map(|row| row.rowid - 1);
+        let older =
+            counting.iter().filter(|row| before.is_some_and(|before| row.timestamp.as_str() < before));
+        let by_date = older.skip(1).map(|row| row.rowid).next();
+        let is_kept = |row: &ActionMeta| match protect {
+            Protect::Unaccepted => !row.accepted,
+            Protect::UnacceptedPersists => !row.accepted && is_persist(row),
+            Protect::Nothing => false,
+        };
+        let Some(last) = by_count.max(by_date) else { return Vec::new() };
+        rows.iter().filter(|row| row.rowid <= last && !is_kept(row)).map(|row| row.rowid).collect()
+    }
+
+    /// Random journals of several actors, whose rows come in any order.
+    #[test]
+    fn a_plan_removes_the_past_of_each_actor() {
+        let mut some = 0;
+        for seed in 0..600 {
+            let random = &mut SeededRandom::new(seed);
+            let mut below = |bound: u64| random.below(bound).unwrap();
+            let mut actors = [const { Vec::new() }; 3];
+            let mut rows = Vec::new();
+            for rowid in 1..=below(30) as i64 {
+                let kinds =
+                    [ActionType::Persist, ActionType::Persist, ActionType::Create, ActionType::Update];
+                let actor = below(3) as usize;
+                let mut row = row(rowid, kinds[below(4) as usize], below(4) > 0);
+                row.kind = row.kind.filter(|_| below(9) > 0);
+                row.goblin = actor.to_string();
+                row.timestamp.truncate(if below(2) == 0 { 23 } else { 24 });
+                actors[actor].push(row.clone());
+                rows.insert(below(rows.len() as u64 + 1) as usize, row);
+            }
+            let time = ["", "T00:00:00.000"][below(2) as usize];
+            let (max, date) = (1 + below(6) as u32, format!("2026-01-{:02}{time}", 1 + below(31)));
+            let protects = [Protect::Unaccepted, Protect::UnacceptedPersists, Protect::Nothing];
+            let protect = protects[below(3) as usize];
+            let (retention, count, before) = match below(3) {
+                0 => (Retention::Count(max), Some(max), None),
+                1 => (Retention::Before(date.clone()), None, Some(date.as_str())),
+                _ => (Retention::Days { max, before: date.clone() }, Some(max), Some(date.as_str())),
+            };
+            let of = |rows: &Vec<ActionMeta>| removed_by_hand(rows, count, before, protect);
+            let mut wanted: Vec<i64> = actors.iter().flat_map(of).collect();
+            wanted.sort_unstable();
+            some += usize::from(!wanted.is_empty());
+            assert_eq!(
+                plan(&rows, &retention, protect).unwrap(),
+                wanted,
+                "ESCALE_SEED={seed}: {retention:?}"
+            );
+        }
+        assert!(some > 100, "{some} of these remove anything");
+    }
+
+    #[test]
+    fn a_count_is_1_to_100() {
+        for count in 0..=200 {
+            let is_fine = |rule: Retention| rule.check().is_ok();
+            let before = "2026-01-01".to_owned();
+            assert_eq!(is_fine(Retention::Count(count)), (1..=100).contains(&count), "{count}");
+            assert_eq!(
+                is_fine(Retention::Days { max: count, before }),
+                (1..=100).contains(&count),
+                "{count}"
+            );
+        }
+    }
+
+    /// A text with `0` for each digit, and for all digits of a fraction together.
+    fn shape_of(text: &str) -> String {
+        let shape = text.replace(|digit: char| digit.is_ascii_digit(), "0");
+        match shape.split_once(".0") {
+            Some((time, rest)) => format!("{time}.0{}", rest.trim_start_matches('0')),
+            None => shape,
+        }
+    }
+
+    /// Every text that is one character longer or has another character than a date.
+    #[test]
+    fn a_date_has_one_of_nine_shapes() {
+        let times = [":00.0Z", ":00.0", ":00Z", ":00", ".0Z", ".0", "Z", ""];
+        let shapes = times.map(|rest| format!("0000-00-00T00:00{rest}"));
+        for shape in shapes.iter().map(String::as_str).chain(["0000-00-00"]) {
+            let text = shape.replace(".0", ".000").replace('0', "1");
+            for (place, _) in text.char_indices() {
+                for other in ['1', '-', ':', 'T', '.', 'Z', ' ', '+', 'x', '\u{e9}'] {
+                    for rest in [&text[place..], &text[place + 1..]] {
+                        let date = format!("{}{other}{rest}", &text[..place]);
+                        let is_one = shape_of(&date) == "0000-00-00" || shapes.contains(&shape_of(&date));
+                        assert_eq!(Retention::Before(date.clone()).check().is_ok(), is_one, "{date}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_rule_is_written_and_read() {
+        let before = "2026-01-01".to_owned();
+        for rule in
+            [Retention::Count(3), Retention::Before(before.clone()), Retention::Days { max: 7, before }]
+        {
+            assert_eq!(unpack(&pack_named(&rule).unwrap()), Some(rule));
         }
     }
 }
