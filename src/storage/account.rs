@@ -182,7 +182,6 @@ async fn vanished<S: Store>(
     layout.base = layout.next_record;
     layout.pages.next += SKIPPED;
     layout.journal.next_record += SKIPPED;
-    layout.set_header(header.to_bytes());
     layout.is_anew = true;
     let mut opened = first(store, seen, layout, memory, &header, random).await?;
     opened.damage.rolled_back = Some(rolled_back);

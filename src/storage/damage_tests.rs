@@ -288,7 +288,8 @@ fn r14_a_store_that_was_wiped_under_the_session_gets_all_of_it_again() {
     for seed in seeds(12) {
         let mut world = history(seed, 60);
         let expected = world.leader.layout.expected(world.journal.keys().copied());
-        assert!(expected.state.is_some());
+        let newest = world.leader.layout.next_record - 1;
+        assert_eq!(expected.state, Some(world.keys().record_key(Table::State, newest)));
         let judged = |device: MemoryDevice| {
             let store = open(&device, 3).store;
             let found = block_on(reopen(&store, &expected)).unwrap();
@@ -318,6 +319,8 @@ fn r14_a_store_that_was_wiped_under_the_session_gets_all_of_it_again() {
             assert_eq!(world.leader.layout.judge(&found), verdict);
         }
         wipe(&mut world);
+        check_wiped(&mut world);
+        world.write_journal_again();
         // The operations' records are the old ones.
         world.used.retain(|(table, _)| *table != Table::Journal);
         go_on(world);
@@ -340,6 +343,97 @@ fn wipe(world: &mut World) {
     layout.begin_anew();
     let is_same = block_on(reopen(&world.leader.store, &Expected::default())).unwrap();
     assert_eq!(layout.judge(&is_same), Verdict::Anew, "nothing shows that it is whole");
-    world.device.tamper(&store(), BTreeMap::clear);
-    world.write_journal_again();
+    assert_eq!(layout.expected(std::iter::empty()).state, None);
+    // Some records are still there.
+    world.device.tamper(&store(), |records| records.retain(|(table, _), _| *table != Table::Journal));
+}
+
+/// The first batch brings the state, and no record of the journal.
+fn check_wiped(world: &mut World) {
+    world.due = None;
+    assert!(world.flush(true));
+    let opened = open(&world.device.snapshot(), 5);
+    assert_eq!((opened.damage, opened.journal.records), (Damage::default(), Vec::new()));
+}
+
+/// The journal was to come from its copy when the store was wiped. The session writes its own records.
+#[test]
+fn r14_a_store_that_was_wiped_gets_no_record_of_the_copy() {
+    for seed in seeds(12) {
+        let mut world = history(seed, 40);
+        let earlier = world.device.snapshot();
+        for _ in 0..25 {
+            world.step();
+        }
+        while world.flush(true) {}
+        let device = world.device.snapshot();
+        device.put_back(&store(), &earlier);
+        let mut after = world.on(device);
+        wipe(&mut after);
+        check_wiped(&mut after);
+    }
+}
+
+/// The backup's header opens the store, and its mark cannot be read: nothing tells how far the store had come.
+#[test]
+fn r14_a_store_that_is_gone_with_its_mark_begins_at_numbers_of_its_own() {
+    for mark in [None, Some(vec![1; 60])] {
+        let world = history(3, 60);
+        let device = world.device.snapshot();
+        device.vanish(&store());
+        device.tamper_witness(&store(), |witness| witness.mark = mark);
+        let after = world.on(device);
+        let rolled_back = Some(RolledBack { records: 0, pending: 0, lost: 0 });
+        assert_eq!(after.leader.damage, Damage { rolled_back, ..Damage::default() });
+        assert_eq!(next(&after), (SKIPPED + u64::from(after.leader.layout.chunks), SKIPPED, SKIPPED));
+        assert_eq!(after.leader.header.store_id(), world.leader.header.store_id());
+        assert!(after.journal.is_empty());
+    }
+}
+
+/// The copy of an earlier journal is no copy of this one, and nothing is read from a copy that nothing is lost of.
+#[test]
+fn r14_only_the_copy_of_the_same_journal_replaces_lost_records() {
+    let mut some = 0;
+    for seed in seeds(20) {
+        let mut world = history(seed, 40);
+        let (earlier, journal_then) = (world.device.snapshot(), world.leader.layout.journal);
+        for _ in 0..40 {
+            world.step();
+        }
+        while world.flush(true) {}
+        let device = world.device.snapshot();
+        device.put_back_beside(&store(), &earlier);
+        if let Some(lost) =
+            world.journal.keys().next().filter(|_| journal_then != world.leader.layout.journal)
+        {
+            some += 1;
+            alter(&device, Table::Journal, world.leader.layout.journal_key(*lost), None);
+            let after = world.on(device);
+            assert_eq!(after.leader.damage, Damage { journal: 1, ..Damage::default() });
+            assert_eq!(after.journal, world.journal.clone().into_iter().skip(1).collect());
+            assert!(after.leader.layout.restored.is_empty() && after.leader.layout.is_beside_due);
+        }
+        let device = world.device.snapshot();
+        let random = &mut SeededRandom::new(seed);
+        device.tamper_copies(&store(), |copies| {
+            for record in world.journal.values() {
+                let key = world.leader.layout.journal_key(record.number);
+                let sealed = world.keys().seal(Table::Journal, key, &record.encode().unwrap(), random);
+                copies.insert(key, sealed.unwrap().into_bytes());
+            }
+        });
+        assert!(world.on(device).leader.layout.restored.is_empty(), "nothing is lost");
+    }
+    assert!(some > 3, "{some} of these have another journal");
+}
+
+#[test]
+fn a_backup_with_another_header_is_written_again() {
+    let world = history(1, 20);
+    for header in [None, Some(vec![1; 9])] {
+        let device = world.device.snapshot();
+        device.tamper_witness(&store(), |witness| witness.header = header);
+        assert!(open(&device, 3).layout.is_beside_due);
+    }
 }

@@ -95,10 +95,10 @@ impl HighWater {
     /// The possible loss of a store that is behind this mark; `journal` is its present journal.
     pub(super) fn lost(&self, journal: &JournalAtRest) -> RolledBack {
         let found = journal.records.iter().filter(|record| record.op.is_some()).count() as u64;
-        let newest = journal.records.last().map_or(0, |record| record.number + 1);
         // The newest record and as many operations are there. The server can send the rest again.
-        let is_there = found >= self.journal.pending && newest >= self.journal.next_record;
-        let lost = if self.journal.pending == 0 || is_there { 0 } else { self.journal.pending };
+        let newest = journal.records.last();
+        let has_newest = newest.is_some_and(|record| record.number + 1 >= self.journal.next_record);
+        let lost = if has_newest && found >= self.journal.pending { 0 } else { self.journal.pending };
         RolledBack { records: self.records, pending: self.journal.pending, lost }
     }
 }

@@ -15,6 +15,8 @@ mod columns;
 mod damage_tests;
 mod delta;
 #[cfg(test)]
+mod edge_tests;
+#[cfg(test)]
 mod history_tests;
 mod inbox;
 mod journal;

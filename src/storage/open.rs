@@ -78,20 +78,22 @@ pub async fn open<S: Store>(
     let opened = keys.open_all(store, Table::State, &found.state).await;
     let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
-    let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or((0, 0));
+    let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or_default();
     // Somebody put back records of an earlier checkpoint: they do not count.
-    let is_of_now = |r: &StateRecord| r.number >= base && (r.base, r.chunks) == (base, chunks);
+    let is_of_now = |r: &StateRecord| (r.base, r.chunks) == (base, chunks);
     let earlier = records.values().filter(|record| !is_of_now(record));
     strays.extend(earlier.map(|record| (Table::State, keys.record_key(Table::State, record.number))));
     records.retain(|_, record| is_of_now(record));
     let last = records.keys().next_back().copied();
-    let expected = last.map_or(0, |last| (last + 1 - base).max(u64::from(chunks)));
-    let is_whole = records.len() as u64 == expected && expected > 0;
-    let next_record = last.map_or(0, |last| last + 1).max(base + u64::from(chunks));
+    let checkpoint_end = base + u64::from(chunks);
+    let next_record = last.map_or(checkpoint_end, |last| checkpoint_end.max(last + 1));
+    let expected = next_record - base;
+    let is_whole = last.is_some() && records.len() as u64 == expected;
     let behind = high_water.as_ref().filter(|mark| mark.next_record > next_record);
     if !is_whole || behind.is_some() {
         damage.records = damage.records.max(1).max(expected.saturating_sub(records.len() as u64));
     }
+    let is_damaged = damage.records > 0;
 
     let head = records.values().rev().find_map(|record| record.delta.head.clone());
     let is_newer = is_newer(head.as_ref(), &schema)?;
@@ -101,7 +103,7 @@ pub async fn open<S: Store>(
         memory.touch_head();
     }
     let mut name = head.as_ref().map_or(session, |head| head.session.clone());
-    let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or(0);
+    let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or_default();
     match head {
         Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
         // The record with the epoch of these records is lost: all that the server sends is of a later era.
@@ -109,7 +111,7 @@ pub async fn open<S: Store>(
         _ => {}
     }
     let next_page = records.values().map(|record| record.next_page).max().unwrap_or(0);
-    let log = records.iter().filter(|(number, _)| **number >= base + u64::from(chunks));
+    let log = records.range(checkpoint_end..);
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
     let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
@@ -136,14 +138,14 @@ pub async fn open<S: Store>(
     }
     pin_operations(&mut memory, &journal);
     let missing = memory.restore_links();
-    if damage.records > 0 {
+    if is_damaged {
         memory.restart_all();
         // A checkpoint is due at once, and it deletes all earlier records.
         strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
     damage.documents = missing.documents;
     damage.journal = lost;
-    let skipped = if damage.records > 0 { SKIPPED } else { 0 };
+    let skipped = if is_damaged { SKIPPED } else { 0 };
     let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
     let next_record = numbers_of(next_record, |mark| mark.next_record);
     mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
@@ -152,7 +154,7 @@ pub async fn open<S: Store>(
         abandoned.remove(&page);
     }
     strays.extend(abandoned.into_iter().map(|page| (Table::Pages, keys.record_key(Table::Pages, page))));
-    if damage.records > 0 {
+    if is_damaged {
         strays.extend(unused_pages(store, &keys, &pages).await?);
     }
     let layout = Layout {
@@ -160,7 +162,7 @@ pub async fn open<S: Store>(
         session: name,
         next_record,
         // Nothing was written under the skipped numbers, so there is nothing to delete.
-        base: if damage.records > 0 { next_record } else { base },
+        base: if is_damaged { next_record } else { base },
         chunks,
         log_bytes,
         checkpoint_bytes,

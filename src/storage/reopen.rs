@@ -58,7 +58,8 @@ impl Layout {
     /// The records that must be there when the store is opened again; `journal` holds the numbers of
     /// operations' records.
     pub fn expected(&self, journal: impl Iterator<Item = u64>) -> Expected {
-        let newest = self.next_record.checked_sub(1).filter(|newest| *newest >= self.base && self.chunks > 0);
+        // Without a checkpoint, the base is the next number.
+        let newest = (self.base..self.next_record).next_back();
         Expected {
             state: newest.map(|newest| self.keys.record_key(Table::State, newest)),
             journal: journal.map(|number| self.journal_key(number)).collect(),
@@ -69,15 +70,10 @@ impl Layout {
     pub fn judge(&self, found: &Reopened) -> Verdict {
         let id = |bytes: &[u8]| Header::from_bytes(bytes).ok().map(|header| *header.store_id());
         match found.header.as_deref() {
-            // If the last batch was to restore a wiped store, nobody knows whether it was written: it is
-            // written again.
-            Some(header) if id(header) == id(&self.header) => {
-                if found.is_whole && !self.is_anew {
-                    Verdict::Same
-                } else {
-                    Verdict::Anew
-                }
-            }
+            // If the last batch was to restore a wiped store, nobody knows whether it was written. No state record
+            // is expected then, so the store is not whole, and is written again.
+            Some(header) if id(header) == id(&self.header) && found.is_whole => Verdict::Same,
+            Some(header) if id(header) == id(&self.header) => Verdict::Anew,
             // A damaged header counts as none: the records are bound to the header in memory.
             Some(header) if id(header).is_some() => Verdict::Foreign,
             _ => Verdict::Anew,
@@ -93,8 +89,6 @@ impl Layout {
         self.pages = Pages::starting_at(self.pages.next);
         // The journal records of the next batch come with their own count.
         (self.journal.records, self.journal.pending) = (0, 0);
-        self.strays.clear();
         self.restored.clear();
-        self.ghosts.clear();
     }
 }

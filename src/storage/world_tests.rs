@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::edge_tests::{check_order, has_content};
 use super::history_tests::{Follower, Whole};
 use super::{Account, AccountOptions, FoundPage, JournalChanges, JournalMark, Limits, Receipt, open_account};
 use crate::codec::{Data, Part, Row};
 use crate::crypto::{DerivedKey, Random, SeededRandom, StoreKeys, WrapKind, store_name};
+use crate::error::Result;
 use crate::journal::{JournalRecord, OpState};
 use crate::memory::{Memory, PartContext};
 use crate::model::schema::Schema;
@@ -51,10 +53,14 @@ pub(super) fn defs() -> Vec<Def> {
 }
 
 pub(super) fn open(device: &MemoryDevice, seed: u64) -> Account<MemoryStore> {
+    open_with(device, seed, SCHEMA).unwrap()
+}
+
+pub(super) fn open_with(device: &MemoryDevice, seed: u64, schema: &str) -> Result<Account<MemoryStore>> {
     let options = AccountOptions { org: "o", account: "a", by: WrapKind::Key, rounds: 0, create: true };
     let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
-    let schema = Schema::from_json(SCHEMA).unwrap();
-    block_on(open_account(device, &options, schema, derive, &mut SeededRandom::new(seed))).unwrap()
+    let schema = Schema::from_json(schema).unwrap();
+    block_on(open_account(device, &options, schema, derive, &mut SeededRandom::new(seed)))
 }
 
 pub(super) fn store() -> String {
@@ -71,7 +77,7 @@ pub(super) fn stored(device: &MemoryDevice, table: Table) -> BTreeSet<RecordKey>
 }
 
 /// An operation that touches these documents.
-fn operation(id: &str, docs: &[u64]) -> OpState {
+pub(super) fn operation(id: &str, docs: &[u64]) -> OpState {
     OpState {
         order: 1,
         id: id.to_owned(),
@@ -127,7 +133,7 @@ pub(super) struct World {
     seed: u64,
     v: u64,
     /// The changes of the journal that a batch has not brought to the device.
-    due: Option<JournalChanges>,
+    pub due: Option<JournalChanges>,
     /// Every record that a batch has written.
     pub used: BTreeSet<(Table, RecordKey)>,
     /// The state of the last batch.
@@ -194,9 +200,12 @@ impl World {
         let (journal, committed) = (by_number(&leader.journal.records), Whole::of(&leader.memory));
         let (random, used) = (SeededRandom::new(self.seed), self.used.clone());
         let (seed, v, followers) = (self.seed, self.v, Vec::new());
-        let due = (!leader.journal.strays.is_empty() || leader.damage.journal > 0).then(|| {
-            let mark = mark_of(&journal, leader.layout.journal);
-            JournalChanges { strays: leader.journal.strays.clone(), mark, ..JournalChanges::default() }
+        let mark = mark_of(&journal, leader.layout.journal);
+        let is_due = !leader.journal.strays.is_empty() || mark != leader.layout.journal;
+        let due = is_due.then(|| JournalChanges {
+            strays: leader.journal.strays.clone(),
+            mark,
+            ..JournalChanges::default()
         });
         let has_gaps = leader.damage.records > 0;
         let mut world =
@@ -314,10 +323,8 @@ impl World {
             assert!(marks && is_late && batch.mark.is_some() && states == 0, "the mark alone");
             return Some((batch, receipt));
         }
-        assert!(
-            if is_due { states >= 2 } else { states == 1 },
-            "{states} state records; checkpoint {is_due}"
-        );
+        let content = usize::from(has_content(memory));
+        assert_eq!(states, if is_due { 2 + content } else { 1 }, "state records; checkpoint {is_due}");
         assert_eq!(batch.mark.is_some(), marks || is_own || is_due, "the mark");
         assert_eq!(batch.header.is_some(), layout.is_beside_due || layout.is_anew);
         assert_eq!((batch.recopy, batch.clear), (batch.header.is_some(), layout.is_anew));
@@ -330,6 +337,7 @@ impl World {
             assert!(!is_taken, "a number of a page is used again");
         }
         self.used.extend(batch.puts.iter().map(|(table, key, _)| (*table, *key)));
+        check_order(&self.leader, &batch);
         Some((batch, receipt))
     }
 
