@@ -374,6 +374,36 @@ fn r14_a_store_that_was_wiped_gets_no_record_of_the_copy() {
     }
 }
 
+/// Without its state records and its backup, a store has only its journal. A second time, the journal's numbers are
+/// already beyond those that an opening skips.
+#[test]
+fn r10_a_journal_that_outlives_the_state_twice_keeps_its_records() {
+    for seed in seeds(12) {
+        let mut world = history(seed, 60);
+        for time in 0..2 {
+            let device = world.device.snapshot();
+            device.vanish_beside(&store());
+            device.tamper(&store(), |records| records.retain(|(table, _), _| *table != Table::State));
+            let mut after = world.on(device);
+            // Nothing tells which numbers of pages and of state records were used.
+            after.used.clear();
+            let first = world.journal.keys().next_back().map_or(0, |last| last + 1);
+            assert_eq!(next(&after), (SKIPPED, SKIPPED, first + SKIPPED), "time {time}");
+            assert_eq!(after.leader.damage, Damage { records: 1, ..Damage::default() });
+            assert_eq!(after.leader.memory.epoch(), (None, 0));
+            assert_eq!(after.leader.memory.collections().count(), 0);
+            assert_eq!(after.journal, world.journal);
+            while after.flush(true) {}
+            for _ in 0..12 {
+                after.step_alone();
+            }
+            while after.flush(true) {}
+            after.check();
+            world = after;
+        }
+    }
+}
+
 /// The backup's header opens the store, and its mark cannot be read: nothing tells how far the store had come.
 #[test]
 fn r14_a_store_that_is_gone_with_its_mark_begins_at_numbers_of_its_own() {

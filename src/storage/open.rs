@@ -148,7 +148,9 @@ pub async fn open<S: Store>(
     let skipped = if is_damaged { SKIPPED } else { 0 };
     let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
     let next_record = numbers_of(next_record, |mark| mark.next_record);
-    mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
+    // The journal may be there without the state records, and with it the numbers that it has used.
+    let newest = journal.records.last().map_or(mark.next_record, |record| record.number + 1);
+    mark.next_record = numbers_of(mark.next_record.max(newest), |mark| mark.journal.next_record);
     let pages = pages_in_use(&memory, numbers_of(next_page, |mark| mark.next_page));
     for page in pages.numbers() {
         abandoned.remove(&page);
