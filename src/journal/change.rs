@@ -226,3 +226,6 @@ fn if_version(args: &Value) -> Result<Option<IfVersion>> {
         Some(value) => value.as_u64().map(|v| Some(IfVersion::At(v))).ok_or_else(wrong),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 //! An operation as a list of its parts: all questions to it have the answers that a reader of the list gives.
 #![allow(clippy::print_stdout)] // the seed of an operation that fails
 
-use super::super::change::ChangeKind;
 use super::*;
 use crate::crypto::SeededRandom;
 use crate::error::Code;
+use crate::journal::ChangeKind;
 
 /// Applications sort by ids, and servers take UUIDs of version 7: each has its time, version and variant in place, and
 /// all else is random.
