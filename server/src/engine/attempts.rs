@@ -32,6 +32,7 @@ struct Inner {
     last: u64,
 }
 
+#[derive(Default)]
 struct Tried {
     id: String,
     times: u32,
@@ -49,9 +50,9 @@ impl Tries {
             let oldest = by_session.iter().min_by_key(|(_, tried)| tried.at).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| by_session.remove(&oldest));
         }
-        let tried = by_session.entry(key).or_insert(Tried { id: String::new(), times: 0, at: *last });
+        let tried = by_session.entry(key).or_default();
         if tried.id != id {
-            *tried = Tried { id: id.to_owned(), times: 0, at: *last };
+            *tried = Tried { id: id.to_owned(), ..Tried::default() };
         }
         tried.times += 1;
         tried.at = *last;

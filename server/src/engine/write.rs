@@ -281,7 +281,7 @@ impl<'t> Writing<'t> {
         if let Some(document) = &document {
             let own = self.own.contains(&(SmolStr::new(at.class), SmolStr::new(at.pk)));
             if document.v >= self.now && !own {
-                self.regressed = Some(document.v.max(self.regressed.unwrap_or(0)));
+                self.regressed = self.regressed.max(Some(document.v));
                 return Err(Error::new(Code::Contention, "a document is not older than the write"));
             }
         }

@@ -25,8 +25,7 @@ pub(super) fn spent_key(org: &str, account: &str, id: &str) -> [u8; KEY_BYTES] {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     }
-    let mut key = [0; KEY_BYTES];
-    key.copy_from_slice(&hash.finalize()[..KEY_BYTES]);
+    let mut key: [u8; KEY_BYTES] = *hash.finalize()[..].first_chunk().expect("16 of 32 bytes");
     if let Some(ms) = time_of(id) {
         key[..TIME_BYTES].copy_from_slice(&ms.to_be_bytes()[8 - TIME_BYTES..]);
     }

@@ -1,6 +1,7 @@
 //! The engine without its network part: each kind of write and reply, and histories against a reference.
 
 mod answers;
+mod edges;
 mod histories;
 mod pages;
 mod reference;
