@@ -32,13 +32,11 @@ impl Engine {
         if wanted > known + WRITE_MS_MAX / 2 {
             match self.write_told(wanted) {
                 Ok(told) => known = told,
-                Err(error) => match error.code() {
-                    Code::Contention => {
-                        tracing::debug!("another write holds the database: an earlier `now` is told");
-                    }
-                    // A full disk, for example: stored data can still be read.
-                    _ => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
-                },
+                Err(error) if error.code() == Code::Contention => {
+                    tracing::debug!("another write holds the database: an earlier `now` is told");
+                }
+                // A full disk, for example: stored data can still be read.
+                Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
         checked(wanted.min(known + WRITE_MS_MAX))

@@ -13,6 +13,7 @@ fn an_id_is_a_uuid_of_version_7_that_sorts_by_its_time() {
     let random = &mut SeededRandom::new(3);
     let mut last = String::new();
     let mut random_bits = (u128::MAX, 0_u128);
+    let mut differences = (0, 0);
     for now in (0..200).map(|step| 1_700_000_000_000 + step * 77_777) {
         let id = make_id(now, random).expect("an id");
         let lengths: Vec<usize> = id.split('-').map(str::len).collect();
@@ -22,10 +23,14 @@ fn an_id_is_a_uuid_of_version_7_that_sorts_by_its_time() {
         assert_eq!(((bits >> 76) & 0xf, (bits >> 62) & 0b11), (7, 0b10), "{id}: version and variant");
         assert!(id > last, "{id} comes after {last}");
         random_bits = (random_bits.0 & bits, random_bits.1 | bits);
+        // The random bits next to the version and to the variant are no copies of others.
+        differences.0 |= (bits >> 72 ^ bits >> 64) & 0xf;
+        differences.1 |= (bits >> 56 ^ bits >> 48) & 0x3f;
         last = id;
     }
     let mask = (1_u128 << 76) - 1 - (0b11 << 62);
     assert_eq!((random_bits.0 & mask, random_bits.1 & mask), (0, mask), "every other bit is drawn");
+    assert_eq!(differences, (0xf, 0x3f));
 }
 
 /// One part of an operation; its document is of class 0 or 1.
@@ -228,8 +233,10 @@ fn another_expected_version_is_written_into_the_arguments_and_the_changes() {
             0 => {
                 let (place, some) = (below(5) as usize, some());
                 op.expect(place, some.clone());
-                let part = listed.parts.get_mut(place).filter(|_| is_plain);
-                part.map(|part| part.expected = some);
+                let part = listed.parts.iter_mut().filter(|_| is_plain).nth(place);
+                if let Some(part) = part {
+                    part.expected = some;
+                }
             }
             1 => {
                 let key = document(below(DOCUMENTS));
