@@ -80,7 +80,7 @@ fn row(pk: Pk, v: u64, data: Data) -> Row {
 #[test]
 fn r14_what_was_pending_is_lost_unless_the_newest_record_and_as_many_are_there() {
     for (next_record, pending) in (0..5).flat_map(|next| (0..=next).map(move |pending| (next, pending))) {
-        let journal = JournalMark { next_record, pending, ..JournalMark::default() };
+        let journal = JournalMark { pending, next_record, ..JournalMark::default() };
         let (session, epoch) = (String::new(), (None, 0));
         let mark = HighWater { next_record: 7, next_page: 8, records: 9, journal, session, epoch };
         for (numbers, ops) in (0..32).flat_map(|numbers| (0..32).map(move |ops| (numbers, ops & numbers))) {
@@ -91,7 +91,7 @@ fn r14_what_was_pending_is_lost_unless_the_newest_record_and_as_many_are_there()
             });
             let found = JournalAtRest { records: records.collect(), ..JournalAtRest::default() };
             let has_newest = (0..5).any(|number| has(numbers, number) && number + 1 >= next_record);
-            let is_there = has_newest && ops.count_ones() as u64 >= pending;
+            let is_there = has_newest && u64::from(ops.count_ones()) >= pending;
             let lost = if is_there { 0 } else { pending };
             assert_eq!(mark.lost(&found), RolledBack { records: 9, pending, lost }, "{numbers:b} {ops:b}");
         }

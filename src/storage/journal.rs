@@ -53,6 +53,13 @@ pub struct JournalAtRest {
     pub strays: Vec<RecordKey>,
 }
 
+impl JournalAtRest {
+    /// The first number after those of its records.
+    pub(super) fn next_number(&self) -> u64 {
+        self.records.last().map(|record| record.number + 1).unwrap_or_default()
+    }
+}
+
 impl Layout {
     /// Adds the journal's changes to a batch. Strict durability: after the commit they are on the disk.
     pub fn add_journal(

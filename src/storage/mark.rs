@@ -96,8 +96,7 @@ impl HighWater {
     pub(super) fn lost(&self, journal: &JournalAtRest) -> RolledBack {
         let found = journal.records.iter().filter(|record| record.op.is_some()).count() as u64;
         // The newest record and as many operations are there. The server can send the rest again.
-        let newest = journal.records.last();
-        let has_newest = newest.is_some_and(|record| record.number + 1 >= self.journal.next_record);
+        let has_newest = journal.next_number() >= self.journal.next_record;
         let lost = if has_newest && found >= self.journal.pending { 0 } else { self.journal.pending };
         RolledBack { records: self.records, pending: self.journal.pending, lost }
     }

@@ -137,24 +137,21 @@ pub async fn open<S: Store>(
         }
     }
     pin_operations(&mut memory, &journal);
-    let missing = memory.restore_links();
+    damage.documents = memory.restore_links().documents;
     if is_damaged {
         memory.restart_all();
         // A checkpoint is due at once, and it deletes all earlier records.
         strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
-    damage.documents = missing.documents;
     damage.journal = lost;
     let skipped = if is_damaged { SKIPPED } else { 0 };
     let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
     let next_record = numbers_of(next_record, |mark| mark.next_record);
     // The journal may be there without the state records, and with it the numbers that it has used.
-    let newest = journal.records.last().map_or(mark.next_record, |record| record.number + 1);
-    mark.next_record = numbers_of(mark.next_record.max(newest), |mark| mark.journal.next_record);
+    mark.next_record = mark.next_record.max(journal.next_number());
+    mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
     let pages = pages_in_use(&memory, numbers_of(next_page, |mark| mark.next_page));
-    for page in pages.numbers() {
-        abandoned.remove(&page);
-    }
+    abandoned.retain(|page| !pages.is_used(*page));
     strays.extend(abandoned.into_iter().map(|page| (Table::Pages, keys.record_key(Table::Pages, page))));
     if is_damaged {
         strays.extend(unused_pages(store, &keys, &pages).await?);

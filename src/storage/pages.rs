@@ -57,6 +57,11 @@ impl Pages {
         empty
     }
 
+    /// Whether a document uses that page.
+    pub fn is_used(&self, number: u64) -> bool {
+        self.pages.contains_key(&number)
+    }
+
     /// The pages that documents use.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
         self.pages.keys().copied()
