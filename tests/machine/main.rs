@@ -12,6 +12,7 @@ mod harness_with_device;
 mod seeds;
 
 mod backoff;
+mod contact;
 mod device;
 mod epochs;
 mod life;
@@ -19,6 +20,7 @@ mod marks;
 mod org;
 mod pages;
 mod pulls;
+mod reference;
 mod repair;
 mod socket;
 mod token;

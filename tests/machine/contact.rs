@@ -1,0 +1,273 @@
+//! Random histories of requests, replies, refusals, sockets, tokens and modes. After each event the session has done
+//! exactly what the reference says: it sent the same, wants to be woken at the same time, and shows the same status.
+
+use escale::Code;
+use escale::codec::{Part, ServerFrame, ServerParts, SyncReply};
+use escale::crypto::{Random, SeededRandom};
+use escale::model::Def;
+use escale::sync::{Config, Effect, Event, Mode, Refusal};
+
+use super::harness::{Bench, config, def, epoch, fault, part, refusal, reply, row_in, section, whole};
+use super::reference::{Reference, Shown, State};
+use super::seeds;
+
+struct Both {
+    bench: Bench,
+    reference: Reference,
+    random: SeededRandom,
+    /// The last version, and the last cursor.
+    count: u64,
+    epoch: u64,
+}
+
+fn defs() -> [Def; 4] {
+    [def("Doc"), def("Note"), section("games"), section("admin")]
+}
+
+/// An effect, as the reference writes it.
+fn written(effect: &Effect) -> Option<String> {
+    Some(match effect {
+        Effect::CancelSend(number) => format!("cancel {number}"),
+        Effect::OpenSocket(socket) => format!("open {socket}"),
+        Effect::CloseSocket(socket) => format!("close {socket}"),
+        Effect::Say { socket, request } => {
+            let subs: std::collections::BTreeSet<_> = request.subs.iter().collect();
+            format!("say {socket} {:?} {subs:?}", request.token)
+        }
+        Effect::AskToken { refused: false } => "ask a token".into(),
+        Effect::AskToken { refused: true } => "ask another token".into(),
+        _ => return None,
+    })
+}
+
+impl Both {
+    fn new(seed: u64) -> Self {
+        let config = || Config {
+            has_live: seed % 2 == 1,
+            watches_silence: seed % 8 < 6,
+            has_token: seed % 3 == 2,
+            poll_every_ms: if seed % 5 == 4 { 30_000 } else { config().poll_every_ms },
+            ..config()
+        };
+        let (bench, random) = (Bench::new(config()), SeededRandom::new(seed));
+        let reference = Reference::new(config(), 7, bench.now);
+        let mut both = Both { bench, reference, random, count: 1_000, epoch: 1 };
+        both.check();
+        both
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.random.below(n).expect("a number")
+    }
+
+    fn any_def(&mut self) -> Def {
+        let n = self.below(4);
+        defs()[n as usize].clone()
+    }
+
+    /// The reference has taken the event already.
+    fn feed(&mut self, event: Event) {
+        self.bench.feed(event);
+        self.reference.now = self.bench.now;
+        self.reference.advance();
+        self.check();
+    }
+
+    fn check(&mut self) {
+        let mut done: Vec<String> = self.bench.take_all().iter().filter_map(written).collect();
+        for (number, request, token) in self.bench.requests.drain(..) {
+            let subs: Vec<_> =
+                request.subs.iter().map(|sub| (&sub.def, (sub.v, sub.cursor.clone()))).collect();
+            done.push(format!("send {number} {:?} {token:?} {subs:?}", request.epoch));
+        }
+        let (sent, mut wanted): (Vec<_>, Vec<_>) =
+            self.reference.effects.drain(..).partition(|effect| effect.starts_with("send "));
+        wanted.extend(sent);
+        assert_eq!(done, wanted);
+        assert_eq!(self.bench.wake_at(), self.reference.wake_at(), "at {}", self.bench.now);
+        let status = self.bench.machine.status();
+        let shown = Shown {
+            phase: status.phase,
+            updates: status.updates,
+            progress: status.progress.map(|progress| (progress.received, progress.total)),
+            error: status.error.map(|error| error.code()),
+            faults: status.faults.iter().map(|(def, error)| (def.clone(), error.code())).collect(),
+        };
+        assert_eq!(shown, self.reference.shown(), "at {}", self.bench.now);
+    }
+
+    fn pass(&mut self) {
+        let now = self.bench.now;
+        let due = self.bench.wake_at();
+        let to = match self.below(6) {
+            0 => now + self.below(40_000),
+            1 => due.map_or(now + 1, |due| now.midpoint(due)),
+            2 => now + self.below(200),
+            _ => due.unwrap_or(now + 60_000),
+        };
+        self.bench.wake(to);
+        self.reference.now = to;
+        self.reference.advance();
+        self.check();
+    }
+
+    fn any_part(&mut self, def: &Def, cursor: Option<&str>) -> Part {
+        self.count += 1;
+        let n = self.count;
+        let section = if *def == super::harness::section("admin") { "admin" } else { "games" };
+        let some =
+            |count: u64| -> Vec<_> { (0..count).map(|i| row_in(&format!("d{n}-{i}"), n, section)).collect() };
+        let is_counted = n % 3 > 0;
+        let page =
+            |next: String, rows| Part { next: Some(next), total: is_counted.then_some(n), ..part(def, rows) };
+        match self.below(12) {
+            0 => fault(def, Code::Contention),
+            1 => fault(def, Code::Forbidden),
+            2 => fault(def, Code::BadCursor),
+            3 | 4 => page(format!("c{n}"), some(1 + n % 3)),
+            5 => page(format!("c{n}"), vec![]),
+            6 => page(cursor.unwrap_or("c0").to_owned(), vec![]),
+            7 => page(format!("c{n}"), vec![row_in("same", 900, section)]),
+            8 | 9 => whole(def, some(n % 3)),
+            _ => whole(def, vec![]),
+        }
+    }
+
+    fn any_reply(&mut self) -> SyncReply {
+        let flight = self.reference.flight.as_ref().expect("in flight");
+        let asked: Vec<_> = flight.asked.iter().map(|(def, (_, c))| (def.clone(), c.clone())).collect();
+        self.epoch += u64::from(self.below(12) == 0);
+        let is_earlier = self.below(25) == 0;
+        let (skip, most) = (self.below(2), if self.below(3) == 0 { self.below(3) } else { 9 });
+        let mut parts = Vec::new();
+        for (def, cursor) in
+            asked.into_iter().skip(if most < 9 { skip as usize } else { 0 }).take(most as usize)
+        {
+            parts.push(self.any_part(&def, cursor.as_deref()));
+        }
+        let now = 20_000 + self.count * 10;
+        SyncReply { epoch: epoch(self.epoch - u64::from(is_earlier)), ..reply(now, parts) }
+    }
+
+    fn any_refusal(&mut self) -> Refusal {
+        let codes = [
+            Code::Offline,
+            Code::UnknownOrg,
+            Code::UnknownOrg,
+            Code::TooLarge,
+            Code::TooDeep,
+            Code::TooMany,
+            Code::Unauthorized,
+            Code::ServerRefused,
+        ];
+        let code = codes[self.below(codes.len() as u64) as usize];
+        let retry_after_ms = (self.below(4) == 0).then(|| self.below(20_000));
+        Refusal { retry_after_ms, ..refusal(code) }
+    }
+
+    fn answer(&mut self) {
+        let Some(number) = self.reference.flight.as_ref().map(|flight| flight.number) else { return };
+        if self.below(4) == 0 {
+            let refusal = self.any_refusal();
+            self.reference.refused(&refusal);
+            self.feed(Event::Replied { number, reply: Err(refusal) });
+        } else {
+            let reply = self.any_reply();
+            self.reference.answered(&reply);
+            self.feed(Event::Replied { number, reply: Ok(reply) });
+        }
+    }
+
+    fn stir_socket(&mut self) {
+        // Now and then, an event of an earlier socket.
+        let socket =
+            self.reference.socket.number - u64::from(self.below(10) == 0).min(self.reference.socket.number);
+        if self.reference.socket.state == State::Opening && self.below(4) > 0 {
+            self.reference.socket_opened(socket);
+            return self.feed(Event::SocketOpened { socket });
+        }
+        if self.below(4) == 0 {
+            let codes = [
+                (1006, None),
+                (1008, Some(Code::ServerRefused)),
+                (1011, Some(Code::ServerError)),
+                (1013, Some(Code::Unavailable)),
+                (4401, None),
+                (4429, Some(Code::TooMany)),
+                (4500, Some(Code::ServerRefused)),
+            ];
+            let (code, error) = codes[self.below(7) as usize];
+            self.reference.socket_closed(socket, code, error);
+            return self.feed(Event::SocketClosed { socket, code, reason: String::new() });
+        }
+        let frame = match self.below(5) {
+            0 => ServerFrame::Alive,
+            1 => ServerFrame::Hints(vec![(self.any_def(), 5), (self.any_def(), 6)]),
+            2 => {
+                self.epoch += u64::from(self.below(3) == 0);
+                let (epoch, now) = (epoch(self.epoch), 20_000 + self.count * 10);
+                ServerFrame::Parts(ServerParts { epoch, now, delta: 100, seq: 0, parts: vec![] })
+            }
+            _ => {
+                let mut live: Vec<Def> = self.reference.socket.said.iter().flatten().cloned().collect();
+                let refused = if self.below(5) == 0 { live.pop() } else { None };
+                let refused =
+                    refused.map(|def| (def, escale::codec::Fault::new(Code::Forbidden, "by the test")));
+                ServerFrame::Live { live, refused: refused.into_iter().collect() }
+            }
+        };
+        self.reference.framed(socket, &frame);
+        self.feed(Event::Frame { socket, frame: Ok(frame) });
+    }
+
+    fn step(&mut self) {
+        match self.below(24) {
+            0..=1 => {
+                let def = self.any_def();
+                self.reference.subscribe(&def);
+                self.feed(Event::Subscribe(def));
+            }
+            2 => {
+                let def = self.any_def();
+                self.reference.unsubscribe(&def);
+                self.feed(Event::Unsubscribe(def));
+            }
+            3..=11 => self.answer(),
+            12..=16 => self.pass(),
+            17 => {
+                let is_up = self.below(3) > 0;
+                self.reference.set_network(is_up);
+                self.feed(Event::Network(is_up));
+            }
+            18 => {
+                self.reference.look_up();
+                self.feed(Event::Visible);
+            }
+            19 => {
+                let is_avion = self.below(3) == 0;
+                self.reference.set_mode(is_avion);
+                self.feed(Event::SetMode(if is_avion { Mode::Avion } else { Mode::Synced }));
+            }
+            20 => {
+                let token = (self.below(4) > 0).then(|| format!("t{}", self.count));
+                self.reference.give_token(token.clone());
+                self.feed(Event::Token(token));
+            }
+            // The reply to another request.
+            21 => self.feed(Event::Replied { number: 0, reply: Ok(reply(50_000, vec![])) }),
+            _ if self.reference.config.has_live => self.stir_socket(),
+            _ => self.pass(),
+        }
+    }
+}
+
+#[test]
+fn r5_a_session_asks_waits_and_shows_as_the_reference_does() {
+    for seed in seeds::each(500) {
+        println!("ESCALE_SEED={seed}");
+        let mut both = Both::new(seed);
+        for _ in 0..120 {
+            both.step();
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A reference for the session's contact with the server.
+
+mod parts;
+mod pulls;
+mod socket;
+
+pub use parts::Shown;
+pub use pulls::Reference;
+pub use socket::State;

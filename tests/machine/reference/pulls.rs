@@ -1,0 +1,437 @@
+//! A reference for the session's contact with the server: which defs a session requests, when, and the status that
+//! follows. It is written from docs/rules.md and docs/protocol.md, keeps no documents, and takes its delays from a
+//! source of the same seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use escale::Code;
+use escale::codec::{Part, SyncReply};
+use escale::crypto::SeededRandom;
+use escale::limits::{PULL_EVERY_MS, SUBS_MAX};
+use escale::model::{Def, Epoch};
+use escale::sync::{Config, Phase, Refusal, Updates};
+
+use super::parts::{Failures, Flight, Known, Load, Pace, Shown};
+use super::socket::Socket;
+
+pub struct Reference {
+    pub config: Config,
+    pub now: u64,
+    pub random: SeededRandom,
+    pub has_network: bool,
+    pub is_avion: bool,
+    pub epoch: Option<Epoch>,
+    pub known: BTreeMap<Def, Known>,
+    pub needed: BTreeSet<Def>,
+    /// Defs refused for a while: the failures, and the time of the next request.
+    late: BTreeMap<Def, (Failures, Option<u64>)>,
+    pub flight: Option<Flight>,
+    number: u64,
+    failures: Failures,
+    pace: Pace,
+    not_before: u64,
+    /// The server asked for it.
+    pub retry_after: u64,
+    pub all_asked: u64,
+    /// The server has no such org: when to ask for the defs again.
+    missing: Option<u64>,
+    has_answered: bool,
+    is_failing: bool,
+    subs_max: usize,
+    empty_pages: u32,
+    pub faults: BTreeMap<Def, Code>,
+    pub error: Option<Code>,
+    pub token: Option<String>,
+    pub token_number: u64,
+    pub awaits_token: bool,
+    pub socket: Socket,
+    pub effects: Vec<String>,
+}
+
+impl Reference {
+    /// The reference for a session that has just started.
+    pub fn new(config: Config, seed: u64, now: u64) -> Self {
+        let mut reference = Reference {
+            awaits_token: config.has_token,
+            config,
+            now,
+            random: SeededRandom::new(seed),
+            has_network: true,
+            is_avion: false,
+            epoch: None,
+            known: BTreeMap::new(),
+            needed: BTreeSet::new(),
+            late: BTreeMap::new(),
+            flight: None,
+            number: 0,
+            failures: Failures::default(),
+            pace: Pace::default(),
+            not_before: 0,
+            retry_after: 0,
+            all_asked: now,
+            missing: None,
+            has_answered: false,
+            is_failing: false,
+            subs_max: SUBS_MAX,
+            empty_pages: 0,
+            faults: BTreeMap::new(),
+            error: None,
+            token: None,
+            token_number: 0,
+            socket: Socket::default(),
+            effects: Vec::new(),
+        };
+        if reference.awaits_token {
+            reference.effects.push("ask a token".into());
+        }
+        reference.advance();
+        reference
+    }
+
+    pub fn is_connected(&self) -> bool {
+        !self.is_avion && self.has_network && !self.awaits_token
+    }
+
+    pub fn need_all(&mut self) {
+        self.needed = self.known.keys().cloned().collect();
+        self.all_asked = self.now;
+    }
+
+    pub fn subscribe(&mut self, def: &Def) {
+        if !self.known.contains_key(def) {
+            self.known.insert(def.clone(), Known::default());
+            self.needed.insert(def.clone());
+            self.pace.reset();
+        }
+    }
+
+    pub fn unsubscribe(&mut self, def: &Def) {
+        self.needed.remove(def);
+        self.known.remove(def);
+        self.late.remove(def);
+        self.faults.remove(def);
+        if let Some(flight) = &mut self.flight {
+            flight.is_less |= flight.asked.remove(def).is_some();
+        }
+        if self.known.is_empty() {
+            self.is_failing = false;
+            self.error = self.error.filter(|code| !code.is_retryable());
+        }
+    }
+
+    /// There is a reason to try at once.
+    pub fn try_at_once(&mut self) {
+        self.failures = Failures::default();
+        self.pace.reset();
+        self.not_before = self.retry_after;
+        for (failures, due) in self.late.values_mut() {
+            *failures = Failures::default();
+            *due = due.map(|due| due.min(self.now));
+        }
+        self.missing = self.missing.map(|_| self.now);
+        self.socket.try_at_once(self.retry_after);
+    }
+
+    pub fn set_network(&mut self, is_up: bool) {
+        self.has_network = is_up;
+        if is_up {
+            self.look_up();
+        }
+    }
+
+    /// The device is online, or the page is visible.
+    pub fn look_up(&mut self) {
+        if self.awaits_token && self.config.has_token && !self.is_avion {
+            self.effects.push("ask another token".into());
+        }
+        self.try_at_once();
+    }
+
+    pub fn set_mode(&mut self, is_avion: bool) {
+        if std::mem::replace(&mut self.is_avion, is_avion) == is_avion {
+            return;
+        }
+        if let Some(flight) = self.flight.take() {
+            self.effects.push(format!("cancel {}", flight.number));
+            self.needed.extend(flight.asked.into_keys());
+        }
+        self.effects.extend(self.socket.close());
+        (self.has_answered, self.is_failing, self.error) = (false, false, None);
+        if !is_avion {
+            self.need_all();
+            self.try_at_once();
+            if self.config.has_token && self.token.is_none() {
+                self.awaits_token = true;
+                self.effects.push("ask a token".into());
+            }
+        }
+    }
+
+    pub fn give_token(&mut self, token: Option<String>) {
+        if token.is_none() && !self.awaits_token {
+            return;
+        }
+        self.awaits_token = token.is_none();
+        self.token = token;
+        self.token_number += 1;
+        if self.awaits_token {
+            self.error = self.error.or(Some(Code::Unauthorized));
+        }
+        if self.failures.0 <= 1 {
+            self.not_before = self.retry_after;
+        }
+        self.socket.try_token(self.retry_after);
+    }
+
+    pub fn refuse_token(&mut self) {
+        self.token = None;
+        if !std::mem::replace(&mut self.awaits_token, true) {
+            self.effects.push("ask another token".into());
+        }
+    }
+
+    /// A request failed.
+    pub fn refused(&mut self, refusal: &Refusal) {
+        let Some(flight) = self.flight.take() else { return };
+        let code = refusal.error.code();
+        self.needed.extend(flight.asked.keys().cloned());
+        if code == Code::UnknownOrg {
+            self.retry_after = refusal.retry_after_ms.map_or(self.retry_after, |ms| self.now + ms);
+            self.not_before = self.retry_after;
+            self.missing = Some(self.now + self.failures.next(&mut self.random));
+            self.is_failing = false;
+            let was_there = self.known.values().any(|known| known.is_ready);
+            self.error = was_there.then_some(code);
+            return;
+        }
+        if matches!(code, Code::TooLarge | Code::TooDeep) {
+            self.subs_max = (self.subs_max.min(flight.subs) / 2).max(1);
+        }
+        if code == Code::Unauthorized {
+            if flight.token != self.token_number {
+                return;
+            }
+            self.refuse_token();
+        }
+        self.failed(code, refusal.retry_after_ms);
+    }
+
+    fn failed(&mut self, code: Code, retry_after_ms: Option<u64>) {
+        self.retry_after = retry_after_ms.map_or(self.retry_after, |ms| self.now + ms);
+        self.is_failing |= code != Code::Unauthorized;
+        let delay = self.failures.next(&mut self.random);
+        self.not_before = (self.now + delay).max(self.retry_after);
+        self.error = Some(code);
+    }
+
+    /// Enters a later epoch: every def is loaded again.
+    pub fn enter(&mut self, epoch: &Epoch) {
+        let is_later = self.epoch.is_some();
+        self.epoch = Some(epoch.clone());
+        if is_later {
+            self.known.values_mut().for_each(Known::restart);
+            self.need_all();
+            if let Some(flight) = &mut self.flight {
+                flight.forget_earlier_epoch();
+            }
+        }
+    }
+
+    /// A request was answered.
+    pub fn answered(&mut self, reply: &SyncReply) {
+        if self.epoch.as_ref().is_some_and(|known| reply.epoch < *known) {
+            let Some(flight) = self.flight.take() else { return };
+            self.needed.extend(flight.asked.into_keys());
+            return self.failed(Code::ServerError, None);
+        }
+        let is_later = self.epoch.as_ref().is_some_and(|known| reply.epoch > *known);
+        if self.epoch.as_ref() != Some(&reply.epoch) {
+            self.enter(&reply.epoch);
+        }
+        let Some(mut flight) = self.flight.take() else { return };
+        let is_missed =
+            !flight.is_less && !reply.parts.iter().any(|part| flight.asked.contains_key(&part.def));
+        if is_missed && is_later {
+            let is_another = self.failures.0 > 0;
+            let delay = self.failures.next(&mut self.random);
+            self.not_before = self.now + if is_another { delay } else { 0 };
+        } else if is_missed {
+            self.needed.extend(flight.asked.into_keys());
+            return self.failed(Code::BadReply, None);
+        } else {
+            self.failures = Failures::default();
+        }
+        (self.has_answered, self.is_failing, self.error) = (true, false, None);
+        if self.missing.take().is_some() {
+            self.need_all();
+            self.socket.try_at_once(self.retry_after);
+        }
+        let has_changes = |part: &Part| !part.rows.is_empty() || !part.left.is_empty();
+        let is_alone = !reply.parts.iter().any(has_changes);
+        for part in &reply.parts {
+            if let Some((since, cursor)) = flight.asked.remove(&part.def) {
+                self.take_part(part, since, cursor.as_deref(), (reply.now - reply.delta, is_alone));
+            }
+        }
+        if !is_alone {
+            self.pace.reset();
+        }
+        self.needed.extend(flight.asked.into_keys());
+        if is_later {
+            self.error = None;
+        }
+    }
+
+    fn take_part(&mut self, part: &Part, since: u64, cursor: Option<&str>, (settled, is_alone): (u64, bool)) {
+        let def = &part.def;
+        if let Some(next) = &part.next
+            && !self.goes_on(part, cursor, next, is_alone)
+        {
+            self.known.get_mut(def).expect("asked").restart();
+            self.delay(def);
+            self.faults.insert(def.clone(), Code::BadReply);
+            self.error = Some(Code::BadReply);
+            return;
+        }
+        let known = self.known.get_mut(def).expect("asked");
+        if let Some(fault) = &part.fault {
+            let code = Code::parse(&fault.code).expect("a code");
+            if code.is_retryable() {
+                self.delay(def);
+            } else if cursor.is_some() {
+                known.restart();
+                self.needed.insert(def.clone());
+            }
+            self.faults.insert(def.clone(), code);
+            return;
+        }
+        self.faults.remove(def);
+        let (settle, before) = known.load.take().map_or((settled, 0), |load| (load.settle, load.received));
+        if let Some(next) = &part.next {
+            let (cursor, received) = (next.clone(), before + part.rows.len() as u64);
+            known.load = Some(Load { cursor, since, settle, received, total: part.total });
+            self.needed.insert(def.clone());
+            return;
+        }
+        (known.v, known.is_ready, known.end) = (known.v.max(settle), true, None);
+        self.late.remove(def);
+        if std::mem::take(&mut known.is_hinted) {
+            self.needed.insert(def.clone());
+        }
+    }
+
+    /// Whether a page continues from the one before it.
+    fn goes_on(&mut self, part: &Part, cursor: Option<&str>, next: &str, is_alone: bool) -> bool {
+        let known = self.known.get_mut(&part.def).expect("asked");
+        let before = known.end.take().filter(|_| cursor.is_some());
+        let (Some(first), Some(last)) = (part.rows.first(), part.rows.last()) else {
+            known.end = before;
+            self.empty_pages = if is_alone { self.empty_pages + 1 } else { 0 };
+            return !is_alone || (cursor != Some(next) && self.empty_pages < 10);
+        };
+        self.empty_pages = 0;
+        known.end = Some((last.v, last.pk.clone()));
+        before.as_ref().is_none_or(|before| first.v >= before.0) && known.end != before
+    }
+
+    fn delay(&mut self, def: &Def) {
+        let (failures, due) = self.late.entry(def.clone()).or_default();
+        *due = Some(self.now + failures.next(&mut self.random));
+    }
+
+    /// Does the work that is due after an event.
+    pub fn advance(&mut self) {
+        if !self.is_connected() {
+            return;
+        }
+        self.advance_socket();
+        if self.now >= self.all_at() {
+            self.need_all();
+        }
+        for (def, (_, due)) in &mut self.late {
+            if due.take_if(|due| *due <= self.now).is_some() {
+                self.needed.insert(def.clone());
+            }
+        }
+        let is_held = self.missing.is_some_and(|ask_at| self.now < ask_at);
+        if self.flight.is_none() && self.now >= self.free_at() && !self.needed.is_empty() && !is_held {
+            self.send();
+        }
+    }
+
+    fn all_at(&self) -> u64 {
+        let is_pushed = self.updates() == Updates::Pushed;
+        self.all_asked + if is_pushed { PULL_EVERY_MS } else { self.config.poll_every_ms }
+    }
+
+    fn free_at(&self) -> u64 {
+        self.not_before.max(self.pace.free_at())
+    }
+
+    /// Long loads come last.
+    fn send(&mut self) {
+        let is_long = |def: &&Def| self.known[*def].load.is_some();
+        let (long, short): (Vec<_>, Vec<_>) = self.needed.iter().partition(is_long);
+        let defs: Vec<Def> = short.into_iter().chain(long).take(self.subs_max).cloned().collect();
+        self.number += 1;
+        let mut asked = BTreeMap::new();
+        for def in &defs {
+            self.needed.remove(def);
+            let known = &self.known[def];
+            let load = known.load.as_ref();
+            asked.insert(def.clone(), load.map_or((known.v, None), |l| (l.since, Some(l.cursor.clone()))));
+        }
+        let subs: Vec<_> = defs.iter().map(|def| (def, &asked[def])).collect();
+        self.effects.push(format!("send {} {:?} {:?} {subs:?}", self.number, self.epoch, self.token));
+        self.pace.take(self.now);
+        let (number, subs, token) = (self.number, defs.len(), self.token_number);
+        self.flight = Some(Flight { number, asked, subs, token, is_less: false });
+    }
+
+    /// When the session has to be woken.
+    pub fn wake_at(&self) -> Option<u64> {
+        if !self.is_connected() {
+            return None;
+        }
+        let mut times = vec![self.all_at()];
+        times.extend(self.late.values().filter_map(|(_, due)| *due));
+        if self.flight.is_none() && !self.needed.is_empty() {
+            times.push(self.free_at().max(self.missing.unwrap_or(0)));
+        }
+        times.extend(self.socket_wakes_at());
+        times.into_iter().filter(|time| *time > self.now).min()
+    }
+
+    pub fn shown(&self) -> Shown {
+        let loads = || self.known.iter().filter(|(_, known)| known.is_loading());
+        let received = || loads().map(|(_, k)| k.load.as_ref().map_or(0, |load| load.received)).sum();
+        let total = || loads().map(|(_, k)| k.load.as_ref().and_then(|load| load.total)).sum();
+        let progress = (!self.is_avion && loads().next().is_some()).then(|| (received(), total()));
+        let updates = (!self.is_avion).then(|| self.updates());
+        let faults = self.faults.iter().map(|(def, code)| (def.clone(), *code)).collect();
+        let error = self.error.or(self.socket.error);
+        Shown {
+            phase: self.phase(loads().any(|(def, _)| !self.faults.contains_key(def))),
+            updates,
+            progress,
+            error,
+            faults,
+        }
+    }
+
+    fn phase(&self, is_loading: bool) -> Phase {
+        let is_idle = self.known.is_empty();
+        match () {
+            () if self.is_avion => Phase::Avion,
+            () if self.awaits_token && self.error.is_some() => Phase::Paused,
+            () if !self.has_network => Phase::Offline,
+            () if is_idle => Phase::Live,
+            () if self.missing.is_some() => Phase::Loading,
+            () if self.is_failing => Phase::Offline,
+            () if !self.has_answered => Phase::Opening,
+            () if is_loading => Phase::Loading,
+            () if self.config.has_live && self.socket.is_due() => Phase::Opening,
+            () => Phase::Live,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The socket of the reference: when the session opens it, gives it up, and registers its subscriptions.
+
+use std::collections::BTreeSet;
+
+use escale::Code;
+use escale::codec::ServerFrame;
+use escale::limits::SOCKET_SILENCE_MS;
+use escale::model::Def;
+use escale::sync::Updates;
+
+use super::parts::{Failures, Pace};
+use super::pulls::Reference;
+
+#[derive(Clone, Copy, Default, PartialEq)]
+pub enum State {
+    #[default]
+    Closed,
+    Opening,
+    Open,
+}
+
+#[derive(Default)]
+pub struct Socket {
+    pub state: State,
+    pub number: u64,
+    failures: Failures,
+    pace: Pace,
+    not_before: u64,
+    heard: u64,
+    has_opened: bool,
+    pub said: Option<BTreeSet<Def>>,
+    said_token: u64,
+    registered: Option<BTreeSet<Def>>,
+    pub error: Option<Code>,
+}
+
+impl Socket {
+    pub fn try_at_once(&mut self, retry_after: u64) {
+        self.failures = Failures::default();
+        self.not_before = retry_after;
+    }
+
+    pub fn try_token(&mut self, retry_after: u64) {
+        if self.failures.0 <= 1 {
+            self.not_before = retry_after;
+        }
+    }
+
+    pub fn close(&mut self) -> Option<String> {
+        (self.said, self.registered) = (None, None);
+        let was = std::mem::take(&mut self.state);
+        (was != State::Closed).then(|| format!("close {}", self.number))
+    }
+
+    /// Whether no socket was registered or has failed.
+    pub fn is_due(&self) -> bool {
+        self.registered.is_none() && self.failures.0 == 0
+    }
+
+    fn is_current(&self, number: u64) -> bool {
+        self.number == number && self.state != State::Closed
+    }
+
+    fn free_at(&self) -> u64 {
+        self.not_before.max(self.pace.free_at())
+    }
+}
+
+impl Reference {
+    pub fn updates(&self) -> Updates {
+        let socket = &self.socket;
+        match (&socket.registered, &socket.said) {
+            (Some(_), Some(said)) if said.len() == self.known.len() => Updates::Pushed,
+            _ => Updates::Polled,
+        }
+    }
+
+    pub fn advance_socket(&mut self) {
+        if !self.config.has_live {
+            return;
+        }
+        let (now, socket) = (self.now, &mut self.socket);
+        if self.config.watches_silence
+            && now >= socket.heard + SOCKET_SILENCE_MS
+            && let Some(closed) = socket.close()
+        {
+            self.effects.push(closed);
+            socket.not_before = now + socket.failures.next(&mut self.random);
+        }
+        if socket.state == State::Closed && now >= socket.free_at() && !self.known.is_empty() {
+            socket.pace.take(now);
+            socket.number += 1;
+            (socket.state, socket.heard) = (State::Opening, now);
+            self.effects.push(format!("open {}", socket.number));
+        }
+        let defs: BTreeSet<Def> = self.known.keys().cloned().collect();
+        if socket.state == State::Open && socket.said.as_ref() != Some(&defs) {
+            self.effects.push(format!("say {} {:?} {defs:?}", socket.number, self.token));
+            (socket.said, socket.said_token) = (Some(defs), self.token_number);
+        }
+    }
+
+    pub fn socket_wakes_at(&self) -> Option<u64> {
+        let socket = &self.socket;
+        match socket.state {
+            _ if !self.config.has_live => None,
+            State::Closed => (!self.known.is_empty()).then(|| socket.free_at()),
+            _ => self.config.watches_silence.then_some(socket.heard + SOCKET_SILENCE_MS),
+        }
+    }
+
+    pub fn socket_opened(&mut self, number: u64) {
+        if self.socket.is_current(number) {
+            self.socket.state = State::Open;
+            self.socket.has_opened = true;
+            self.socket.heard = self.now;
+        }
+    }
+
+    /// A socket was closed with that code, for which the status shows `error`.
+    pub fn socket_closed(&mut self, number: u64, code: u16, error: Option<Code>) {
+        if !self.socket.is_current(number) {
+            return;
+        }
+        let socket = &mut self.socket;
+        socket.close();
+        let delay = socket.failures.next(&mut self.random);
+        socket.not_before = (self.now + delay).max(self.retry_after);
+        socket.error = error;
+        if code == 4401 && socket.said_token == self.token_number {
+            self.error = Some(Code::Unauthorized);
+            self.refuse_token();
+        }
+        if self.socket.has_opened {
+            self.need_all();
+        }
+    }
+
+    pub fn framed(&mut self, number: u64, frame: &ServerFrame) {
+        if !self.socket.is_current(number) {
+            return;
+        }
+        self.socket.heard = self.now;
+        match frame {
+            ServerFrame::Alive => {}
+            ServerFrame::Live { live, refused } => {
+                let socket = &mut self.socket;
+                (socket.failures, socket.error) = (Failures::default(), None);
+                let before = socket.registered.replace(live.iter().cloned().collect()).unwrap_or_default();
+                let new = live.iter().filter(|def| !before.contains(*def) && self.known.contains_key(*def));
+                self.needed.extend(new.cloned());
+                for (def, fault) in refused.iter().filter(|(def, _)| self.known.contains_key(def)) {
+                    self.faults.insert(def.clone(), Code::parse(&fault.code).expect("a code"));
+                }
+            }
+            ServerFrame::Hints(hints) => {
+                for (def, _) in hints {
+                    if let Some(known) = self.known.get_mut(def) {
+                        known.is_hinted |= known.is_loading();
+                        self.needed.insert(def.clone());
+                    }
+                }
+            }
+            ServerFrame::Parts(parts) => {
+                if self.epoch.as_ref().is_none_or(|known| parts.epoch > *known) {
+                    self.enter(&parts.epoch);
+                }
+            }
+        }
+    }
+}
