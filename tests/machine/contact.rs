@@ -1,11 +1,12 @@
-//! Random histories of requests, replies, refusals, sockets, tokens and modes. After each event the session has done
-//! exactly what the reference says: it sent the same, wants to be woken at the same time, and shows the same status.
+//! Random histories of requests, replies, operations, refusals, sockets, tokens and modes. The session agrees with the
+//! reference after each event. It sends the same, wants to be woken at the same time, and shows the same status.
 
 use escale::Code;
-use escale::codec::{Part, ServerFrame, ServerParts, SyncReply};
+use escale::codec::{Fault, Format, OpOk, OpResult, Part, ServerFrame, ServerParts, SyncReply, encode};
 use escale::crypto::{Random, SeededRandom};
-use escale::model::Def;
-use escale::sync::{Config, Effect, Event, Mode, Refusal};
+use escale::journal::make_id;
+use escale::model::{Def, Value};
+use escale::sync::{Config, Effect, Event, Mode, Refusal, Write};
 
 use super::harness::{Bench, config, def, epoch, fault, part, refusal, reply, row_in, section, whole};
 use super::reference::{Reference, Shown, State};
@@ -18,6 +19,8 @@ struct Both {
     /// The last version, and the last cursor.
     count: u64,
     epoch: u64,
+    /// The server's pages are empty, as a rule.
+    leaves_out: bool,
 }
 
 fn defs() -> [Def; 4] {
@@ -36,6 +39,9 @@ fn written(effect: &Effect) -> Option<String> {
         }
         Effect::AskToken { refused: false } => "ask a token".into(),
         Effect::AskToken { refused: true } => "ask another token".into(),
+        Effect::Saved { id } => format!("saved {id}"),
+        Effect::Accepted { id, result } => format!("accepted {id} {}", result.as_ref().expect("executed").0),
+        Effect::Refused { id, error } => format!("refused {id} {:?}", error.code()),
         _ => return None,
     })
 }
@@ -51,7 +57,7 @@ impl Both {
         };
         let (bench, random) = (Bench::new(config()), SeededRandom::new(seed));
         let reference = Reference::new(config(), 7, bench.now);
-        let mut both = Both { bench, reference, random, count: 1_000, epoch: 1 };
+        let mut both = Both { bench, reference, random, count: 1_000, epoch: 1, leaves_out: seed % 7 == 6 };
         both.check();
         both
     }
@@ -78,7 +84,8 @@ impl Both {
         for (number, request, token) in self.bench.requests.drain(..) {
             let subs: Vec<_> =
                 request.subs.iter().map(|sub| (&sub.def, (sub.v, sub.cursor.clone()))).collect();
-            done.push(format!("send {number} {:?} {token:?} {subs:?}", request.epoch));
+            let ops: Vec<_> = request.ops.iter().map(|op| (op.id.clone(), op.seq)).collect();
+            done.push(format!("send {number} {:?} {token:?} {ops:?} {subs:?}", request.epoch));
         }
         let (sent, mut wanted): (Vec<_>, Vec<_>) =
             self.reference.effects.drain(..).partition(|effect| effect.starts_with("send "));
@@ -91,6 +98,7 @@ impl Both {
             updates: status.updates,
             progress: status.progress.map(|progress| (progress.received, progress.total)),
             error: status.error.map(|error| error.code()),
+            pending: status.pending,
             faults: status.faults.iter().map(|(def, error)| (def.clone(), error.code())).collect(),
         };
         assert_eq!(shown, self.reference.shown(), "at {}", self.bench.now);
@@ -120,7 +128,9 @@ impl Both {
         let is_counted = n % 3 > 0;
         let page =
             |next: String, rows| Part { next: Some(next), total: is_counted.then_some(n), ..part(def, rows) };
-        match self.below(12) {
+        // Some servers leave out most rows that they examine.
+        let kind = if self.leaves_out && self.below(20) > 0 { 5 } else { self.below(12) };
+        match kind {
             0 => fault(def, Code::Contention),
             1 => fault(def, Code::Forbidden),
             2 => fault(def, Code::BadCursor),
@@ -145,8 +155,49 @@ impl Both {
         {
             parts.push(self.any_part(&def, cursor.as_deref()));
         }
+        let (results, seq) = self.any_results();
         let now = 20_000 + self.count * 10;
-        SyncReply { epoch: epoch(self.epoch - u64::from(is_earlier)), ..reply(now, parts) }
+        let epoch = epoch(self.epoch - u64::from(is_earlier));
+        SyncReply { epoch, results, seq, ..reply(now, parts) }
+    }
+
+    /// Results in order, up to the first operation that was not executed, and the number that the server has reached.
+    fn any_results(&mut self) -> (Vec<OpResult>, u64) {
+        let ops = self.reference.flight.as_ref().expect("in flight").ops.clone();
+        let (mut results, mut seq) = (Vec::new(), self.reference.sender.last);
+        let most = if self.below(6) == 0 { self.below(3) } else { 600 };
+        for (id, number) in ops.iter().take(most as usize) {
+            let (mut result, codes) = (
+                OpResult { id: id.clone(), ok: None, fault: None },
+                [Code::Contention, Code::OrderHeld, Code::Forgotten, Code::Forbidden],
+            );
+            match self.below(9) {
+                n @ 0..=3 => result.fault = Some(Fault::new(codes[n as usize], "by the test")),
+                _ => {
+                    result.ok =
+                        Some(OpOk { v: self.count + self.random.below(9).expect("a number"), value: None })
+                }
+            }
+            let is_executed = result.is_final();
+            results.push(result);
+            if !is_executed {
+                break;
+            }
+            seq = *number;
+        }
+        // Now and then, another operation has a number of the request.
+        (results, seq + u64::from(self.below(10) == 0))
+    }
+
+    fn write(&mut self) {
+        let id = make_id(1_700_000_000_000, &mut self.random).expect("an id");
+        let note = Value::from([("id", Value::from(id.as_str())), ("text", Value::String("x".repeat(300)))]);
+        let args = Value::from([("class", Value::from("Note")), ("data", note)]);
+        let bytes = encode(Format::Msgpack, &args).expect("arguments").len();
+        self.reference.sender.write(&id, bytes);
+        self.reference.effects.push(format!("saved {id}"));
+        let write = Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] };
+        self.feed(Event::Write(write));
     }
 
     fn any_refusal(&mut self) -> Refusal {
@@ -160,7 +211,12 @@ impl Both {
             Code::Unauthorized,
             Code::ServerRefused,
         ];
-        let code = codes[self.below(codes.len() as u64) as usize];
+        let mut code = codes[self.below(codes.len() as u64) as usize];
+        let flight = self.reference.flight.as_ref().expect("in flight");
+        // An operation that is too large by itself has tests of its own.
+        if flight.ops.len() == 1 && flight.subs == 0 && matches!(code, Code::TooLarge | Code::TooDeep) {
+            code = Code::Timeout;
+        }
         let retry_after_ms = (self.below(4) == 0).then(|| self.below(20_000));
         Refusal { retry_after_ms, ..refusal(code) }
     }
@@ -211,8 +267,7 @@ impl Both {
             _ => {
                 let mut live: Vec<Def> = self.reference.socket.said.iter().flatten().cloned().collect();
                 let refused = if self.below(5) == 0 { live.pop() } else { None };
-                let refused =
-                    refused.map(|def| (def, escale::codec::Fault::new(Code::Forbidden, "by the test")));
+                let refused = refused.map(|def| (def, Fault::new(Code::Forbidden, "by the test")));
                 ServerFrame::Live { live, refused: refused.into_iter().collect() }
             }
         };
@@ -221,7 +276,7 @@ impl Both {
     }
 
     fn step(&mut self) {
-        match self.below(24) {
+        match self.below(28) {
             0..=1 => {
                 let def = self.any_def();
                 self.reference.subscribe(&def);
@@ -252,6 +307,11 @@ impl Both {
                 let token = (self.below(4) > 0).then(|| format!("t{}", self.count));
                 self.reference.give_token(token.clone());
                 self.feed(Event::Token(token));
+            }
+            24..=26 => self.write(),
+            27 if !self.reference.sender.refused.is_empty() => {
+                let id = self.reference.sender.refused.remove(0);
+                self.feed(Event::Discard(id));
             }
             // The reply to another request.
             21 => self.feed(Event::Replied { number: 0, reply: Ok(reply(50_000, vec![])) }),

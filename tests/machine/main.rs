@@ -15,6 +15,7 @@ mod backoff;
 mod contact;
 mod device;
 mod epochs;
+mod handles;
 mod life;
 mod marks;
 mod org;

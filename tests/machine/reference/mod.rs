@@ -2,6 +2,7 @@
 
 mod parts;
 mod pulls;
+mod sender;
 mod socket;
 
 pub use parts::Shown;

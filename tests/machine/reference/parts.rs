@@ -58,6 +58,10 @@ pub struct Known {
     pub load: Option<Load>,
     /// The last change of the last page.
     pub end: Option<(u64, Pk)>,
+    /// The highest version of the load's pages.
+    pub reached: Option<u64>,
+    /// An operation was executed at a version that the load has passed.
+    pub is_behind: bool,
     /// A hint came during the load.
     pub is_hinted: bool,
 }
@@ -65,6 +69,14 @@ pub struct Known {
 impl Known {
     pub fn is_loading(&self) -> bool {
         self.load.is_some() || self.v == 0
+    }
+
+    /// A page that is not the last one goes up to that version.
+    pub fn reach(&mut self, is_first: bool, highest: Option<u64>) {
+        if is_first {
+            self.reached = Some(0);
+        }
+        self.reached = self.reached.map(|reached| reached.max(highest.unwrap_or(0)));
     }
 
     pub fn restart(&mut self) {
@@ -78,6 +90,8 @@ pub struct Flight {
     /// The `v` and the cursor of each def that still counts.
     pub asked: BTreeMap<Def, (u64, Option<String>)>,
     pub subs: usize,
+    /// The ids and the numbers of the operations.
+    pub ops: Vec<(String, u64)>,
     pub token: u64,
     pub is_less: bool,
 }
@@ -90,9 +104,14 @@ pub struct Shown {
     pub progress: Option<(u64, Option<u64>)>,
     pub error: Option<Code>,
     pub faults: Vec<(Def, Code)>,
+    pub pending: u64,
 }
 
 impl Flight {
+    pub fn has_asked(&self) -> bool {
+        self.subs > 0 || !self.ops.is_empty()
+    }
+
     pub fn forget_earlier_epoch(&mut self) {
         let before = self.asked.len();
         self.asked.retain(|_, (since, cursor)| *since == 0 && cursor.is_none());

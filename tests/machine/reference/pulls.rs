@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
-use escale::codec::{Part, SyncReply};
+use escale::codec::{OpResult, Part, SyncReply};
 use escale::crypto::SeededRandom;
 use escale::limits::{PULL_EVERY_MS, SUBS_MAX};
 use escale::model::{Def, Epoch};
 use escale::sync::{Config, Phase, Refusal, Updates};
 
 use super::parts::{Failures, Flight, Known, Load, Pace, Shown};
+use super::sender::Sender;
 use super::socket::Socket;
 
 pub struct Reference {
@@ -34,7 +35,9 @@ pub struct Reference {
     pub retry_after: u64,
     pub all_asked: u64,
     /// The server has no such org: when to ask for the defs again.
-    missing: Option<u64>,
+    pub missing: Option<u64>,
+    /// The server's epoch is known, though it has no such org.
+    pub has_epoch: bool,
     has_answered: bool,
     is_failing: bool,
     subs_max: usize,
@@ -45,6 +48,7 @@ pub struct Reference {
     pub token_number: u64,
     pub awaits_token: bool,
     pub socket: Socket,
+    pub sender: Sender,
     pub effects: Vec<String>,
 }
 
@@ -70,6 +74,7 @@ impl Reference {
             retry_after: 0,
             all_asked: now,
             missing: None,
+            has_epoch: false,
             has_answered: false,
             is_failing: false,
             subs_max: SUBS_MAX,
@@ -79,6 +84,7 @@ impl Reference {
             token: None,
             token_number: 0,
             socket: Socket::default(),
+            sender: Sender::default(),
             effects: Vec::new(),
         };
         if reference.awaits_token {
@@ -113,7 +119,7 @@ impl Reference {
         if let Some(flight) = &mut self.flight {
             flight.is_less |= flight.asked.remove(def).is_some();
         }
-        if self.known.is_empty() {
+        if self.is_idle() {
             self.is_failing = false;
             self.error = self.error.filter(|code| !code.is_retryable());
         }
@@ -130,6 +136,12 @@ impl Reference {
         }
         self.missing = self.missing.map(|_| self.now);
         self.socket.try_at_once(self.retry_after);
+        self.sender.try_at_once(self.retry_after);
+    }
+
+    /// Whether there is nothing to ask the server for.
+    fn is_idle(&self) -> bool {
+        self.known.is_empty() && self.sender.waiting.is_empty()
     }
 
     pub fn set_network(&mut self, is_up: bool) {
@@ -195,17 +207,25 @@ impl Reference {
         let Some(flight) = self.flight.take() else { return };
         let code = refusal.error.code();
         self.needed.extend(flight.asked.keys().cloned());
+        let is_bare = flight.subs == 0;
         if code == Code::UnknownOrg {
             self.retry_after = refusal.retry_after_ms.map_or(self.retry_after, |ms| self.now + ms);
             self.not_before = self.retry_after;
-            self.missing = Some(self.now + self.failures.next(&mut self.random));
+            let asked = (!is_bare).then(|| self.now + self.failures.next(&mut self.random));
+            self.missing = asked.or(self.missing).or(Some(0));
+            self.has_epoch &= !is_bare && flight.ops.is_empty();
             self.is_failing = false;
             let was_there = self.known.values().any(|known| known.is_ready);
             self.error = was_there.then_some(code);
+            if is_bare {
+                self.sender.delay(self.now, &mut self.random);
+            }
             return;
         }
-        if matches!(code, Code::TooLarge | Code::TooDeep) {
+        if matches!(code, Code::TooLarge | Code::TooDeep) && flight.ops.is_empty() {
             self.subs_max = (self.subs_max.min(flight.subs) / 2).max(1);
+        } else if matches!(code, Code::TooLarge | Code::TooDeep) {
+            self.sender.found_too_large(&flight);
         }
         if code == Code::Unauthorized {
             if flight.token != self.token_number {
@@ -249,9 +269,11 @@ impl Reference {
             self.enter(&reply.epoch);
         }
         let Some(mut flight) = self.flight.take() else { return };
-        let is_missed =
-            !flight.is_less && !reply.parts.iter().any(|part| flight.asked.contains_key(&part.def));
-        if is_missed && is_later {
+        let is_part = |part: &Part| flight.asked.contains_key(&part.def);
+        let is_missed = flight.has_asked() && !flight.is_less && !reply.parts.iter().any(is_part);
+        let is_missed = is_missed && reply.results.is_empty();
+        let has_final = reply.results.iter().any(OpResult::is_final);
+        if is_later && (is_missed || !flight.ops.is_empty() && !has_final) {
             let is_another = self.failures.0 > 0;
             let delay = self.failures.next(&mut self.random);
             self.not_before = self.now + if is_another { delay } else { 0 };
@@ -262,10 +284,14 @@ impl Reference {
             self.failures = Failures::default();
         }
         (self.has_answered, self.is_failing, self.error) = (true, false, None);
-        if self.missing.take().is_some() {
+        self.has_epoch |= self.missing.is_some();
+        let is_there = flight.subs > 0 || reply.results.iter().any(|result| result.ok.is_some());
+        if self.missing.take_if(|_| is_there).is_some() {
+            self.has_epoch = false;
             self.need_all();
             self.socket.try_at_once(self.retry_after);
         }
+        self.take_results(&flight, reply, is_later);
         let has_changes = |part: &Part| !part.rows.is_empty() || !part.left.is_empty();
         let is_alone = !reply.parts.iter().any(has_changes);
         for part in &reply.parts {
@@ -273,11 +299,12 @@ impl Reference {
                 self.take_part(part, since, cursor.as_deref(), (reply.now - reply.delta, is_alone));
             }
         }
-        if !is_alone {
+        if !is_alone || is_later || has_final {
             self.pace.reset();
         }
         self.needed.extend(flight.asked.into_keys());
         if is_later {
+            self.sender.last = reply.seq;
             self.error = None;
         }
     }
@@ -305,17 +332,20 @@ impl Reference {
             self.faults.insert(def.clone(), code);
             return;
         }
+        let is_first = cursor.is_none();
         self.faults.remove(def);
         let (settle, before) = known.load.take().map_or((settled, 0), |load| (load.settle, load.received));
         if let Some(next) = &part.next {
             let (cursor, received) = (next.clone(), before + part.rows.len() as u64);
             known.load = Some(Load { cursor, since, settle, received, total: part.total });
+            known.reach(is_first, part.rows.iter().map(|row| row.v).max());
             self.needed.insert(def.clone());
             return;
         }
         (known.v, known.is_ready, known.end) = (known.v.max(settle), true, None);
         self.late.remove(def);
-        if std::mem::take(&mut known.is_hinted) {
+        known.reached = None;
+        if std::mem::take(&mut known.is_hinted) | std::mem::take(&mut known.is_behind) {
             self.needed.insert(def.clone());
         }
     }
@@ -353,8 +383,7 @@ impl Reference {
                 self.needed.insert(def.clone());
             }
         }
-        let is_held = self.missing.is_some_and(|ask_at| self.now < ask_at);
-        if self.flight.is_none() && self.now >= self.free_at() && !self.needed.is_empty() && !is_held {
+        if self.flight.is_none() && self.now >= self.free_at() {
             self.send();
         }
     }
@@ -368,11 +397,25 @@ impl Reference {
         self.not_before.max(self.pace.free_at())
     }
 
-    /// Long loads come last.
+    /// Sends the operations and the defs that are due, if any. Long loads come last. If no epoch is known, a request for
+    /// the epoch alone goes before operations. If the server has no such org, they go alone.
     fn send(&mut self) {
+        let lacks_epoch = self.epoch.is_none() || (self.missing.is_some() && !self.has_epoch);
+        let has_ops = self.sender.has_ops(self.now);
+        let asks_epoch = lacks_epoch && has_ops;
+        let is_alone = self.sender.is_alone;
+        let ops = if has_ops && !asks_epoch { self.sender.take_ops(&self.known) } else { vec![] };
+        if !ops.is_empty() {
+            self.needed.extend(self.known.keys().filter(|def| def.class().as_str() == "Note").cloned());
+        }
+        let waits = self.missing.is_some_and(|ask_at| !ops.is_empty() || self.now < ask_at);
+        let most = if asks_epoch || waits || (is_alone && has_ops) { 0 } else { self.subs_max };
         let is_long = |def: &&Def| self.known[*def].load.is_some();
         let (long, short): (Vec<_>, Vec<_>) = self.needed.iter().partition(is_long);
-        let defs: Vec<Def> = short.into_iter().chain(long).take(self.subs_max).cloned().collect();
+        let defs: Vec<Def> = short.into_iter().chain(long).take(most).cloned().collect();
+        if defs.is_empty() && ops.is_empty() && !asks_epoch {
+            return;
+        }
         self.number += 1;
         let mut asked = BTreeMap::new();
         for def in &defs {
@@ -382,10 +425,10 @@ impl Reference {
             asked.insert(def.clone(), load.map_or((known.v, None), |l| (l.since, Some(l.cursor.clone()))));
         }
         let subs: Vec<_> = defs.iter().map(|def| (def, &asked[def])).collect();
-        self.effects.push(format!("send {} {:?} {:?} {subs:?}", self.number, self.epoch, self.token));
+        self.effects.push(format!("send {} {:?} {:?} {ops:?} {subs:?}", self.number, self.epoch, self.token));
         self.pace.take(self.now);
         let (number, subs, token) = (self.number, defs.len(), self.token_number);
-        self.flight = Some(Flight { number, asked, subs, token, is_less: false });
+        self.flight = Some(Flight { number, asked, subs, ops, token, is_less: false });
     }
 
     /// When the session has to be woken.
@@ -397,6 +440,9 @@ impl Reference {
         times.extend(self.late.values().filter_map(|(_, due)| *due));
         if self.flight.is_none() && !self.needed.is_empty() {
             times.push(self.free_at().max(self.missing.unwrap_or(0)));
+        }
+        if self.flight.is_none() && !self.sender.waiting.is_empty() {
+            times.push(self.free_at().max(self.sender.not_before));
         }
         times.extend(self.socket_wakes_at());
         times.into_iter().filter(|time| *time > self.now).min()
@@ -410,17 +456,12 @@ impl Reference {
         let updates = (!self.is_avion).then(|| self.updates());
         let faults = self.faults.iter().map(|(def, code)| (def.clone(), *code)).collect();
         let error = self.error.or(self.socket.error);
-        Shown {
-            phase: self.phase(loads().any(|(def, _)| !self.faults.contains_key(def))),
-            updates,
-            progress,
-            error,
-            faults,
-        }
+        let phase = self.phase(loads().any(|(def, _)| !self.faults.contains_key(def)));
+        Shown { phase, updates, progress, error, faults, pending: self.sender.waiting.len() as u64 }
     }
 
     fn phase(&self, is_loading: bool) -> Phase {
-        let is_idle = self.known.is_empty();
+        let is_idle = self.is_idle();
         match () {
             () if self.is_avion => Phase::Avion,
             () if self.awaits_token && self.error.is_some() => Phase::Paused,

@@ -163,7 +163,11 @@ impl Reference {
             }
             ServerFrame::Parts(parts) => {
                 if self.epoch.as_ref().is_none_or(|known| parts.epoch > *known) {
+                    let is_later = self.epoch.is_some();
                     self.enter(&parts.epoch);
+                    if is_later {
+                        self.sender.last = parts.seq;
+                    }
                 }
             }
         }

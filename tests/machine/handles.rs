@@ -1,0 +1,231 @@
+//! A store whose handle dies under the machine: readings that wait, a store that was wiped, one that is too new.
+
+use escale::crypto::SeededRandom;
+use escale::journal::Signal;
+use escale::memory::Memory;
+use escale::memory::query::Predicate;
+use escale::model::Name;
+use escale::storage::{Damage, Expected, Reopened};
+use escale::store::conformance::block_on;
+use escale::store::{Durability, Store};
+use escale::sync::{Effect, Event, Machine, StorageState};
+use escale::{Code, Error, Result};
+
+use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, these};
+use crate::harness_with_device::Desk;
+
+fn dead() -> Error {
+    Error::new(Code::StorageClosed, "by the test")
+}
+
+fn reopens(desk: &mut Desk) -> Vec<Expected> {
+    desk.bench.take(|effect| match effect {
+        Effect::Reopen(expected) => Some(expected.clone()),
+        _ => None,
+    })
+}
+
+fn readings(desk: &mut Desk) -> Vec<u64> {
+    desk.bench.take(|effect| match effect {
+        Effect::ReadPages { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
+
+/// The answers to reads: how many rows, or the failure.
+fn answers(desk: &mut Desk) -> Vec<std::result::Result<usize, Code>> {
+    desk.bench.take(|effect| match effect {
+        Effect::Answer { rows, .. } => Some(rows.as_ref().map(Vec::len).map_err(Error::code)),
+        _ => None,
+    })
+}
+
+fn all_ids(desk: &Desk) -> Vec<u32> {
+    desk.bench.machine.list(&def("Doc")).expect("subscribed").0
+}
+
+/// The store as the machine knows it, or an empty one.
+fn found(is_whole: bool) -> Result<Reopened> {
+    Ok(Reopened { header: None, is_whole })
+}
+
+fn asked(desk: &mut Desk) -> Vec<String> {
+    let subs = desk.bench.requests.pop_back().map(|(_, request, _)| request.subs).unwrap_or_default();
+    let mut asked: Vec<String> = subs.iter().map(|sub| sub.def.to_string()).collect();
+    asked.sort_unstable();
+    asked
+}
+
+/// The store was wiped. Documents whose pages were read lately are written again, and the others are requested.
+#[test]
+fn r14_a_wiped_store_gets_cached_documents_back_and_the_others_are_requested() {
+    for is_cached in [false, true] {
+        let mut desk = Desk::new();
+        desk.load(vec![row("a", 1), row("b", 2)]);
+        if is_cached {
+            desk.read_all();
+        }
+        desk.bench.feed(Event::DeviceClosed(dead()));
+        assert_eq!(reopens(&mut desk).len(), 1);
+        desk.bench.feed(Event::Reopened(found(false)));
+        let singles: Vec<String> = ["a", "b"].map(|id| format!("Doc@{}", pk(id))).into();
+        let mut wanted = if is_cached { vec![] } else { singles };
+        wanted.sort_unstable();
+        assert_eq!(asked(&mut desk), wanted);
+        let damaged = desk.bench.machine.status().damaged.documents;
+        assert_eq!(damaged, if is_cached { 0 } else { 2 });
+        let batches = desk.write();
+        assert_eq!(batches.len(), 1, "everything is written again");
+    }
+}
+
+#[test]
+fn readings_wait_for_the_next_handle_once() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1), row("b", 2)]);
+    let ids = all_ids(&desk);
+    let read = |desk: &mut Desk, ticket| desk.bench.feed(Event::Read { ticket, ids: ids.clone() });
+    read(&mut desk, 2);
+    let ticket = readings(&mut desk)[0];
+    desk.bench.feed(Event::PagesRead { ticket, pages: Err(dead()) });
+    assert_eq!((reopens(&mut desk).len(), answers(&mut desk).len()), (1, 0), "it waits");
+    // Another reading is requested in the meantime.
+    read(&mut desk, 4);
+    assert!(readings(&mut desk).is_empty(), "there is no handle");
+    desk.bench.feed(Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test"))));
+    let failed = Err(Code::StorageFailed);
+    assert_eq!(answers(&mut desk), [failed, failed], "nothing waits for ever");
+    assert_eq!(desk.storage(), StorageState::Memory);
+    let at = desk.bench.wake_at().expect("it is tried again");
+    assert_eq!(at, desk.bench.now + 1_000);
+    desk.bench.wake(at);
+    assert_eq!(reopens(&mut desk).len(), 1);
+    read(&mut desk, 6);
+    let header = block_on(desk.store.header()).expect("a header");
+    desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
+    assert_eq!(desk.storage(), StorageState::Ok);
+    let waited = readings(&mut desk);
+    assert_eq!(waited.len(), 1, "the reading that waited");
+    // The handle dies again, and has carried out nothing: the reading fails, and the next attempt waits longer.
+    desk.bench.feed(Event::PagesRead { ticket: waited[0], pages: Err(dead()) });
+    assert_eq!(answers(&mut desk), [Err(Code::StorageClosed)]);
+    assert_eq!(desk.bench.wake_at(), Some(desk.bench.now + 2_000));
+    desk.bench.wake(desk.bench.now + 2_000);
+    assert_eq!(reopens(&mut desk).len(), 1);
+    let header = block_on(desk.store.header()).expect("a header");
+    desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
+    // A reading that succeeds shows that the handle is good: the next failure is met at once again.
+    assert_eq!(desk.read_all().len(), 2);
+    desk.bench.feed(Event::DeviceClosed(dead()));
+    assert_eq!(reopens(&mut desk).len(), 1);
+}
+
+/// A newer version of the code owns the store from now on: this session leaves it alone.
+#[test]
+fn a_store_that_is_too_new_is_not_opened_again() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.bench.feed(Event::DeviceClosed(dead()));
+    assert_eq!(reopens(&mut desk).len(), 1);
+    desk.bench.feed(Event::Reopened(Err(Error::new(Code::StoreTooNew, "by the test"))));
+    assert_eq!(desk.storage(), StorageState::Memory);
+    for _ in 0..50 {
+        let due = desk.bench.wake_at().unwrap_or(desk.bench.now + 60_000);
+        desk.bench.wake(due);
+        desk.bench.serve(20_000, |def| part(def, vec![]));
+        assert!(reopens(&mut desk).is_empty());
+    }
+}
+
+/// A batch met a dead handle. While the store is being opened again for the first time, that is no failure yet.
+#[test]
+fn a_closing_session_waits_for_the_first_new_handle() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.bench.feed(Event::Unsubscribe(def("Doc")));
+    let is_batch = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    assert_eq!(desk.bench.take(is_batch).len(), 1);
+    assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false));
+    desk.bench.feed(Event::Committed(Err(dead())));
+    assert_eq!(reopens(&mut desk).len(), 1);
+    assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false), "a new handle may come");
+    desk.bench.feed(Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test"))));
+    let failure = desk.bench.machine.is_at_rest().expect_err("it failed");
+    assert_eq!(failure.code(), Code::StorageFailed);
+}
+
+/// A request with repairs failed: they are requested again.
+#[test]
+fn r14_repairs_of_a_failed_request_are_requested_again() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.damage_pages();
+    assert!(desk.read_all().is_empty());
+    let (number, request) = desk.bench.request();
+    desk.bench.refuse(number, refusal(Code::Offline));
+    let at = desk.bench.wake_at().expect("tried again");
+    desk.bench.wake(at);
+    let (number, again) = desk.bench.request();
+    assert_eq!(again.subs, request.subs);
+    desk.bench.answer(number, reply(20_000, vec![part(&again.subs[0].def, vec![row("a", 1)])]));
+    desk.work();
+    assert_eq!(desk.read_all(), these(&[("a", 1)]));
+}
+
+/// A page that was read stays in memory for a while: reading its documents again asks the device for nothing.
+#[test]
+fn pages_that_were_read_are_cached() {
+    let mut desk = Desk::new();
+    desk.load((0..50).map(|n| row(&format!("d{n}"), 1_000 + n)).collect());
+    desk.read_all();
+    let before = desk.readings;
+    assert!(before > 0);
+    assert_eq!(desk.read_all().len(), 50);
+    assert_eq!(desk.readings, before);
+}
+
+#[test]
+fn a_query_of_an_unknown_class_is_refused_by_name() {
+    let mut bench = Bench::new(config());
+    let class = Name::new("Nobody").expect("a name");
+    bench.feed(Event::Query { ticket: 2, class, predicates: Vec::<Predicate>::new() });
+    let told = bench.take(|effect| match effect {
+        Effect::Matched { ticket, ids } => Some((*ticket, ids.as_ref().map_err(Error::code).cloned())),
+        _ => None,
+    });
+    assert_eq!(told, [(2, Err(Code::UnknownClass))]);
+}
+
+/// Signals are no data of the application: no batch waits for the disk on their behalf.
+#[test]
+fn a_signal_is_written_without_haste_and_read_by_all() {
+    let mut desk = Desk::new();
+    let keys = desk.bench.machine.signal_keys().expect("a device");
+    for signal in [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion, Signal::Beat] {
+        let batch = desk.bench.machine.signal(signal).expect("a batch");
+        assert_eq!(batch.durability, Durability::Relaxed);
+        let (_, key, sealed) = &batch.puts[0];
+        let (is_beat, key) = (signal == Signal::Beat, *key);
+        assert_eq!(key, keys[usize::from(!is_beat)]);
+        assert_eq!(desk.bench.machine.open_signal(key, sealed), Some(signal));
+        let phase = desk.bench.machine.status().phase;
+        assert_eq!(desk.bench.machine.open_beat(key, sealed), is_beat.then_some(phase));
+    }
+    let mut alone = Bench::new(config());
+    assert!(alone.machine.signal(Signal::Lock).is_err());
+    assert!(alone.machine.signal_keys().is_none());
+}
+
+#[test]
+fn a_machine_leads_in_the_generation_that_its_state_was_read_in() {
+    let machine = || {
+        let random = Box::new(SeededRandom::new(7));
+        Machine::new(config(), Memory::new(schema()), None, Damage::default(), "session".into(), random)
+    };
+    let following = machine().following();
+    assert!(following.is_following() && !following.is_about_to_lead());
+    assert!(!machine().is_following());
+    let Desk { bench, .. } = Desk::new();
+    let machine = bench.machine.leading(5);
+    assert_eq!((machine.generation(), machine.is_about_to_lead()), (Some(5), false));
+}
