@@ -5,6 +5,12 @@ use crate::crypto::Random;
 use crate::error::Result;
 use crate::limits::BACKOFF_MS;
 
+/// The first delay, doubled with each failure after the first, up to the longest one.
+pub fn doubled_ms((first, longest): (u64, u64), failures: u32) -> u64 {
+    let times = 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
+    first.saturating_mul(times).min(longest)
+}
+
 /// The number of failures in a row, and the delay that follows from it.
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
@@ -14,7 +20,7 @@ pub struct Backoff {
 impl Backoff {
     /// Counts one more failure and returns the delay: uniform between 0 and the exponential bound.
     pub fn next_ms(&mut self, random: &mut dyn Random) -> Result<u64> {
-        let bound = BACKOFF_MS.0.saturating_mul(1 << self.failures.min(20)).min(BACKOFF_MS.1);
+        let bound = doubled_ms(BACKOFF_MS, self.failures);
         self.failures = self.failures.saturating_add(1);
         random.below(bound + 1)
     }

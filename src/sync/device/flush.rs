@@ -4,6 +4,7 @@
 use super::recovery::Handle;
 use crate::error::{Code, Error, Result};
 use crate::storage::{Damage, Layout, Receipt, RolledBack};
+use crate::sync::backoff::doubled_ms;
 use crate::sync::context::Ctx;
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::{Effect, StorageState};
@@ -120,8 +121,8 @@ impl Device {
 
     /// The device refused a write: the status says so, and the next attempt follows after a delay.
     pub fn refused(&mut self, ctx: &Ctx, error: Error) {
-        let delay = (COMMIT_RETRY_MS.0 << self.commit_failures.min(10)).min(COMMIT_RETRY_MS.1);
-        self.commit_failures += 1;
+        let delay = doubled_ms(COMMIT_RETRY_MS, self.commit_failures);
+        self.commit_failures = self.commit_failures.saturating_add(1);
         self.commit_not_before_ms = ctx.clock.mono_ms + delay;
         self.failed(ctx, &error);
         let is_full = error.code() == Code::StorageFull;

@@ -6,6 +6,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
+use crate::sync::backoff::doubled_ms;
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, StorageState};
 
@@ -62,9 +63,8 @@ impl Handle {
 
     fn wait(&mut self, now: u64) {
         self.phase = Phase::Dead;
-        let delay = (COMMIT_RETRY_MS.0 << self.failures.min(10)).min(COMMIT_RETRY_MS.1);
-        self.not_before_ms = now + delay;
-        self.failures += 1;
+        self.not_before_ms = now + doubled_ms(COMMIT_RETRY_MS, self.failures);
+        self.failures = self.failures.saturating_add(1);
     }
 }
 

@@ -11,42 +11,25 @@ use crate::model::Value;
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, Write};
 
-/// How a conflict was resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The operation is over.
-    Ended,
-    /// Another operation has taken its place.
-    Amended,
-}
-
-/// The same, plus the operations that expected its version, if no other has taken its place.
-struct SettledOne {
-    settled: Settled,
-    standing: Vec<u64>,
-}
+/// The operations that expected the version of a resolved one, if no other has taken its place.
+type Standing = Vec<u64>;
 
 /// Resolves a conflict by the class's policy: an amended operation takes the place of this one, or none
 /// does. If none does, the operations that expected its version conflict with the same document, and are
-/// resolved at once. Returns `None` if the application must decide.
+/// resolved at once. Returns false if the application must decide.
 pub fn settle_conflict(
     ctx: &mut Ctx,
     table: &mut Table,
     app: &dyn Application,
     order: u64,
     fault: &Fault,
-) -> Option<Settled> {
-    let settled = settle_or_leave(ctx, table, app, order, fault)?;
-    let mut next = settled.standing;
+) -> bool {
+    let Some(mut next) = settle_or_leave(ctx, table, app, order, fault) else { return false };
     while let Some(order) = next.pop() {
         // One that cannot be resolved here will receive the conflict from the server.
-        next.extend(
-            settle_or_leave(ctx, table, app, order, fault)
-                .map(|settled| settled.standing)
-                .unwrap_or_default(),
-        );
+        next.extend(settle_or_leave(ctx, table, app, order, fault).unwrap_or_default());
     }
-    Some(settled.settled)
+    true
 }
 
 /// If the application's own function throws, the conflict is left to the application, as `refused`.
@@ -56,7 +39,7 @@ fn settle_or_leave(
     app: &dyn Application,
     order: u64,
     fault: &Fault,
-) -> Option<SettledOne> {
+) -> Option<Standing> {
     settle_one(ctx, table, app, order, fault).unwrap_or_else(|error| {
         ctx.errors.report(error);
         None
@@ -70,7 +53,7 @@ fn settle_one(
     app: &dyn Application,
     order: u64,
     fault: &Fault,
-) -> Result<Option<SettledOne>> {
+) -> Result<Option<Standing>> {
     let op = &table.ops[&order];
     let Some(row) = &fault.doc else { return Ok(None) };
     let Some(key) = op.expected_at(&row.pk).cloned() else { return Ok(None) };
@@ -118,7 +101,7 @@ fn settle_one(
                 Error::new(Code::VersionConflict, "the server's document stays, by the class's policy");
             table.tell_end(ctx, &old, replaces, Err(&error));
             ctx.effects.push(Effect::Accepted { id: old, result: Err(error) });
-            return Ok(Some(SettledOne { settled: Settled::Ended, standing }));
+            return Ok(Some(standing));
         }
         Settlement::Put(state) => {
             Some(("doc.put", Value::from([class_arg, ("data", Value::Map(state)), if_version])))
@@ -146,7 +129,7 @@ fn settle_one(
         let replaces = table.give_up(ctx, order);
         table.tell_end(ctx, &old, replaces, Ok(row.v));
         ctx.effects.push(Effect::Accepted { id: old, result: Ok((row.v, None)) });
-        return Ok(Some(SettledOne { settled: Settled::Ended, standing: Vec::new() }));
+        return Ok(Some(Standing::new()));
     };
     issue_in_place(ctx, table, order, (&key, row.v), (name, args), theirs_data).map(Some)
 }
@@ -154,13 +137,7 @@ fn settle_one(
 /// The document is as it was when this operation was made: nobody else wrote. The operation before it
 /// changed nothing, and the server gave that one no version that holds here, though docs/protocol.md
 /// requires one. So no policy is consulted.
-fn send_for_version(
-    ctx: &mut Ctx,
-    table: &mut Table,
-    order: u64,
-    key: &DocKey,
-    v: u64,
-) -> Result<SettledOne> {
+fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, v: u64) -> Result<Standing> {
     let mut op = table.ops[&order].clone();
     let base = op.base_of(&ctx.memory.class_name(key), &key.1).cloned();
     op.expect_of(key, v);
@@ -176,7 +153,7 @@ fn issue_in_place(
     (key, v): (&DocKey, u64),
     (name, args): (String, Value),
     base: Option<Data>,
-) -> Result<SettledOne> {
+) -> Result<Standing> {
     let id = crate::journal::make_id(ctx.clock.wall_ms, &mut *ctx.random)?;
     let class = ctx.memory.class_name(key);
     let op = &table.ops[&order].state;
@@ -198,5 +175,5 @@ fn issue_in_place(
     }
     table.follow(ctx, &old, Some(&id), None);
     ctx.effects.push(Effect::Amended { id: old, by: id });
-    Ok(SettledOne { settled: Settled::Amended, standing: Vec::new() })
+    Ok(Standing::new())
 }

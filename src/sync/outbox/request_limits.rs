@@ -42,19 +42,17 @@ impl Room {
     }
 }
 
-/// The server knows the id of an operation that cannot be sent, and has not executed it. Returns whether
-/// the operation is parked.
-pub fn take_unsendable(ctx: &mut Ctx, table: &mut Table, order: u64) -> bool {
+/// The server knows the id of an operation that cannot be sent, and has not executed it.
+pub fn take_unsendable(ctx: &mut Ctx, table: &mut Table, order: u64) {
     let op = table.ops.get_mut(&order).expect("the operation is there");
-    let Some(unsendable) = &mut op.unsendable else { return false };
+    let Some(unsendable) = &mut op.unsendable else { return };
     if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_known {
         // The server may know it under its own name.
         unsendable.is_known = true;
-        return false;
+        return;
     }
     let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());
     let error = error_of(&fault);
     table.park(order, fault);
     ctx.effects.push(Effect::Refused { id, error });
-    true
 }

@@ -1,7 +1,7 @@
 //! The sender: sends operations and takes their results (R10 to R12).
 
 use super::application::Application;
-use super::conflicts::{Settled, settle_conflict};
+use super::conflicts::settle_conflict;
 use super::request_limits::{Room, take_unsendable};
 use super::table::Table;
 use crate::codec::{Fault, Op, OpResult};
@@ -178,7 +178,8 @@ impl Sender {
             }
         }
         let (name, known_seq) = (table.mark.name, table.mark.last_seq);
-        let (mut has_ended, mut is_complete) = (false, false);
+        let waiting = table.pending();
+        let mut is_complete = false;
         let numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
         let mut executed: SortedSet<OpId> = SortedSet::new();
         for result in results {
@@ -195,12 +196,11 @@ impl Sender {
             }
             match (result.ok, result.fault) {
                 (Some(ok), _) => {
-                    has_ended = true;
                     self.accept(table, order, ok.v);
                     table.keep_value(order, ok.value.as_ref());
                     ctx.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
-                (None, Some(fault)) => has_ended |= self.take_fault(ctx, table, app, order, fault)?,
+                (None, Some(fault)) => self.take_fault(ctx, table, app, order, fault)?,
                 (None, None) => {}
             }
         }
@@ -208,6 +208,7 @@ impl Sender {
         if !sent.is_empty() {
             self.room.was_enough();
             // If a server repeats any other answer, the session asks at growing intervals.
+            let has_ended = table.pending() < waiting;
             if has_ended || is_later || (is_same_name && last_seq > known_seq) {
                 self.backoff.reset();
             } else {
@@ -253,7 +254,7 @@ impl Sender {
         })
     }
 
-    /// Takes a fault, and returns whether it ends the operation. If the fault is not its result, the
+    /// Takes a fault. If the fault is not its result, the
     /// operation keeps its number: the same request may still reach the server again.
     fn take_fault(
         &mut self,
@@ -262,13 +263,13 @@ impl Sender {
         app: &dyn Application,
         order: u64,
         fault: Fault,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let error = error_of(&fault);
         let code = error.code();
         match code {
             Code::OrderHeld if !self.expects_unknown(table, order) => {
                 release_numbers(table, order);
-                return Ok(false);
+                return Ok(());
             }
             // No later event makes it known, so the operation is refused. It was not executed: its number
             // goes to the next one.
@@ -277,15 +278,14 @@ impl Sender {
             // A second fault means that another store has the same name.
             Code::SessionReused if !std::mem::replace(&mut self.is_renumbered, true) => {
                 release_numbers(table, order);
-                return Ok(false);
+                return Ok(());
             }
             Code::SessionReused => {
-                self.rename_session(ctx, table)?;
-                return Ok(false);
+                return self.rename_session(ctx, table);
             }
             _ if fault.kind.is_retryable() => {
                 ctx.errors.report(error);
-                return Ok(false);
+                return Ok(());
             }
             _ => {}
         }
@@ -294,19 +294,18 @@ impl Sender {
             // It was executed so long ago that the server no longer knows its result.
             self.accept(table, order, 0);
             ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
-            return Ok(true);
+            return Ok(());
         }
         if code == Code::BadValue && table.ops[&order].unsendable.is_some() {
-            return Ok(take_unsendable(ctx, table, order));
+            take_unsendable(ctx, table, order);
+            return Ok(());
         }
-        if code == Code::VersionConflict
-            && let Some(settled) = settle_conflict(ctx, table, app, order, &fault)
-        {
-            return Ok(settled == Settled::Ended);
+        if code == Code::VersionConflict && settle_conflict(ctx, table, app, order, &fault) {
+            return Ok(());
         }
         table.park(order, fault);
         ctx.effects.push(Effect::Refused { id, error });
-        Ok(true)
+        Ok(())
     }
 
     /// The server knows other operations under this session's numbers, or does not know the session. It takes

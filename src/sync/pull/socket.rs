@@ -119,8 +119,6 @@ impl Live {
         self.socket += 1;
         self.state = SocketState::Opening;
         self.last_heard_ms = now_ms;
-        self.said = None;
-        self.registered = None;
         self.socket
     }
 

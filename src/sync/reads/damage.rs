@@ -68,7 +68,7 @@ impl Reads {
         let (key, at) = (key.clone(), document.at);
         let class = ctx.memory.class(key.0).name();
         let row = page.as_ref().and_then(|rows| rows.get(place.slot as usize));
-        if let Some(row) = row.filter(|row| row.class == *class && row.pk == key.1 && row.at == at) {
+        if let Some(row) = row.filter(|row| (&row.class, &row.pk, row.at) == (class, &key.1, at)) {
             return Ok(Found::Here(row.data.clone()));
         }
         if ctx.is_following {
