@@ -10,11 +10,8 @@ use crate::sync::message::{Effect, Swept};
 impl Outbox {
     /// Requests a sweep of the device's journal: reports the actions that the rule removes, and removes them if `apply` is
     /// set. Actions that the server has not accepted stay, regardless of their type.
-    pub fn sweep(&mut self, ctx: &mut Ctx, ticket: u64, retention: Retention, apply: bool) {
-        match retention.check() {
-            Ok(()) => self.journal.sweeps.push_back((ticket, retention, apply)),
-            Err(error) => ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
-        }
+    pub fn sweep(&mut self, ticket: u64, retention: Retention, apply: bool) {
+        self.journal.sweeps.push_back((ticket, retention, apply));
     }
 
     /// The next waiting sweep, once the actions of the previous one are gone from the device.

@@ -146,7 +146,7 @@ impl Router {
                 Ok(())
             }
             Event::Sweep { ticket, retention, apply } => {
-                self.outbox.sweep(&mut self.ctx, ticket, retention, apply);
+                self.outbox.sweep(ticket, retention, apply);
                 Ok(())
             }
             Event::JournalRead { ticket, records } => self.journal_read(ticket, records),

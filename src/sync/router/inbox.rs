@@ -108,7 +108,7 @@ impl Router {
             },
             Wanted::Subscribe(def) => self.subscribe(def)?,
             Wanted::Unsubscribe(def) => self.unsubscribe(&def),
-            Wanted::Sweep(retention) => self.outbox.sweep(&mut self.ctx, NOBODY, retention, true),
+            Wanted::Sweep(retention) => self.outbox.sweep(NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }
         self.tabs.done.extend(key);
