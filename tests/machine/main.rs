@@ -18,6 +18,7 @@ mod epochs;
 mod handles;
 mod life;
 mod marks;
+mod optimistic;
 mod org;
 mod pages;
 mod pulls;

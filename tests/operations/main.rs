@@ -14,6 +14,7 @@ mod conditions;
 mod conflicts;
 mod drain;
 mod driver;
+mod ends;
 mod faulty;
 mod journal;
 mod limits;

@@ -1,0 +1,154 @@
+//! The optimistic parts of the application's own operations: what they read, and failures of their own.
+
+use std::collections::BTreeMap;
+
+use escale::codec::{Data, Row, ServerFrame, ServerParts};
+use escale::crypto::SeededRandom;
+use escale::journal::{Change, ChangeKind, Policy, Settlement, State, make_id};
+use escale::memory::Memory;
+use escale::model::{Name, Value};
+use escale::storage::{Damage, JournalAtRest};
+use escale::sync::{Application, Config, Effect, Event, Machine, Reader, Write};
+use escale::{Code, Error, Result};
+
+use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
+
+struct Copier;
+
+impl Application for Copier {
+    /// `copy` writes the size of b into a, once a has a size. `fail` throws.
+    fn optimistic(&self, name: &str, _: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        if name == "fail" {
+            return Some(Err(Error::new(Code::Internal, "the application throws")));
+        }
+        let size = |state: Option<State>| state.and_then(|state| state.get("size").cloned());
+        let is_set = size(read(&(0, pk("a")))).is_some_and(|size| size != Value::from(0_i64));
+        let copied = if is_set { size(read(&(0, pk("b")))) } else { None };
+        let change = copied.map(|copied| {
+            let kind =
+                ChangeKind::Patch { set: BTreeMap::from([("copied".to_owned(), copied)]), unset: vec![] };
+            Change { key: (0, pk("a")), kind, if_version: None }
+        });
+        Some(Ok(change.into_iter().collect()))
+    }
+
+    fn policy(&self, _: &Name) -> Policy {
+        Policy::Ask
+    }
+
+    fn settle(
+        &self,
+        _: &Name,
+        _: Option<&State>,
+        _: Option<&State>,
+        _: Option<&State>,
+    ) -> Result<Settlement> {
+        Ok(Settlement::Theirs)
+    }
+}
+
+fn sized(id: &str, size: i64) -> Value {
+    Value::from([("id", Value::from(id)), ("section", "games".into()), ("size", Value::from(size))])
+}
+
+fn sized_row(id: &str, v: u64, size: i64) -> Row {
+    let data = sized(id, size);
+    Row { data: Some(Data::from_map(data.as_map().expect("a map")).expect("data")), ..row(id, v) }
+}
+
+/// A session with a socket that holds a and b, and sends nothing.
+fn session() -> (Bench, u64) {
+    let random = Box::new(SeededRandom::new(7));
+    let config = Config { has_live: true, ..config() };
+    let machine =
+        Machine::new(config, Memory::new(schema()), None, Damage::default(), "session".into(), random);
+    let mut bench = Bench::of(machine.with_writes(JournalAtRest::default(), Box::new(Copier)));
+    bench.subscribe(&def("Doc"));
+    let socket = bench.opened_socket().expect("a socket");
+    bench.feed(Event::SocketOpened { socket });
+    bench.serve(10_000, |def| whole(def, vec![sized_row("a", 100, 0), sized_row("b", 100, 5)]));
+    bench.frame(socket, ServerFrame::Live { live: vec![def("Doc")], refused: vec![] });
+    bench.serve(10_000, |def| whole(def, vec![sized_row("a", 100, 0), sized_row("b", 100, 5)]));
+    (bench, socket)
+}
+
+fn write(bench: &mut Bench, random: &mut SeededRandom, name: &str, args: Value) -> String {
+    let id = make_id(1_700_000_000_000, random).expect("an id");
+    let write = Write { id: id.clone(), name: name.into(), args, touches: vec![], after: vec![] };
+    bench.feed(Event::Write(write));
+    id
+}
+
+fn put(size: i64) -> Value {
+    Value::from([("class", Value::from("Doc")), ("data", sized("b", size))])
+}
+
+/// A property of a, as the application sees it.
+fn seen(bench: &mut Bench, property: &str) -> Option<Value> {
+    let id = bench.machine.find(&Name::new("Doc").expect("a name"), &pk("a")).expect("held");
+    bench.feed(Event::Read { ticket: 2, ids: vec![id] });
+    let mut answers = bench.take(|effect| match effect {
+        Effect::Answer { rows, .. } => Some(rows.as_ref().expect("rows")[0].data.clone()),
+        _ => None,
+    });
+    answers.pop().expect("an answer").to_map().expect("a map").get(property).cloned()
+}
+
+/// An operation that runs again reads a document for the first time. It sees the operations before it, and none after.
+#[test]
+fn an_operation_that_runs_again_reads_what_comes_before_it() {
+    for has_earlier in [false, true] {
+        let (mut bench, socket) = session();
+        let mut random = SeededRandom::new(1);
+        if has_earlier {
+            write(&mut bench, &mut random, "doc.put", put(7));
+        }
+        let copy = write(&mut bench, &mut random, "copy", Value::from([("n", Value::from(1_i64))]));
+        write(&mut bench, &mut random, "doc.put", put(50));
+        assert_eq!(seen(&mut bench, "copied"), None);
+        let parts = vec![part(&def("Doc"), vec![sized_row("a", 10_500, 1)])];
+        let parts = ServerParts { epoch: epoch(1), now: 11_000, delta: 100, seq: 0, parts };
+        bench.frame(socket, ServerFrame::Parts(parts));
+        let before = if has_earlier { 7_i64 } else { 5 };
+        assert_eq!(seen(&mut bench, "copied"), Some(Value::from(before)));
+        let operations = bench.machine.operations();
+        let (op, _) = operations.iter().find(|(op, _)| op.state.id == copy).expect("it waits");
+        assert_eq!((op.keys.len(), op.state.touches.len()), (2, 2), "it depends on both documents");
+        // Another operation after all of them sees the last put.
+        write(&mut bench, &mut random, "copy", Value::from([("n", Value::from(2_i64))]));
+        assert_eq!(seen(&mut bench, "copied"), Some(Value::from(50_i64)));
+    }
+}
+
+/// An exception in the application's function concerns the display alone: the operation is sent all the same.
+#[test]
+fn an_operation_whose_function_throws_is_reported_and_sent() {
+    let part_of =
+        |name: &str| Value::from([("name", Value::from(name)), ("args", Value::from([("n", 1_i64.into())]))]);
+    let batch = Value::from([("ops", Value::Array(vec![part_of("fail")]))]);
+    for (name, args) in [("fail", Value::from([("n", Value::from(1_i64))])), ("batch", batch)] {
+        let (mut bench, _) = session();
+        assert_eq!(bench.error(), None);
+        let id = write(&mut bench, &mut SeededRandom::new(1), name, args);
+        assert_eq!(bench.error(), Some(Code::Internal));
+        let (_, request) = bench.request();
+        assert_eq!(request.ops.iter().map(|op| &op.id).collect::<Vec<_>>(), [&id]);
+    }
+}
+
+/// A server sends pages that the session holds already, as after a refused cursor. They follow each other at once.
+#[test]
+fn pages_of_known_rows_are_not_held_back() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let rows: Vec<Row> = (0..30).map(|n| row(&format!("d{n}"), 1_000 + n)).collect();
+    bench.serve(10_000, |def| whole(def, rows.clone()));
+    bench.wake(bench.now + escale::limits::PULL_EVERY_MS);
+    for (n, row) in rows.iter().enumerate() {
+        let (number, _) = bench.request();
+        let page =
+            escale::codec::Part { next: Some(format!("c{n}")), ..part(&def("Doc"), vec![row.clone()]) };
+        bench.answer(number, crate::harness::reply(10_000, vec![page]));
+    }
+    assert_eq!(bench.request().1.subs[0].cursor.as_deref(), Some("c29"));
+}

@@ -1,0 +1,172 @@
+//! How operations end: by a later epoch, beside a deletion, in the place of another, and over a restart.
+
+use std::collections::BTreeMap;
+
+use escale::Code;
+use escale::journal::{Policy, make_id};
+use escale::model::{Def, Value};
+use escale::store::Table;
+use escale::sync::{Effect, Event, Mode, Write};
+
+use super::driver::{Driver, id, put, server, stored};
+use crate::support::backend::Backend;
+use crate::support::schema::{data, key, name};
+use crate::support::server::{ModelServer, Write as ServerWrite};
+
+/// Sends what waits, and lets the reply have no part: the operations are accepted, and nothing shows their effects.
+fn accepted_unseen(driver: &mut Driver, server: &mut ModelServer) {
+    let (number, request) = driver.sent.take().expect("a request");
+    assert!(!request.ops.is_empty());
+    driver.now += 5;
+    let mut reply = driver.answer(server, &request);
+    reply.parts.clear();
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+}
+
+/// Both sides have deleted the document: there is nothing to resolve.
+#[test]
+fn a_deletion_of_a_deleted_document_is_over() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Client);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let args = Value::from([("class", Value::from("Doc")), ("key", id(0))]);
+    let deletion = driver.write("doc.delete", args);
+    let v = server.db.highest + 1;
+    server.db.write(v, &[ServerWrite::Delete(key(0))]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    let ended = |effect: &Effect| match effect {
+        Effect::Accepted { id, result } => Some((id.clone(), result.as_ref().ok().map(|(v, _)| *v))),
+        _ => None,
+    };
+    assert_eq!(driver.told.iter().find_map(ended), Some((deletion, Some(v))));
+    assert!(driver.machine.operations().is_empty());
+    let driver = driver.reopen(Mode::Synced, Policy::Client);
+    assert!(driver.machine.operations().is_empty(), "after a restart as well");
+}
+
+/// The server lost an accepted operation before any reply showed its effect: a restart does not bring it back.
+#[test]
+fn r8_a_lost_operation_that_no_def_showed_does_not_come_back() {
+    let mut server = server(1);
+    server.back_up();
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let lost = driver.add(0, 1);
+    accepted_unseen(&mut driver, &mut server);
+    assert_eq!(driver.machine.operations().len(), 1);
+    assert!(server.restore(driver.now));
+    let (number, request) = driver.sent.take().expect("the def is requested again");
+    driver.now += 5;
+    let reply = driver.answer(&mut server, &request);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    assert!(driver.machine.operations().is_empty());
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!(driver.machine.lost_by_server(), std::slice::from_ref(&lost));
+    assert_eq!(driver.history(0).len(), 2, "its actions stay in the history");
+}
+
+/// One def has shown the effect, the other has not. After a restart the effect is still laid over nothing twice.
+#[test]
+fn r12_an_effect_that_one_def_has_shown_is_not_shown_twice_after_a_restart() {
+    let mut server = server(1);
+    put(&mut server, 0, data(0, Some(1), 0, 0));
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let section = data(0, Some(1), 0, 0)["section"].as_str().expect("a section").to_owned();
+    let games = Def::collection(&name("Doc"), &name("section"), &[&section]).expect("a def");
+    driver.feed(Event::Subscribe(games.clone()));
+    driver.settle(&mut server);
+    let before = driver.seen(0, "n").unwrap_or(0);
+    driver.add(0, 5);
+    let (number, request) = driver.sent.take().expect("a request");
+    assert_eq!(request.subs.len(), 2);
+    driver.now += 5;
+    let mut reply = driver.answer(&mut server, &request);
+    reply.parts.retain(|part| part.def != games);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    assert_eq!(driver.machine.operations().len(), 1, "the other def has not shown it");
+    assert_eq!(driver.seen(0, "n"), Some(before + 5));
+    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    assert_eq!(driver.seen(0, "n"), Some(before + 5));
+}
+
+/// An operation waits for another one by the application's word alone. It then waits for the one that takes its place.
+#[test]
+fn r12_an_operation_waits_for_the_one_in_the_place_of_the_refused_one() {
+    let mut server = server(3);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let other = driver.patch(2, &[("n", 1)]);
+    let poisoned = driver.patch(0, &[("poison", 1), ("n", 1)]);
+    let waits = make_id(driver.now, &mut driver.random).expect("an id");
+    let set = Value::from([("n", Value::from(2_i64))]);
+    let args = Value::from([("class", "Doc".into()), ("key", id(1)), ("set", set)]);
+    let after = vec![other, poisoned.clone()];
+    let (id, name) = (waits.clone(), "doc.patch".to_owned());
+    driver.feed(Event::Write(Write { id, name, args, touches: Vec::new(), after }));
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert_eq!((driver.first_refused(), stored(&server, 1, "n")), (Some(poisoned.clone()), None));
+    let args = Some(driver.without_poison(&poisoned));
+    driver.feed(Event::Network(false));
+    driver.feed(Event::Amend { id: poisoned.clone(), new: "amended".into(), args });
+    let operations = driver.machine.operations();
+    let (op, _) = operations.iter().find(|(op, _)| op.state.id == waits).expect("it waits");
+    assert_eq!(op.state.after.last().map(String::as_str), Some("amended"));
+    assert!(!op.state.after.contains(&poisoned));
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    let executed = server.db.operations.executed.iter().map(|(_, id)| id.as_str());
+    assert_eq!(executed.collect::<Vec<_>>()[1..], ["amended", waits.as_str()]);
+}
+
+/// A record is damaged while the session is open: its history says so, and has the others.
+#[test]
+fn the_history_reports_a_damaged_record() {
+    for is_gone in [false, true] {
+        let mut server = server(1);
+        let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+        driver.subscribe(&mut server);
+        for n in 1..3 {
+            driver.patch(0, &[("n", n)]);
+            driver.settle(&mut server);
+        }
+        let name = driver.store_name();
+        driver.device.tamper(&name, |records| {
+            let victim = *records.keys().find(|(table, _)| *table == Table::Journal).expect("a record");
+            if is_gone {
+                records.remove(&victim);
+            } else {
+                records.get_mut(&victim).expect("a record")[40] ^= 1;
+            }
+        });
+        driver.device.tamper_copies(&name, BTreeMap::clear);
+        assert_eq!(driver.history(0).len(), 2);
+        let error = driver.machine.status().error.map(|error| error.code());
+        assert_eq!(error, Some(Code::LocalDataLost));
+    }
+}
+
+/// A batch names a document twice, out of order.
+#[test]
+fn a_batch_touches_each_document_once() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let patch = |number: usize, n: i64| {
+        let set = Value::from([("n", Value::from(n))]);
+        let args = Value::from([("class", "Doc".into()), ("key", id(number)), ("set", set)]);
+        Value::from([("name", "doc.patch".into()), ("args", args)])
+    };
+    let ops = Value::Array(vec![patch(0, 1), patch(1, 2), patch(0, 3), patch(1, 4)]);
+    driver.write("batch", Value::from([("ops", ops)]));
+    let operations = driver.machine.operations();
+    assert_eq!((operations[0].0.keys.len(), operations[0].0.actions.len()), (2, 4));
+    drop(operations);
+    assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(3), Some(4)));
+}
