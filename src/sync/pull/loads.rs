@@ -16,50 +16,57 @@ pub struct Page<'p> {
 /// examined.
 const EMPTY_PAGES_MAX: u32 = 10;
 
+/// One load, until its def was received whole.
+#[derive(Debug, Default)]
+struct Load {
+    /// The def was hinted at during the load. A late commit may be behind the load's cursor, so the def is
+    /// pulled once more after the load.
+    is_hinted: bool,
+    /// The highest version received by a load of several pages in this opening.
+    reached: Option<Version>,
+    /// The last change of the last page: the next page continues after it.
+    end: Option<(Version, Pk)>,
+    /// Accepted operations with a version behind `reached`: only the pull after the load shows their effects.
+    behind: SortedSet<OpId>,
+}
+
 #[derive(Debug, Default)]
 pub struct Loads {
-    /// Defs that were hinted at during their load. A late commit may be behind the load's cursor, so they are
-    /// pulled once more after the load.
-    hinted: SortedSet<Def>,
-    /// The highest version received by each load of several pages in this opening.
-    reached: SortedMap<Def, Version>,
-    /// The last change of the last page of each load: the next page continues after it.
-    ends: SortedMap<Def, (Version, Pk)>,
+    by_def: SortedMap<Def, Load>,
     /// Replies in a row that had a cursor and no change of any def.
     empty_pages: u32,
-    /// Accepted operations with a version behind `reached`: only the pull after the load shows their effects.
-    behind: SortedMap<Def, SortedSet<OpId>>,
 }
 
 impl Loads {
     /// A def is unsubscribed, or must be loaded from scratch.
     pub fn drop_def(&mut self, def: &Def) {
-        self.hinted.remove(def);
-        self.reached.remove(def);
-        self.ends.remove(def);
-        self.behind.remove(def);
+        self.by_def.remove(def);
+    }
+
+    fn load(&mut self, def: &Def) -> &mut Load {
+        self.by_def.entry(def.clone()).or_default()
     }
 
     /// The server has a change of a def during its load.
-    pub fn hint(&mut self, def: Def) {
-        self.hinted.insert(def);
+    pub fn hint(&mut self, def: &Def) {
+        self.load(def).is_hinted = true;
     }
 
     /// An operation was executed at that version during the load of a def.
     pub fn is_executed(&mut self, def: &Def, id: &OpId, v: Version) {
-        if self.reached.get(def).is_none_or(|reached| v <= *reached) {
-            self.behind.entry(def.clone()).or_default().insert(id.clone());
+        let load = self.load(def);
+        if load.reached.is_none_or(|reached| v <= reached) {
+            load.behind.insert(id.clone());
         }
     }
 
     /// A page of a load arrived that is not its last; its versions go up to `highest`.
     pub fn is_unfinished(&mut self, def: &Def, is_first: bool, highest: Option<Version>) {
+        let load = self.load(def);
         if is_first {
-            self.reached.insert(def.clone(), 0);
+            load.reached = Some(0);
         }
-        if let Some(reached) = self.reached.get_mut(def) {
-            *reached = highest.map_or(*reached, |highest| highest.max(*reached));
-        }
+        load.reached = load.reached.map(|reached| reached.max(highest.unwrap_or(reached)));
     }
 
     /// Whether a page with a cursor continues from the one before it: otherwise a load might never end.
@@ -68,25 +75,21 @@ impl Loads {
     pub fn goes_on(&mut self, def: &Def, page: Page<'_>, is_alone: bool) -> bool {
         if page.asked.is_none() {
             // A new load begins, and an earlier one may have come further.
-            self.ends.remove(def);
+            self.load(def).end = None;
         }
-        let Some([(first, _), (v, pk)]) = page.ends else {
+        let Some([(first, _), last]) = page.ends else {
             self.empty_pages = if is_alone { self.empty_pages + 1 } else { 0 };
             return !is_alone || (page.asked != Some(page.next) && self.empty_pages < EMPTY_PAGES_MAX);
         };
         self.empty_pages = 0;
-        let before = self.ends.insert(def.clone(), (v, pk.clone()));
-        let Some(before) = before.filter(|_| page.asked.is_some()) else { return true };
-        first >= before.0 && (v, pk) != before
+        let before = self.load(def).end.replace(last.clone());
+        before.is_none_or(|before| first >= before.0 && last != before)
     }
 
     /// A def was received whole, by one page or by the last of several. Returns the operations whose effects
     /// it has not shown, and whether it must be pulled once more.
     pub fn is_whole(&mut self, def: &Def) -> (SortedSet<OpId>, bool) {
-        self.reached.remove(def);
-        self.ends.remove(def);
-        let behind = self.behind.remove(def).unwrap_or_default();
-        let is_hinted = self.hinted.remove(def);
+        let Load { is_hinted, behind, .. } = self.by_def.remove(def).unwrap_or_default();
         let is_due = is_hinted || !behind.is_empty();
         (behind, is_due)
     }

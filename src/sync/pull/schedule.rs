@@ -151,7 +151,7 @@ impl Pull {
     pub fn hinted(&mut self, ctx: &Ctx, def: &Def) {
         if let Some(collection) = ctx.memory.collection(def) {
             if collection.is_loading(ctx.memory.epoch().1) {
-                self.loads.hint(def.clone());
+                self.loads.hint(def);
             }
             self.needed.insert(def.clone());
         }
