@@ -52,6 +52,7 @@ impl Desk {
                     }
                     Effect::ReadPages { ticket, keys } => {
                         self.readings += 1;
+                        assert_eq!(ticket % 2, 1, "even tickets are the driver's");
                         let pages = block_on(self.store.get(Table::Pages, &keys));
                         events.push(Event::PagesRead { ticket, pages });
                     }

@@ -162,6 +162,7 @@ impl Driver {
                     }
                     Effect::ReadJournal { ticket, keys } => {
                         self.records_read += keys.len();
+                        assert_eq!(ticket % 2, 1, "even tickets are the driver's");
                         let records =
                             block_on(self.store.as_ref().expect("a device").get(Table::Journal, &keys));
                         events.push_back(Event::JournalRead { ticket, records });

@@ -74,17 +74,21 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Registers a reading, and returns its ticket: an odd number, as the driver's own are even.
-    pub fn start(&mut self, reading: Reading) -> u64 {
+    /// A new ticket: an odd number, as the driver's own are even.
+    fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 1;
-        let ticket = self.last_ticket * 2 + 1;
+        self.last_ticket * 2 + 1
+    }
+
+    /// Registers a reading, and returns its ticket.
+    pub fn start(&mut self, reading: Reading) -> u64 {
+        let ticket = self.next_ticket();
         self.readings.insert(ticket, reading);
         ticket
     }
 
     pub fn start_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) -> u64 {
-        self.last_ticket += 1;
-        let ticket = self.last_ticket * 2 + 1;
+        let ticket = self.next_ticket();
         self.journals.insert(ticket, (numbers, purpose));
         ticket
     }
