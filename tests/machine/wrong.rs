@@ -86,6 +86,8 @@ fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
         "",
         "nothing is wrong"
     );
+    let in_milliseconds = reply(1_700_000_000_500, vec![whole(&doc, vec![row("a", 1)])]);
+    assert_eq!(after(SyncReply { epoch: epoch(1_700_000_000_000), ..in_milliseconds }), "");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use escale::Code;
 use escale::journal::{Action, ActionType, Policy, Retention};
 use escale::store::Table;
-use escale::sync::{Effect, Event, Mode};
+use escale::sync::{Effect, Event, Mode, StorageState};
 
 use super::driver::{Driver, server};
 use crate::support::backend::Backend;
@@ -112,7 +112,7 @@ fn a_damaged_record_is_told_and_the_others_go_on() {
         let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
         let status = driver.machine.status();
         assert_eq!(status.error.map(|error| error.code()), Some(Code::LocalDataLost));
-        assert_eq!(status.pending, 2);
+        assert_eq!((status.pending, status.storage), (2, StorageState::Lost));
         driver.settle(&mut server);
         assert_eq!(server.db.operations.executed.len(), 2);
         // It was reported once: the stored records are whole again.
