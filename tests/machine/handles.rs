@@ -1,17 +1,17 @@
 //! A store whose handle dies under the machine: readings that wait, a store that was wiped, one that is too new.
 
 use escale::crypto::SeededRandom;
-use escale::journal::Signal;
+use escale::journal::{Signal, make_id};
 use escale::memory::Memory;
 use escale::memory::query::Predicate;
-use escale::model::Name;
+use escale::model::{Name, Value};
 use escale::storage::{Damage, Expected, Reopened};
 use escale::store::conformance::block_on;
 use escale::store::{Durability, Store};
-use escale::sync::{Effect, Event, Machine, StorageState};
+use escale::sync::{Effect, Event, Machine, StorageState, Write};
 use escale::{Code, Error, Result};
 
-use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, these};
+use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, these, whole};
 use crate::harness_with_device::Desk;
 
 fn dead() -> Error {
@@ -182,6 +182,57 @@ fn pages_that_were_read_are_cached() {
     assert!(before > 0);
     assert_eq!(desk.read_all().len(), 50);
     assert_eq!(desk.readings, before);
+}
+
+/// An operation needs the data of its document, and the device fails to read it. It is asked again after a second.
+#[test]
+fn the_base_of_an_operation_is_read_again_after_a_second() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.bench.serve(20_000, |def| whole(def, vec![row("a", 1)]));
+    desk.work();
+    let set = Value::from([("size", Value::from(5_i64))]);
+    let key = Value::Array(vec!["a".into()]);
+    let args = Value::from([("class", "Doc".into()), ("key", key), ("set", set)]);
+    let id = make_id(1_700_000_000_000, &mut SeededRandom::new(1)).expect("an id");
+    desk.bench.feed(Event::Write(Write {
+        id,
+        name: "doc.patch".into(),
+        args,
+        touches: vec![],
+        after: vec![],
+    }));
+    for _ in 0..3 {
+        let tickets = readings(&mut desk);
+        assert_eq!(tickets.len(), 1);
+        let pages = Err(Error::new(Code::StorageFailed, "by the test"));
+        desk.bench.feed(Event::PagesRead { ticket: tickets[0], pages });
+        assert_eq!(desk.bench.error(), Some(Code::StorageFailed));
+        while !desk.write().is_empty() {}
+        assert!(readings(&mut desk).is_empty() && desk.bench.requests.is_empty());
+        assert_eq!(desk.bench.wake_at(), Some(desk.bench.now + 1_000));
+        desk.bench.wake(desk.bench.now + 1_000);
+    }
+    desk.work();
+    assert_eq!(desk.bench.request().1.ops.len(), 1, "it is sent once its document is known");
+    // Nothing waits for a reading any more.
+    assert!(desk.bench.wake_at().is_none_or(|at| at > desk.bench.now + 1_000));
+}
+
+#[test]
+fn a_query_that_cannot_be_read_fails() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    let class = Name::new("Doc").expect("a name");
+    desk.bench.feed(Event::Query { ticket: 2, class, predicates: Vec::new() });
+    let ticket = readings(&mut desk)[0];
+    let pages = Err(Error::new(Code::StorageFailed, "by the test"));
+    desk.bench.feed(Event::PagesRead { ticket, pages });
+    let told = desk.bench.take(|effect| match effect {
+        Effect::Matched { ids, .. } => Some(ids.as_ref().map(Vec::len).map_err(Error::code)),
+        _ => None,
+    });
+    assert_eq!((told, desk.storage()), (vec![Err(Code::StorageFailed)], StorageState::Ok));
 }
 
 #[test]

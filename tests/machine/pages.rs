@@ -4,7 +4,8 @@ use escale::codec::{Data, Row};
 use escale::crypto::SeededRandom;
 use escale::model::Value;
 use escale::storage::Limits;
-use escale::store::MemoryDevice;
+use escale::store::conformance::block_on;
+use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Config, Effect, Event, Mode, StorageState};
 use escale::{Code, Error};
 
@@ -33,6 +34,34 @@ fn large_documents_leave_the_device_in_peace() {
         assert_eq!(desk.batches, written, "nothing more to write");
         assert_eq!(desk.read_all().len(), 70);
     }
+}
+
+/// A query over many pages reads some at a time: its memory is bounded. It finds the documents of all.
+#[test]
+fn a_query_reads_a_bounded_number_of_pages_at_a_time() {
+    let mut desk = Desk::new();
+    desk.load((0..70).map(|n| big(&format!("d{n}"), 1_000 + n, 70_000)).collect());
+    let class = escale::model::Name::new("Doc").expect("a name");
+    desk.bench.feed(Event::Query { ticket: 2, class, predicates: Vec::new() });
+    let mut read = Vec::new();
+    loop {
+        let keys = |effect: &Effect| match effect {
+            Effect::ReadPages { ticket, keys } => Some((*ticket, keys.clone())),
+            _ => None,
+        };
+        let Some((ticket, keys)) = desk.bench.take(keys).pop() else { break };
+        read.push(keys.len());
+        let pages = block_on(desk.store.get(Table::Pages, &keys));
+        desk.bench.feed(Event::PagesRead { ticket, pages });
+    }
+    let (pages, _) = desk.bench.machine.layout().expect("a device").page_counts();
+    assert_eq!(read.iter().sum::<usize>(), pages, "each page once");
+    assert!(pages > 32 && read.iter().all(|keys| *keys <= 32) && read[0] == 32, "{read:?}");
+    let found = desk.bench.take(|effect| match effect {
+        Effect::Matched { ids, .. } => Some(ids.as_ref().expect("ids").len()),
+        _ => None,
+    });
+    assert_eq!(found, [70]);
 }
 
 #[test]

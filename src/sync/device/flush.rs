@@ -151,11 +151,10 @@ impl Device {
         self.commit_not_before_ms
     }
 
-    /// When there is work to do next, if the device is free. `is_due` if changes are to be written.
-    pub fn next_commit(&self, ctx: &Ctx, is_due: bool) -> impl Iterator<Item = u64> {
-        // A batch that failed may have been due for the sake of the store alone.
-        let is_due = is_due || self.commit_failures > 0;
-        let changes = (is_due && ctx.layout.is_some()).then_some(self.commit_not_before_ms);
+    /// When there is work to do next, if the device is free. Only a batch that failed delays the next one, so that
+    /// there is something to write whenever this time is not past.
+    pub fn next_commit(&self, ctx: &Ctx) -> impl Iterator<Item = u64> {
+        let changes = ctx.layout.is_some().then_some(self.commit_not_before_ms);
         let mark = self.mark_at_ms.map(|at| at.max(self.commit_not_before_ms));
         changes.into_iter().chain(mark)
     }

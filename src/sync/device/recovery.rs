@@ -93,8 +93,8 @@ impl Device {
         if self.handle.tried {
             self.handle.wait(ctx.clock.mono_ms);
         } else {
+            // The time of the last attempt has passed: the next one is due at once.
             self.handle.phase = Phase::Dead;
-            self.handle.not_before_ms = ctx.clock.mono_ms;
         }
     }
 

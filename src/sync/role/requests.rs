@@ -7,11 +7,6 @@ use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, TabEffect};
 
 impl Tabs {
-    /// True if no request is to be deleted from the inbox.
-    pub fn is_clean(&self) -> bool {
-        self.done.is_empty()
-    }
-
     /// The fulfilled requests, to be deleted with the next batch.
     pub fn take_done(&mut self) -> Vec<RecordKey> {
         std::mem::take(&mut self.done)

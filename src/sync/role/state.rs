@@ -111,11 +111,6 @@ impl Tabs {
         self.sending.is_some()
     }
 
-    /// Whether a follower has requests that the device has not taken.
-    pub fn has_requests(&self) -> bool {
-        self.next.is_none() && !self.queue.is_empty()
-    }
-
     /// When to poll the log again after the device failed.
     pub fn next_look_ms(&self) -> Option<u64> {
         self.look_at_ms

@@ -73,8 +73,7 @@ impl Router {
         times.extend(self.device.reopens_at_ms().filter(|_| !self.is_committing()));
         times.extend(self.tabs.next_look_ms());
         if !self.device.is_away() && !self.is_committing() {
-            let is_clean = self.is_clean() && self.tabs.is_clean() && !self.tabs.has_requests();
-            times.extend(self.device.next_commit(&self.ctx, !is_clean));
+            times.extend(self.device.next_commit(&self.ctx));
         }
         times.extend(self.outbox.overlay.pins_due());
         times.push(self.reads.compact_not_before_ms);
