@@ -1,10 +1,13 @@
 //! R8: a later epoch replaces, an earlier one is dropped.
 
 use escale::Code;
-use escale::codec::{Part, ServerFrame, ServerParts, SyncReply};
-use escale::sync::{Config, Event};
+use escale::codec::{Fault, Op, OpOk, OpResult, Part, ServerFrame, ServerParts, SyncReply};
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
+use escale::model::Value;
+use escale::sync::{Config, Event, Write};
 
-use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, section, these};
+use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, section, these, whole};
 
 fn in_epoch(ms: u64, now: u64, parts: Vec<Part>) -> SyncReply {
     SyncReply { epoch: epoch(ms), ..reply(now, parts) }
@@ -127,4 +130,49 @@ impl Bench {
             self.answer(number, in_epoch(ms, now, parts));
         }
     }
+}
+
+/// A session that took another name asks nothing about its operations under the old one: their numbers mean others now.
+#[test]
+fn r8_operations_of_an_earlier_name_are_not_reported_as_lost() {
+    let mut bench = Bench::new(config());
+    let mut random = SeededRandom::new(1);
+    let mut write = |bench: &mut Bench| {
+        let id = make_id(1_700_000_000_000, &mut random).expect("an id");
+        let note = Value::from([("id", Value::from(id.as_str()))]);
+        let args = Value::from([("class", Value::from("Note")), ("data", note)]);
+        bench.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
+    };
+    bench.subscribe(&def("Doc"));
+    bench.serve(5_000, |def| whole(def, vec![]));
+    // Answers the next request with that result of each operation.
+    let answer = |bench: &mut Bench, epoch: u64, code: Option<Code>| {
+        if bench.requests.is_empty() {
+            bench.wake(bench.wake_at().expect("something is due"));
+        }
+        let (number, request) = bench.request();
+        let result = |op: &Op| OpResult {
+            id: op.id.clone(),
+            ok: code.is_none().then_some(OpOk { v: 5_000, value: None }),
+            fault: code.map(|code| Fault::new(code, "by the test")),
+        };
+        let seq = if code.is_none() { request.ops.last().map_or(1, |op| op.seq) } else { 2 };
+        let results = request.ops.iter().map(result).collect();
+        let parts = request.subs.iter().map(|sub| whole(&sub.def, vec![])).collect();
+        bench.answer(number, SyncReply { seq, results, ..in_epoch(epoch, 6_000, parts) });
+        request
+    };
+    for _ in 0..2 {
+        write(&mut bench);
+        answer(&mut bench, 1, None);
+    }
+    write(&mut bench);
+    let before = answer(&mut bench, 1, Some(Code::SessionReused));
+    answer(&mut bench, 1, Some(Code::SessionReused));
+    let after = answer(&mut bench, 1, None);
+    assert_ne!(after.session, before.session);
+    assert_eq!((after.ops[0].seq, &after.ops[0].id), (1, &before.ops[0].id));
+    bench.wake(bench.now + escale::limits::PULL_EVERY_MS);
+    answer(&mut bench, 2, None);
+    assert!(bench.machine.lost_by_server().is_empty(), "{:?}", bench.machine.lost_by_server());
 }

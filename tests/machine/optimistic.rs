@@ -1,4 +1,4 @@
-//! The optimistic parts of the application's own operations: what they read, and failures of their own.
+//! The optimistic parts of the application's own operations: the documents that they read, and their failures.
 
 use std::collections::BTreeMap;
 

@@ -98,6 +98,7 @@ fn r14_above_a_hundred_the_collection_is_loaded_anew() {
     desk.damage_pages();
     assert!(desk.read_all().is_empty());
     desk.work();
+    assert_eq!(desk.bench.machine.status().damaged.collections, 1);
     let (number, request) = desk.bench.request();
     assert_eq!(request.subs.len(), 1);
     assert_eq!((request.subs[0].def.to_string().as_str(), request.subs[0].v), ("Doc", 0));

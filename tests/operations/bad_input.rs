@@ -124,6 +124,25 @@ fn a_patch_of_what_the_server_told_deleted_is_refused_at_the_call() {
     assert_eq!(code(&driver, "doc.patch", &patch(1)), Ok(()));
 }
 
+/// The session wrote the document earlier. Its knowledge of that time no longer counts.
+#[test]
+fn a_patch_of_what_was_written_here_and_deleted_there_is_refused_at_the_call() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.patch(0, &[("n", 1)]);
+    driver.settle(&mut server);
+    let mut other = Driver::new(1, Mode::Synced, Policy::Ask);
+    other.subscribe(&mut server);
+    other.write("doc.delete", map(&[("class", Value::from("Doc")), ("key", id(0))]));
+    other.settle(&mut server);
+    driver.wait(PULL_EVERY_MS);
+    driver.settle(&mut server);
+    let set = ("set", map(&[("x", Value::from(1_i64))]));
+    let patch = map(&[("class", Value::from("Doc")), ("key", id(0)), set]);
+    assert_eq!(driver.machine.check_write("doc.patch", &patch).map_err(|e| e.code()), Err(Code::NotFound));
+}
+
 #[test]
 fn sweeps_that_cannot_be_are_refused_by_name() {
     let mut driver = Driver::new(0, Mode::Avion, Policy::Ask);

@@ -1,9 +1,9 @@
-//! How operations end: by a later epoch, beside a deletion, in the place of another, and over a restart.
+//! How operations end: with a later epoch, after a deletion, in the place of another one, and after a restart.
 
 use std::collections::BTreeMap;
 
 use escale::Code;
-use escale::journal::{Policy, make_id};
+use escale::journal::{Policy, Retention, make_id};
 use escale::model::{Def, Value};
 use escale::store::Table;
 use escale::sync::{Effect, Event, Mode, Write};
@@ -13,7 +13,7 @@ use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{ModelServer, Write as ServerWrite};
 
-/// Sends what waits, and lets the reply have no part: the operations are accepted, and nothing shows their effects.
+/// Answers the request without any part: its operations are accepted, and nothing shows their effects.
 fn accepted_unseen(driver: &mut Driver, server: &mut ModelServer) {
     let (number, request) = driver.sent.take().expect("a request");
     assert!(!request.ops.is_empty());
@@ -66,6 +66,27 @@ fn r8_a_lost_operation_that_no_def_showed_does_not_come_back() {
     assert!(driver.machine.operations().is_empty());
     assert_eq!(driver.machine.lost_by_server(), std::slice::from_ref(&lost));
     assert_eq!(driver.history(0).len(), 2, "its actions stay in the history");
+}
+
+/// An operation is over once each def has shown it. Until then a sweep leaves its actions alone, although the server
+/// has accepted it.
+#[test]
+fn a_sweep_spares_the_actions_of_operations_that_are_not_over() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.add(0, 1);
+    accepted_unseen(&mut driver, &mut server);
+    assert_eq!(driver.machine.operations().len(), 1);
+    assert_eq!(driver.sweep(Retention::Count(1), true).expect("a rule"), Vec::<i64>::new());
+    driver.settle(&mut server);
+    driver.wait(400_000);
+    while let Some((number, request)) = driver.sent.take() {
+        let reply = driver.answer(&mut server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+    assert!(driver.machine.operations().is_empty());
+    assert_eq!(driver.sweep(Retention::Count(1), true).expect("a rule").len(), 1);
 }
 
 /// One def has shown the effect, the other has not. After a restart the effect is still laid over nothing twice.
