@@ -125,7 +125,7 @@ impl Both {
         let section = if *def == super::harness::section("admin") { "admin" } else { "games" };
         let some =
             |count: u64| -> Vec<_> { (0..count).map(|i| row_in(&format!("d{n}-{i}"), n, section)).collect() };
-        let is_counted = n % 3 > 0;
+        let is_counted = !n.is_multiple_of(3);
         let page =
             |next: String, rows| Part { next: Some(next), total: is_counted.then_some(n), ..part(def, rows) };
         // Some servers leave out most rows that they examine.
@@ -324,7 +324,7 @@ impl Both {
 #[test]
 fn r5_a_session_asks_waits_and_shows_as_the_reference_does() {
     for seed in seeds::each(500) {
-        println!("ESCALE_SEED={seed}");
+        eprintln!("ESCALE_SEED={seed}");
         let mut both = Both::new(seed);
         for _ in 0..120 {
             both.step();
