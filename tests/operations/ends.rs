@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use escale::Code;
+use escale::codec::{Data, Part, Row, ServerFrame, ServerParts};
 use escale::journal::{Policy, Retention, make_id};
 use escale::model::{Def, Value};
 use escale::store::Table;
 use escale::sync::{Effect, Event, Mode, Write};
 
-use super::driver::{Driver, id, put, server, stored};
+use super::driver::{Driver, LIVE_ACCOUNT, id, put, server, stored};
 use crate::support::backend::Backend;
 use crate::support::schema::{data, key, name};
 use crate::support::server::{ModelServer, Write as ServerWrite};
@@ -112,6 +113,35 @@ fn r12_an_effect_that_one_def_has_shown_is_not_shown_twice_after_a_restart() {
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
     let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
+}
+
+/// A push shows the effect before the reply says that the operation was executed. The session ends in between.
+#[test]
+fn r12_an_effect_that_was_pushed_is_not_shown_twice_after_a_restart() {
+    let mut server = server(1);
+    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let socket = driver.told.iter().find_map(|effect| match effect {
+        Effect::OpenSocket(socket) => Some(*socket),
+        _ => None,
+    });
+    let socket = socket.expect("a socket");
+    driver.feed(Event::SocketOpened { socket });
+    let before = driver.seen(0, "n").unwrap_or(0);
+    driver.add(0, 5);
+    let (_, request) = driver.sent.clone().expect("a request");
+    assert_eq!(request.ops.len(), 1);
+    server.operate(driver.account, &request, (0, driver.now), &mut || false);
+    let executed = server.db.docs[&key(0)].clone();
+    let data = Some(Data::from_map(&executed.data).expect("data"));
+    let row = Row { pk: key(0).1, v: executed.v, deleted: false, max_life: None, data };
+    let parts = vec![Part { rows: vec![row], ..Part::empty(Def::class_of(&name("Doc"))) }];
+    let (epoch, now) = (server.db.epoch.clone(), driver.now);
+    let pushed = ServerFrame::Parts(ServerParts { epoch, now, delta: 990, seq: 1, parts });
+    driver.feed(Event::Frame { socket, frame: Ok(pushed) });
+    assert_eq!(driver.seen(0, "n"), Some(before + 5));
+    let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
+    assert_eq!((driver.machine.status().pending, driver.seen(0, "n")), (1, Some(before + 5)));
 }
 
 /// An operation waits for another one by the application's word alone. It then waits for the one that takes its place.
