@@ -56,6 +56,11 @@ impl Sender {
         self.not_before = now + self.failures.next(random);
     }
 
+    /// The ids and the numbers of the operations that wait.
+    pub fn numbers(&self) -> Vec<(String, Option<u64>)> {
+        self.waiting.iter().map(|op| (op.id.clone(), op.seq)).collect()
+    }
+
     pub fn has_ops(&self, now: u64) -> bool {
         now >= self.not_before && !self.waiting.is_empty()
     }
