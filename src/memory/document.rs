@@ -50,6 +50,11 @@ pub struct Document {
 impl Document {
     /// Whether it has expired by that time, in milliseconds since 1970.
     pub fn is_expired(&self, now_ms: u64) -> bool {
-        self.max_life.is_some_and(|minutes| minutes.saturating_mul(60_000) <= now_ms)
+        is_over(self.max_life, now_ms)
     }
+}
+
+/// Whether a life that ends at that minute is over.
+pub(super) fn is_over(max_life: Option<u64>, now_ms: u64) -> bool {
+    max_life.is_some_and(|minutes| minutes.saturating_mul(60_000) <= now_ms)
 }

@@ -26,10 +26,12 @@ pub use dirty::Dirty;
 pub use document::{Content, DocKey, Document, PageRef};
 pub use overlay::{Base, Shown};
 pub use restore::{DocumentAtRest, Missing};
-pub use set::{Member, Upgrade, VersionedSet};
+pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
 pub use state::{EpochChange, Memory};
 
+#[cfg(test)]
+mod device_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::document::{Content, DocKey};
+use super::document::{Content, DocKey, is_over};
 use super::stamp::Stamp;
 use super::state::Memory;
 use crate::codec::Data;
@@ -30,8 +30,7 @@ pub struct Shown {
 impl Shown {
     /// Whether the application sees it at that time.
     pub fn is_visible(&self, now_ms: u64) -> bool {
-        let is_expired = self.max_life.is_some_and(|minutes| minutes.saturating_mul(60_000) <= now_ms);
-        self.data.is_some() && !is_expired
+        self.data.is_some() && !is_over(self.max_life, now_ms)
     }
 }
 
@@ -201,10 +200,8 @@ impl Memory {
                 defs.extend(now.iter().map(|hash| def(hash.as_str())));
             }
         }
-        defs.retain(|def| self.collections.contains_key(def));
-        order::sort(&mut defs);
-        defs.dedup();
-        defs
+        let subscribed = defs.into_iter().filter(|def| self.collections.contains_key(def));
+        order::set_of(subscribed).into_iter().collect()
     }
 
     /// The subscribed defs in which an effect on a document must become visible: those that hold it, in the

@@ -1,11 +1,8 @@
-//! A versioned set with a horizon (R6): the members of a collection.
+//! A versioned set (R6): the members of a collection.
 //!
-//! A copy of the set remembers which keys are in it, since which version, and which ones left lately
-//! (*marks*, the removal tombstones). The session uses this part. The rest is the rule's reference model,
-//! which only property tests run (`tests/rules/versioned_set.rs`). There, a copy can be updated by an
-//! [`Upgrade`], and can make one for a copy that is further behind. Departures before the horizon are
-//! forgotten. A copy that asks from before the horizon also receives the list of all members, and drops the
-//! others.
+//! The set remembers which keys are in it, since which version, and which ones left lately (*marks*, the removal
+//! tombstones). Departures before its `v` are forgotten. `tests/rules/upgrades.rs` has the rule's reference
+//! model: there, copies of the set are updated from each other.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -23,38 +20,17 @@ pub struct Member<S> {
     pub confirmed: bool,
 }
 
-/// The changes that bring a copy up to date.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upgrade<K, S> {
-    /// Members that changed, with their versions.
-    pub rows: Vec<(K, S)>,
-    /// Keys that left, with their versions.
-    pub left: Vec<(K, S)>,
-    /// Every member, if the copy may have missed departures.
-    pub present: Option<Vec<K>>,
-    /// The version that the copy reaches.
-    pub v: S,
-    /// Departures before this version are not listed.
-    pub horizon: S,
-}
-
 /// The set. `S` orders the changes: a [`super::Stamp`] in the session, a plain version elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct VersionedSet<K: Eq + Hash, S> {
     v: S,
-    horizon: S,
     members: Shelf<K, Member<S>>,
     marks: QuickMap<K, S>,
 }
 
 impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> Default for VersionedSet<K, S> {
     fn default() -> Self {
-        VersionedSet {
-            v: S::default(),
-            horizon: S::default(),
-            members: Shelf::default(),
-            marks: QuickMap::default(),
-        }
+        VersionedSet { v: S::default(), members: Shelf::default(), marks: QuickMap::default() }
     }
 }
 
@@ -62,11 +38,6 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     /// The version up to which every change is known.
     pub fn v(&self) -> S {
         self.v
-    }
-
-    /// Departures before this version are forgotten.
-    pub fn horizon(&self) -> S {
-        self.horizon
     }
 
     /// The member of that key.
@@ -143,7 +114,6 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     /// Starts a whole load: every member must be confirmed again, and earlier changes are unknown.
     pub fn restart(&mut self, v: S) {
         self.v = v;
-        self.horizon = v;
         self.marks.clear();
         for member in self.members.values_mut() {
             member.confirmed = false;
@@ -153,7 +123,6 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     /// Restores the stored version.
     pub fn restore_v(&mut self, v: S) {
         self.v = v;
-        self.horizon = v;
     }
 
     /// Reserves memory for that many more members.
@@ -197,7 +166,6 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     /// keys.
     pub fn settle(&mut self, v: S) -> Vec<K> {
         self.v = self.v.max(v);
-        self.horizon = self.horizon.max(self.v);
         let floor = self.v;
         let old: Vec<K> =
             self.marks.iter().filter(|(_, mark)| **mark < floor).map(|(key, _)| key.clone()).collect();
@@ -205,57 +173,5 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
             self.marks.remove(key);
         }
         old
-    }
-
-    /// Forgets departures before `horizon`, as a reference does with its old tombstones.
-    pub fn forget_before(&mut self, horizon: S) {
-        self.horizon = self.horizon.max(horizon);
-        let horizon = self.horizon;
-        self.marks.retain(|_, mark| *mark >= horizon);
-    }
-
-    /// The changes that bring a copy of version `since` up to this one.
-    pub fn upgrade_since(&self, since: S) -> Upgrade<K, S> {
-        let mut rows: Vec<(K, S)> =
-            self.members.iter().filter(|(_, m)| m.at >= since).map(|(k, m)| (k.clone(), m.at)).collect();
-        let mut left: Vec<(K, S)> = self
-            .marks
-            .iter()
-            .filter(|(_, mark)| **mark >= since)
-            .map(|(k, mark)| (k.clone(), *mark))
-            .collect();
-        rows.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-        left.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-        let present = (since < self.horizon).then(|| {
-            let mut keys: Vec<K> = self.members.keys().cloned().collect();
-            keys.sort_unstable();
-            keys
-        });
-        Upgrade { rows, left, present, v: self.v, horizon: self.horizon }
-    }
-
-    /// Applies an upgrade whole. It keeps departures since the later of both horizons, so that this copy can
-    /// serve as the reference of another. An upgrade that is older than this copy changes nothing, since the
-    /// tombstones that would block its rows may be forgotten.
-    pub fn apply(&mut self, upgrade: &Upgrade<K, S>) {
-        if upgrade.v < self.v {
-            return;
-        }
-        for (key, at) in &upgrade.rows {
-            self.link(key, *at, true);
-        }
-        for (key, at) in &upgrade.left {
-            self.unlink(key, *at);
-        }
-        if let Some(present) = &upgrade.present {
-            let present: HashSet<K> = present.iter().cloned().collect();
-            for key in self.unaccounted(Some(&present), upgrade.v) {
-                self.forget(&key);
-            }
-        }
-        self.v = self.v.max(upgrade.v);
-        // Departures are known without a gap only since the later horizon. If `present` gave the state
-        // without the versions of departures, they are known since the reference's own horizon.
-        self.forget_before(upgrade.horizon);
     }
 }

@@ -3,7 +3,7 @@
 use super::collection::Collection;
 use super::defs::Defs;
 use super::dirty::Dirty;
-use super::document::{Content, DocKey, Document, PageRef};
+use super::document::{Content, DocKey, Document, PageRef, is_over};
 use super::overlay::{Pin, Shown};
 use super::shelf::Shelf;
 use super::stamp::Stamp;
@@ -210,7 +210,7 @@ impl Memory {
     /// higher `v` with a later `maxLife` brings them back (docs/rules.md).
     pub fn remove_expired(&mut self, now_ms: u64) {
         while let Some((minutes, key)) = self.lives.first().cloned() {
-            if minutes.saturating_mul(60_000) > now_ms {
+            if !is_over(Some(minutes), now_ms) {
                 break;
             }
             self.lives.remove(&(minutes, key.clone()));
@@ -232,7 +232,7 @@ impl Memory {
         let (earlier, later) = (from_ms.min(to_ms), from_ms.max(to_ms));
         let Ok(lowest) = Pk::parse("-") else { return };
         for (minutes, key) in self.lives.range((earlier / 60_000 + 1, (0, lowest))..) {
-            if minutes.saturating_mul(60_000) > later {
+            if !is_over(Some(*minutes), later) {
                 break;
             }
             if let Some(document) = self.documents.get(key) {

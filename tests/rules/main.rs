@@ -15,5 +15,6 @@ mod regressions;
 mod sealed;
 mod secrecy;
 mod store;
+mod upgrades;
 mod versioned_set;
 mod writes;
