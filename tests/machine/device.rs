@@ -1,8 +1,9 @@
 //! The machine and its device: batches that fail, data read from pages, and state that outlives the session.
 
-use escale::storage::Limits;
+use escale::storage::{Limits, reopen};
+use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice};
-use escale::sync::{Effect, Event, StorageState};
+use escale::sync::{Config, Effect, Event, StorageState, TabEvent};
 use escale::{Code, Error};
 
 use crate::harness::{config, def, part, reply, row, section, these, whole};
@@ -113,4 +114,80 @@ fn a_subscription_and_its_end_outlive_the_session() {
     assert_eq!(defs, [section("games")]);
     let (_, request) = desk.bench.request();
     assert_eq!(request.subs[0].def, section("games"));
+}
+
+/// While the handle is dead, readings wait. The next handle answers them, or its failure does.
+#[test]
+fn readings_wait_for_the_next_handle_and_are_answered_if_there_is_none() {
+    for opens in [true, false] {
+        let mut desk = Desk::new();
+        desk.load(vec![row("a", 1)]);
+        let (ids, _, _) = desk.bench.machine.list(&def("Doc")).expect("subscribed");
+        desk.bench.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")));
+        let expected = desk.bench.take(|effect| match effect {
+            Effect::Reopen(expected) => Some(expected.clone()),
+            _ => None,
+        });
+        assert_eq!(expected.len(), 1, "at once");
+        desk.bench.feed(Event::Read { ticket: 2, ids });
+        let read = |effect: &Effect| matches!(effect, Effect::ReadPages { .. }).then_some(());
+        assert_eq!(desk.bench.take(read).len(), 0, "nothing is read with a dead handle");
+        let result = if opens {
+            block_on(reopen(&desk.store, &expected[0]))
+        } else {
+            Err(Error::new(Code::StorageClosed, "by the test"))
+        };
+        desk.bench.feed(Event::Reopened(result));
+        if opens {
+            assert_eq!(desk.work(), [these(&[("a", 1)])]);
+        } else {
+            let answer = |effect: &Effect| match effect {
+                Effect::Answer { rows, .. } => Some(rows.as_ref().map(Vec::len).map_err(Error::code)),
+                _ => None,
+            };
+            assert_eq!(desk.bench.take(answer), [Err(Code::StorageClosed)]);
+        }
+    }
+}
+
+/// A handle that has worked since is replaced at once when it dies. One that has not waits.
+#[test]
+fn a_handle_that_has_answered_is_replaced_at_once() {
+    for has_answered in [true, false] {
+        let mut desk = Desk::new();
+        desk.load(vec![row("a", 1)]);
+        let expected = |desk: &mut Desk| {
+            desk.bench.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")));
+            desk.bench.take(|effect| match effect {
+                Effect::Reopen(expected) => Some(expected.clone()),
+                _ => None,
+            })
+        };
+        let first = expected(&mut desk);
+        let result = block_on(reopen(&desk.store, &first[0]));
+        desk.bench.feed(Event::Reopened(result));
+        if has_answered {
+            assert_eq!(desk.read_all(), these(&[("a", 1)]));
+        }
+        assert_eq!(expected(&mut desk).len(), usize::from(has_answered));
+    }
+}
+
+/// A follower contacts no server: its socket closes with its leadership.
+#[test]
+fn a_deposed_session_closes_its_socket() {
+    let live = Config { has_live: true, ..config() };
+    let (mut desk, _) = Desk::open(&MemoryDevice::new(), live, Limits::default());
+    desk.load(vec![row("a", 1)]);
+    let socket = desk.bench.opened_socket().expect("a socket");
+    desk.bench.feed(Event::SocketOpened { socket });
+    desk.bench.feed(Event::Tab(TabEvent::Depose));
+    let closed = |effect: &Effect| match effect {
+        Effect::CloseSocket(socket) => Some(*socket),
+        _ => None,
+    };
+    assert_eq!(desk.bench.take(closed), [socket]);
+    assert!(desk.bench.machine.is_following());
+    desk.bench.wake(desk.bench.now + 120_000);
+    assert_eq!((desk.bench.opened_socket(), desk.bench.requests.len()), (None, 0));
 }

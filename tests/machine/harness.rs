@@ -136,7 +136,11 @@ impl Bench {
         if self.fed_at.replace(self.now).is_some_and(|at| at <= self.now) {
             check_asleep(&mut self.machine, self.wish, clock);
         }
-        for effect in self.machine.handle(event, clock) {
+        let before = self.machine.status();
+        let effects = self.machine.handle(event, clock);
+        let is_told = effects.iter().any(|effect| matches!(effect, Effect::StatusChanged));
+        assert!(is_told || self.machine.status() == before, "nothing tells of {:?}", self.machine.status());
+        for effect in effects {
             match effect {
                 Effect::Send { number, request, token } => self.requests.push_back((number, request, token)),
                 Effect::WakeAt(at) => self.wish = at,

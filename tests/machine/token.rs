@@ -99,7 +99,7 @@ fn a_socket_closed_for_its_token_asks_for_another() {
     assert_eq!(bench.said()[0].token.as_deref(), Some("t1"));
     bench.feed(Event::SocketClosed { socket, code: 4401, reason: String::new() });
     assert_eq!(asked(&mut bench), [true]);
-    assert_eq!(bench.phase(), Phase::Paused);
+    assert_eq!((bench.phase(), bench.error()), (Phase::Paused, Some(Code::Unauthorized)));
     bench.wake(bench.now + SOCKET_SILENCE_MS);
     assert_eq!(bench.opened_socket(), None, "paused");
     bench.feed(Event::Token(Some("t2".into())));

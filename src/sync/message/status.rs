@@ -5,9 +5,10 @@ use crate::error::Error;
 use crate::model::{Def, SortedMap};
 
 /// The phase of the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Just opened: the server has not answered yet.
+    #[default]
     Opening,
     /// A first load is in progress.
     Loading,

@@ -21,6 +21,7 @@ pub struct Provisional {
 }
 
 /// A session's knowledge of the other sessions.
+#[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // each is an activity that is independent of the others
 pub struct Tabs {
     /// The generation that this session has begun. It leads once it has read the state of that time.
@@ -70,39 +71,6 @@ pub struct Tabs {
     /// Whether the inbox is being read; if it must be read again, whether with the backup database.
     pub is_reading_inbox: bool,
     pub reads_inbox_again: Option<bool>,
-}
-
-impl Default for Tabs {
-    fn default() -> Self {
-        Tabs {
-            next: None,
-            is_unfenced: false,
-            is_deposed: false,
-            has_followed: false,
-            is_looking: false,
-            last_look: 0,
-            looks_again: false,
-            reading: None,
-            last_reading: 0,
-            is_reload_due: false,
-            look_at_ms: None,
-            phase: Phase::Opening,
-            queue: VecDeque::new(),
-            sending: None,
-            last_stamp: 0,
-            provisional: SortedMap::new(),
-            dealt: SortedSet::new(),
-            wanted: SortedSet::new(),
-            unwanted: SortedSet::new(),
-            commanded: SortedMap::new(),
-            from_inbox: SortedMap::new(),
-            met: SortedSet::new(),
-            done: Vec::new(),
-            deferred: Vec::new(),
-            is_reading_inbox: false,
-            reads_inbox_again: None,
-        }
-    }
 }
 
 impl Tabs {

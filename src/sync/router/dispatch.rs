@@ -2,7 +2,8 @@
 
 use crate::error::{Code, Result, fail};
 use crate::limits::SUBS_MAX;
-use crate::model::{Def, SortedSet};
+use crate::memory::Memory;
+use crate::model::{Def, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
 use crate::sync::device::Device;
@@ -30,16 +31,7 @@ pub struct Router {
 impl Router {
     /// The parts of a new session, over a store with this damage. It has no operations yet.
     pub fn new(ctx: Ctx, damage: &Damage) -> Self {
-        let memory = &ctx.memory;
-        let lost = if damage.any() {
-            memory
-                .collections()
-                .filter(|(_, c)| c.v(memory.epoch().1) == 0)
-                .map(|(def, _)| def.clone())
-                .collect()
-        } else {
-            SortedSet::new()
-        };
+        let lost = collections_lost(&ctx.memory, damage);
         Router {
             device: Device::new(damage, ctx.layout.is_some()),
             ctx,
@@ -57,12 +49,12 @@ impl Router {
     /// Handles an event, and returns the effects to carry out.
     pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
         self.ctx.clock = clock;
-        if let Err(error) = self.dispatch(event) {
-            self.ctx.errors.report(error);
-        }
-        if let Err(error) = self.advance() {
-            self.ctx.errors.report(error);
-        }
+        let handled = self.dispatch(event);
+        self.ctx.errors.report_in(handled);
+        let advanced = self.advance();
+        self.ctx.errors.report_in(advanced);
+        // After both: the status has their errors.
+        self.tell_changes();
         self.device.hold_readings(&mut self.ctx);
         std::mem::take(&mut self.ctx.effects)
     }
@@ -91,10 +83,6 @@ impl Router {
             }
             Event::Frame { socket, frame } => self.framed(socket, frame),
             Event::SocketClosed { socket, code, reason } => self.link().socket_closed(socket, code, &reason),
-            Event::Committed(result) => {
-                self.batches().committed(result);
-                Ok(())
-            }
             Event::Reopened(result) => self.reopened(result),
             Event::DeviceClosed(error) => {
                 self.device.failed(&self.ctx, &error);
@@ -154,7 +142,8 @@ impl Router {
                 self.last_wake = None;
                 Ok(())
             }
-            Event::Tab(_) => Ok(()),
+            // They depend on the role, and were handled before.
+            Event::Committed(_) | Event::Tab(_) => Ok(()),
         }
     }
 
@@ -230,4 +219,11 @@ impl Router {
         };
         status_of(&self.ctx, &facts)
     }
+}
+
+/// The collections that are loaded from scratch, since the store was damaged.
+pub(super) fn collections_lost(memory: &Memory, damage: &Damage) -> SortedSet<Def> {
+    let era = memory.epoch().1;
+    let lost = memory.collections().filter(|(_, collection)| damage.any() && collection.v(era) == 0);
+    order::set_of(lost.map(|(def, _)| def.clone()))
 }

@@ -1,7 +1,7 @@
 //! The follower: replays the leader's log onto memory and pending operations. If the log has no continuation
 //! from here, it reloads the whole state.
 
-use super::dispatch::Router;
+use super::dispatch::{Router, collections_lost};
 use crate::error::{Error, Result};
 use crate::journal::{JournalRecord, OpId, Outcome, PendingOp, Wanted};
 use crate::memory::DocKey;
@@ -38,18 +38,20 @@ impl Router {
     }
 
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
-    pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) {
+    pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
         if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
-            return;
+            return Ok(());
         }
-        let Some(layout) = &self.ctx.layout else { return };
+        let Some(layout) = &self.ctx.layout else { return Ok(()) };
         let tail = match found {
             Ok(found) => layout.looked(&found),
-            Err(error) => return look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error),
+            Err(error) => {
+                look_failed(&mut self.ctx, &mut self.tabs, &mut self.device, error);
+                return Ok(());
+            }
         };
         match tail {
-            Tail::Same => self.end_look(false),
-            Tail::On(_) | Tail::Anew if self.tabs.next.is_some() => self.tabs.want_anew(&mut self.ctx),
+            Tail::Same => return self.end_look(false),
             Tail::Anew => self.tabs.want_anew(&mut self.ctx),
             Tail::On(records) => {
                 let along = || records.iter().filter_map(|found| found.record.along.as_ref());
@@ -60,17 +62,18 @@ impl Router {
                 if !over.is_empty() && !self.tabs.provisional.is_empty() {
                     // One of this session's operations may have been added and removed within these records.
                     // Only the inbox shows whether it was.
-                    return self.tabs.want_anew(&mut self.ctx);
+                    self.tabs.want_anew(&mut self.ctx);
+                    return Ok(());
                 }
                 let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
                 if keys.is_empty() {
-                    self.follow_on(records, Vec::new());
-                } else {
-                    let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(records));
-                    self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
+                    return self.follow_on(records, Vec::new());
                 }
+                let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(records));
+                self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
             }
         }
+        Ok(())
     }
 
     /// The journal records that a poll of the log referred to have been read.
@@ -99,7 +102,7 @@ impl Router {
         let opened =
             numbers.iter().zip(found).map(|(number, sealed)| layout.open_journal(*number, &sealed?).ok());
         match opened.collect::<Option<Vec<JournalRecord>>>() {
-            Some(journal) => self.follow_on(records, journal),
+            Some(journal) => return self.follow_on(records, journal),
             // The leader has rewritten a record since.
             None => self.tabs.want_anew(&mut self.ctx),
         }
@@ -107,7 +110,7 @@ impl Router {
     }
 
     /// Advances to the state after these records.
-    fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) {
+    fn follow_on(&mut self, records: Vec<LogRecord>, journal: Vec<JournalRecord>) -> Result<()> {
         self.tabs.has_followed = true;
         let pinned = pin_of(&mut self.ctx, &journal);
         let mut deletes: Vec<u64> = Vec::new();
@@ -138,11 +141,9 @@ impl Router {
             self.ctx.memory.follow_collection(&def, None);
         }
         self.ctx.memory.end_following();
-        self.outbox.table.mark =
-            self.ctx.layout.as_ref().map(crate::storage::Layout::journal_mark).unwrap_or_default();
         self.replay().follow_journal(journal, &deletes);
         unpin_keys(&mut self.ctx, pinned);
-        self.end_look(true);
+        self.end_look(true)
     }
 }
 
@@ -151,14 +152,11 @@ impl Replay<'_> {
     fn follow_journal(&mut self, journal: Vec<JournalRecord>, deletes: &[u64]) {
         for record in journal {
             self.outbox.journal.index(&record);
-            let (id, outcome, seq) = (record.op_id.clone(), record.outcome.clone(), record.seq);
+            let (id, outcome) = (record.op_id.clone(), record.outcome.clone());
             let replaces = record.replaces.clone();
             if record.lost {
                 self.outbox.lost_by_server.push(id);
                 continue;
-            }
-            if let Some(seq) = seq.filter(|seq| *seq > 0 && record.name == self.outbox.table.mark.name) {
-                self.outbox.sender.accepted.insert((seq, id.clone()));
             }
             let old = self.take_out(&id);
             match restored(record) {
@@ -237,22 +235,20 @@ fn look_failed(ctx: &mut Ctx, tabs: &mut Tabs, device: &mut Device, error: Error
 
 impl Router {
     /// The poll has ended: this session now knows the state in the store.
-    fn end_look(&mut self, is_new: bool) {
+    fn end_look(&mut self, is_new: bool) -> Result<()> {
         self.tabs.is_looking = false;
         if self.tabs.next.is_some() && self.tabs.must_read_to_lead() {
             self.tabs.begin_to_lead(&mut self.ctx);
-            return;
+            return Ok(());
         }
         if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
-            if let Err(error) = self.promote() {
-                self.ctx.errors.report(error);
-            }
-            return;
+            return self.promote();
         }
         self.readings().resume_readings(is_new);
         if std::mem::take(&mut self.tabs.looks_again) || is_new {
             self.tabs.look(&mut self.ctx);
         }
+        Ok(())
     }
 
     /// The whole state was read.
@@ -280,8 +276,7 @@ impl Router {
         if self.tabs.next.is_some() && !self.tabs.is_handing_in() {
             return self.promote();
         }
-        self.end_look(true);
-        Ok(())
+        self.end_look(true)
     }
 
     /// Takes over a state that was reloaded.
@@ -312,9 +307,7 @@ impl Router {
         self.tabs.wanted.retain(|def| memory.collection(def).is_none() && begun.contains(def));
         self.tabs.unwanted.retain(|def| memory.collection(def).is_some() && dropped.contains(def));
         pin_of(&mut self.ctx, &journal.records);
-        let era = memory.epoch().1;
-        let lost = memory.collections().filter(|(_, c)| damage.any() && c.v(era) == 0);
-        self.pull.set_lost(order::set_of(lost.map(|(def, _)| def.clone())));
+        self.pull.set_lost(collections_lost(&memory, &damage));
         self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
         self.reads.forget_found(&self.ctx);
         let mark = layout.journal_mark();

@@ -44,7 +44,7 @@ impl Router {
             TabEvent::Looked { number, found } if self.tabs.leads_unfenced(&self.ctx) => {
                 self.fenced(number, found)?;
             }
-            TabEvent::Looked { number, found } => self.looked(number, found),
+            TabEvent::Looked { number, found } => self.looked(number, found)?,
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
             TabEvent::LeadUnfenced { seen, error } => self.lead_unfenced(seen, error)?,
