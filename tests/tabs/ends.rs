@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use escale::Code;
+use escale::codec::{SyncReply, SyncRequest};
 use escale::journal::Policy;
 use escale::model::{Def, Value};
 use escale::storage::Limits;
@@ -16,35 +17,35 @@ use super::told::Told;
 use crate::support::schema::name;
 use crate::support::server::{Habits, ModelServer};
 
-fn open(device: &MemoryDevice, seed: u64, log_bytes_min: usize) -> Tab {
+pub fn open(device: &MemoryDevice, seed: u64, log_bytes_min: usize) -> Tab {
     let limits = Limits { log_bytes_min, ..Limits::default() };
     let mut tab = Tab::open(device, seed, Policy::Ask, limits);
     settle(&mut tab);
     tab
 }
 
-fn put(is_poison: bool) -> Value {
+pub fn put(is_poison: bool) -> Value {
     let mut data = BTreeMap::from([("id".to_owned(), Value::from("id1"))]);
     data.extend(is_poison.then(|| ("poison".to_owned(), true.into())));
     Value::from([("class", "Doc".into()), ("data", Value::Map(data))])
 }
 
-fn id(number: usize) -> String {
+pub fn id(number: usize) -> String {
     format!("0190b3c4-0000-7000-8000-00000000000{number}")
 }
 
 /// A leader with its server, and a follower.
-struct Play {
-    device: MemoryDevice,
-    server: ModelServer,
-    leader: Tab,
-    follower: Tab,
-    now: u64,
+pub struct Play {
+    pub device: MemoryDevice,
+    pub server: ModelServer,
+    pub leader: Tab,
+    pub follower: Tab,
+    pub now: u64,
 }
 
 impl Play {
     /// The first operation is saved, and the follower knows it.
-    fn new(log_bytes_min: usize) -> Self {
+    pub fn new(log_bytes_min: usize) -> Self {
         let device = MemoryDevice::shared();
         let server = ModelServer::new(Habits::of(80), 1, NOW);
         let [mut leader, mut follower] = [1, 2].map(|seed| open(&device, seed, log_bytes_min));
@@ -58,20 +59,24 @@ impl Play {
     }
 
     /// The server refuses the operation of that number, or accepts it.
-    fn until(&mut self, is_done: impl Fn(&Tab) -> bool) {
+    pub fn until(&mut self, is_done: impl Fn(&Tab) -> bool) {
         while !is_done(&self.leader) {
             self.now += 1_000;
             self.leader.feed(Event::Woke, self.now);
             let Some((number, request)) = self.leader.sent.take() else { continue };
-            let (results, _) = self.server.operate(0, &request, (0, self.now), &mut || false);
-            let told = self.server.tell_now(0, self.now);
-            let reply = Ok(self.server.reply(&request, results, told));
+            let reply = Ok(self.answer(&request));
             self.leader.feed(Event::Replied { number, reply }, self.now);
             settle(&mut self.leader);
         }
     }
 
-    fn told(&self, number: usize) -> Vec<Told> {
+    pub fn answer(&mut self, request: &SyncRequest) -> SyncReply {
+        let (results, _) = self.server.operate(0, request, (0, self.now), &mut || false);
+        let told = self.server.tell_now(0, self.now);
+        self.server.reply(request, results, told)
+    }
+
+    pub fn told(&self, number: usize) -> Vec<Told> {
         let told = self.follower.told.all().filter(|(of, _)| *of == id(number));
         told.map(|(_, told)| told.clone()).collect()
     }

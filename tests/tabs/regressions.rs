@@ -40,7 +40,7 @@ pub fn settle(tab: &mut Tab) {
 pub fn lead(tab: &mut Tab) {
     tab.tasks.push_back(Task::TakeOver);
     settle(tab);
-    assert!(!tab.machine.is_following());
+    assert!(!tab.machine.is_following() && !tab.machine.is_about_to_lead());
 }
 
 pub fn look(tab: &mut Tab) {
@@ -245,6 +245,7 @@ fn a_deposed_session_shows_its_mode_until_its_leader_speaks() {
     for (mode, phase) in [(Mode::Synced, Phase::Opening), (Mode::Avion, Phase::Avion)] {
         let device = MemoryDevice::shared();
         let mut tab = open(&device, 1);
+        tab.feed(Event::Tab(TabEvent::Heard(Phase::Live)), NOW);
         lead(&mut tab);
         tab.feed(Event::SetMode(mode), NOW);
         settle(&mut tab);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use escale::codec::SyncRequest;
 use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
-use escale::journal::Policy;
+use escale::journal::{PendingOp, Policy};
 use escale::memory::{Content, DocKey};
 use escale::storage::{AccountOptions, Damage, Expected, Limits, Reader, open_account, reopen, with_copies};
 use escale::store::conformance::block_on;
@@ -69,11 +69,14 @@ pub struct Tab {
     pub shown: BTreeSet<String>,
     /// Readings that were asked for, and are not answered yet.
     pub awaited: usize,
+    now: u64,
     has_begun: bool,
     /// It was deposed, and has not read the stored state since.
     has_led: bool,
     /// All reports on operations that its application received.
     pub told: Reports,
+    /// The ends of its sweeps.
+    pub swept: Vec<escale::Result<()>>,
 }
 
 pub const ORG: &str = "org";
@@ -129,24 +132,57 @@ impl Tab {
             generation: None,
             shown: BTreeSet::new(),
             awaited: 0,
+            now: 0,
             has_begun: false,
             has_led: false,
             told: Reports::default(),
+            swept: Vec::new(),
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
         (tab, damage)
     }
 
+    /// Passes an event to the machine. Checks that the effects name each change of the status and of the role.
+    fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
+        let before = self.machine.status();
+        let written = match &event {
+            Event::Write(write) if self.machine.is_following() => Some(write.id.clone()),
+            _ => None,
+        };
+        let effects = self.machine.handle(event, clock);
+        let has = |is_it: fn(&Effect) -> bool| effects.iter().any(is_it);
+        let after = self.machine.status();
+        let is_told = has(|effect| matches!(effect, Effect::StatusChanged));
+        assert!(before == after || is_told, "nothing tells of {after:?}");
+        let (leads, deposed) = (
+            has(|effect| matches!(effect, Effect::Tab(TabEffect::Leads))),
+            has(|effect| matches!(effect, Effect::Tab(TabEffect::Deposed))),
+        );
+        assert_eq!((leads, deposed), (!before.leads && after.leads, before.leads && !after.leads));
+        assert_eq!(self.machine.generation().is_some(), after.leads, "only who leads has a generation");
+        let operations = self.machine.operations();
+        let is_placed = |(op, _): &(&PendingOp, bool)| op.state.order < 1 << 52;
+        assert!(!after.leads || operations.iter().all(is_placed), "the leader has given each its place");
+        if let Some(id) = written {
+            let own = operations.iter().find(|(op, _)| op.state.id == id);
+            let is_last = own.is_none_or(|(op, _)| op.state.order >= 1 << 52);
+            assert!(is_last, "an operation that the leader has not taken in comes after all others");
+        }
+        effects
+    }
+
     /// Passes an event to the machine. Returns the messages for the other tabs.
     pub fn feed(&mut self, event: Event, now: u64) {
-        let clock = Clock { wall_ms: now, mono_ms: now };
+        // Its clock does not go back.
+        self.now = self.now.max(now);
+        let clock = Clock { wall_ms: self.now, mono_ms: self.now };
         if std::mem::replace(&mut self.has_begun, true) && !matches!(event, Event::Woke) {
             check_asleep(&mut self.machine, self.wake_at, clock);
         }
         let is_read = matches!(event, Event::Tab(TabEvent::Read { .. }));
         self.awaited += usize::from(matches!(event, Event::Read { .. }));
-        for effect in self.machine.handle(event, clock) {
+        for effect in self.handle(event, clock) {
             match effect {
                 Effect::Send { number, request, .. } => {
                     assert!(!self.machine.is_following(), "only who leads sends");
@@ -211,8 +247,8 @@ impl Tab {
                 Effect::Changed { .. }
                 | Effect::StatusChanged
                 | Effect::Matched { .. }
-                | Effect::Past { .. }
-                | Effect::Swept { .. } => {}
+                | Effect::Past { .. } => {}
+                Effect::Swept { swept, .. } => self.swept.push(swept.map(|_| ())),
                 other => panic!("{other:?}"),
             }
         }
@@ -221,6 +257,7 @@ impl Tab {
             self.counters.clear();
             self.has_led = !is_read;
         }
+        assert!(self.sent.is_none() || !self.machine.is_following(), "only who leads waits for the server");
         self.machine.memory().check_links();
         let shown: BTreeSet<String> =
             self.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect();
@@ -249,6 +286,15 @@ impl Tab {
 
     pub fn is_unfenced(&self) -> bool {
         self.machine.is_unfenced()
+    }
+
+    /// The records of a table that its batches in flight delete.
+    pub fn deletes_of(&self, table: Table) -> usize {
+        let batches = self.tasks.iter().filter_map(|task| match task {
+            Task::Commit(batch) => Some(&batch.deletes),
+            _ => None,
+        });
+        batches.flatten().filter(|(of, _)| *of == table).count()
     }
 
     /// Carries out the next task. One that fails does so as `fault` says. Returns whether something was written

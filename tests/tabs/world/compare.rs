@@ -18,6 +18,10 @@ impl World {
                 "the leader has written all"
             );
             assert_eq!(state(tab.machine.memory()), stored, "tab {number} differs from the stored state");
+            let epochs = [&tab.machine, &reopened.machine].map(|machine| machine.memory().epoch());
+            assert_eq!(epochs[0], epochs[1], "R8: tab {number} is in another epoch");
+            let lost = [&tab.machine, &reopened.machine].map(|machine| sorted(machine.lost_by_server()));
+            assert_eq!(lost[0], lost[1], "R8: tab {number} knows of other losses");
         }
     }
 
@@ -137,4 +141,8 @@ impl World {
             }
         }
     }
+}
+
+fn sorted(ids: &[String]) -> BTreeSet<&String> {
+    ids.iter().collect()
 }

@@ -1,0 +1,283 @@
+//! The changes of a tab's role, by hand: with a device that takes no generation, and with unwritten commands.
+
+use escale::journal::Retention;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, StorageState, TabEvent};
+use escale::{Code, Error};
+
+use super::ends::{Play, id, put};
+use super::inbox::{FULL, document, issue_twice, whole};
+use super::regressions::{NOW, lead, look, open, settle};
+use super::tab::{Fault, Tab, Task};
+
+/// The device takes no generation of the tab.
+fn fail_to_lead(tab: &mut Tab) {
+    tab.tasks.push_back(Task::TakeOver);
+    while !matches!(tab.tasks.front(), Some(Task::TakeOver)) {
+        tab.work(None);
+    }
+    tab.work(Some(FULL));
+    settle(tab);
+}
+
+/// Begins a generation, and returns the event that says so.
+fn begin(tab: &mut Tab) -> Event {
+    tab.tasks.push_back(Task::TakeOver);
+    tab.work(None);
+    tab.arrived.pop_back().expect("a generation")
+}
+
+fn holds(tab: &Tab, number: usize) -> bool {
+    tab.machine.memory().collection(&document(number)).is_some()
+}
+
+#[test]
+fn a_leader_that_takes_over_again_goes_on_leading() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    lead(&mut tab);
+    tab.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut tab);
+    let before = tab.machine.generation().expect("it leads");
+    let event = begin(&mut tab);
+    tab.feed(event, NOW);
+    assert!(!tab.machine.is_following(), "nobody has led in between");
+    assert_eq!(tab.machine.generation(), Some(before + 1));
+    // It writes in that generation.
+    tab.feed(Event::Subscribe(document(2)), NOW);
+    settle(&mut tab);
+    assert!(!tab.machine.is_following() && holds(&open(&device, 2), 2));
+}
+
+/// The device takes no generation twice. It is a leader without one all the time, and reads the
+/// changes that another tab has written in between.
+#[test]
+fn a_leader_without_a_generation_reads_what_a_later_one_wrote() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    fail_to_lead(&mut first);
+    assert!(first.machine.is_unfenced() && !first.machine.is_following());
+    first.feed(Event::Subscribe(document(3)), NOW);
+    fail_to_lead(&mut first);
+    assert!(first.machine.is_unfenced() && !first.machine.is_following() && holds(&first, 3));
+    lead(&mut second);
+    second.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut second);
+    fail_to_lead(&mut first);
+    assert!(first.machine.is_unfenced() && !first.machine.is_following());
+    assert!(holds(&first, 1), "it is read first");
+    assert!(holds(&first, 3), "its own command stays");
+    assert_eq!(first.machine.status().storage, StorageState::Full);
+    assert!(!holds(&open(&device, 3), 3), "nothing is written");
+    lead(&mut first);
+    settle(&mut first);
+    assert!(!first.machine.is_unfenced() && holds(&open(&device, 3), 3));
+    assert_eq!(first.machine.status().storage, StorageState::Ok);
+}
+
+/// A leader with a generation has nothing to do with the failure of another one.
+#[test]
+fn a_leader_with_a_generation_goes_on_although_the_device_takes_no_other() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    lead(&mut tab);
+    fail_to_lead(&mut tab);
+    assert!(!tab.machine.is_unfenced() && !tab.machine.is_following());
+    assert_eq!(tab.machine.status().storage, StorageState::Ok);
+    assert!(tab.machine.last_mark().is_ok());
+}
+
+/// The generation has begun, and the device could not be read: whether another tab has written stays unknown.
+#[test]
+fn a_leader_that_cannot_read_whether_another_one_wrote_stays_without_a_generation() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    fail_to_lead(&mut tab);
+    tab.feed(Event::Subscribe(document(1)), NOW);
+    let event = begin(&mut tab);
+    tab.feed(event, NOW);
+    tab.work(Some(FULL));
+    settle(&mut tab);
+    assert!(tab.machine.is_unfenced() && !tab.machine.is_following());
+    let status = tab.machine.status();
+    assert_eq!(
+        (status.storage, status.error.map(|error| error.code())),
+        (StorageState::Full, Some(Code::StorageFull))
+    );
+    // The answer to an earlier poll says nothing.
+    tab.feed(Event::Tab(TabEvent::Looked { number: 1, found: Ok(Vec::new()) }), NOW);
+    assert!(tab.machine.is_unfenced() && !tab.machine.is_following());
+    assert!(!tab.machine.is_about_to_lead());
+    lead(&mut tab);
+    settle(&mut tab);
+    assert!(!tab.machine.is_unfenced() && holds(&open(&device, 2), 1));
+}
+
+/// A leader ended a subscription, and another one led before that was written: it becomes a command to that leader.
+#[test]
+fn what_a_deposed_leader_had_not_written_is_asked_of_the_next_one() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    [1, 2].into_iter().for_each(|number| first.feed(Event::Subscribe(document(number)), NOW));
+    settle(&mut first);
+    first.feed(Event::Unsubscribe(document(1)), NOW + 1);
+    first.feed(Event::Subscribe(document(3)), NOW + 1);
+    first.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true }, NOW + 1);
+    lead(&mut second);
+    settle(&mut first);
+    assert!(first.machine.is_following());
+    assert_eq!(
+        [1, 2, 3].map(|number| holds(&first, number)),
+        [false, true, true],
+        "as its application wants"
+    );
+    assert_eq!([1, 2, 3].map(|number| holds(&second, number)), [true, true, false], "not known yet");
+    look(&mut second);
+    look(&mut first);
+    for tab in [&first, &second] {
+        assert_eq!([1, 2, 3].map(|number| holds(tab, number)), [false, true, true]);
+    }
+}
+
+/// A sweep in the batch of a deposed leader did not happen. Its application learns so.
+#[test]
+fn a_sweep_that_a_deposed_leader_could_not_write_is_told_to_have_failed() {
+    let mut play = Play::new(256 << 10);
+    play.leader.feed(Event::Subscribe(whole()), NOW);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    play.leader.feed(Event::Discard(id(0)), play.now);
+    issue_twice(&mut play.leader);
+    settle(&mut play.leader);
+    play.until(|leader| leader.machine.operations().is_empty());
+    play.leader.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true }, play.now);
+    while !matches!(play.leader.tasks.front(), Some(Task::Commit(_))) {
+        assert!(!play.leader.tasks.is_empty(), "it is being written");
+        play.leader.work(None);
+        while let Some(event) = play.leader.arrived.pop_front() {
+            play.leader.feed(event, play.now);
+        }
+    }
+    lead(&mut play.follower);
+    settle(&mut play.leader);
+    assert!(play.leader.machine.is_following());
+    let ends: Vec<_> = play.leader.swept.iter().map(|end| end.as_ref().map_err(Error::code)).collect();
+    assert_eq!(ends, [Err(Code::Deposed)]);
+}
+
+/// New operations of a deposed leader come after all others at once: another session writes from now on.
+#[test]
+fn the_operations_of_a_deposed_leader_come_after_those_of_the_next_one() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    super::copy::issue(&mut first, 1);
+    settle(&mut first);
+    lead(&mut second);
+    first.feed(Event::Tab(TabEvent::Depose), NOW);
+    let own = super::copy::issue(&mut first, 2);
+    let theirs = super::copy::issue(&mut second, 3);
+    settle(&mut second);
+    settle(&mut first);
+    let last = |tab: &Tab| tab.machine.operations().last().map(|(op, _)| op.state.id.clone());
+    assert_eq!((last(&first), last(&second)), (Some(own.clone()), Some(theirs)));
+    look(&mut second);
+    look(&mut first);
+    assert_eq!((last(&first), last(&second)), (Some(own.clone()), Some(own)));
+}
+
+/// A leader amended a refused operation, and another one led before that was written. The amendment stays alone.
+#[test]
+fn an_amendment_that_a_deposed_leader_had_not_written_takes_its_place() {
+    let mut play = Play::new(256 << 10);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    let later = super::copy::issue(&mut play.leader, 5);
+    settle(&mut play.leader);
+    play.leader.feed(Event::Amend { id: id(0), new: id(1), args: Some(put(false)) }, play.now);
+    lead(&mut play.follower);
+    settle(&mut play.leader);
+    let ids = |tab: &Tab| -> Vec<String> {
+        tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+    };
+    assert_eq!(ids(&play.leader), [id(1), later.clone()], "the refused one is shown no more");
+    assert_eq!(ids(&play.follower), [id(0), later.clone()], "not known yet");
+    look(&mut play.follower);
+    look(&mut play.leader);
+    for tab in [&play.leader, &play.follower] {
+        assert_eq!(ids(tab), [id(1), later.clone()]);
+    }
+}
+
+/// Nothing has been written since the tab opened: it leads with the state that it has.
+#[test]
+fn a_tab_that_leads_at_once_does_not_read_all_again() {
+    let device = MemoryDevice::shared();
+    let mut first = open(&device, 1);
+    lead(&mut first);
+    first.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut first);
+    drop(first);
+    let mut tab = open(&device, 2);
+    tab.tasks.push_back(Task::TakeOver);
+    while tab.machine.is_following() {
+        assert!(!matches!(tab.tasks.front(), Some(Task::Read(..))), "the whole state");
+        tab.work(None);
+        while let Some(event) = tab.arrived.pop_front() {
+            tab.feed(event, NOW);
+        }
+    }
+    assert!(holds(&tab, 1));
+}
+
+/// A follower's handle of the store is dead: it opens the store again. Once it leads, the failure is over.
+#[test]
+fn a_follower_with_a_dead_handle_opens_the_store_again() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.work(Some(Fault { code: Code::StorageClosed, is_written: false }));
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+    assert!(tab.tasks.iter().any(|task| matches!(task, Task::Reopen(_))));
+    assert_eq!(tab.machine.status().error.map(|error| error.code()), Some(Code::StorageClosed));
+    lead(&mut tab);
+    assert_eq!(tab.machine.status().error.map(|error| error.code()), None);
+}
+
+/// A leader hears of the next one while its batch is in flight: it follows once the batch has ended.
+#[test]
+fn a_leader_is_deposed_once_its_batch_has_ended() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    lead(&mut tab);
+    tab.feed(Event::Subscribe(document(1)), NOW);
+    tab.feed(Event::Tab(TabEvent::Depose), NOW);
+    assert!(!tab.machine.is_following(), "not yet");
+    tab.work(None);
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+    assert!(tab.machine.is_following());
+    settle(&mut tab);
+    lead(&mut tab);
+    tab.feed(Event::Subscribe(document(2)), NOW);
+    settle(&mut tab);
+    assert!(!tab.machine.is_following(), "the next batch is of another time");
+}
+
+/// A tab hears of a later leader while it reads the state: it goes on following.
+#[test]
+fn a_tab_that_is_about_to_lead_is_deposed_at_once() {
+    for fault in [None, Some(FULL)] {
+        let device = MemoryDevice::shared();
+        let mut tab = open(&device, 1);
+        tab.tasks.push_back(Task::TakeOver);
+        tab.work(fault);
+        let event = tab.arrived.pop_front().expect("an answer");
+        tab.feed(event, NOW);
+        assert!(tab.machine.is_about_to_lead() && tab.machine.is_following());
+        tab.feed(Event::Tab(TabEvent::Depose), NOW);
+        assert!(!tab.machine.is_about_to_lead() && !tab.machine.is_unfenced());
+        settle(&mut tab);
+        assert!(tab.machine.is_following());
+    }
+}
