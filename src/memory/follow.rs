@@ -58,6 +58,9 @@ impl Memory {
         }
         if self.is_pinned(&key) {
             self.unread.insert(key);
+        } else if self.holders(&key).is_empty() {
+            // Until its link follows: this session may have ended the subscription that holds it.
+            self.leaving.insert(key);
         }
     }
 
@@ -70,8 +73,10 @@ impl Memory {
         mark: Option<Stamp>,
     ) {
         let Some(key) = self.doc_key(def.class(), pk) else { return };
-        let member = member.filter(|_| self.documents.contains_key(&key));
         let Some(collection) = self.collections.get_mut(def) else { return };
+        let is_there = self.documents.contains_key(&key);
+        self.lacks_documents |= member.is_some() && !is_there;
+        let member = member.filter(|_| is_there);
         collection.set.restore(pk.clone(), member, mark);
         let Some(document) = self.documents.get_mut(&key) else { return };
         let is_news = match member {
@@ -91,8 +96,10 @@ impl Memory {
         }
     }
 
-    /// Ends the replay: removed documents leave. A follower writes none of these changes.
-    pub(crate) fn end_following(&mut self) {
+    /// Ends the replay: removed documents leave. A follower writes none of these changes. Returns whether a link
+    /// lacks its document: this session let it go with a subscription that the leader still has. Only the whole
+    /// state has that document.
+    pub(crate) fn end_following(&mut self) -> bool {
         for key in std::mem::take(&mut self.leaving) {
             for def in self.holders(&key).iter() {
                 self.drop_link(def, &key.1);
@@ -100,6 +107,7 @@ impl Memory {
             self.remove_document(&key);
         }
         self.take_dirty();
+        std::mem::take(&mut self.lacks_documents)
     }
 
     /// The next batch says whether there is this subscription: it may not be in storage yet, or a follower may

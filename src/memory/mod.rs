@@ -33,6 +33,8 @@ pub use state::{EpochChange, Memory};
 #[cfg(test)]
 mod device_tests;
 #[cfg(test)]
+mod follow_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod told_tests;

@@ -41,6 +41,8 @@ pub struct Memory {
     pub(super) touched: SortedSet<DocKey>,
     /// Documents that leave at the end of a replay of another session's state.
     pub(super) leaving: SortedSet<DocKey>,
+    /// Whether a replay linked a document that is not in memory.
+    pub(super) lacks_documents: bool,
     /// The overlays of documents.
     pub(super) shown: SortedMap<DocKey, Shown>,
 }
@@ -66,6 +68,7 @@ impl Memory {
             unread: SortedSet::new(),
             touched: SortedSet::new(),
             leaving: SortedSet::new(),
+            lacks_documents: false,
             shown: SortedMap::new(),
         }
     }

@@ -9,7 +9,8 @@ use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
 use crate::model::{Def, Epoch, Name, Pk, Value};
 
-const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
+pub(super) const SCHEMA: &str =
+    r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const SECTIONS: [&str; 2] = ["games", "admin"];
 const MINUTE: u64 = 60_000;
 
@@ -17,24 +18,24 @@ fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-fn pk(doc: usize) -> Pk {
+pub(super) fn pk(doc: usize) -> Pk {
     Pk::from_key(&[&format!("doc{doc}")]).unwrap()
 }
 
-fn defs() -> Vec<Def> {
+pub(super) fn defs() -> Vec<Def> {
     let section = |value| Def::collection(&name("Doc"), &name("section"), &[value]).unwrap();
     let own = Def::document(&name("Doc"), &pk(0));
     vec![Def::class_of(&name("Doc")), section(SECTIONS[0]), section(SECTIONS[1]), own]
 }
 
-fn state(doc: usize, v: u64, section: usize) -> BTreeMap<String, Value> {
+pub(super) fn state(doc: usize, v: u64, section: usize) -> BTreeMap<String, Value> {
     let texts =
         [("id", format!("doc{doc}")), ("section", SECTIONS[section].to_owned()), ("v", v.to_string())];
     texts.into_iter().map(|(name, text)| (name.to_owned(), Value::String(text))).collect()
 }
 
 /// Each def as the application sees it: the ids of its documents, and whether each one's data can be read.
-fn seen(memory: &Memory) -> BTreeMap<Def, (bool, BTreeSet<(u32, bool)>)> {
+pub(super) fn seen(memory: &Memory) -> BTreeMap<Def, (bool, BTreeSet<(u32, bool)>)> {
     let of = |def: &Def, pk: &Pk| -> Option<(u32, bool)> {
         let key = memory.doc_key(def.class(), pk)?;
         if memory.shown(&key).is_some() {
@@ -60,7 +61,7 @@ fn seen(memory: &Memory) -> BTreeMap<Def, (bool, BTreeSet<(u32, bool)>)> {
 }
 
 /// Every id that names a document or an overlay.
-fn ids(memory: &Memory) -> BTreeSet<u32> {
+pub(super) fn ids(memory: &Memory) -> BTreeSet<u32> {
     let shown = memory.all_shown().map(|(_, shown)| shown.id).filter(|id| *id != 0);
     memory.documents().map(|(_, document)| document.id).chain(shown).collect()
 }
@@ -71,7 +72,7 @@ fn ends(memory: &Memory) -> BTreeSet<(u64, DocKey)> {
     ends.collect()
 }
 
-fn step(memory: &mut Memory, random: &mut Seeded, v: u64) {
+pub(super) fn step(memory: &mut Memory, random: &mut Seeded, v: u64) {
     let (defs, doc) = (defs(), below(random, 4));
     let def = &defs[below(random, defs.len())];
     let key = (0, pk(doc));
