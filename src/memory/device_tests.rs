@@ -58,7 +58,9 @@ fn is_resident(memory: &Memory, doc: usize) -> bool {
 fn r14_a_wiped_store_is_written_again_as_far_as_the_data_is_in_memory() {
     let mut memory = memory();
     memory.pin(&key(1));
-    (1..4).for_each(|doc| write(&mut memory, doc));
+    for doc in 1..4 {
+        write(&mut memory, doc);
+    }
     // The slot of a document that has left is gone with the store.
     let class = defs()[0].clone();
     let left = memory.prepare(Part { left: vec![(pk(3), 8)], ..part(&class, vec![]) }).unwrap();

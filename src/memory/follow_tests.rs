@@ -221,7 +221,9 @@ fn r2_a_removed_document_leaves_the_defs_that_hold_it() {
     replay(&mut leader, &mut follower, &SortedSet::new(), &mut page);
     let keys: Vec<DocKey> = follower.documents().map(|(key, _)| key.clone()).collect();
     assert!(!keys.is_empty());
-    keys.into_iter().for_each(|key| follower.follow_document(key, None));
+    for key in keys {
+        follower.follow_document(key, None);
+    }
     follower.end_following();
     assert_eq!(follower.documents().count(), 0);
     follower.check_links();
