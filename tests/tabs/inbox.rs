@@ -209,7 +209,9 @@ fn the_leaders_own_command_holds_against_an_earlier_one_in_the_inbox() {
 #[test]
 fn a_request_is_deleted_once() {
     let mut play = Play::new(256 << 10);
-    hand_in(&play.follower, 1, Wanted::Write(write(id(2), "Doc")));
+    // It is refused, and its record written again.
+    let refused = WantedWrite { args: put(true), ..write(id(2), "Doc") };
+    hand_in(&play.follower, 1, Wanted::Write(refused));
     look(&mut play.leader);
     assert_eq!((ids(&play.leader).len(), requests(&play.leader)), (2, vec![]));
     let mut deletes = 0;
