@@ -140,6 +140,20 @@ fn an_amendment_that_ended_meanwhile_is_told_when_all_is_read_again() {
     assert_lets_go(&mut play.follower);
 }
 
+#[test]
+fn an_operation_that_was_refused_meanwhile_is_told_when_all_is_read_again() {
+    let mut play = Play::new(1);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    play.leader.feed(Event::Amend { id: id(0), new: id(3), args: None }, play.now);
+    settle(&mut play.leader);
+    play.until(|leader| leader.machine.refused_op(&id(3)).is_ok());
+    reload(&mut play);
+    assert!(matches!(play.told(3)[..], [Told::Refused(_)]), "{:?}", play.told(3));
+    // Once.
+    reload(&mut play);
+    assert_eq!(play.told(3).len(), 1);
+}
+
 /// The leader repairs the damage. Until then, a follower has nothing better than the state that it shows. If it is
 /// about to lead, it repairs the damage itself.
 #[test]
