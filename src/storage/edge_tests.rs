@@ -252,7 +252,7 @@ fn a_poll_finds_the_known_state_or_an_empty_store_of_which_none_is_known() {
     let fresh = Layout::new(account.layout.keys.clone(), String::new());
     assert!(fresh.is_as_known(&nothing) && !fresh.is_as_known(&found));
     assert_eq!(
-        (fresh.place_in_log(), fresh.chunks, fresh.log_bytes, fresh.checkpoint_bytes),
+        ((fresh.base, fresh.next_record), fresh.chunks, fresh.log_bytes, fresh.checkpoint_bytes),
         ((0, 0), 0, 0, 0)
     );
     let def = Def::document(&name("Doc"), &pk(1));

@@ -64,11 +64,6 @@ impl Layout {
         held.into_iter().chain(next).map(|n| self.keys.record_key(Table::State, n)).collect()
     }
 
-    /// The position in the log; a poll that finds nothing new does not change it.
-    pub fn place_in_log(&self) -> (u64, u64) {
-        (self.base, self.next_record)
-    }
-
     /// Whether a poll of these keys found the state that this layout knows, or no state if it knows none.
     pub fn is_as_known(&self, found: &[Option<Vec<u8>>]) -> bool {
         let is_empty = self.newest.is_none() && found.iter().all(Option::is_none);

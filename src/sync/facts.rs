@@ -70,7 +70,14 @@ pub(super) struct JournalInFlight {
 
 /// Why journal records are being read.
 pub(super) enum JournalPurpose {
-    History { ticket: u64, key: DocKey },
-    Sweep { ticket: u64, swept: Swept },
-    Follow(Vec<LogRecord>),
+    History {
+        ticket: u64,
+        key: DocKey,
+    },
+    Sweep {
+        ticket: u64,
+        swept: Swept,
+    },
+    /// For the poll of that number, which found these records.
+    Follow(u64, Vec<LogRecord>),
 }

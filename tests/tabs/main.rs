@@ -12,6 +12,7 @@ mod copy;
 mod ends;
 mod histories;
 mod inbox;
+mod leads_again;
 mod regressions;
 mod reloads;
 mod roles;

@@ -181,6 +181,14 @@ impl Pull {
         }
     }
 
+    /// Another session leads. Loads continue from the stored state, which may be behind, and the next leader asks
+    /// for the defs that the server refused.
+    pub fn demoted(&mut self, ctx: &mut Ctx) {
+        self.give_up(ctx);
+        self.loads = Loads::default();
+        self.faults.clear();
+    }
+
     /// The unanswered defs of a request are needed again.
     pub fn ask_again(&mut self, request: InFlight) {
         self.needed.extend(request.asked.into_keys());

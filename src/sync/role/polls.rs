@@ -22,6 +22,11 @@ impl Tabs {
         self.look_at_log(ctx);
     }
 
+    /// Whether the poll of that number is in progress.
+    pub fn awaits_look(&self, number: u64) -> bool {
+        self.is_looking && number == self.last_look
+    }
+
     /// Reads the newest log record that is known here, and those that may follow it.
     pub fn look_at_log(&mut self, ctx: &mut Ctx) {
         let Some(layout) = &ctx.layout else { return };

@@ -39,7 +39,7 @@ impl Router {
 
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        if !self.tabs.is_looking || !self.ctx.is_following || number != self.tabs.last_look {
+        if !self.ctx.is_following || !self.tabs.awaits_look(number) {
             return Ok(());
         }
         let Some(layout) = &self.ctx.layout else { return Ok(()) };
@@ -69,7 +69,7 @@ impl Router {
                 if keys.is_empty() {
                     return self.follow_on(records, Vec::new());
                 }
-                let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(records));
+                let ticket = self.reads.start_journal(numbers, JournalPurpose::Follow(number, records));
                 self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
             }
         }
@@ -79,16 +79,12 @@ impl Router {
     /// The journal records that a poll of the log referred to have been read.
     pub fn followed(
         &mut self,
+        poll: u64,
         records: Vec<LogRecord>,
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
-        let is_next = self.ctx.layout.as_ref().is_some_and(|layout| {
-            records
-                .first()
-                .is_some_and(|LogRecord { record, .. }| (record.base, record.number) == layout.place_in_log())
-        });
-        if !self.tabs.is_looking || !self.ctx.is_following || !is_next {
+        if !self.ctx.is_following || !self.tabs.awaits_look(poll) {
             return Ok(());
         }
         let found = match found {

@@ -34,7 +34,7 @@ impl Router {
         }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
         let purpose = match purpose {
-            JournalPurpose::Follow(states) => return self.followed(states, &numbers, records),
+            JournalPurpose::Follow(poll, log) => return self.followed(poll, log, &numbers, records),
             other => other,
         };
         let (sealed, purpose) = match (records, purpose) {
@@ -47,7 +47,7 @@ impl Router {
                 self.ctx.effects.push(Effect::Past { ticket, actions: Err(error) });
                 return Ok(());
             }
-            (Err(_), JournalPurpose::Follow(_)) => return Ok(()),
+            (Err(_), JournalPurpose::Follow(..)) => return Ok(()),
         };
         if let JournalPurpose::History { ticket, key } = &purpose
             && self.outbox.records_of(&self.ctx, key) != numbers
@@ -106,7 +106,7 @@ impl Readings<'_> {
             JournalPurpose::Sweep { ticket, swept } => {
                 self.outbox.end_sweep(self.ctx, (ticket, swept), records);
             }
-            JournalPurpose::Follow(_) => {}
+            JournalPurpose::Follow(..) => {}
         }
     }
 

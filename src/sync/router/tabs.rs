@@ -149,7 +149,7 @@ impl Router {
         self.ctx.is_following = true;
         self.tabs.phase = Phase::Opening;
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(None));
-        self.pull.give_up(&mut self.ctx);
+        self.pull.demoted(&mut self.ctx);
         self.live.close(&mut self.ctx);
         self.token.await_no_more();
         self.device.forget_failures();

@@ -17,8 +17,8 @@ use escale_server::provider::{Document, MemoryDatabase, MemoryProvider, Place};
 use escale_server::seal::Seal;
 use escale_server::settings::{Settings, WRITE_MS_MAX};
 
-use crate::operating::*;
-use crate::world::*;
+use crate::support::operating::*;
+use crate::support::world::*;
 
 /// An engine over a database in memory, on which thousands of commits take no time.
 fn in_memory(
