@@ -9,17 +9,18 @@ use crate::support::seeds;
 /// Plays `usual` histories from fixed seeds, then more from a new seed.
 fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     let began = Instant::now();
-    let (mut takeovers, mut writes, mut drops) = (0, 0, 0);
+    let (mut takeovers, mut writes, mut drops, mut in_step) = (0, 0, 0, 0);
     let played = seeds::each(usual);
     let count = played.end - played.start;
     for seed in played {
         let played = catch_unwind(AssertUnwindSafe(|| {
             let mut world = World::new(plan(seed), seed);
             world.run();
-            (world.takeovers, world.writes, world.drops)
+            (world.takeovers, world.writes, world.drops, world.in_step)
         }));
         match played {
-            Ok((more, written, dropped)) => {
+            Ok((more, written, dropped, compared)) => {
+                in_step += compared;
                 drops += dropped;
                 takeovers += more;
                 writes += written;
@@ -33,6 +34,8 @@ fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {
     let seconds = began.elapsed().as_secs_f32();
     println!("proof: {id} | {promise} | {count} histories | violations 0 | {seconds:.1} s");
     println!("{writes} writes, {takeovers} times another tab took over, {drops} databases dropped");
+    println!("{in_step} times a session was in step with the device");
+    assert!(count < 20 || in_step > count, "the comparison in the middle of histories is idle");
 }
 
 #[test]

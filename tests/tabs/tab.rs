@@ -70,6 +70,12 @@ pub struct Tab {
     /// Readings that were asked for, and are not answered yet.
     pub awaited: usize,
     now: u64,
+    /// The number of batches that the device has written, as of this tab's last request; and as of the last one that
+    /// read the state, if none has failed since.
+    pub stored: u64,
+    pub read_at: Option<u64>,
+    /// The device failed, as if its handle were dead: the machine waits before it opens the store again.
+    is_closed: bool,
     has_begun: bool,
     /// It was deposed, and has not read the stored state since.
     has_led: bool,
@@ -133,6 +139,9 @@ impl Tab {
             shown: BTreeSet::new(),
             awaited: 0,
             now: 0,
+            stored: 0,
+            read_at: None,
+            is_closed: false,
             has_begun: false,
             has_led: false,
             told: Reports::default(),
@@ -227,7 +236,12 @@ impl Tab {
                     // Otherwise an application that waits only for `saved` would wait for ever.
                     let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
                     assert!(is_told, "R10: {id} was accepted, and never told to be saved");
-                    self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
+                    // A leader found that another tab's amendment came too late, and may be deposed before it has
+                    // written that. Then the next leader decides.
+                    let is_too_late = result.as_ref().is_err_and(|error| error.code() == Code::NotFound);
+                    if self.issued.contains(&id) || !is_too_late {
+                        self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
+                    }
                     self.ended.entry(id).or_insert(result.map(|(v, _)| v));
                 }
                 Effect::Refused { id, error } => {
@@ -284,6 +298,21 @@ impl Tab {
         !self.machine.is_following() && !self.is_unfenced()
     }
 
+    /// Whether it has read everything that the device has, or has written everything to it. `stored` is the number of
+    /// batches that the device has written.
+    pub fn is_in_step(&self, stored: u64) -> bool {
+        let is_busy = !self.tasks.is_empty() || !self.arrived.is_empty();
+        if is_busy || self.is_unfenced() || self.has_led || self.is_closed {
+            return false;
+        }
+        if self.machine.is_following() {
+            return self.read_at == Some(stored);
+        }
+        let newest = block_on(self.store.generation()).expect("read");
+        let leads = self.machine.generation() == Some(newest);
+        leads && self.machine.is_at_rest().is_ok_and(|is_at_rest| is_at_rest)
+    }
+
     pub fn is_unfenced(&self) -> bool {
         self.machine.is_unfenced()
     }
@@ -302,6 +331,13 @@ impl Tab {
     pub fn work(&mut self, fault: Option<Fault>) -> bool {
         let Some(task) = self.tasks.pop_front() else { return false };
         let mut is_written = false;
+        self.is_closed |= fault.is_some_and(|fault| fault.code == Code::StorageClosed);
+        match task {
+            Task::Reopen(_) => self.is_closed = false,
+            Task::Look(..) | Task::Read(..) => self.read_at = fault.is_none().then_some(self.stored),
+            Task::Journal(..) if fault.is_some() => self.read_at = None,
+            _ => {}
+        }
         let read = |found| fault.map_or(found, |fault| Err(fault.error()));
         let event = match task {
             Task::Commit(_) if fault.is_some_and(|fault| !fault.is_written) => {
@@ -310,6 +346,7 @@ impl Tab {
             Task::Commit(batch) => {
                 let generation = batch.generation;
                 let result = block_on(self.store.commit(batch));
+                self.stored += u64::from(result.is_ok() && generation.is_some());
                 let now = block_on(self.store.generation()).expect("read");
                 assert!(result.is_err() || generation.is_none_or(|g| g == now), "a deposed leader wrote");
                 is_written = result.is_ok();

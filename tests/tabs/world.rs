@@ -1,6 +1,7 @@
 //! The tabs of one browser, the model of the server, and a random scheduler that does one thing at a time.
 
 mod compare;
+mod in_step;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +48,8 @@ pub struct World {
     server: ModelServer,
     tabs: Vec<Option<Tab>>,
     now: u64,
+    /// The number of batches of state that the device has written.
+    stored: u64,
     random: SeededRandom,
     policy: Policy,
     limits: Limits,
@@ -61,6 +64,8 @@ pub struct World {
     pub takeovers: u64,
     pub drops: u64,
     pub writes: u64,
+    /// How often a session in step with the device was compared with one opened then.
+    pub in_step: u64,
 }
 
 impl World {
@@ -83,6 +88,7 @@ impl World {
             server,
             tabs: (0..plan.tabs).map(|_| None).collect(),
             now: NOW + 10_000,
+            stored: 0,
             random,
             policy,
             limits,
@@ -94,6 +100,7 @@ impl World {
             takeovers: 0,
             drops: 0,
             writes: 0,
+            in_step: 0,
         };
         world.open(0);
         world.tab(0).tasks.push_back(Task::TakeOver);
@@ -135,6 +142,10 @@ impl World {
             }
             return;
         }
+        if self.below(16) == 0 {
+            self.come_in_step(number);
+            return self.note(number);
+        }
         match self.below(100) {
             0..=34 => self.work(number),
             35..=64 => self.deliver(number),
@@ -161,7 +172,10 @@ impl World {
     /// The device carries out the tab's request, even if the tab is frozen.
     fn work(&mut self, number: usize) {
         let fault = self.fault();
-        if self.tab(number).work(fault) {
+        self.tab(number).stored = self.stored;
+        let is_written = self.tab(number).work(fault);
+        self.stored = self.tab(number).stored;
+        if is_written {
             self.tell_others(number);
         }
     }
