@@ -56,6 +56,8 @@ function cargo(args, env = {}) {
 
 /** Copies the sources. A mistake may violate a lint, so lints are not denied in the copy. */
 function copySources() {
+  // A file that has moved since must not stay.
+  rmSync(TREE, { recursive: true, force: true });
   const files = run("git", ["ls-files"]).stdout.split("\n").filter((file) => file && !/^(www|data|bench\/)/.test(file));
   for (const file of files.filter(existsSync)) {
     mkdirSync(join(TREE, dirname(file)), { recursive: true });
