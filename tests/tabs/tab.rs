@@ -239,7 +239,7 @@ impl Tab {
                     // A leader found that another tab's amendment came too late, and may be deposed before it has
                     // written that. Then the next leader decides.
                     let is_too_late = result.as_ref().is_err_and(|error| error.code() == Code::NotFound);
-                    if self.issued.contains(&id) || !is_too_late {
+                    if self.machine.is_following() || self.issued.contains(&id) || !is_too_late {
                         self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
                     }
                     self.ended.entry(id).or_insert(result.map(|(v, _)| v));
