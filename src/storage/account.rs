@@ -2,9 +2,9 @@
 
 use super::inbox::{Requests, with_copies};
 use super::journal::JournalAtRest;
+use super::layout::Layout;
 use super::mark::{Copied, HighWater, RolledBack};
 use super::open::{Damage, Opened, SKIPPED, open};
-use super::writer::Layout;
 use crate::crypto::{AccountKey, DerivedKey, Header, Random, StoreKeys, WrapKind, store_name};
 use crate::error::{Code, Error, Result};
 use crate::memory::Memory;

@@ -1,7 +1,7 @@
 //! The inbox in storage: the commands of followers to the leader. Each is sealed under a random name, so that
 //! a write is durable whether or not any session leads.
 
-use super::writer::Layout;
+use super::layout::Layout;
 use crate::crypto::Random;
 use crate::error::Result;
 use crate::journal::Request;

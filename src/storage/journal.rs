@@ -1,7 +1,7 @@
 //! The journal in storage: one sealed record for each operation and its actions. Each change is written under
 //! a new number (R10).
 
-use super::writer::Layout;
+use super::layout::Layout;
 use crate::codec::record;
 use crate::crypto::{Random, StoreKeys};
 use crate::error::{Code, Error, Result};

@@ -6,7 +6,7 @@
 //! device had.
 
 use super::journal::{JournalAtRest, JournalMark, read_journal};
-use super::writer::Layout;
+use super::layout::Layout;
 use crate::codec::{pack, record, unpack};
 use crate::crypto::{Random, StoreKeys};
 use crate::error::Result;

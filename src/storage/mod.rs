@@ -20,6 +20,7 @@ mod edge_tests;
 mod history_tests;
 mod inbox;
 mod journal;
+mod layout;
 mod mark;
 mod open;
 mod page;
@@ -35,12 +36,13 @@ mod writer;
 pub use account::{Account, AccountOptions, open_account, rewrap};
 pub use inbox::{Requests, with_copies};
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
+pub use layout::{Layout, Limits};
 pub use mark::{HighWater, RolledBack};
 pub use open::{Damage, Opened, open};
 pub use page::{FoundPage, PageRow};
 pub use reopen::{Expected, Reopened, Verdict, reopen};
 pub use tail::{LogRecord, Reader, Tail};
-pub use writer::{Layout, Limits, Receipt};
+pub use writer::Receipt;
 
 /// Decoders of stored bytes, for the fuzz targets and the corpus.
 #[cfg(any(test, feature = "testing"))]

@@ -3,9 +3,9 @@
 use super::delta::{Delta, Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
 use super::journal::{JournalAtRest, JournalMark, read_journal};
+use super::layout::{Layout, Limits};
 use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
-use super::writer::{Layout, Limits};
 use crate::crypto::{SealId, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Memory};

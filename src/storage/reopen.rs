@@ -1,7 +1,7 @@
 //! Recovery: opens a store again after its handle died under an open session, and checks that it is the same.
 
+use super::layout::Layout;
 use super::pages::Pages;
-use super::writer::Layout;
 use crate::crypto::Header;
 use crate::error::Result;
 use crate::store::{RecordKey, Store, Table};

@@ -6,8 +6,8 @@
 //! the same number.
 
 use super::delta::{Delta, StateRecord};
+use super::layout::Layout;
 use super::open::{Opened, open};
-use super::writer::Layout;
 use crate::crypto::{SealId, StoreKeys};
 use crate::error::Result;
 use crate::memory::{DocumentAtRest, Memory};
