@@ -3,6 +3,8 @@
 mod open;
 mod operations;
 mod read;
+#[cfg(test)]
+mod reader_tests;
 mod transaction;
 
 use std::path::PathBuf;
