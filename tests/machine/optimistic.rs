@@ -16,12 +16,25 @@ use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
 struct Copier;
 
 impl Application for Copier {
-    /// `copy` writes the size of b into a, once a has a size. `fail` throws.
-    fn optimistic(&self, name: &str, _: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+    /// `copy` writes the size of b into a, once a has a size. `fail` throws. `pass` takes what the document `from` has
+    /// copied, or else its size, to the document `to`.
+    fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
         if name == "fail" {
             return Some(Err(Error::new(Code::Internal, "the application throws")));
         }
         let size = |state: Option<State>| state.and_then(|state| state.get("size").cloned());
+        if name == "pass" {
+            let named = |name: &str| Some((0, pk(args.as_map()?.get(name)?.as_str()?)));
+            let (from, to) = (named("from")?, named("to")?);
+            let state = read(&from);
+            let taken = state
+                .as_ref()
+                .and_then(|state| state.get("copied").cloned())
+                .or_else(|| size(state.clone()))?;
+            let kind =
+                ChangeKind::Patch { set: BTreeMap::from([("copied".to_owned(), taken)]), unset: vec![] };
+            return Some(Ok(vec![Change { key: to, kind, if_version: None }]));
+        }
         let is_set = size(read(&(0, pk("a")))).is_some_and(|size| size != Value::from(0_i64));
         let copied = if is_set { size(read(&(0, pk("b")))) } else { None };
         let change = copied.map(|copied| {
@@ -85,7 +98,12 @@ fn put(size: i64) -> Value {
 
 /// A property of a, as the application sees it.
 fn seen(bench: &mut Bench, property: &str) -> Option<Value> {
-    let id = bench.machine.find(&Name::new("Doc").expect("a name"), &pk("a")).expect("held");
+    seen_of(bench, "a", property)
+}
+
+/// The same of another document.
+fn seen_of(bench: &mut Bench, id: &str, property: &str) -> Option<Value> {
+    let id = bench.machine.find(&Name::new("Doc").expect("a name"), &pk(id)).expect("held");
     bench.feed(Event::Read { ticket: 2, ids: vec![id] });
     let mut answers = bench.take(|effect| match effect {
         Effect::Answer { rows, .. } => Some(rows.as_ref().expect("rows")[0].data.clone()),
@@ -118,6 +136,26 @@ fn an_operation_that_runs_again_reads_what_comes_before_it() {
         write(&mut bench, &mut random, "copy", Value::from([("n", Value::from(2_i64))]));
         assert_eq!(seen(&mut bench, "copied"), Some(Value::from(50_i64)));
     }
+}
+
+/// Operations connect documents in a row. News of the first one reach the last one.
+#[test]
+fn news_of_a_document_reach_all_that_operations_connect_with_it() {
+    let (mut bench, socket) = session();
+    let mut random = SeededRandom::new(1);
+    let send = |bench: &mut Bench, parts| {
+        let parts = ServerParts { epoch: epoch(1), now: 11_000, delta: 100, seq: 0, parts };
+        bench.frame(socket, ServerFrame::Parts(parts));
+    };
+    let others = ["c", "d"].map(|id| sized_row(id, 10_100, 0));
+    send(&mut bench, vec![part(&def("Doc"), others.to_vec())]);
+    for (from, to) in [("a", "b"), ("b", "c"), ("c", "d")] {
+        let args = Value::from([("from", Value::from(from)), ("to", Value::from(to))]);
+        write(&mut bench, &mut random, "pass", args);
+    }
+    assert_eq!(seen_of(&mut bench, "d", "copied"), Some(Value::from(0_i64)));
+    send(&mut bench, vec![part(&def("Doc"), vec![sized_row("a", 10_500, 9)])]);
+    assert_eq!(seen_of(&mut bench, "d", "copied"), Some(Value::from(9_i64)));
 }
 
 /// An exception in the application's function concerns the display alone: the operation is sent all the same.

@@ -90,6 +90,19 @@ fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
     assert_eq!(after(SyncReply { epoch: epoch(1_700_000_000_000), ..in_milliseconds }), "");
 }
 
+/// A hundredth of the epoch's time is the exact bound: before it, no server's clock can be in milliseconds.
+#[test]
+fn the_time_of_a_server_may_be_a_hundredth_of_its_epochs() {
+    for (now, is_mistake) in [(17_000_000_000, false), (16_999_999_999, true)] {
+        let parts = vec![whole(&def("Doc"), vec![row("a", 1)])];
+        let mut bench = Bench::new(config());
+        bench.subscribe(&def("Doc"));
+        let (number, _) = bench.request();
+        bench.answer(number, SyncReply { epoch: epoch(1_700_000_000_000), ..reply(now, parts) });
+        assert_eq!(bench.error().is_some(), is_mistake);
+    }
+}
+
 #[test]
 fn data_without_its_key_is_a_mistake() {
     let empty =
