@@ -1,6 +1,6 @@
 //! Applies a part to the memory: the rules R1, R3, R5 and R6 on the changes of one def.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::collection::Load;
 use super::document::{Content, DocKey};
@@ -8,7 +8,7 @@ use super::stamp::Stamp;
 use super::state::Memory;
 use crate::codec::{Part, Row};
 use crate::error::Result;
-use crate::model::{Def, Name, Pk, Value, Version};
+use crate::model::{Def, Name, Pk, Value, Version, order};
 
 /// The message that a part came in.
 #[derive(Clone, Copy, Debug)]
@@ -154,10 +154,14 @@ impl Memory {
     ) {
         let era = context.era;
         if present.is_some() || asked == 0 {
-            let present: Option<HashSet<Pk>> = present.map(|pks| pks.into_iter().collect());
+            let present = present.map(|mut pks| {
+                order::sort(&mut pks);
+                move |pk: &Pk| pks.binary_search(pk).is_ok()
+            });
             // `present` is as of the last page's snapshot; without it, the load is as of its first page.
             let keep_from = Stamp::new(era, if present.is_some() { context.settled } else { settle });
-            for pk in self.collections[def].set.unaccounted(present.as_ref(), keep_from) {
+            let present = present.as_ref().map(|present| present as &dyn Fn(&Pk) -> bool);
+            for pk in self.collections[def].set.unaccounted(present, keep_from) {
                 self.drop_link(def, &pk);
             }
         }

@@ -2,7 +2,7 @@
 //! at that time, so the stored state always satisfies R1 to R3 (R7).
 
 use super::document::{DocKey, PageRef};
-use crate::model::{Def, Pk, QuickSet};
+use crate::model::{Def, Pk, QuickSet, SortedSet};
 
 /// The names of changed things that must be written.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Dirty {
     /// Links and removal tombstones that changed, or whose def is gone.
     pub links: QuickSet<(Def, Pk)>,
     /// Collections whose own fields changed, or that were added or removed.
-    pub collections: QuickSet<Def>,
+    pub collections: SortedSet<Def>,
     /// Whether a collection was added or removed: subscriptions are known to this device only.
     pub subscriptions: bool,
     /// Whether the epoch, or another field of the head, changed.

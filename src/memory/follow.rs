@@ -3,15 +3,13 @@
 //! An unchanged document keeps its id, so that it stays the same object for the application. Changes are
 //! noted like any others. Links are replayed after their documents, and removed documents leave at the end.
 
-use std::collections::HashSet;
-
 use super::collection::Load;
 use super::document::{Content, DocKey};
 use super::restore::DocumentAtRest;
 use super::set::Member;
 use super::stamp::Stamp;
 use super::state::Memory;
-use crate::model::{Def, Epoch, Pk, SortedSet};
+use crate::model::{Def, Epoch, Pk, SortedSet, order};
 
 impl Memory {
     pub(crate) fn follow_epoch(&mut self, epoch: Option<Epoch>, era: u32) {
@@ -141,7 +139,9 @@ impl Memory {
             let own = self.collections.get(def).map(|own| &own.set);
             let own = own.into_iter().flat_map(|set| set.keys().chain(set.marks().map(|(pk, _)| pk)));
             let told = collection.set.keys().chain(collection.set.marks().map(|(pk, _)| pk));
-            let pks: HashSet<Pk> = own.chain(told).cloned().collect();
+            let mut pks: Vec<Pk> = own.chain(told).cloned().collect();
+            order::sort(&mut pks);
+            pks.dedup();
             for pk in pks {
                 self.follow_link(def, &pk, collection.set.member(&pk), collection.set.mark(&pk));
             }

@@ -4,7 +4,6 @@
 //! tombstones). Departures before its `v` are forgotten. `tests/rules/upgrades.rs` has the rule's reference
 //! model: there, copies of the set are updated from each other.
 
-use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::shelf::Shelf;
@@ -152,11 +151,11 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         }
     }
 
-    /// The members that a finished load does not account for: those not in `present`, or those not confirmed
+    /// The members that a finished load does not account for: those that are not `present`, or those not confirmed
     /// if the load had no `present`. Links at or above `keep_from` are newer than the load and stay.
-    pub fn unaccounted(&self, present: Option<&HashSet<K>>, keep_from: S) -> Vec<K> {
+    pub fn unaccounted(&self, present: Option<&dyn Fn(&K) -> bool>, keep_from: S) -> Vec<K> {
         let gone = |(key, member): (&K, &Member<S>)| {
-            let listed = present.map_or(member.confirmed, |present| present.contains(key));
+            let listed = present.map_or(member.confirmed, |is_present| is_present(key));
             (!listed && member.at < keep_from).then(|| key.clone())
         };
         self.members.iter().filter_map(gone).collect()

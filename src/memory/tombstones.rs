@@ -1,15 +1,14 @@
 //! Documents that the server reported as deleted while the session is open: no patch of them is possible.
 
-use std::collections::HashMap;
-
 use super::document::DocKey;
 use super::stamp::Stamp;
 use crate::limits::TOMBSTONES_MAX;
+use crate::model::QuickMap;
 
 /// The reported deletions, each with its version. They are not stored: a session that opens again leaves the
 /// decision to the server until it receives them again.
 #[derive(Debug, Default)]
-pub(super) struct Tombstones(HashMap<DocKey, Stamp>);
+pub(super) struct Tombstones(QuickMap<DocKey, Stamp>);
 
 impl Tombstones {
     /// The document was deleted at that version.

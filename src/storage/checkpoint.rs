@@ -34,9 +34,8 @@ fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkState {
 /// The present state of each dirty name.
 pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -> Delta {
     let mut delta = Delta { head: dirty.head.then(|| head_of(memory, session)), ..Delta::default() };
-    let mut defs: Vec<&Def> = dirty.collections.iter().collect();
-    order::sort(&mut defs);
-    delta.collections = defs.into_iter().map(|def| (def.clone(), collection_state(memory, def))).collect();
+    let collections = dirty.collections.iter();
+    delta.collections = collections.map(|def| (def.clone(), collection_state(memory, def))).collect();
     let mut documents: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>> = SortedMap::new();
     for key in &dirty.documents {
         let state = document_state(memory, key, places);

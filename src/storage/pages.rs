@@ -1,7 +1,7 @@
 //! Which pages exist, and which of their rows are in use.
 
 use crate::memory::PageRef;
-use crate::model::{QuickMap, SortedSet, order};
+use crate::model::{SortedMap, SortedSet, order};
 
 /// One page: a bit for each row that a document uses.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ struct PageUse {
 /// Every page of the store. Freeing a row twice is harmless.
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
-    pages: QuickMap<u64, PageUse>,
+    pages: SortedMap<u64, PageUse>,
     /// The first number that no page has used.
     pub next: u64,
 }
@@ -23,7 +23,7 @@ pub struct Pages {
 impl Pages {
     /// No pages; `next` is the number of the first one.
     pub fn starting_at(next: u64) -> Self {
-        Pages { pages: QuickMap::default(), next }
+        Pages { pages: SortedMap::new(), next }
     }
 
     /// Notes that a document uses that slot.

@@ -98,7 +98,7 @@ impl<K: Clone + Eq + Hash + Ord> Copy<K> {
         }
         if let Some(present) = &upgrade.present {
             let present: HashSet<K> = present.iter().cloned().collect();
-            for key in self.set.unaccounted(Some(&present), upgrade.v) {
+            for key in self.set.unaccounted(Some(&|key| present.contains(key)), upgrade.v) {
                 self.set.forget(&key);
             }
         }
