@@ -8,7 +8,7 @@ use escale::model::Def;
 use escale::sync::{Event, Mode};
 use proptest::prelude::*;
 
-use super::driver::{Driver, doc_key, server};
+use super::driver::{Driver, doc_key, put, server};
 use crate::support::schema::{data, name};
 use crate::support::seeds;
 
@@ -59,6 +59,36 @@ fn what_makes_no_progress_is_tried_with_growing_delays() {
     let neither = |op: &Op| Some(OpResult { id: op.id.clone(), ok: None, fault: None });
     let requests = asked(Policy::Ask, neither);
     assert!((10..200).contains(&requests), "results of nothing: {requests} requests in ten minutes");
+}
+
+/// A server answers with a conflict at one version, then at another, then at the first one again, without end. A policy
+/// would issue operation after operation: the application decides.
+#[test]
+fn a_conflict_that_goes_round_is_left_to_the_application() {
+    let mut db = server(1);
+    put(&mut db, 0, data(0, None, 0, 0));
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Client);
+    driver.subscribe(&mut db);
+    driver.patch(0, &[("n", 1)]);
+    let mut met: Vec<u64> = Vec::new();
+    while let Some((number, request)) = driver.sent.take() {
+        let mut reply = driver.answer(&mut db, &request);
+        for (op, result) in request.ops.iter().zip(&mut reply.results) {
+            let edition = 7 + met.len() as u64 % 2;
+            met.push(edition);
+            let mut fault = Fault::new(Code::VersionConflict, "by the test");
+            let data = escale::codec::Data::from_map(&data(0, None, 0, edition)).expect("data");
+            let v = 1_700_000_000_000 + edition;
+            fault.doc = Some(Row { pk: doc_key(0).1, v, deleted: false, max_life: None, data: Some(data) });
+            *result = OpResult { id: op.id.clone(), ok: None, fault: Some(fault) };
+        }
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+        driver.wait(60_000);
+        assert!(met.len() < 10, "it goes round for ever");
+    }
+    assert_eq!(met, [7, 8, 7]);
+    let operations = driver.machine.operations();
+    assert!(matches!(operations[..], [(op, _)] if op.state.refused.is_some()), "{operations:?}");
 }
 
 /// Any number; the bounds occur more often.

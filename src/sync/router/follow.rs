@@ -223,7 +223,6 @@ impl Replay<'_> {
 /// The device failed during a poll or a reload: the session tries again later.
 fn look_failed(ctx: &mut Ctx, tabs: &mut Tabs, device: &mut Device, error: Error) {
     tabs.is_looking = false;
-    tabs.reading = None;
     tabs.look_at_ms = Some(ctx.clock.mono_ms + LOOK_RETRY_MS);
     device.failed(ctx, &error);
     ctx.errors.report(error);
