@@ -9,6 +9,7 @@
 mod support;
 
 mod copy;
+mod deposed;
 mod ends;
 mod histories;
 mod inbox;

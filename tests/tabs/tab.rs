@@ -1,13 +1,17 @@
 //! One tab: a machine over the shared store, with its pending tasks and events. Its requests to the device
 //! are carried out even while it is frozen. Their results reach it in order, once it has thawed.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use escale::codec::SyncRequest;
-use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
+use escale::crypto::{DerivedKey, Random, SeededRandom, WrapKind};
 use escale::journal::{PendingOp, Policy};
 use escale::memory::{Content, DocKey};
-use escale::storage::{AccountOptions, Damage, Expected, Limits, Reader, open_account, reopen, with_copies};
+use escale::storage::{
+    AccountOptions, Damage, Expected, FoundPage, Limits, Reader, open_account, reopen, with_copies,
+};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect, TabEvent};
@@ -43,6 +47,21 @@ pub struct Fault {
 impl Fault {
     fn error(self) -> Error {
         Error::new(self.code, "by the test")
+    }
+}
+
+/// The random numbers of a machine. The system may have none for a while.
+struct Source {
+    random: SeededRandom,
+    is_empty: Rc<Cell<bool>>,
+}
+
+impl Random for Source {
+    fn fill(&mut self, bytes: &mut [u8]) -> escale::Result<()> {
+        if self.is_empty.get() {
+            return Err(Error::new(Code::StorageFailed, "no random bytes, by the test"));
+        }
+        self.random.fill(bytes)
     }
 }
 
@@ -83,6 +102,10 @@ pub struct Tab {
     pub told: Reports,
     /// The ends of its sweeps.
     pub swept: Vec<escale::Result<()>>,
+    /// The histories that it received, each as its length.
+    pub past: Vec<escale::Result<usize>>,
+    /// Whether the system has no random bytes.
+    pub lacks_random: Rc<Cell<bool>>,
 }
 
 pub const ORG: &str = "org";
@@ -114,7 +137,9 @@ impl Tab {
             has_token: false,
             poll_every_ms: escale::limits::PULL_EVERY_MS,
         };
-        let source = Box::new(SeededRandom::new(seed ^ 0xabcd));
+        let lacks_random = Rc::new(Cell::new(false));
+        let (random, is_empty) = (SeededRandom::new(seed ^ 0xabcd), Rc::clone(&lacks_random));
+        let source = Box::new(Source { random, is_empty });
         let mut rest = opened.layout;
         rest.set_limits(limits);
         let machine = Machine::new(config, opened.memory, Some(rest), opened.damage, String::new(), source)
@@ -146,6 +171,8 @@ impl Tab {
             has_led: false,
             told: Reports::default(),
             swept: Vec::new(),
+            past: Vec::new(),
+            lacks_random,
         };
         tab.arrived.push_back(Event::Started);
         tab.arrived.push_back(Event::Tab(TabEvent::Look));
@@ -258,10 +285,8 @@ impl Tab {
                     }
                     self.ended.entry(id).or_insert(Ok(0));
                 }
-                Effect::Changed { .. }
-                | Effect::StatusChanged
-                | Effect::Matched { .. }
-                | Effect::Past { .. } => {}
+                Effect::Changed { .. } | Effect::StatusChanged | Effect::Matched { .. } => {}
+                Effect::Past { actions, .. } => self.past.push(actions.map(|actions| actions.len())),
                 Effect::Swept { swept, .. } => self.swept.push(swept.map(|_| ())),
                 other => panic!("{other:?}"),
             }
@@ -333,7 +358,7 @@ impl Tab {
         let mut is_written = false;
         self.is_closed |= fault.is_some_and(|fault| fault.code == Code::StorageClosed);
         match task {
-            Task::Reopen(_) => self.is_closed = false,
+            Task::Reopen(_) => self.is_closed = fault.is_some(),
             Task::Look(..) | Task::Read(..) => self.read_at = fault.is_none().then_some(self.stored),
             Task::Journal(..) if fault.is_some() => self.read_at = None,
             _ => {}
@@ -353,7 +378,13 @@ impl Tab {
                 Event::Committed(fault.map_or(result, |fault| Err(fault.error())))
             }
             Task::Pages(ticket, keys) => {
-                Event::PagesRead { ticket, pages: read(block_on(self.store.get(Table::Pages, &keys))) }
+                let pages = read(block_on(self.store.get(Table::Pages, &keys)));
+                // A device with a cipher of its own answers by the other event.
+                if ticket.is_multiple_of(2) {
+                    Event::PagesOpened { ticket, pages: FoundPage::sealed(pages) }
+                } else {
+                    Event::PagesRead { ticket, pages }
+                }
             }
             Task::Journal(ticket, keys) => {
                 Event::JournalRead { ticket, records: read(block_on(self.store.get(Table::Journal, &keys))) }
@@ -377,6 +408,7 @@ impl Tab {
                 let found = fault.map_or(found, |fault| Err(fault.error()));
                 Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
             }
+            Task::Reopen(_) if fault.is_some() => Event::Reopened(Err(fault.expect("a fault").error())),
             Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),
             Task::TakeOver if fault.is_some_and(|fault| !fault.is_written) => {
                 let seen = block_on(self.store.generation()).expect("read");

@@ -1,0 +1,152 @@
+//! Decisions and requests of a leader that was deposed before it had written them; and batches, readings and
+//! openings of the store that fail.
+
+use escale::Code;
+use escale::journal::Retention;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, TabEvent};
+
+use super::ends::{Play, id};
+use super::inbox::{FULL, document, issue_twice, whole};
+use super::regressions::{NOW, lead, look, open, settle};
+use super::tab::{Fault, Tab, Task};
+
+fn ids(tab: &Tab) -> Vec<String> {
+    tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
+}
+
+/// Carries out one request to the device, and passes the answer on.
+fn step(tab: &mut Tab, fault: Option<Fault>) {
+    tab.work(fault);
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+}
+
+/// The server refuses the operation of a leader, which has not written that yet.
+fn receive_refusal(play: &mut Play) {
+    while play.leader.machine.refused_op(&id(0)).is_err() {
+        play.now += 1_000;
+        play.leader.feed(Event::Woke, play.now);
+        let Some((number, request)) = play.leader.sent.take() else { continue };
+        let reply = Ok(play.answer(&request));
+        play.leader.feed(Event::Replied { number, reply }, play.now);
+    }
+}
+
+/// A tab discarded a refused operation, and led before its request was written. It was deposed before it had
+/// written the effect: nobody has discarded the operation, and both tabs show it.
+#[test]
+fn a_discard_that_a_deposed_leader_could_not_write_is_undone() {
+    let mut play = Play::new(256 << 10);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    look(&mut play.follower);
+    play.follower.feed(Event::Discard(id(0)), NOW);
+    step(&mut play.follower, Some(FULL));
+    play.follower.tasks.push_back(Task::TakeOver);
+    while play.follower.machine.is_following() {
+        step(&mut play.follower, None);
+    }
+    assert_eq!(ids(&play.follower), Vec::<String>::new());
+    lead(&mut play.leader);
+    settle(&mut play.follower);
+    assert!(play.follower.machine.is_following());
+    for tab in [&mut play.leader, &mut play.follower] {
+        look(tab);
+        assert_eq!(ids(tab), [id(0)]);
+    }
+}
+
+/// A leader was deposed before it had written a refusal, and its application discarded the operation. It led again,
+/// and waited for the server to refuse the operation once more. The next leader carries the discard out.
+#[test]
+fn a_decision_that_waited_for_a_refusal_is_asked_of_the_next_leader() {
+    let mut play = Play::new(256 << 10);
+    receive_refusal(&mut play);
+    play.leader.feed(Event::Tab(TabEvent::Depose), NOW);
+    while !play.leader.machine.is_following() {
+        step(&mut play.leader, Some(FULL));
+    }
+    play.leader.feed(Event::Discard(id(0)), NOW);
+    while let Some(task) = play.leader.tasks.front() {
+        let fault = matches!(task, Task::Commit(_)).then_some(FULL);
+        step(&mut play.leader, fault);
+    }
+    lead(&mut play.leader);
+    assert_eq!(ids(&play.leader), [id(0)], "the discard waits");
+    lead(&mut play.follower);
+    look(&mut play.leader);
+    assert!(play.leader.machine.is_following());
+    play.leader.feed(Event::Woke, NOW + 60_000);
+    settle(&mut play.leader);
+    look(&mut play.follower);
+    std::mem::swap(&mut play.leader, &mut play.follower);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    look(&mut play.leader);
+    look(&mut play.follower);
+    assert!(ids(&play.leader).is_empty() && ids(&play.follower).is_empty());
+}
+
+/// A leader took operations from the inbox and was deposed before it had written them. Their request was on the
+/// device: once it is gone from there, they are over.
+#[test]
+fn operations_of_the_inbox_are_over_for_a_deposed_leader_once_their_request_is_gone() {
+    let mut play = Play::new(256 << 10);
+    play.leader.feed(Event::Subscribe(whole()), NOW);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    play.leader.feed(Event::Discard(id(0)), NOW);
+    settle(&mut play.leader);
+    look(&mut play.follower);
+    let both = issue_twice(&mut play.follower);
+    settle(&mut play.follower);
+    play.leader.feed(Event::Tab(TabEvent::Look), NOW);
+    step(&mut play.leader, None);
+    assert_eq!(ids(&play.leader), both);
+    lead(&mut play.follower);
+    std::mem::swap(&mut play.leader, &mut play.follower);
+    play.until(|leader| leader.machine.operations().is_empty());
+    play.leader.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true }, play.now);
+    settle(&mut play.leader);
+    settle(&mut play.follower);
+    assert!(play.follower.machine.is_following());
+    assert_eq!(ids(&play.follower), Vec::<String>::new());
+}
+
+/// The system has no random bytes: nothing can be sealed. The batch is written later.
+#[test]
+fn what_could_not_be_sealed_is_written_once_it_can() {
+    for leads in [true, false] {
+        let device = MemoryDevice::shared();
+        let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+        lead(&mut leader);
+        let tab = if leads { &mut leader } else { &mut follower };
+        tab.feed(Event::Subscribe(document(1)), NOW);
+        settle(tab);
+        tab.lacks_random.set(true);
+        let id = super::copy::issue(tab, 5);
+        settle(tab);
+        assert!(!tab.saved.contains(&id));
+        assert!(tab.machine.status().error.is_some(), "leads: {leads}");
+        tab.lacks_random.set(false);
+        tab.feed(Event::Woke, NOW + 60_000);
+        settle(tab);
+        assert!(tab.saved.contains(&id), "leads: {leads}");
+        look(&mut leader);
+        assert_eq!(ids(&open(&device, 3)), [id]);
+    }
+}
+
+/// The handle of the store is dead, and the store cannot be opened again: each reading that waits for it is answered.
+#[test]
+fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
+    let mut play = Play::new(256 << 10);
+    let tab = &mut play.leader;
+    let closed = Fault { code: Code::StorageClosed, is_written: false };
+    tab.feed(Event::History { ticket: 3, key: (0, crate::support::schema::key(1).1) }, NOW);
+    assert!(matches!(tab.tasks.front(), Some(Task::Journal(..))));
+    step(tab, Some(closed));
+    assert!(tab.past.is_empty(), "it waits for the next handle");
+    assert!(matches!(tab.tasks.front(), Some(Task::Reopen(_))));
+    step(tab, Some(closed));
+    let ends: Vec<_> = tab.past.iter().map(|past| past.as_ref().map_err(escale::Error::code)).collect();
+    assert_eq!(ends, [Err(Code::StorageClosed)]);
+}
