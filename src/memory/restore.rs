@@ -118,11 +118,11 @@ impl Memory {
         }
         for (def, pk) in broken {
             missing.documents += 1;
-            self.dirty.links.insert((def.clone(), pk.clone()));
+            // First: it has all links written again, this one as well.
+            self.restart(&def);
             if let Some(collection) = self.collections.get_mut(&def) {
                 collection.set.forget(&pk);
             }
-            self.restart(&def);
         }
         // Pinned documents stay: pending operations touch them (R2).
         let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.is_pinned(key);
