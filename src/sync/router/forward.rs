@@ -102,10 +102,8 @@ impl Batches<'_> {
             let key = self.tabs.new_request(self.ctx, wanted_of(op, amends))?;
             self.tabs.provisional.entry(id).or_default().key = Some(key);
         }
-        let is_held = self.tabs.next.is_some()
-            || self.device.is_committing()
-            || self.tabs.is_handing_in()
-            || self.device.is_away();
+        // No batch of the state is in flight: a leader is demoted once its last one has ended.
+        let is_held = self.tabs.next.is_some() || self.tabs.is_handing_in() || self.device.is_away();
         let is_held = is_held || now < self.device.commit_not_before_ms();
         let Some(layout) = self.ctx.layout.as_ref().filter(|_| !is_held && !self.tabs.queue.is_empty())
         else {
