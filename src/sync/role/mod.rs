@@ -6,5 +6,5 @@ mod polls;
 mod requests;
 mod state;
 
-pub use outcome::tell_news;
+pub use outcome::{tell_news, tell_outcome};
 pub use state::{ORDER_FLOOR, Provisional, Tabs, wanted_of};

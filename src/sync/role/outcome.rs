@@ -1,35 +1,23 @@
 //! Tells the application of this session about operations that the leader carries out.
 
-use super::state::Tabs;
 use crate::error::{Code, Error};
 use crate::journal::{OpId, Outcome, PendingOp};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, error_of, error_of_outcome};
 
-impl Tabs {
-    /// Tells the application how an operation ended, as far as this session knows.
-    pub fn tell_outcome(
-        &mut self,
-        ctx: &mut Ctx,
-        id: &OpId,
-        old: Option<&PendingOp>,
-        outcome: Option<Outcome>,
-    ) {
-        self.dealt.remove(id);
-        tell_saved(ctx, id, old);
-        let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
-        let fault = old.state.refused.as_ref().filter(|_| old.state.id == *id);
-        let result = match (outcome, fault) {
-            (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
-            // Discarded by the application.
-            (_, Some(fault)) => Err(error_of(fault)),
-            (Some(Outcome::Failed(code, detail)), None) => Err(error_of_outcome(&code, &detail)),
-            (None, None) => {
-                Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended"))
-            }
-        };
-        ctx.effects.push(Effect::Accepted { id: id.clone(), result });
-    }
+/// Tells the application how an operation ended, as far as this session knows.
+pub fn tell_outcome(ctx: &mut Ctx, id: &OpId, old: Option<&PendingOp>, outcome: Option<Outcome>) {
+    tell_saved(ctx, id, old);
+    let Some(old) = old.filter(|old| old.state.accepted.is_none()) else { return };
+    let fault = old.state.refused.as_ref().filter(|_| old.state.id == *id);
+    let result = match (outcome, fault) {
+        (Some(Outcome::Accepted { v, value }), _) => Ok((v, value)),
+        // Discarded by the application.
+        (_, Some(fault)) => Err(error_of(fault)),
+        (Some(Outcome::Failed(code, detail)), None) => Err(error_of_outcome(&code, &detail)),
+        (None, None) => Err(Error::new(Code::Forgotten, "nothing tells any more how the operation ended")),
+    };
+    ctx.effects.push(Effect::Accepted { id: id.clone(), result });
 }
 
 /// Tells the application how an operation's state differs from the state that it knows.

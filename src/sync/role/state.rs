@@ -53,7 +53,7 @@ pub struct Tabs {
     pub sending: Option<Vec<(RecordKey, Request)>>,
     pub(super) last_stamp: u64,
     pub provisional: SortedMap<OpId, Provisional>,
-    /// Refused operations that were amended or discarded here, until the leader has done so.
+    /// Refused operations that were amended or discarded here. Those that are over leave with the next reload.
     pub dealt: SortedSet<OpId>,
     /// Subscriptions begun and ended here that the leader has not written yet.
     pub wanted: SortedSet<Def>,

@@ -15,7 +15,7 @@ use crate::sync::message::Effect;
 use crate::sync::outbox;
 use crate::sync::outbox::restored;
 use crate::sync::outbox::{Outbox, connect, unpin};
-use crate::sync::role::{ORDER_FLOOR, Tabs, tell_news};
+use crate::sync::role::{ORDER_FLOOR, Tabs, tell_news, tell_outcome};
 
 /// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
@@ -174,7 +174,7 @@ impl Replay<'_> {
                 }
                 None => {
                     let replaced = self.replaced(&replaces, &id);
-                    self.tabs.tell_outcome(self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
+                    tell_outcome(self.ctx, &id, old.as_ref().or(replaced.last()), outcome);
                     for op in &replaced {
                         unpin(self.ctx, op);
                     }
@@ -197,7 +197,7 @@ impl Replay<'_> {
             self.outbox.table.ops.values().filter(is_gone).map(|op| op.state.id.clone()).collect();
         for id in gone {
             let op = self.take_out(&id);
-            self.tabs.tell_outcome(self.ctx, &id, op.as_ref(), None);
+            tell_outcome(self.ctx, &id, op.as_ref(), None);
             if let Some(op) = &op {
                 unpin(self.ctx, op);
             }
@@ -379,7 +379,7 @@ impl Replay<'_> {
                 self.tabs.provisional.remove(&id);
                 if let Some((outcome, _)) = ended.get(by) {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
-                    self.tabs.tell_outcome(self.ctx, by, Some(&op), outcome.clone());
+                    tell_outcome(self.ctx, by, Some(&op), outcome.clone());
                 }
                 unpin(self.ctx, &op);
                 continue;
@@ -389,7 +389,7 @@ impl Replay<'_> {
                 provisional.is_some_and(|p| !op.saved || p.key.is_some_and(|key| inbox.contains(&key)));
             if !is_due {
                 self.tabs.provisional.remove(&id);
-                self.tabs.tell_outcome(
+                tell_outcome(
                     self.ctx,
                     &id,
                     Some(&op),
