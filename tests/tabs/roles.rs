@@ -75,6 +75,23 @@ fn a_leader_without_a_generation_reads_what_a_later_one_wrote() {
     assert_eq!(first.machine.status().storage, StorageState::Ok);
 }
 
+/// The device took no generation, and takes one before the tab leads: the failure is over.
+#[test]
+fn a_tab_whose_generation_begins_before_it_leads_without_one_is_well() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    tab.tasks.push_back(Task::TakeOver);
+    tab.work(Some(FULL));
+    let failed = tab.arrived.pop_front().expect("an answer");
+    tab.feed(failed, NOW);
+    assert_eq!(tab.machine.status().storage, StorageState::Full);
+    let event = begin(&mut tab);
+    tab.feed(event, NOW);
+    settle(&mut tab);
+    assert!(!tab.machine.is_following() && !tab.machine.is_unfenced());
+    assert_eq!(tab.machine.status().storage, StorageState::Ok);
+}
+
 /// A leader with a generation has nothing to do with the failure of another one.
 #[test]
 fn a_leader_with_a_generation_goes_on_although_the_device_takes_no_other() {

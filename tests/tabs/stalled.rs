@@ -23,6 +23,23 @@ fn stall(tab: &mut Tab) {
     assert_eq!(tab.awaited, 1, "it waits for what the leader has written");
 }
 
+/// A message of the leader comes between a poll that found nothing and its answer.
+#[test]
+fn a_follower_that_hears_of_news_during_a_poll_polls_again() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    look(&mut follower);
+    follower.feed(Event::Tab(TabEvent::Look), NOW);
+    follower.work(None);
+    let def = Def::class_of(&name("Doc"));
+    leader.feed(Event::Subscribe(def.clone()), NOW);
+    settle(&mut leader);
+    follower.feed(Event::Tab(TabEvent::Look), NOW);
+    settle(&mut follower);
+    assert!(follower.machine.memory().collection(&def).is_some());
+}
+
 /// A leader with a server that has `DOCS` documents, which it has loaded and written.
 fn loaded(device: &MemoryDevice, server: &mut ModelServer) -> Tab {
     for number in 0..DOCS {
