@@ -15,7 +15,7 @@ use crate::sync::message::Effect;
 use crate::sync::outbox;
 use crate::sync::outbox::restored;
 use crate::sync::outbox::{Outbox, connect, unpin};
-use crate::sync::role::{ORDER_FLOOR, Tabs, tell_news, tell_outcome};
+use crate::sync::role::{ORDER_FLOOR, Provisional, Tabs, tell_news, tell_outcome};
 
 /// Delay after the device could not be read, or its state was incomplete.
 const LOOK_RETRY_MS: u64 = 1_000;
@@ -366,17 +366,17 @@ impl Replay<'_> {
             }
             tell_news(self.ctx, None, &op);
         }
+        // Only those that the leader has not taken in yet stay provisional.
+        let mut provisional = std::mem::take(&mut self.tabs.provisional);
         for (_, op) in old.table.ops {
             let id = op.state.id.clone();
             if let Some(order) = self.outbox.table.by_id.get(&id) {
-                self.tabs.provisional.remove(&id);
                 let new = self.outbox.table.ops[order].clone();
                 tell_news(self.ctx, Some(&op), &new);
                 unpin(self.ctx, &op);
                 continue;
             }
             if let Some(by) = replaced.get(&id) {
-                self.tabs.provisional.remove(&id);
                 if let Some((outcome, _)) = ended.get(by) {
                     self.ctx.effects.push(Effect::Amended { id, by: by.clone() });
                     tell_outcome(self.ctx, by, Some(&op), outcome.clone());
@@ -384,22 +384,17 @@ impl Replay<'_> {
                 unpin(self.ctx, &op);
                 continue;
             }
-            let provisional = self.tabs.provisional.get(&id).filter(|_| !ended.contains_key(&id));
-            let is_due =
-                provisional.is_some_and(|p| !op.saved || p.key.is_some_and(|key| inbox.contains(&key)));
-            if !is_due {
-                self.tabs.provisional.remove(&id);
-                tell_outcome(
-                    self.ctx,
-                    &id,
-                    Some(&op),
-                    ended.get(&id).and_then(|(outcome, _)| outcome.clone()),
-                );
+            let own = provisional.remove(&id).filter(|_| !ended.contains_key(&id));
+            let is_due = |own: &Provisional| !op.saved || own.key.is_some_and(|key| inbox.contains(&key));
+            let Some(own) = own.filter(is_due) else {
+                let outcome = ended.get(&id).and_then(|(outcome, _)| outcome.clone());
+                tell_outcome(self.ctx, &id, Some(&op), outcome);
                 unpin(self.ctx, &op);
                 continue;
-            }
-            let amended = provisional.and_then(|p| p.amends.as_ref()).and_then(|id| places.get(id));
-            self.keep_provisional(op, amended.copied());
+            };
+            let amended = own.amends.as_ref().and_then(|id| places.get(id)).copied();
+            self.tabs.provisional.insert(id, own);
+            self.keep_provisional(op, amended);
         }
     }
 
