@@ -1,5 +1,6 @@
 //! The inbox, by hand: requests that the leader cannot carry out, or not yet, and the follower's own commands.
 
+use escale::codec::Data;
 use escale::crypto::SeededRandom;
 use escale::journal::{OpId, Request, Retention, Wanted, WantedWrite};
 use escale::model::{Def, Value};
@@ -99,6 +100,23 @@ fn an_operation_that_the_leader_cannot_issue_is_refused_and_taken_once() {
     hand_in(&follower, 2, Wanted::Write(write(id(1), "Doc")));
     look(&mut leader);
     assert_eq!((ids(&leader), requests(&leader)), (vec![], vec![]));
+}
+
+/// The leader sends an operation with everything that its own tab had noted with it.
+#[test]
+fn an_operation_keeps_what_its_tab_has_noted_with_it() {
+    let device = MemoryDevice::shared();
+    let (mut leader, follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    let data = |n: i64| Data::from_map(&[("size".to_owned(), Value::from(n))].into()).expect("data");
+    let bases = vec![(name("Doc"), key(2).1, data(2))];
+    let wanted = WantedWrite { base: Some(data(1)), bases, insists: vec![7], ..write(id(1), "Doc") };
+    hand_in(&follower, 1, Wanted::Write(WantedWrite { at: NOW - 5, ..wanted.clone() }));
+    look(&mut leader);
+    let operations = leader.machine.operations();
+    let state = &operations[0].0.state;
+    let noted = (state.at, &state.base, &state.bases, &state.insists);
+    assert_eq!(noted, (NOW - 5, &wanted.base, &wanted.bases, &wanted.insists));
 }
 
 /// Requests count in the order of their stamps, and not of their keys. The batch that deletes them may fail.

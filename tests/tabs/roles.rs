@@ -281,6 +281,49 @@ fn a_leader_is_deposed_once_its_batch_has_ended() {
     assert!(!tab.machine.is_following(), "the next batch is of another time");
 }
 
+/// A tab began to lead while it still read the inbox for an earlier role, and another tab handed in a request. The
+/// backup database may have requests that the store lacks: it is read all the same.
+#[test]
+fn a_tab_that_leads_again_reads_the_copies_of_requests_too() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    lead(&mut tab);
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    let reading = tab.tasks.pop_front().expect("the inbox is read");
+    assert!(matches!(reading, Task::Inbox(false)));
+    tab.feed(Event::Tab(TabEvent::Depose), NOW);
+    lead(&mut tab);
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    assert!(tab.tasks.is_empty(), "one reading at a time");
+    tab.tasks.push_back(reading);
+    tab.work(None);
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+    assert!(matches!(tab.tasks.front(), Some(Task::Inbox(true))));
+}
+
+/// A tab began a generation, and another tab the next one before the first had read the state.
+#[test]
+fn a_tab_that_reads_a_later_generation_does_not_lead() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut second);
+    second.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut second);
+    look(&mut first);
+    let event = begin(&mut first);
+    first.feed(event, NOW);
+    lead(&mut second);
+    while !(first.tasks.is_empty() && first.arrived.is_empty()) {
+        first.work(None);
+        while let Some(event) = first.arrived.pop_front() {
+            first.feed(event, NOW);
+            assert!(first.machine.is_following(), "not for a moment");
+        }
+    }
+    assert!(!first.machine.is_about_to_lead());
+}
+
 /// A tab hears of a later leader while it reads the state: it goes on following.
 #[test]
 fn a_tab_that_is_about_to_lead_is_deposed_at_once() {

@@ -40,6 +40,20 @@ fn a_follower_that_hears_of_news_during_a_poll_polls_again() {
     assert!(follower.machine.memory().collection(&def).is_some());
 }
 
+/// A poll failed, and the next one is due in a second. News of the leader are polled at once.
+#[test]
+fn a_follower_that_hears_of_news_after_a_failed_poll_polls_at_once() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    tab.work(Some(super::inbox::FULL));
+    let event = tab.arrived.pop_front().expect("an answer");
+    tab.feed(event, NOW);
+    assert!(tab.tasks.is_empty());
+    tab.feed(Event::Tab(TabEvent::Look), NOW);
+    assert!(matches!(tab.tasks.front(), Some(Task::Look(..))));
+}
+
 /// A leader with a server that has `DOCS` documents, which it has loaded and written.
 fn loaded(device: &MemoryDevice, server: &mut ModelServer) -> Tab {
     for number in 0..DOCS {
