@@ -5,7 +5,7 @@ use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
 use escale::storage::{AccountOptions, Damage, Limits, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
-use escale::sync::{Config, Effect, Event, Machine, StorageState};
+use escale::sync::{Config, Effect, Event, Machine, NoApplication, StorageState};
 
 use crate::harness::{Bench, config, def, part, reply, schema};
 
@@ -27,7 +27,8 @@ impl Desk {
         opened.layout.set_limits(limits);
         let source = Box::new(SeededRandom::new(device.total() as u64 + 77));
         let machine =
-            Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source);
+            Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
+                .with_writes(opened.journal, Box::new(NoApplication));
         let bench = Bench::of(machine);
         let desk = Desk { bench, device: device.clone(), store: opened.store, batches: 0, readings: 0 };
         (desk, opened.damage)

@@ -14,6 +14,7 @@ mod seeds;
 mod backoff;
 mod contact;
 mod device;
+mod doubt;
 mod epochs;
 mod handles;
 mod life;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use escale::Code;
 use escale::codec::Row;
+use escale::limits::BACKOFF_MS;
 use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Config, Event, Mode, StorageState};
@@ -88,6 +89,34 @@ fn r14_a_repair_that_is_refused_is_tried_again_or_done_by_the_collection() {
     desk.work();
     assert_eq!(desk.read_all(), these(&[("a", 1)]));
     assert_eq!(desk.storage(), StorageState::Ok);
+}
+
+#[test]
+fn r14_a_repair_that_succeeds_ends_the_delays_of_its_document() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.damage_pages();
+    desk.read_all();
+    for _ in 0..8 {
+        let (number, request) = desk.bench.request();
+        desk.bench.answer(number, reply(20_000, vec![fault(&request.subs[0].def, Code::Contention)]));
+        if desk.bench.requests.is_empty() {
+            let at = desk.bench.wake_at().expect("tried again");
+            desk.bench.wake(at);
+        }
+    }
+    let (number, request) = desk.bench.request();
+    desk.bench.answer(number, reply(20_000, vec![part(&request.subs[0].def, vec![row("a", 1)])]));
+    desk.work();
+    desk.damage_pages();
+    desk.read_all();
+    let (number, request) = desk.bench.request();
+    let single = request.subs[0].def.clone();
+    desk.bench.answer(number, reply(20_000, vec![fault(&single, Code::Contention)]));
+    if desk.bench.requests.is_empty() {
+        desk.bench.wake(desk.bench.now + BACKOFF_MS.0);
+    }
+    assert_eq!(desk.bench.request().1.subs[0].def, single, "after the first delay");
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! Operations whose numbers an earlier opening may have used, and operations that wait for the pull that shows them.
+
+use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply};
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
+use escale::model::Value;
+use escale::storage::Limits;
+use escale::store::MemoryDevice;
+use escale::sync::{Event, Write};
+use escale::{Code, Kind};
+
+use crate::harness::{Bench, config, def, fault, part, reply, row, whole};
+use crate::harness_with_device::Desk;
+
+/// Writes a text of that length to a document.
+fn patch(bench: &mut Bench, (pk, chars): (&str, usize), n: u64) {
+    let set = Value::from([("text", Value::from("x".repeat(chars).as_str()))]);
+    let args = Value::from([("class", "Doc".into()), ("key", Value::Array(vec![pk.into()])), ("set", set)]);
+    let id = make_id(1_700_000_000_000 + n, &mut SeededRandom::new(n)).expect("an id");
+    bench.feed(Event::Write(Write { id, name: "doc.patch".into(), args, touches: vec![], after: vec![] }));
+}
+
+fn accepted(op: &Op, v: u64) -> OpResult {
+    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
+}
+
+/// Two large operations wait, one to a request. The first is refused, so the second one takes its number. An earlier
+/// opening may have sent the second one under the next number, which a later operation takes.
+#[test]
+fn a_number_that_an_earlier_opening_may_have_used_is_in_doubt() {
+    let device = MemoryDevice::new();
+    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
+    desk.load(vec![row("a", 1), row("b", 2), row("c", 3)]);
+    patch(&mut desk.bench, ("a", 700_000), 1);
+    patch(&mut desk.bench, ("b", 700_000), 2);
+    desk.work();
+    drop(desk);
+    let (mut desk, _) = Desk::open(&device, config(), Limits::default());
+    desk.work();
+    let (number, request) = desk.bench.request();
+    assert_eq!(request.ops.iter().map(|op| op.seq).collect::<Vec<_>>(), [1]);
+    let refused = Fault { kind: Kind::A, ..Fault::new(Code::ServerRefused, "by the test") };
+    let results = vec![OpResult { id: request.ops[0].id.clone(), ok: None, fault: Some(refused) }];
+    desk.bench.answer(number, SyncReply { results, ..reply(20_000, vec![part(&def("Doc"), vec![])]) });
+    desk.work();
+    let (number, request) = desk.bench.request();
+    assert_eq!(request.ops.iter().map(|op| op.seq).collect::<Vec<_>>(), [1]);
+    let results = vec![accepted(&request.ops[0], 20_500)];
+    let parts = vec![part(&def("Doc"), vec![row("b", 20_500)])];
+    desk.bench.answer(number, SyncReply { results, seq: 1, ..reply(21_000, parts) });
+    desk.work();
+    patch(&mut desk.bench, ("c", 1), 3);
+    desk.work();
+    let (number, request) = desk.bench.request();
+    assert_eq!(request.ops.iter().map(|op| op.seq).collect::<Vec<_>>(), [2]);
+    let results = vec![accepted(&request.ops[0], 21_500)];
+    let parts = vec![part(&def("Doc"), vec![row("c", 21_500)])];
+    desk.bench.answer(number, SyncReply { results, seq: 1, ..reply(22_000, parts) });
+    assert_eq!(desk.bench.error(), None, "it may have been executed under another number");
+}
+
+#[test]
+fn an_accepted_operation_is_over_once_no_subscription_will_show_it() {
+    let mut bench = Bench::new(config());
+    for text in ["Doc", "Note"] {
+        bench.subscribe(&def(text));
+        bench.serve(5_000, |def| {
+            whole(def, if *def == self::def("Doc") { vec![row("a", 1)] } else { vec![] })
+        });
+    }
+    patch(&mut bench, ("a", 1), 1);
+    let (number, request) = bench.request();
+    let results = vec![accepted(&request.ops[0], 5_500)];
+    let parts = vec![fault(&def("Doc"), Code::Contention)];
+    bench.answer(number, SyncReply { results, seq: 1, ..reply(6_000, parts) });
+    assert_eq!(bench.machine.operations().len(), 1, "no pull has shown it");
+    bench.feed(Event::Unsubscribe(def("Note")));
+    assert_eq!(bench.machine.operations().len(), 1, "another def does not matter");
+    bench.feed(Event::Unsubscribe(def("Doc")));
+    assert!(bench.machine.operations().is_empty(), "no pull will");
+}
