@@ -142,7 +142,7 @@ impl Sender {
             let latest = dependencies.last().copied();
             chain.extend(latest.map(|latest| (order, latest)));
             let args = Some(&op.state.args).filter(|_| op.unsendable.is_none());
-            let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).map_or(0, |b| b.len());
+            let own = crate::codec::encode(crate::codec::Format::Msgpack, &args).unwrap_or_default().len();
             if !orders.is_empty() && !self.room.holds(bytes + own) {
                 break;
             }
@@ -337,9 +337,9 @@ fn dependencies(table: &Table, order: u64) -> Vec<u64> {
     let on = |key| table.on_before(key, order).rfind(|other| other.is_waiting());
     let by_documents = op.keys.iter().filter_map(on);
     let by_word = op.waits_for().filter_map(|id| table.get(id));
-    let by_word = by_word.filter(|other| other.state.order < order && other.is_waiting());
+    let by_word = by_word.filter(|other| other.is_waiting());
     let orders: SortedSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
-    orders.into_iter().collect()
+    orders.range(..order).copied().collect()
 }
 
 /// The results show for each operation sent whether the reply's parts contain it. If `last_seq` has

@@ -52,8 +52,7 @@ impl Table {
     /// Adds an operation at its order.
     pub fn insert(&mut self, op: PendingOp) {
         let order = op.state.order;
-        let is_own = |other: &PendingOp| other.state.id == op.state.id;
-        debug_assert!(self.ops.get(&order).is_none_or(is_own), "two operations in one place of the order");
+        debug_assert!(!self.ops.contains_key(&order), "two operations in one place of the order");
         let is_last = order > self.last_order;
         self.last_order = self.last_order.max(order);
         self.by_id.insert(op.state.id.clone(), order);
