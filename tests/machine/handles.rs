@@ -11,7 +11,7 @@ use escale::store::{Durability, Store};
 use escale::sync::{Effect, Event, Machine, StorageState, Write};
 use escale::{Code, Error, Result};
 
-use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, these, whole};
+use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, section, these, whole};
 use crate::harness_with_device::Desk;
 
 fn dead() -> Error {
@@ -118,6 +118,27 @@ fn readings_wait_for_the_next_handle_once() {
     assert_eq!(desk.read_all().len(), 2);
     desk.bench.feed(Event::DeviceClosed(dead()));
     assert_eq!(reopens(&mut desk).len(), 1);
+}
+
+/// A write that is carried out shows that the handle is good: the delays of later failures begin anew.
+#[test]
+fn a_write_ends_the_delays_of_a_dead_handle() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    let failed = || Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test")));
+    for def in [def("Note"), section("games")] {
+        desk.bench.feed(Event::DeviceClosed(dead()));
+        assert_eq!(reopens(&mut desk).len(), 1, "at once");
+        desk.bench.feed(failed());
+        assert_eq!(desk.bench.wake_at(), Some(desk.bench.now + 1_000), "the first delay");
+        desk.bench.wake(desk.bench.now + 1_000);
+        assert_eq!(reopens(&mut desk).len(), 1);
+        let header = block_on(desk.store.header()).expect("a header");
+        desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
+        desk.bench.subscribe(&def);
+        desk.work();
+        assert_eq!(desk.storage(), StorageState::Ok);
+    }
 }
 
 /// A newer version of the code owns the store from now on: this session leaves it alone.

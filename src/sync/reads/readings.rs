@@ -76,8 +76,8 @@ pub struct Reads {
 impl Reads {
     /// A new ticket: an odd number, as the driver's own are even.
     fn next_ticket(&mut self) -> u64 {
-        self.last_ticket += 1;
-        self.last_ticket * 2 + 1
+        self.last_ticket += 2;
+        self.last_ticket + 1
     }
 
     /// Registers a reading, and returns its ticket.
