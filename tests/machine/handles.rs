@@ -120,7 +120,7 @@ fn readings_wait_for_the_next_handle_once() {
     assert_eq!(reopens(&mut desk).len(), 1);
 }
 
-/// A write that is carried out shows that the handle is good: the delays of later failures begin anew.
+/// A write that is carried out shows that the handle is good: the delays of later failures begin again.
 #[test]
 fn a_write_ends_the_delays_of_a_dead_handle() {
     let mut desk = Desk::new();

@@ -16,8 +16,8 @@ use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
 struct Copier;
 
 impl Application for Copier {
-    /// `copy` writes the size of b into a, once a has a size. `fail` throws. `pass` takes what the document `from` has
-    /// copied, or else its size, to the document `to`.
+    /// `copy` writes the size of b into a, once a has a size. `fail` throws. `pass` copies the size of the document
+    /// `from` to the document `to`, or the size that it has copied itself.
     fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
         if name == "fail" {
             return Some(Err(Error::new(Code::Internal, "the application throws")));

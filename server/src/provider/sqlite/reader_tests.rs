@@ -1,12 +1,21 @@
 //! Connections that are kept for the next snapshots.
 
+use escale::model::Epoch;
+
 use super::*;
-use crate::engine::first_state;
+use crate::provider::State;
+
+fn first() -> State {
+    let epoch = Epoch::new(1, "first").unwrap();
+    let cursor_key = vec![0; 32];
+    let (schema, seal_check) = (String::new(), Vec::new());
+    State { epoch, commits: 0, highest: 0, told: 0, horizon: 0, cursor_key, schema, seal_check }
+}
 
 #[test]
 fn read_connections_are_kept_for_the_next_snapshots_up_to_a_bound() {
     let folder = tempfile::tempdir().unwrap();
-    let provider = SqliteProvider::open(&folder.path().join("db"), &first_state(1).unwrap()).unwrap();
+    let provider = SqliteProvider::open(&folder.path().join("db"), &first()).unwrap();
     let kept = || lock(&provider.readers).len();
     let before = kept();
     drop(provider.read().unwrap());
