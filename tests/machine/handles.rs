@@ -1,7 +1,7 @@
 //! A store whose handle dies under the machine: readings that wait, a store that was wiped, one that is too new.
 
 use escale::crypto::SeededRandom;
-use escale::journal::{Signal, make_id};
+use escale::journal::{Retention, Signal, make_id};
 use escale::memory::Memory;
 use escale::memory::query::Predicate;
 use escale::model::{Name, Value};
@@ -300,4 +300,21 @@ fn a_machine_leads_in_the_generation_that_its_state_was_read_in() {
     let Desk { bench, .. } = Desk::new();
     let machine = bench.machine.leading(5);
     assert_eq!((machine.generation(), machine.is_about_to_lead()), (Some(5), false));
+}
+
+/// No sweep could follow such a rule. It is refused at the call, even if the device fails.
+#[test]
+fn a_sweep_by_an_invalid_rule_is_refused_at_the_call() {
+    for is_dead in [false, true] {
+        let mut desk = Desk::new();
+        if is_dead {
+            desk.bench.feed(Event::DeviceClosed(dead()));
+        }
+        desk.bench.feed(Event::Sweep { ticket: 4, retention: Retention::Count(0), apply: true });
+        let told = desk.bench.take(|effect| match effect {
+            Effect::Swept { ticket: 4, swept } => Some(swept.as_ref().map(|_| ()).map_err(Error::code)),
+            _ => None,
+        });
+        assert_eq!(told, [Err(Code::BadOption)], "dead: {is_dead}");
+    }
 }

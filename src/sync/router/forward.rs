@@ -53,10 +53,7 @@ impl Router {
                 self.tabs.dealt.insert(id.clone());
                 self.tabs.ask(&mut self.ctx, Wanted::Discard(id))?;
             }
-            Event::Sweep { ticket, retention, apply } => match retention.check() {
-                Ok(()) => self.sweep_following(ticket, retention, apply)?,
-                Err(error) => self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) }),
-            },
+            Event::Sweep { ticket, retention, apply } => self.sweep_following(ticket, retention, apply)?,
             Event::SetMode(mode) => {
                 self.tabs.phase = Phase::Opening;
                 return Ok(Some(Event::SetMode(mode)));

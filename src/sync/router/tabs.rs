@@ -17,6 +17,13 @@ use crate::sync::role::{ORDER_FLOOR, Provisional, wanted_of};
 impl Router {
     /// Handles the events that depend on the role, and returns the others.
     pub fn take_as_tab(&mut self, event: Event) -> Result<Option<Event>> {
+        if let Event::Sweep { ticket, retention, .. } = &event
+            && let Err(error) = retention.check()
+        {
+            // At the call: no role changes it, and no failing device delays it.
+            self.ctx.effects.push(Effect::Swept { ticket: *ticket, swept: Err(error) });
+            return Ok(None);
+        }
         match event {
             Event::Tab(event) => self.tab(event)?,
             Event::Committed(result) if self.tabs.is_handing_in() => self.batches().handed_in(result),
