@@ -49,7 +49,7 @@ impl AccountKey {
     /// A new K.
     pub fn make(random: &mut dyn Random) -> Result<Self> {
         // Filled in place: the bytes of K are nowhere else.
-        let mut key = AccountKey([u8::MIN; 32]);
+        let mut key = AccountKey([0; 32]);
         random.fill(&mut key.0)?;
         Ok(key)
     }

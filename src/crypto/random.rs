@@ -21,7 +21,7 @@ pub trait Random {
 
 /// Random bytes, as many as the caller's type has.
 pub fn drawn<const N: usize>(random: &mut (impl Random + ?Sized)) -> Result<[u8; N]> {
-    let mut bytes = [u8::MIN; N];
+    let mut bytes = [0; N];
     random.fill(&mut bytes)?;
     Ok(bytes)
 }

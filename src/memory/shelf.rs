@@ -152,7 +152,7 @@ fn is_at<K: Eq, V>(entries: &[Option<(K, V)>], place: u32, key: &K) -> bool {
 
 /// The hash of the entry at an index, for the table when it grows. The table lists no free index.
 fn hash_of<K: Hash, V>(entries: &[Option<(K, V)>], hasher: &QuickHasher, place: u32) -> u64 {
-    entries[place as usize].as_ref().map(|(key, _)| hasher.hash_one(key)).unwrap_or_default()
+    entries[place as usize].as_ref().map_or(0, |(key, _)| hasher.hash_one(key))
 }
 
 impl<K: Eq + Hash + fmt::Debug, V: fmt::Debug> fmt::Debug for Shelf<K, V> {

@@ -56,7 +56,7 @@ pub struct JournalAtRest {
 impl JournalAtRest {
     /// The first number after those of its records.
     pub(super) fn next_number(&self) -> u64 {
-        self.records.last().map(|record| record.number + 1).unwrap_or_default()
+        self.records.last().map_or(0, |record| record.number + 1)
     }
 }
 

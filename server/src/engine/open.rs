@@ -177,7 +177,7 @@ fn make_epoch(ms: u64, name: u64) -> Result<Epoch> {
 
 /// The next epoch: later than those of the database and of its watermark, even if the clock is behind.
 pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
-    let last = mark.epoch().map(|epoch| epoch.ms()).unwrap_or_default();
+    let last = mark.epoch().map_or(0, |epoch| epoch.ms());
     make_epoch(now_ms.max(state.epoch.ms().max(last) + 1), name)
 }
 
