@@ -3,7 +3,7 @@
 
 use super::message::{Clock, Effect, Mode};
 use crate::crypto::Random;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::memory::Memory;
 use crate::storage::Layout;
 
@@ -103,11 +103,6 @@ pub(super) struct Errors {
 impl Errors {
     pub fn report(&mut self, error: Error) {
         self.last = Some(error);
-    }
-
-    /// Reports the error in a result, if it is one.
-    pub fn report_in(&mut self, result: Result<()>) {
-        self.last = result.err().or(self.last.take());
     }
 
     pub fn last(&self) -> Option<&Error> {

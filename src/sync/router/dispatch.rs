@@ -49,12 +49,27 @@ impl Router {
     /// Handles an event, and returns the effects to carry out.
     pub fn handle(&mut self, event: Event, clock: Clock) -> Vec<Effect> {
         self.ctx.clock = clock;
-        let handled = self.dispatch(event);
-        self.ctx.errors.report_in(handled);
-        let advanced = self.advance();
-        self.ctx.errors.report_in(advanced);
-        // After both: the status has their errors.
-        self.tell_changes();
+        if let Err(error) = self.dispatch(event) {
+            self.ctx.errors.report(error);
+        }
+        if let Err(error) = self.advance() {
+            self.ctx.errors.report(error);
+        }
+        let (defs, gone) = self.ctx.memory.take_changes();
+        if !defs.is_empty() || !gone.is_empty() {
+            self.ctx.effects.push(Effect::Changed { defs, gone });
+        }
+        // After the errors: the status has them.
+        let status = Some(self.status());
+        if status != self.last_status {
+            self.last_status = status;
+            self.ctx.effects.push(Effect::StatusChanged);
+        }
+        let wake = self.next_wake();
+        if wake != self.last_wake {
+            self.last_wake = wake;
+            self.ctx.effects.push(Effect::WakeAt(wake));
+        }
         self.device.hold_readings(&mut self.ctx);
         std::mem::take(&mut self.ctx.effects)
     }

@@ -2,7 +2,7 @@
 
 use super::dispatch::Router;
 use crate::error::Result;
-use crate::sync::message::{Effect, Mode};
+use crate::sync::message::Mode;
 
 impl Router {
     /// Does the work that is due after an event, whichever event it was.
@@ -31,25 +31,6 @@ impl Router {
         Ok(())
     }
 
-    /// Tells the driver of the differences since the last event: the documents, the status, and the time of the next
-    /// work.
-    pub fn tell_changes(&mut self) {
-        let (defs, gone) = self.ctx.memory.take_changes();
-        if !defs.is_empty() || !gone.is_empty() {
-            self.ctx.effects.push(Effect::Changed { defs, gone });
-        }
-        let status = Some(self.status());
-        if status != self.last_status {
-            self.last_status = status;
-            self.ctx.effects.push(Effect::StatusChanged);
-        }
-        let wake = next_wake(self);
-        if wake != self.last_wake {
-            self.last_wake = wake;
-            self.ctx.effects.push(Effect::WakeAt(wake));
-        }
-    }
-
     /// Sends the request that is due. None is sent while one batch is in flight and another is due: this
     /// bounds the memory.
     fn advance_pull(&mut self, now: u64) {
@@ -69,27 +50,27 @@ impl Router {
     fn is_connected(&self) -> bool {
         !self.ctx.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited()
     }
-}
 
-/// When there is work to do next.
-fn next_wake(router: &Router) -> Option<u64> {
-    let now = router.ctx.clock.mono_ms;
-    let mut times = Vec::new();
-    if router.is_connected() {
-        times.extend(router.pull.next_wake(&router.ctx, router.live.updates(&router.ctx)));
-        if router.outbox.table.pending() > 0 {
-            times.extend(router.pull.next_send_ms().map(|at| at.max(router.outbox.sender.not_before_ms)));
+    /// When there is work to do next.
+    pub fn next_wake(&self) -> Option<u64> {
+        let now = self.ctx.clock.mono_ms;
+        let mut times = Vec::new();
+        if self.is_connected() {
+            times.extend(self.pull.next_wake(&self.ctx, self.live.updates(&self.ctx)));
+            if self.outbox.table.pending() > 0 {
+                times.extend(self.pull.next_send_ms().map(|at| at.max(self.outbox.sender.not_before_ms)));
+            }
+            times.extend(self.live.next_wake(&self.ctx));
         }
-        times.extend(router.live.next_wake(&router.ctx));
+        times.extend(self.device.reopens_at_ms().filter(|_| !self.is_committing()));
+        times.extend(self.tabs.next_look_ms());
+        if !self.device.is_away() && !self.is_committing() {
+            times.extend(self.device.next_commit(&self.ctx));
+        }
+        times.extend(self.outbox.overlay.pins_due());
+        times.push(self.reads.compact_not_before_ms);
+        let life = self.ctx.life_now();
+        times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
+        times.into_iter().filter(|time| *time > now).min()
     }
-    times.extend(router.device.reopens_at_ms().filter(|_| !router.is_committing()));
-    times.extend(router.tabs.next_look_ms());
-    if !router.device.is_away() && !router.is_committing() {
-        times.extend(router.device.next_commit(&router.ctx));
-    }
-    times.extend(router.outbox.overlay.pins_due());
-    times.push(router.reads.compact_not_before_ms);
-    let life = router.ctx.life_now();
-    times.extend(router.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
-    times.into_iter().filter(|time| *time > now).min()
 }
