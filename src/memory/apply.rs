@@ -154,14 +154,10 @@ impl Memory {
     ) {
         let era = context.era;
         if present.is_some() || asked == 0 {
-            let present = present.map(|mut pks| {
-                order::sort(&mut pks);
-                move |pk: &Pk| pks.binary_search(pk).is_ok()
-            });
+            let present = present.map(order::set_of);
             // `present` is as of the last page's snapshot; without it, the load is as of its first page.
             let keep_from = Stamp::new(era, if present.is_some() { context.settled } else { settle });
-            let present = present.as_ref().map(|present| present as &dyn Fn(&Pk) -> bool);
-            for pk in self.collections[def].set.unaccounted(present, keep_from) {
+            for pk in self.collections[def].set.unaccounted(present.as_ref(), keep_from) {
                 self.drop_link(def, &pk);
             }
         }

@@ -139,11 +139,8 @@ impl Memory {
             let own = self.collections.get(def).map(|own| &own.set);
             let own = own.into_iter().flat_map(|set| set.keys().chain(set.marks().map(|(pk, _)| pk)));
             let told = collection.set.keys().chain(collection.set.marks().map(|(pk, _)| pk));
-            let mut pks: Vec<Pk> = own.chain(told).cloned().collect();
-            order::sort(&mut pks);
-            pks.dedup();
-            for pk in pks {
-                self.follow_link(def, &pk, collection.set.member(&pk), collection.set.mark(&pk));
+            for pk in &order::set_of(own.chain(told).cloned()) {
+                self.follow_link(def, pk, collection.set.member(pk), collection.set.mark(pk));
             }
         }
         // After the links: another def may hold their documents by now.

@@ -7,7 +7,7 @@
 use std::hash::Hash;
 
 use super::shelf::Shelf;
-use crate::model::QuickMap;
+use crate::model::{QuickMap, SortedSet};
 
 /// A member: the version of its link, and whether the whole load in progress has confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +153,9 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
 
     /// The members that a finished load does not account for: those that are not `present`, or those not confirmed
     /// if the load had no `present`. Links at or above `keep_from` are newer than the load and stay.
-    pub fn unaccounted(&self, present: Option<&dyn Fn(&K) -> bool>, keep_from: S) -> Vec<K> {
+    pub fn unaccounted(&self, present: Option<&SortedSet<K>>, keep_from: S) -> Vec<K> {
         let gone = |(key, member): (&K, &Member<S>)| {
-            let listed = present.map_or(member.confirmed, |is_present| is_present(key));
+            let listed = present.map_or(member.confirmed, |present| present.contains(key));
             (!listed && member.at < keep_from).then(|| key.clone())
         };
         self.members.iter().filter_map(gone).collect()

@@ -1,7 +1,7 @@
 //! The reference model of R6: copies of a versioned set that bring each other up to date. A copy from before the
 //! horizon also receives the list of all members, and drops the others. A session runs the set alone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::ops::Deref;
 
@@ -97,8 +97,8 @@ impl<K: Clone + Eq + Hash + Ord> Copy<K> {
             self.set.unlink(key, *at);
         }
         if let Some(present) = &upgrade.present {
-            let present: HashSet<K> = present.iter().cloned().collect();
-            for key in self.set.unaccounted(Some(&|key| present.contains(key)), upgrade.v) {
+            let present = present.iter().cloned().collect();
+            for key in self.set.unaccounted(Some(&present), upgrade.v) {
                 self.set.forget(&key);
             }
         }
