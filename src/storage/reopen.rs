@@ -72,8 +72,13 @@ impl Layout {
         match found.header.as_deref() {
             // If the last batch was to restore a wiped store, nobody knows whether it was written. No state record
             // is expected then, so the store is not whole, and is written again.
-            Some(header) if id(header) == id(&self.header) && found.is_whole => Verdict::Same,
-            Some(header) if id(header) == id(&self.header) => Verdict::Anew,
+            Some(header) if id(header) == id(&self.header) => {
+                if found.is_whole {
+                    Verdict::Same
+                } else {
+                    Verdict::Anew
+                }
+            }
             // A damaged header counts as none: the records are bound to the header in memory.
             Some(header) if id(header).is_some() => Verdict::Foreign,
             _ => Verdict::Anew,
