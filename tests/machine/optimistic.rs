@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use escale::codec::{Data, Row, ServerFrame, ServerParts};
 use escale::crypto::SeededRandom;
-use escale::journal::{Change, ChangeKind, Policy, Settlement, State, make_id};
+use escale::journal::{Change, ChangeKind, State, make_id};
 use escale::memory::Memory;
 use escale::model::{Name, Value};
 use escale::storage::{Damage, JournalAtRest};
@@ -43,20 +43,6 @@ impl Application for Copier {
             Change { key: (0, pk("a")), kind, if_version: None }
         });
         Some(Ok(change.into_iter().collect()))
-    }
-
-    fn policy(&self, _: &Name) -> Policy {
-        Policy::Ask
-    }
-
-    fn settle(
-        &self,
-        _: &Name,
-        _: Option<&State>,
-        _: Option<&State>,
-        _: Option<&State>,
-    ) -> Result<Settlement> {
-        Ok(Settlement::Theirs)
     }
 }
 

@@ -16,17 +16,22 @@ pub trait Application {
     /// The changes that one of the application's own operations makes; `None` if it has no optimistic part.
     fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>>;
 
-    /// The conflict policy of a class.
-    fn policy(&self, class: &Name) -> Policy;
+    /// The conflict policy of a class: if the application names none, it is asked.
+    fn policy(&self, _class: &Name) -> Policy {
+        Policy::Ask
+    }
 
-    /// Resolves a conflict of a class whose policy is [`Policy::Custom`].
+    /// Resolves a conflict of a class whose policy is [`Policy::Custom`]: `base`, `mine`, `theirs`. An application
+    /// without such a policy is never called.
     fn settle(
         &self,
-        class: &Name,
-        base: Option<&State>,
-        mine: Option<&State>,
-        theirs: Option<&State>,
-    ) -> Result<Settlement>;
+        _class: &Name,
+        _base: Option<&State>,
+        _mine: Option<&State>,
+        _theirs: Option<&State>,
+    ) -> Result<Settlement> {
+        Ok(Settlement::Theirs)
+    }
 }
 
 /// The result of running an operation's optimistic part.
@@ -76,19 +81,5 @@ pub struct NoApplication;
 impl Application for NoApplication {
     fn optimistic(&self, _: &str, _: &Value, _: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
         None
-    }
-
-    fn policy(&self, _: &Name) -> Policy {
-        Policy::Ask
-    }
-
-    fn settle(
-        &self,
-        _: &Name,
-        _: Option<&State>,
-        _: Option<&State>,
-        _: Option<&State>,
-    ) -> Result<Settlement> {
-        Ok(Settlement::Theirs)
     }
 }
