@@ -127,6 +127,31 @@ pub struct PendingOp {
     pub has_other_numbers: bool,
 }
 
+impl OpState {
+    /// An operation that was just issued: it has no result, and nothing is known of its effect.
+    pub fn new(order: u64, id: OpId, (name, args): (String, Value), at: u64) -> Self {
+        OpState {
+            order,
+            id,
+            name,
+            args,
+            at,
+            touches: Vec::new(),
+            after: Vec::new(),
+            base: None,
+            bases: Vec::new(),
+            insists: Vec::new(),
+            accepted: None,
+            seq: None,
+            refused: None,
+            seen: None,
+            seen_on: Vec::new(),
+            value: None,
+            replaces: Vec::new(),
+        }
+    }
+}
+
 impl PendingOp {
     /// Whether it waits for the server's answer, and is not parked.
     pub fn is_waiting(&self) -> bool {

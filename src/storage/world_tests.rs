@@ -78,25 +78,8 @@ pub(super) fn stored(device: &MemoryDevice, table: Table) -> BTreeSet<RecordKey>
 
 /// An operation that touches these documents.
 pub(super) fn operation(id: &str, docs: &[u64]) -> OpState {
-    OpState {
-        order: 1,
-        id: id.to_owned(),
-        name: "own".to_owned(),
-        args: Value::Null,
-        at: 1,
-        touches: docs.iter().map(|doc| (name("Doc"), pk(*doc))).collect(),
-        after: Vec::new(),
-        base: None,
-        bases: Vec::new(),
-        insists: Vec::new(),
-        accepted: None,
-        seq: None,
-        refused: None,
-        seen: None,
-        seen_on: Vec::new(),
-        value: None,
-        replaces: Vec::new(),
-    }
+    let touches = docs.iter().map(|doc| (name("Doc"), pk(*doc))).collect();
+    OpState { touches, ..OpState::new(1, id.to_owned(), ("own".to_owned(), Value::Null), 1) }
 }
 
 pub(super) fn pin(memory: &mut Memory, record: &JournalRecord) {

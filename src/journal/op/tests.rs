@@ -143,25 +143,8 @@ impl Listed {
 }
 
 fn state(name: &str, args: Value) -> OpState {
-    OpState {
-        order: 1,
-        id: "id".to_owned(),
-        name: name.to_owned(),
-        args,
-        at: 1,
-        touches: Vec::new(),
-        after: vec!["before".to_owned()],
-        base: None,
-        bases: Vec::new(),
-        insists: Vec::new(),
-        accepted: None,
-        seq: None,
-        refused: None,
-        seen: None,
-        seen_on: Vec::new(),
-        value: None,
-        replaces: Vec::new(),
-    }
+    let after = vec!["before".to_owned()];
+    OpState { after, ..OpState::new(1, "id".to_owned(), (name.to_owned(), args), 1) }
 }
 
 /// Plays each operation of a range of seeds.

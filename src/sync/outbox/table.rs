@@ -181,25 +181,9 @@ impl Table {
         keys.extend(changes.iter().flatten().map(|change| change.key.clone()));
         order::sort(&mut keys);
         keys.dedup();
-        let state = OpState {
-            order,
-            id: write.id,
-            name: write.name,
-            args: write.args,
-            at: ctx.clock.wall_ms,
-            touches: keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect(),
-            after: write.after,
-            base: None,
-            bases: Vec::new(),
-            insists: Vec::new(),
-            accepted: None,
-            seq: None,
-            refused: None,
-            seen: None,
-            seen_on: Vec::new(),
-            value: None,
-            replaces: Vec::new(),
-        };
+        let mut state = OpState::new(order, write.id, (write.name, write.args), ctx.clock.wall_ms);
+        state.touches = keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect();
+        state.after = write.after;
         for key in &keys {
             ctx.memory.pin(key);
         }
