@@ -254,8 +254,8 @@ impl Sender {
         })
     }
 
-    /// Takes a fault. If the fault is not its result, the
-    /// operation keeps its number: the same request may still reach the server again.
+    /// Takes a fault. If the fault is not its result, the operation keeps its number: the same request may
+    /// still reach the server again.
     fn take_fault(
         &mut self,
         ctx: &mut Ctx,
@@ -280,9 +280,7 @@ impl Sender {
                 release_numbers(table, order);
                 return Ok(());
             }
-            Code::SessionReused => {
-                return self.rename_session(ctx, table);
-            }
+            Code::SessionReused => return self.rename_session(ctx, table),
             _ if fault.kind.is_retryable() => {
                 ctx.errors.report(error);
                 return Ok(());
