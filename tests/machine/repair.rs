@@ -12,6 +12,15 @@ use escale::sync::{Config, Event, Mode, StorageState};
 use crate::harness::{config, def, fault, part, pk, reply, row, these};
 use crate::harness_with_device::Desk;
 
+/// A session that has found its only document damaged.
+fn damaged() -> Desk {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    desk.damage_pages();
+    desk.read_all();
+    desk
+}
+
 #[test]
 fn r14_damaged_documents_are_asked_for_one_by_one() {
     let mut desk = Desk::new();
@@ -39,10 +48,7 @@ fn r14_damaged_documents_are_asked_for_one_by_one() {
 
 #[test]
 fn r14_a_damaged_document_that_is_no_more_leaves() {
-    let mut desk = Desk::new();
-    desk.load(vec![row("a", 1)]);
-    desk.damage_pages();
-    desk.read_all();
+    let mut desk = damaged();
     let (number, request) = desk.bench.request();
     desk.bench.answer(number, reply(20_000, vec![part(&request.subs[0].def, vec![])]));
     desk.work();
@@ -53,10 +59,7 @@ fn r14_a_damaged_document_that_is_no_more_leaves() {
 /// The repair's part may be cut off by a full reply: that says nothing about the document.
 #[test]
 fn r14_an_unfinished_answer_does_not_remove_the_document() {
-    let mut desk = Desk::new();
-    desk.load(vec![row("a", 1)]);
-    desk.damage_pages();
-    desk.read_all();
+    let mut desk = damaged();
     let (number, request) = desk.bench.request();
     let cut = escale::codec::Part { next: Some("c".into()), ..part(&request.subs[0].def, vec![]) };
     desk.bench.answer(number, reply(20_000, vec![cut]));
@@ -67,10 +70,7 @@ fn r14_an_unfinished_answer_does_not_remove_the_document() {
 
 #[test]
 fn r14_a_repair_that_is_refused_is_tried_again_or_done_by_the_collection() {
-    let mut desk = Desk::new();
-    desk.load(vec![row("a", 1)]);
-    desk.damage_pages();
-    desk.read_all();
+    let mut desk = damaged();
     let (number, request) = desk.bench.request();
     let single = request.subs[0].def.clone();
     desk.bench.answer(number, reply(20_000, vec![fault(&single, Code::Contention)]));
@@ -93,10 +93,7 @@ fn r14_a_repair_that_is_refused_is_tried_again_or_done_by_the_collection() {
 
 #[test]
 fn r14_a_repair_that_succeeds_ends_the_delays_of_its_document() {
-    let mut desk = Desk::new();
-    desk.load(vec![row("a", 1)]);
-    desk.damage_pages();
-    desk.read_all();
+    let mut desk = damaged();
     for _ in 0..8 {
         let (number, request) = desk.bench.request();
         desk.bench.answer(number, reply(20_000, vec![fault(&request.subs[0].def, Code::Contention)]));
