@@ -130,4 +130,5 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
     let ticket = ticket.expect("sparse pages are read");
     desk.bench.feed(Event::PagesRead { ticket, pages: Err(Error::new(Code::StorageFailed, "by the test")) });
     assert!(desk.bench.take(read).is_empty(), "not at once");
+    assert_eq!(desk.bench.error(), Some(Code::StorageFailed), "the application learns of it");
 }

@@ -417,6 +417,25 @@ fn r1_an_older_row_never_replaces_and_yet_links() {
     assert_eq!(bench.shown(&doc).len(), 1);
 }
 
+/// A document can leave and come again in one version: the row says how it ended.
+#[test]
+fn r5_a_row_of_the_version_at_which_its_document_left_links_it_again() {
+    let games = section("games");
+    let mut bench = loaded(vec![row("a", 500)]);
+    bench.subscribe(&games);
+    bench.serve(10_000, |def| part(def, vec![row("a", 500)]));
+    let number = pull(&mut bench);
+    let left = Part { left: vec![(pk("a"), 9_950)], ..Part::empty(games.clone()) };
+    bench.answer(number, reply(10_000, vec![left]));
+    assert!(bench.shown(&games).is_empty());
+    let number = pull(&mut bench);
+    bench.answer(number, reply(10_000, vec![part(&games, vec![row("a", 9_949)])]));
+    assert!(bench.shown(&games).is_empty(), "from before it left");
+    let number = pull(&mut bench);
+    bench.answer(number, reply(10_000, vec![part(&games, vec![row("a", 9_950)])]));
+    assert_eq!(bench.shown(&games), these(&[("a", 9_950)]));
+}
+
 #[test]
 fn an_unknown_pk_in_left_or_present_does_no_harm() {
     let doc = def("Doc");

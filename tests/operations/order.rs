@@ -436,6 +436,39 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
     }
 }
 
+/// The server knows other numbers of this session. The name that the session takes instead is on the device before the
+/// next request: under the old one, an operation could meet another one's result.
+#[test]
+fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    let id = driver.add(0, 1);
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let (number, mut request) = loop {
+            match driver.sent.take_if(|(_, request)| !request.ops.is_empty()) {
+                Some(sent) => break sent,
+                None if driver.sent.is_some() => lost(&mut driver),
+                None => driver.wait(1_000),
+            }
+        };
+        names.push(request.session.clone());
+        (request.ops, request.subs) = (Vec::new(), Vec::new());
+        let mut reply = driver.answer(&mut server, &request);
+        let fault = Some(Fault::new(Code::SessionReused, "by the test"));
+        reply.results.push(OpResult { id: id.clone(), ok: None, fault });
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+    assert_eq!(names[0], names[1], "at first it numbers its operations again");
+    let taken = driver.machine.layout().expect("a device").session().to_owned();
+    assert_ne!(taken, names[0]);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    assert_eq!(driver.machine.layout().expect("a device").session(), taken);
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), Some(1));
+}
+
 /// An operation depends on a discarded one. It no longer waits for that one, but still for the others that it names.
 #[test]
 fn r12_what_comes_after_a_discarded_operation_goes_on() {
