@@ -1,7 +1,7 @@
 //! The changes of a tab's role, by hand: with a device that takes no generation, and with unwritten commands.
 
 use escale::journal::Retention;
-use escale::store::MemoryDevice;
+use escale::store::{MemoryDevice, Table};
 use escale::sync::{Event, StorageState, TabEvent};
 use escale::{Code, Error};
 
@@ -22,7 +22,7 @@ fn fail_to_lead(tab: &mut Tab) {
 
 /// Begins a generation, and returns the event that says so.
 fn begin(tab: &mut Tab) -> Event {
-    tab.tasks.push_back(Task::TakeOver);
+    tab.tasks.push_front(Task::TakeOver);
     tab.work(None);
     tab.arrived.pop_back().expect("a generation")
 }
@@ -87,9 +87,9 @@ fn a_tab_whose_generation_begins_before_it_leads_without_one_is_well() {
     assert_eq!(tab.machine.status().storage, StorageState::Full);
     let event = begin(&mut tab);
     tab.feed(event, NOW);
+    assert_eq!(tab.machine.status().storage, StorageState::Ok, "before it has read or written anything");
     settle(&mut tab);
     assert!(!tab.machine.is_following() && !tab.machine.is_unfenced());
-    assert_eq!(tab.machine.status().storage, StorageState::Ok);
 }
 
 /// A leader with a generation has nothing to do with the failure of another one.
@@ -180,6 +180,43 @@ fn a_sweep_that_a_deposed_leader_could_not_write_is_told_to_have_failed() {
     assert!(play.leader.machine.is_following());
     let ends: Vec<_> = play.leader.swept.iter().map(|end| end.as_ref().map_err(Error::code)).collect();
     assert_eq!(ends, [Err(Code::Deposed)]);
+}
+
+/// A leader carried out another tab's request, and could not write that. It leads again, and dies before it has read
+/// the requests: this one is still on the device.
+#[test]
+fn a_request_that_a_deposed_leader_carried_out_and_did_not_write_stays() {
+    let device = MemoryDevice::shared();
+    let [mut first, mut second, mut third] = [1, 2, 3].map(|seed| open(&device, seed));
+    lead(&mut first);
+    second.feed(Event::Subscribe(document(3)), NOW);
+    settle(&mut second);
+    first.feed(Event::Tab(TabEvent::Look), NOW);
+    first.work(None);
+    let requests = first.arrived.pop_front().expect("the inbox");
+    first.feed(requests, NOW);
+    assert!(holds(&first, 3) && first.deletes_of(Table::Inbox) == 1, "about to be written");
+    begin(&mut third);
+    settle(&mut first);
+    assert!(first.machine.is_following());
+    let event = begin(&mut first);
+    first.feed(event, NOW);
+    while first.machine.is_following() || !first.tasks.is_empty() {
+        // It never comes to read the inbox.
+        if !matches!(first.tasks.front(), Some(Task::Inbox(_))) {
+            first.work(None);
+        } else {
+            first.tasks.pop_front();
+            first.feed(Event::Subscribe(document(1)), NOW);
+        }
+        while let Some(event) = first.arrived.pop_front() {
+            first.feed(event, NOW);
+        }
+    }
+    drop((first, second, third));
+    let mut next = open(&device, 4);
+    lead(&mut next);
+    assert_eq!([1, 3].map(|number| holds(&next, number)), [true, true]);
 }
 
 /// New operations of a deposed leader come after all others at once: another session writes from now on.
