@@ -70,14 +70,14 @@ pub(super) struct JournalInFlight {
 
 /// Why journal records are being read.
 pub(super) enum JournalPurpose {
-    History {
-        ticket: u64,
-        key: DocKey,
-    },
-    Sweep {
-        ticket: u64,
-        swept: Swept,
-    },
+    /// To answer a call of the application.
+    Answer(JournalCall),
     /// For the poll of that number, which found these records.
     Follow(u64, Vec<LogRecord>),
+}
+
+/// A call of the application that journal records answer.
+pub(super) enum JournalCall {
+    History { ticket: u64, key: DocKey },
+    Sweep { ticket: u64, swept: Swept },
 }

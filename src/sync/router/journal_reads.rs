@@ -8,7 +8,7 @@ use crate::journal::{JournalRecord, Retention};
 use crate::memory::DocKey;
 use crate::sync::context::Ctx;
 use crate::sync::device::Device;
-use crate::sync::facts::JournalPurpose;
+use crate::sync::facts::{JournalCall, JournalPurpose};
 use crate::sync::message::Effect;
 use crate::sync::outbox::Outbox;
 use crate::sync::reads::Reads;
@@ -33,23 +33,25 @@ impl Router {
             return Ok(());
         }
         let Some((numbers, purpose)) = self.reads.end_journal(ticket) else { return Ok(()) };
-        let purpose = match purpose {
+        let call = match purpose {
             JournalPurpose::Follow(poll, log) => return self.followed(poll, log, &numbers, records),
-            other => other,
+            JournalPurpose::Answer(call) => call,
         };
-        let (sealed, purpose) = match (records, purpose) {
-            (Ok(sealed), purpose) => (sealed, purpose),
-            (Err(error), JournalPurpose::Sweep { ticket, .. }) => {
-                self.outbox.fail_sweep(&mut self.ctx, ticket, error);
+        let sealed = match records {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                match call {
+                    JournalCall::Sweep { ticket, .. } => {
+                        self.outbox.fail_sweep(&mut self.ctx, ticket, error);
+                    }
+                    JournalCall::History { ticket, .. } => {
+                        self.ctx.effects.push(Effect::Past { ticket, actions: Err(error) });
+                    }
+                }
                 return Ok(());
             }
-            (Err(error), JournalPurpose::History { ticket, .. }) => {
-                self.ctx.effects.push(Effect::Past { ticket, actions: Err(error) });
-                return Ok(());
-            }
-            (Err(_), JournalPurpose::Follow(..)) => return Ok(()),
         };
-        if let JournalPurpose::History { ticket, key } = &purpose
+        if let JournalCall::History { ticket, key } = &call
             && self.outbox.records_of(&self.ctx, key) != numbers
         {
             // Records were added, or rewritten under another number, in the meantime.
@@ -57,7 +59,7 @@ impl Router {
             return Ok(());
         }
         let found = self.outbox.open_records(&mut self.ctx, numbers, sealed);
-        self.readings().journal_answer(purpose, found);
+        self.readings().answer(call, found);
         Ok(())
     }
 }
@@ -75,38 +77,37 @@ impl Readings<'_> {
     /// Plans a sweep, and begins it if `apply` is set.
     pub fn sweep_now(&mut self, ticket: u64, retention: &Retention, apply: bool) {
         if let Some((partly, swept)) = self.outbox.plan_sweep(self.ctx, ticket, retention, apply) {
-            self.read_journal(partly, JournalPurpose::Sweep { ticket, swept });
+            self.read_journal(partly, JournalCall::Sweep { ticket, swept });
         }
     }
 
     /// Past states of a document, the newest last.
     pub fn history(&mut self, ticket: u64, key: DocKey) {
         let numbers = self.outbox.records_of(self.ctx, &key);
-        self.read_journal(numbers, JournalPurpose::History { ticket, key });
+        self.read_journal(numbers, JournalCall::History { ticket, key });
     }
 
-    fn read_journal(&mut self, numbers: Vec<u64>, purpose: JournalPurpose) {
+    fn read_journal(&mut self, numbers: Vec<u64>, call: JournalCall) {
         match &self.ctx.layout {
             Some(layout) if !numbers.is_empty() => {
                 let keys = numbers.iter().map(|number| layout.journal_key(*number)).collect();
-                let ticket = self.reads.start_journal(numbers, purpose);
+                let ticket = self.reads.start_journal(numbers, JournalPurpose::Answer(call));
                 self.ctx.effects.push(Effect::ReadJournal { ticket, keys });
             }
-            _ => self.journal_answer(purpose, self.outbox.records_in_memory(&numbers)),
+            _ => self.answer(call, self.outbox.records_in_memory(&numbers)),
         }
     }
 
-    fn journal_answer(&mut self, purpose: JournalPurpose, records: Vec<JournalRecord>) {
-        match purpose {
-            JournalPurpose::History { ticket, key } => {
+    fn answer(&mut self, call: JournalCall, records: Vec<JournalRecord>) {
+        match call {
+            JournalCall::History { ticket, key } => {
                 let in_flight = self.device.journal_in_flight();
                 let actions = self.outbox.past(self.ctx, &key, records, in_flight);
                 self.ctx.effects.push(Effect::Past { ticket, actions: Ok(actions) });
             }
-            JournalPurpose::Sweep { ticket, swept } => {
+            JournalCall::Sweep { ticket, swept } => {
                 self.outbox.end_sweep(self.ctx, (ticket, swept), records);
             }
-            JournalPurpose::Follow(..) => {}
         }
     }
 
