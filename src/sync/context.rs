@@ -21,6 +21,19 @@ pub struct Config {
     pub poll_every_ms: u64,
 }
 
+/// A session's role among the sessions of its store (docs/decisions/16-tabs-meet-in-the-store.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Another session leads, or none does. This one writes no state and contacts no server.
+    Follower,
+    /// It leads in its generation: no other session can write.
+    Leader,
+    /// Another session has begun a generation. This one leads until its batch in flight has ended.
+    Deposed,
+    /// It leads without a generation, for the device takes none. Others may still write, so it writes nothing.
+    Unfenced,
+}
+
 /// The state that all parts share.
 pub(super) struct Ctx {
     pub config: Config,
@@ -32,8 +45,7 @@ pub(super) struct Ctx {
     session: String,
     pub random: Box<dyn Random>,
     pub clock: Clock,
-    /// Whether another session leads, or none does: this one writes no state and contacts no server.
-    pub is_following: bool,
+    pub role: Role,
     /// The last `now` of the server, and the monotonic time of its arrival.
     pub server_now: Option<(u64, u64)>,
     /// Whether the browser says that it is online.
@@ -59,7 +71,7 @@ impl Ctx {
             session,
             random,
             clock: Clock::default(),
-            is_following: false,
+            role: Role::Leader,
             server_now: None,
             network: true,
             errors: Errors::default(),
@@ -77,6 +89,11 @@ impl Ctx {
             Some(layout) => layout.rename(name),
             None => self.session = name,
         }
+    }
+
+    /// Whether another session leads, or none does.
+    pub fn is_following(&self) -> bool {
+        self.role == Role::Follower
     }
 
     /// The generation in which this session leads.

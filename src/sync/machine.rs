@@ -1,7 +1,7 @@
 //! The machine itself: a session as its driver sees it. `handle` takes each event. The other functions begin a
 //! session or read its state, and the router does the work.
 
-use super::context::{Config, Ctx};
+use super::context::{Config, Ctx, Role};
 use super::message::{Clock, Effect, Event, Phase, Status};
 use super::outbox::{self, Application, Outbox};
 use super::reads;
@@ -175,7 +175,7 @@ impl Machine {
             Some(error) if !self.router.device.is_hopeful() => Err(error.clone()),
             Some(_) => Ok(false),
             None if self.router.ctx.layout.is_none() => Ok(true),
-            None if self.router.ctx.is_following => Ok(self.router.is_handed_in()),
+            None if self.router.ctx.is_following() => Ok(self.router.is_handed_in()),
             None => Ok(!self.router.is_committing() && self.router.is_clean()),
         }
     }
@@ -183,8 +183,9 @@ impl Machine {
     /// The batch that brings the high-water mark up to date, if it is behind. A closing session writes it
     /// last.
     pub fn last_mark(&mut self) -> Result<Option<Batch>> {
-        let is_held = self.router.device.is_busy() || self.router.tabs.is_unfenced || !self.router.is_clean();
-        if is_held || self.router.ctx.is_following {
+        let is_held =
+            self.router.device.is_busy() || self.router.ctx.role == Role::Unfenced || !self.router.is_clean();
+        if is_held || self.router.ctx.is_following() {
             return Ok(None);
         }
         let Some(layout) = &self.router.ctx.layout else { return Ok(None) };
@@ -193,7 +194,7 @@ impl Machine {
 
     /// The machine as a follower, until it is to lead.
     pub fn following(mut self) -> Self {
-        self.router.ctx.is_following = true;
+        self.router.ctx.role = Role::Follower;
         self.router.outbox.table.order_floor = ORDER_FLOOR;
         self.router.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
         self
@@ -206,7 +207,7 @@ impl Machine {
 
     /// Whether this session follows: another one leads, or none does.
     pub fn is_following(&self) -> bool {
-        self.router.ctx.is_following
+        self.router.ctx.is_following()
     }
 
     /// Whether it has begun a generation, and will lead once it has read the state.
@@ -223,6 +224,6 @@ impl Machine {
 
     /// Whether it is to lead, and the device has not taken its generation yet.
     pub fn is_unfenced(&self) -> bool {
-        self.router.tabs.is_unfenced
+        self.router.tabs.is_unfenced(&self.router.ctx)
     }
 }

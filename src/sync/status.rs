@@ -75,8 +75,8 @@ pub fn status_of(ctx: &Ctx, facts: &Facts<'_>) -> Status {
     Status {
         mode: ctx.mode,
         phase,
-        updates: (!ctx.is_following && ctx.mode != Mode::Avion).then_some(facts.updates),
-        leads: !ctx.is_following,
+        updates: (!ctx.is_following() && ctx.mode != Mode::Avion).then_some(facts.updates),
+        leads: !ctx.is_following(),
         pending,
         progress,
         storage,
@@ -90,7 +90,7 @@ fn phase_of(ctx: &Ctx, facts: &Facts<'_>, is_loading: bool) -> Phase {
     if ctx.mode == Mode::Avion {
         return Phase::Avion;
     }
-    if ctx.is_following {
+    if ctx.is_following() {
         return facts.leader;
     }
     if facts.is_token_awaited && ctx.errors.last().is_some() {

@@ -92,6 +92,27 @@ fn a_tab_whose_generation_begins_before_it_leads_without_one_is_well() {
     assert!(!tab.machine.is_following() && !tab.machine.is_unfenced());
 }
 
+/// The device took no generation of this tab, and then one of another tab: the failure is over.
+#[test]
+fn a_tab_that_gives_up_leading_without_a_generation_is_well() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut second);
+    second.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut second);
+    look(&mut first);
+    first.tasks.push_back(Task::TakeOver);
+    first.work(Some(FULL));
+    let failed = first.arrived.pop_front().expect("an answer");
+    first.feed(failed, NOW);
+    assert!(first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Read(..))));
+    assert_eq!(first.machine.status().storage, StorageState::Full);
+    lead(&mut second);
+    settle(&mut first);
+    assert!(first.machine.is_following() && !first.machine.is_unfenced());
+    assert_eq!(first.machine.status().storage, StorageState::Ok);
+}
+
 /// A leader with a generation has nothing to do with the failure of another one.
 #[test]
 fn a_leader_with_a_generation_goes_on_although_the_device_takes_no_other() {

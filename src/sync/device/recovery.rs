@@ -7,7 +7,7 @@ use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
 use crate::sync::backoff::doubled_ms;
-use crate::sync::context::Ctx;
+use crate::sync::context::{Ctx, Role};
 use crate::sync::message::{Effect, StorageState};
 
 /// The minimum time between two attempts, however good the reasons.
@@ -200,7 +200,7 @@ fn judge(ctx: &mut Ctx, result: Result<Reopened>) -> Option<Result<Verdict>> {
             Err(Error::new(Code::StoreInUse, detail))
         }
         // The leader has written since, and it repairs any damage.
-        _ if ctx.is_following => Ok(Verdict::Same),
+        _ if ctx.role == Role::Follower => Ok(Verdict::Same),
         // K may have been wrapped again by a write that was never confirmed.
         (Verdict::Same, Some(header)) => {
             layout.set_header(header);

@@ -71,7 +71,7 @@ impl Reads {
         if let Some(row) = row.filter(|row| (&row.class, &row.pk, row.at) == (class, &key.1, at)) {
             return Ok(Found::Here(row.data.clone()));
         }
-        if ctx.is_following {
+        if ctx.is_following() {
             // The leader detects the damage and repairs it.
             return Ok(Found::Nowhere);
         }

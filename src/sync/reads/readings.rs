@@ -164,7 +164,7 @@ impl Reads {
         for (&page, found) in reading.pages.iter().zip(found) {
             let Some(layout) = &ctx.layout else { return Read::Nothing };
             let rows = found.and_then(|found| layout.open_page(page, &found).ok()).map(Rc::new);
-            if rows.is_none() && !ctx.is_following {
+            if rows.is_none() && !ctx.is_following() {
                 self.unreadable.insert(page);
             }
             if let (Some(rows), Purpose::Answer { .. }) = (&rows, &reading.purpose) {
@@ -172,7 +172,7 @@ impl Reads {
             }
             opened.insert(page, rows);
         }
-        if ctx.is_following && opened.values().any(Option::is_none) {
+        if ctx.is_following() && opened.values().any(Option::is_none) {
             self.stalled.push(Stalled { purpose: reading.purpose, pages: opened });
             return Read::Stalled;
         }

@@ -7,4 +7,4 @@ mod requests;
 mod state;
 
 pub use outcome::{tell_news, tell_outcome};
-pub use state::{ORDER_FLOOR, Provisional, Tabs, wanted_of};
+pub use state::{Next, ORDER_FLOOR, Provisional, Tabs, wanted_of};

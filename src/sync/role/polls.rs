@@ -1,6 +1,6 @@
 //! Reads the state that the leader has written: a poll of its log, or a reload of the whole state.
 
-use super::state::Tabs;
+use super::state::{Next, Tabs};
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, TabEffect};
 
@@ -43,14 +43,10 @@ impl Tabs {
         ctx.effects.push(Effect::Tab(TabEffect::Read(self.last_reading)));
     }
 
-    pub fn leads_unfenced(&self, ctx: &Ctx) -> bool {
-        self.is_unfenced && !ctx.is_following
-    }
-
     /// The generation has begun after all: no other session writes from now on. Checks whether one has
     /// written so far.
     pub fn look_whether_fenced(&mut self, ctx: &mut Ctx, generation: u64) {
-        self.next = Some(generation);
+        self.next = Next::fenced(generation);
         self.look_at_log(ctx);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::journal::{OpId, PendingOp, Request, Wanted, WantedWrite};
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::store::RecordKey;
-use crate::sync::context::Ctx;
+use crate::sync::context::{Ctx, Role};
 use crate::sync::message::Phase;
 
 /// Orders from here on belong to operations that the leader has not taken in yet.
@@ -20,17 +20,27 @@ pub struct Provisional {
     pub amends: Option<OpId>,
 }
 
+/// A generation in which this session will lead.
+#[derive(Clone, Copy, Debug)]
+pub struct Next {
+    pub generation: u64,
+    /// Whether the device has taken it. Otherwise it is the last one that the device has.
+    pub is_fenced: bool,
+}
+
+impl Next {
+    /// A generation that this session has begun.
+    pub fn fenced(generation: u64) -> Option<Self> {
+        Some(Next { generation, is_fenced: true })
+    }
+}
+
 /// A session's knowledge of the other sessions.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // each is an activity that is independent of the others
 pub struct Tabs {
-    /// The generation that this session has begun. It leads once it has read the state of that time.
-    pub next: Option<u64>,
-    /// Whether it leads, or is about to, in a generation that it has not begun. Others may still write, so it
-    /// writes nothing.
-    pub is_unfenced: bool,
-    /// It will stop leading once the batch in flight has ended.
-    pub is_deposed: bool,
+    /// Where this session will lead, once it has read the state of that time.
+    pub next: Option<Next>,
     /// Whether anything was read since the opening.
     pub has_followed: bool,
     /// Whether a poll of the log is in progress; `last_look` is its number.
@@ -74,6 +84,11 @@ pub struct Tabs {
 }
 
 impl Tabs {
+    /// Whether it leads, or is about to, in a generation that it has not begun.
+    pub fn is_unfenced(&self, ctx: &Ctx) -> bool {
+        ctx.role == Role::Unfenced || self.next.is_some_and(|next| !next.is_fenced)
+    }
+
     /// Whether a batch of requests is being written.
     pub fn is_handing_in(&self) -> bool {
         self.sending.is_some()

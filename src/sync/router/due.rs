@@ -11,7 +11,7 @@ impl Router {
         self.reads.hide_expired(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self.readings().read_bases();
-        if self.ctx.is_following {
+        if self.ctx.is_following() {
             self.batches().advance_device();
             self.batches().advance_following(now)?;
         } else {
@@ -25,7 +25,7 @@ impl Router {
             self.advance_pull(now);
         }
         // Rewriting the documents of sparse pages waits until the device has nothing else to do.
-        if !self.ctx.is_following && !self.device.is_busy() && self.ctx.memory.is_clean() {
+        if !self.ctx.is_following() && !self.device.is_busy() && self.ctx.memory.is_clean() {
             self.reads.advance_compaction(&mut self.ctx);
         }
         Ok(())
@@ -48,7 +48,10 @@ impl Router {
 
     /// Whether the server may be contacted now.
     fn is_connected(&self) -> bool {
-        !self.ctx.is_following && self.ctx.mode != Mode::Avion && self.ctx.network && !self.token.is_awaited()
+        !self.ctx.is_following()
+            && self.ctx.mode != Mode::Avion
+            && self.ctx.network
+            && !self.token.is_awaited()
     }
 
     /// When there is work to do next.

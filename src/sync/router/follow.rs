@@ -39,7 +39,7 @@ impl Router {
 
     /// The records of a poll were read: replays them, or requests a reload if they do not continue from here.
     pub fn looked(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        if !self.ctx.is_following || !self.tabs.awaits_look(number) {
+        if !self.ctx.is_following() || !self.tabs.awaits_look(number) {
             return Ok(());
         }
         let Some(layout) = &self.ctx.layout else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Router {
         numbers: &[u64],
         found: Result<Vec<Option<Vec<u8>>>>,
     ) -> Result<()> {
-        if !self.ctx.is_following || !self.tabs.awaits_look(poll) {
+        if !self.ctx.is_following() || !self.tabs.awaits_look(poll) {
             return Ok(());
         }
         let found = match found {
@@ -260,7 +260,11 @@ impl Router {
             }
         };
         // Another session has begun a later generation meanwhile.
-        self.tabs.next.take_if(|next| *next < opened.generation);
+        let given_up = self.tabs.next.take_if(|next| next.generation < opened.generation);
+        if given_up.is_some_and(|next| !next.is_fenced) {
+            // The device takes generations again.
+            self.device.served();
+        }
         if self.tabs.next.is_none() && opened.damage.any() {
             // The leader repairs the damage. Until then, this session has nothing better than the state that
             // it shows.

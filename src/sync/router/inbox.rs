@@ -17,7 +17,7 @@ impl Router {
     pub fn take_inbox(&mut self, found: Result<Inbox>) -> Result<()> {
         self.tabs.is_reading_inbox = false;
         let again = std::mem::take(&mut self.tabs.reads_inbox_again);
-        if self.ctx.is_following {
+        if self.ctx.is_following() {
             return Ok(());
         }
         let Some(layout) = &self.ctx.layout else { return Ok(()) };

@@ -30,7 +30,7 @@ impl Link<'_> {
 
     /// Asks for a token, unless another session contacts the server.
     pub fn ask_token(&mut self) {
-        if !self.ctx.is_following {
+        if !self.ctx.is_following() {
             self.token.ask(self.ctx);
         }
     }

@@ -4,7 +4,7 @@ use super::dispatch::Router;
 use crate::error::{Error, Result};
 use crate::memory::Content;
 use crate::storage::{FoundPage, Reopened};
-use crate::sync::context::Ctx;
+use crate::sync::context::{Ctx, Role};
 use crate::sync::device::{Device, Flushed, Reopening};
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::Effect;
@@ -32,7 +32,7 @@ impl Batches<'_> {
             return Ok(());
         }
         // A leader without a fence does not write: another session may write at the same time.
-        if !self.device.may_commit(self.ctx) || self.tabs.is_unfenced {
+        if !self.device.may_commit(self.ctx) || self.ctx.role == Role::Unfenced {
             return Ok(());
         }
         let journal = journal_changes(self.outbox, self.tabs);

@@ -10,9 +10,10 @@ use super::dispatch::Router;
 use crate::error::{Code, Error, Result};
 use crate::journal::Wanted;
 use crate::store::RecordKey;
+use crate::sync::context::Role;
 use crate::sync::message::{Effect, Event, Phase, TabEffect, TabEvent};
 use crate::sync::outbox::unpin;
-use crate::sync::role::{ORDER_FLOOR, Provisional, wanted_of};
+use crate::sync::role::{Next, ORDER_FLOOR, Provisional, wanted_of};
 
 impl Router {
     /// Handles the events that depend on the role, and returns the others.
@@ -30,11 +31,11 @@ impl Router {
             Event::Committed(result) => {
                 let is_deposed = result.as_ref().is_err_and(|error| error.code() == Code::Deposed);
                 self.batches().committed(result);
-                if is_deposed || self.tabs.is_deposed {
+                if is_deposed || self.ctx.role == Role::Deposed {
                     self.demote()?;
                 }
             }
-            event if self.ctx.is_following => return self.take_following(event),
+            event if self.ctx.is_following() => return self.take_following(event),
             event => return Ok(Some(event)),
         }
         Ok(None)
@@ -46,28 +47,28 @@ impl Router {
             return Ok(());
         }
         match event {
-            TabEvent::Look if self.ctx.is_following => self.tabs.look(&mut self.ctx),
+            TabEvent::Look if self.ctx.is_following() => self.tabs.look(&mut self.ctx),
             TabEvent::Look => self.tabs.read_inbox(&mut self.ctx, false),
-            TabEvent::Looked { number, found } if self.tabs.leads_unfenced(&self.ctx) => {
+            TabEvent::Looked { number, found } if self.ctx.role == Role::Unfenced => {
                 self.fenced(number, found)?;
             }
             TabEvent::Looked { number, found } => self.looked(number, found)?,
             TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
             TabEvent::LeadUnfenced { seen, error } => self.lead_unfenced(seen, error)?,
-            TabEvent::Lead(generation) if self.ctx.is_following => {
-                if std::mem::take(&mut self.tabs.is_unfenced) {
+            TabEvent::Lead(generation) if self.ctx.is_following() => {
+                if self.tabs.is_unfenced(&self.ctx) {
                     self.device.served();
                 }
-                self.tabs.next = Some(generation);
+                self.tabs.next = Next::fenced(generation);
                 self.tabs.begin_to_lead(&mut self.ctx);
             }
-            TabEvent::Lead(generation) if self.tabs.is_unfenced => {
+            TabEvent::Lead(generation) if self.ctx.role == Role::Unfenced => {
                 self.tabs.look_whether_fenced(&mut self.ctx, generation);
             }
             // Another session has led in between, and its changes are not known here.
             TabEvent::Lead(generation) if self.ctx.generation().is_some_and(|own| own + 1 < generation) => {
-                self.tabs.next = Some(generation);
+                self.tabs.next = Next::fenced(generation);
                 self.depose()?;
             }
             TabEvent::Lead(generation) => {
@@ -81,11 +82,10 @@ impl Router {
 
     /// This session stops leading: at once, or when the batch in flight has ended.
     pub fn depose(&mut self) -> Result<()> {
-        if self.ctx.is_following {
+        if self.ctx.is_following() {
             self.tabs.next = None;
-            self.tabs.is_unfenced = false;
         } else if self.device.is_committing() {
-            self.tabs.is_deposed = true;
+            self.ctx.role = Role::Deposed;
         } else {
             self.demote()?;
         }
@@ -94,9 +94,9 @@ impl Router {
 
     /// The state here is the last leader's final one: this session leads.
     pub fn promote(&mut self) -> Result<()> {
-        let Some(generation) = self.tabs.next.take() else { return Ok(()) };
-        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(generation)));
-        self.ctx.is_following = false;
+        let Some(next) = self.tabs.next.take() else { return Ok(()) };
+        self.ctx.layout.iter_mut().for_each(|layout| layout.lead(Some(next.generation)));
+        self.ctx.role = if next.is_fenced { Role::Leader } else { Role::Unfenced };
         self.tabs.looks_again = false;
         self.tabs.look_at_ms = None;
         self.outbox.table.order_floor = 0;
@@ -151,9 +151,7 @@ impl Router {
     /// Another session leads. Unwritten changes are dropped if the server will send them again, and become
     /// requests to the leader if they are this session's own.
     pub fn demote(&mut self) -> Result<()> {
-        self.tabs.is_deposed = false;
-        self.tabs.is_unfenced = false;
-        self.ctx.is_following = true;
+        self.ctx.role = Role::Follower;
         self.tabs.phase = Phase::Opening;
         self.ctx.layout.iter_mut().for_each(|layout| layout.lead(None));
         self.pull.demoted(&mut self.ctx);

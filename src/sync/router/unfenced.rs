@@ -4,21 +4,22 @@
 
 use super::dispatch::Router;
 use crate::error::{Error, Result};
+use crate::sync::context::Role;
+use crate::sync::role::Next;
 
 impl Router {
     /// Without this, a session that opens on a full device would wait for a leader for ever, without any
     /// message.
     pub fn lead_unfenced(&mut self, seen: u64, error: Error) -> Result<()> {
-        if !self.ctx.is_following && !self.tabs.is_unfenced {
+        if matches!(self.ctx.role, Role::Leader | Role::Deposed) {
             return Ok(());
         }
         let is_another = self.ctx.generation().is_some_and(|own| own < seen);
-        if self.ctx.is_following || is_another {
+        if self.ctx.is_following() || is_another {
             if is_another {
                 self.demote()?;
             }
-            self.tabs.next = Some(seen);
-            self.tabs.is_unfenced = true;
+            self.tabs.next = Some(Next { generation: seen, is_fenced: false });
             self.tabs.begin_to_lead(&mut self.ctx);
         }
         self.device.refused(&self.ctx, error);
@@ -28,15 +29,15 @@ impl Router {
     /// If no other session has written meanwhile, writes the changes made in memory. Otherwise the state in
     /// storage counts, and the changes are requested or received again.
     pub fn fenced(&mut self, number: u64, found: Result<Vec<Option<Vec<u8>>>>) -> Result<()> {
-        let Some(generation) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
+        let Some(next) = self.tabs.next.filter(|_| number == self.tabs.last_look) else {
             return Ok(());
         };
         let Some(layout) = &mut self.ctx.layout else { return Ok(()) };
         match found {
             Ok(found) if layout.is_as_known(&found) => {
-                layout.lead(Some(generation));
+                layout.lead(Some(next.generation));
                 self.tabs.next = None;
-                self.tabs.is_unfenced = false;
+                self.ctx.role = Role::Leader;
                 self.device.commit_now(&self.ctx);
                 self.device.served();
                 self.tabs.read_inbox(&mut self.ctx, true);
