@@ -9,6 +9,7 @@ use escale::store::MemoryDevice;
 use escale::sync::{Event, Write};
 use escale::{Code, Error, journal::Policy};
 
+use super::ends::Play;
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
 use crate::support::schema::name;
@@ -49,6 +50,22 @@ fn r10_what_was_written_and_said_to_have_failed_is_told_to_be_saved() {
     lead(&mut first);
     assert_eq!(pending(&first), BTreeSet::from([id.clone()]));
     assert!(first.saved.contains(&id), "told to be saved");
+}
+
+/// The same, and the server accepted it while the other tab led: nothing but its outcome is left.
+#[test]
+fn r10_what_is_over_and_was_said_to_have_failed_is_told_to_be_saved() {
+    let mut play = Play::new(256 << 10);
+    let id = issue(&mut play.leader, 5);
+    play.leader.work(Some(Fault { code: Code::StorageFull, is_written: true }));
+    let event = play.leader.arrived.pop_front().expect("settled");
+    play.leader.feed(event, play.now);
+    assert!(!play.leader.saved.contains(&id));
+    lead(&mut play.follower);
+    std::mem::swap(&mut play.leader, &mut play.follower);
+    play.until(|leader| !pending(leader).contains(&id));
+    lead(&mut play.follower);
+    assert!(play.follower.saved.contains(&id) && play.follower.ended[&id].is_ok());
 }
 
 /// A tab opens the remaining databases, and leads.

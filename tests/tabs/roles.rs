@@ -1,8 +1,9 @@
 //! The changes of a tab's role, by hand: with a device that takes no generation, and with unwritten commands.
 
 use escale::journal::Retention;
+use escale::model::Value;
 use escale::store::{MemoryDevice, Table};
-use escale::sync::{Event, StorageState, TabEvent};
+use escale::sync::{Event, StorageState, TabEvent, Write};
 use escale::{Code, Error};
 
 use super::ends::{Play, id, put};
@@ -238,6 +239,82 @@ fn a_request_that_a_deposed_leader_carried_out_and_did_not_write_stays() {
     let mut next = open(&device, 4);
     lead(&mut next);
     assert_eq!([1, 3].map(|number| holds(&next, number)), [true, true]);
+}
+
+/// A leader whose journal has a record of two actions, of which a sweep removes one: it must read that record first.
+fn play_with_a_record_of_two() -> Play {
+    let mut play = Play::new(256 << 10);
+    play.leader.feed(Event::Subscribe(whole()), NOW);
+    play.until(|leader| leader.machine.refused_op(&id(0)).is_ok());
+    play.leader.feed(Event::Discard(id(0)), play.now);
+    let put = |id: &str| {
+        let args = Value::from([("class", "Doc".into()), ("data", Value::from([("id", Value::from(id))]))]);
+        Value::from([("name", "doc.put".into()), ("args", args)])
+    };
+    let args = Value::from([("ops", Value::Array(vec![put("id5"), put("id6")]))]);
+    let (name, touches, after) = ("batch".to_owned(), Vec::new(), Vec::new());
+    play.leader.feed(Event::Write(Write { id: id(7), name, args, touches, after }), play.now);
+    super::copy::issue(&mut play.leader, 5);
+    settle(&mut play.leader);
+    play.until(|leader| leader.machine.operations().is_empty());
+    play
+}
+
+fn sweep(tab: &mut Tab, ticket: u64) {
+    tab.feed(Event::Sweep { ticket, retention: Retention::Count(1), apply: true }, NOW);
+}
+
+/// Carries out the tasks of a tab except its readings of the journal. Returns those.
+fn journal_readings(tab: &mut Tab) -> Vec<Task> {
+    let (readings, others): (Vec<_>, Vec<_>) =
+        tab.tasks.drain(..).partition(|task| matches!(task, Task::Journal(..)));
+    tab.tasks.extend(others);
+    settle(tab);
+    readings
+}
+
+#[test]
+fn a_sweep_begins_once_the_one_before_has_read_its_records() {
+    let mut play = play_with_a_record_of_two();
+    sweep(&mut play.leader, 2);
+    sweep(&mut play.leader, 4);
+    let readings = journal_readings(&mut play.leader);
+    assert_eq!((readings.len(), play.leader.swept.len()), (1, 0), "the record is read once");
+    play.leader.tasks.extend(readings);
+    settle(&mut play.leader);
+    assert_eq!(play.leader.swept, [Ok(()), Ok(())]);
+}
+
+/// A leader was deposed while it read for a sweep. When it leads again, it sweeps again.
+#[test]
+fn a_leader_deposed_amid_a_sweep_can_sweep_later() {
+    let mut play = play_with_a_record_of_two();
+    sweep(&mut play.leader, 2);
+    let readings = journal_readings(&mut play.leader);
+    assert_eq!(readings.len(), 1);
+    lead(&mut play.follower);
+    play.leader.feed(Event::Tab(TabEvent::Depose), play.now);
+    assert_eq!(play.leader.swept.len(), 1, "its application learns of it");
+    play.leader.tasks.extend(readings);
+    settle(&mut play.leader);
+    lead(&mut play.leader);
+    sweep(&mut play.leader, 4);
+    settle(&mut play.leader);
+    let ends: Vec<_> = play.leader.swept.iter().map(|end| end.as_ref().map_err(Error::code)).collect();
+    assert_eq!(ends, [Err(Code::Deposed), Ok(&())]);
+}
+
+/// A follower's state is the leader's to write.
+#[test]
+fn a_tab_that_has_followed_has_nothing_to_write() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    leader.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut leader);
+    look(&mut follower);
+    follower.feed(Event::Subscribe(document(2)), NOW);
+    assert!(holds(&follower, 2) && follower.machine.memory().is_clean());
 }
 
 /// New operations of a deposed leader come after all others at once: another session writes from now on.

@@ -12,7 +12,7 @@ use crate::memory::query::Predicate;
 use crate::model::{SortedMap, SortedSet};
 use crate::storage::{FoundPage, Layout, PageRow};
 use crate::sync::context::Ctx;
-use crate::sync::facts::JournalPurpose;
+use crate::sync::facts::{JournalCall, JournalPurpose};
 use crate::sync::message::Effect;
 
 /// Opened pages that are cached for the next read.
@@ -91,6 +91,19 @@ impl Reads {
         let ticket = self.next_ticket();
         self.journals.insert(ticket, (numbers, purpose));
         ticket
+    }
+
+    /// Forgets the readings for sweeps: another session writes from now on. Returns the tickets of those sweeps.
+    pub fn forget_sweeps(&mut self) -> Vec<u64> {
+        let mut tickets = Vec::new();
+        self.journals.retain(|_, (_, purpose)| match purpose {
+            JournalPurpose::Answer(JournalCall::Sweep { ticket, .. }) => {
+                tickets.push(*ticket);
+                false
+            }
+            _ => true,
+        });
+        tickets
     }
 
     pub fn end_journal(&mut self, ticket: u64) -> Option<(Vec<u64>, JournalPurpose)> {

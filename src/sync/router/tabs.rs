@@ -161,7 +161,7 @@ impl Router {
         self.outbox.table.order_floor = ORDER_FLOOR;
         self.outbox.overlay.last_rowid = ORDER_FLOOR as i64;
         let (sweeps, swept) = self.outbox.let_go();
-        for ticket in swept {
+        for ticket in swept.into_iter().chain(self.reads.forget_sweeps()) {
             let error = Error::new(Code::Deposed, "another tab leads now: sweep again");
             self.ctx.effects.push(Effect::Swept { ticket, swept: Err(error) });
         }
