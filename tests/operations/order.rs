@@ -469,6 +469,42 @@ fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
     assert_eq!(stored(&server, 0, "n"), Some(1));
 }
 
+/// The server executed the second of two operations long ago, under a number that this session forgot. Its effect is
+/// shown up to that number, and it is over before the first is executed.
+#[test]
+fn r11_an_operation_counts_under_the_number_that_the_server_gave_it() {
+    let mut server = server(2);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let [first, second] = [driver.add(0, 1), driver.add(1, 2)];
+    driver.feed(Event::Network(true));
+    let (number, mut request) = sent_with_ops(&mut driver, &mut server);
+    assert_eq!(ids(&request), [&first, &second]);
+    request.ops.remove(0);
+    request.ops[0].seq = 1;
+    let reply = driver.answer(&mut server, &request);
+    assert_eq!((reply.seq, reply.results.len()), (1, 1));
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    pull_only(&mut driver, &mut server);
+    let left: Vec<String> =
+        driver.machine.operations().into_iter().map(|(op, _)| op.state.id.clone()).collect();
+    assert_eq!(left, [first]);
+}
+
+/// Five minutes pass, and the server answers all but the operations.
+fn pull_only(driver: &mut Driver, server: &mut ModelServer) {
+    for _ in 0..2 {
+        if driver.sent.is_none() {
+            driver.wait(400_000);
+        }
+        let Some((number, mut request)) = driver.sent.take() else { continue };
+        request.ops.clear();
+        let reply = driver.answer(server, &request);
+        driver.feed(Event::Replied { number, reply: Ok(reply) });
+    }
+}
+
 /// An operation depends on a discarded one. It no longer waits for that one, but still for the others that it names.
 #[test]
 fn r12_what_comes_after_a_discarded_operation_goes_on() {

@@ -317,6 +317,52 @@ fn a_tab_that_has_followed_has_nothing_to_write() {
     assert!(holds(&follower, 2) && follower.machine.memory().is_clean());
 }
 
+/// The device refused a leader's batches, each after a longer delay. When the tab leads again, that no longer counts.
+#[test]
+fn the_delays_of_a_leader_begin_again_when_it_leads_again() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    let mut now = NOW;
+    let mut delay = |tab: &mut Tab| {
+        assert!(matches!(tab.tasks.front(), Some(Task::Commit(_))));
+        tab.work(Some(FULL));
+        let refused = tab.arrived.pop_front().expect("an answer");
+        tab.feed(refused, now);
+        let at = tab.wake_at.expect("it tries again");
+        let delay = at - now;
+        now = at;
+        tab.feed(Event::Woke, now);
+        delay
+    };
+    first.feed(Event::Subscribe(document(1)), NOW);
+    assert_eq!([delay(&mut first), delay(&mut first)], [1_000, 2_000]);
+    lead(&mut second);
+    settle(&mut first);
+    assert!(first.machine.is_following());
+    lead(&mut first);
+    first.feed(Event::Subscribe(document(2)), NOW);
+    assert_eq!(delay(&mut first), 1_000);
+}
+
+/// The browser put back an earlier store while a tab followed. That tab says so once it leads.
+#[test]
+fn a_tab_that_leads_over_an_earlier_store_tells_what_was_lost() {
+    let device = MemoryDevice::shared();
+    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+    lead(&mut first);
+    first.feed(Event::Subscribe(document(1)), NOW);
+    settle(&mut first);
+    look(&mut second);
+    let earlier = device.snapshot();
+    super::copy::issue(&mut first, 5);
+    settle(&mut first);
+    device.put_back(&super::tab::store_name(), &earlier);
+    drop(first);
+    lead(&mut second);
+    assert_eq!(second.machine.status().error.map(|error| error.code()), Some(Code::LocalDataLost));
+}
+
 /// New operations of a deposed leader come after all others at once: another session writes from now on.
 #[test]
 fn the_operations_of_a_deposed_leader_come_after_those_of_the_next_one() {

@@ -1,6 +1,9 @@
 //! The built-in operations: their effects and their refusals, also over HTTP.
 #![allow(clippy::result_large_err)] // as in the engine
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use escale::codec::{Format, Op, SyncReply, SyncRequest, decode, encode};
 use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX, RESULTS_BYTES_MAX};
 use escale::model::{Pk, Value};
@@ -32,6 +35,23 @@ fn a_document_is_put_patched_deleted_and_put_again() {
     let again = with(put_args("a", "two"), "ifVersion", Value::from(v_of(&deleted) as i64));
     assert_eq!(one(engine, "doc.put", again).0, "ok", "a put restores it");
     assert_eq!(ids(&pull(engine, &shelf("two"), 0)), ["a"]);
+}
+
+/// The sockets are told of each change, at once, and of nothing else.
+#[test]
+fn an_operation_that_changes_something_is_told_and_no_other() {
+    let world = operating();
+    let told = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&told);
+    world.engine.on_commit(move || drop(counter.fetch_add(1, Ordering::SeqCst)));
+    let after = |name: &str, args: Value| {
+        let code = one(&world.engine, name, args).0;
+        (code, told.swap(0, Ordering::SeqCst))
+    };
+    assert_eq!(after("doc.put", put_args("a", "one")), ("ok".into(), 1));
+    assert_eq!(after("doc.put", put_args("a", "one")), ("ok".into(), 0), "the same again");
+    assert_eq!(after("doc.delete", key_args("b")), ("not_found".into(), 0));
+    assert_eq!(after("doc.delete", key_args("a")), ("ok".into(), 1));
 }
 
 #[test]
