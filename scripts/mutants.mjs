@@ -135,7 +135,12 @@ function judge({ of, args, cases }, tests, env, limitMs) {
     const stop = (as) => {
       if (end) return;
       end = as;
-      process.kill(-child.pid, "SIGKILL");
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch (error) {
+        // It has just ended by itself.
+        if (error.code !== "ESRCH") throw error;
+      }
     };
     const timer = setTimeout(() => stop("timeout"), limitMs);
     // The first failing test is enough.

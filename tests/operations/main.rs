@@ -19,6 +19,7 @@ mod faulty;
 mod journal;
 mod limits;
 mod naming;
+mod numbers;
 mod once;
 mod order;
 mod own;
