@@ -21,4 +21,5 @@ mod stalled;
 mod subscriptions;
 mod tab;
 mod told;
+mod unfenced;
 mod world;

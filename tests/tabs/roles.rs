@@ -3,7 +3,7 @@
 use escale::journal::Retention;
 use escale::model::Value;
 use escale::store::{MemoryDevice, Table};
-use escale::sync::{Event, StorageState, TabEvent, Write};
+use escale::sync::{Event, TabEvent, Write};
 use escale::{Code, Error};
 
 use super::ends::{Play, id, put};
@@ -11,24 +11,14 @@ use super::inbox::{FULL, document, issue_twice, whole};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task};
 
-/// The device takes no generation of the tab.
-fn fail_to_lead(tab: &mut Tab) {
-    tab.tasks.push_back(Task::TakeOver);
-    while !matches!(tab.tasks.front(), Some(Task::TakeOver)) {
-        tab.work(None);
-    }
-    tab.work(Some(FULL));
-    settle(tab);
-}
-
 /// Begins a generation, and returns the event that says so.
-fn begin(tab: &mut Tab) -> Event {
+pub fn begin(tab: &mut Tab) -> Event {
     tab.tasks.push_front(Task::TakeOver);
     tab.work(None);
     tab.arrived.pop_back().expect("a generation")
 }
 
-fn holds(tab: &Tab, number: usize) -> bool {
+pub fn holds(tab: &Tab, number: usize) -> bool {
     tab.machine.memory().collection(&document(number)).is_some()
 }
 
@@ -48,108 +38,6 @@ fn a_leader_that_takes_over_again_goes_on_leading() {
     tab.feed(Event::Subscribe(document(2)), NOW);
     settle(&mut tab);
     assert!(!tab.machine.is_following() && holds(&open(&device, 2), 2));
-}
-
-/// The device takes no generation twice. It is a leader without one all the time, and reads the
-/// changes that another tab has written in between.
-#[test]
-fn a_leader_without_a_generation_reads_what_a_later_one_wrote() {
-    let device = MemoryDevice::shared();
-    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
-    fail_to_lead(&mut first);
-    assert!(first.machine.is_unfenced() && !first.machine.is_following());
-    first.feed(Event::Subscribe(document(3)), NOW);
-    fail_to_lead(&mut first);
-    assert!(first.machine.is_unfenced() && !first.machine.is_following() && holds(&first, 3));
-    lead(&mut second);
-    second.feed(Event::Subscribe(document(1)), NOW);
-    settle(&mut second);
-    fail_to_lead(&mut first);
-    assert!(first.machine.is_unfenced() && !first.machine.is_following());
-    assert!(holds(&first, 1), "it is read first");
-    assert!(holds(&first, 3), "its own command stays");
-    assert_eq!(first.machine.status().storage, StorageState::Full);
-    assert!(!holds(&open(&device, 3), 3), "nothing is written");
-    lead(&mut first);
-    settle(&mut first);
-    assert!(!first.machine.is_unfenced() && holds(&open(&device, 3), 3));
-    assert_eq!(first.machine.status().storage, StorageState::Ok);
-}
-
-/// The device took no generation, and takes one before the tab leads: the failure is over.
-#[test]
-fn a_tab_whose_generation_begins_before_it_leads_without_one_is_well() {
-    let device = MemoryDevice::shared();
-    let mut tab = open(&device, 1);
-    tab.tasks.push_back(Task::TakeOver);
-    tab.work(Some(FULL));
-    let failed = tab.arrived.pop_front().expect("an answer");
-    tab.feed(failed, NOW);
-    assert_eq!(tab.machine.status().storage, StorageState::Full);
-    let event = begin(&mut tab);
-    tab.feed(event, NOW);
-    assert_eq!(tab.machine.status().storage, StorageState::Ok, "before it has read or written anything");
-    settle(&mut tab);
-    assert!(!tab.machine.is_following() && !tab.machine.is_unfenced());
-}
-
-/// The device took no generation of this tab, and then one of another tab: the failure is over.
-#[test]
-fn a_tab_that_gives_up_leading_without_a_generation_is_well() {
-    let device = MemoryDevice::shared();
-    let (mut first, mut second) = (open(&device, 1), open(&device, 2));
-    lead(&mut second);
-    second.feed(Event::Subscribe(document(1)), NOW);
-    settle(&mut second);
-    look(&mut first);
-    first.tasks.push_back(Task::TakeOver);
-    first.work(Some(FULL));
-    let failed = first.arrived.pop_front().expect("an answer");
-    first.feed(failed, NOW);
-    assert!(first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Read(..))));
-    assert_eq!(first.machine.status().storage, StorageState::Full);
-    lead(&mut second);
-    settle(&mut first);
-    assert!(first.machine.is_following() && !first.machine.is_unfenced());
-    assert_eq!(first.machine.status().storage, StorageState::Ok);
-}
-
-/// A leader with a generation has nothing to do with the failure of another one.
-#[test]
-fn a_leader_with_a_generation_goes_on_although_the_device_takes_no_other() {
-    let device = MemoryDevice::shared();
-    let mut tab = open(&device, 1);
-    lead(&mut tab);
-    fail_to_lead(&mut tab);
-    assert!(!tab.machine.is_unfenced() && !tab.machine.is_following());
-    assert_eq!(tab.machine.status().storage, StorageState::Ok);
-    assert!(tab.machine.last_mark().is_ok());
-}
-
-/// The generation has begun, and the device could not be read: whether another tab has written stays unknown.
-#[test]
-fn a_leader_that_cannot_read_whether_another_one_wrote_stays_without_a_generation() {
-    let device = MemoryDevice::shared();
-    let mut tab = open(&device, 1);
-    fail_to_lead(&mut tab);
-    tab.feed(Event::Subscribe(document(1)), NOW);
-    let event = begin(&mut tab);
-    tab.feed(event, NOW);
-    tab.work(Some(FULL));
-    settle(&mut tab);
-    assert!(tab.machine.is_unfenced() && !tab.machine.is_following());
-    let status = tab.machine.status();
-    assert_eq!(
-        (status.storage, status.error.map(|error| error.code())),
-        (StorageState::Full, Some(Code::StorageFull))
-    );
-    // The answer to an earlier poll says nothing.
-    tab.feed(Event::Tab(TabEvent::Looked { number: 1, found: Ok(Vec::new()) }), NOW);
-    assert!(tab.machine.is_unfenced() && !tab.machine.is_following());
-    assert!(!tab.machine.is_about_to_lead());
-    lead(&mut tab);
-    settle(&mut tab);
-    assert!(!tab.machine.is_unfenced() && holds(&open(&device, 2), 1));
 }
 
 /// A leader ended a subscription, and another one led before that was written: it becomes a command to that leader.
