@@ -28,8 +28,8 @@ pub fn sync_reply(reply: &HttpReply) -> std::result::Result<SyncReply, Refusal> 
 
 /// The error for a status and the fault in its body, if there is one. `found` is the body's media type.
 ///
-/// Proxies answer in the server's place with 401, 403, 413, 429 and 5xx, so there the status decides, not the
-/// body. A gateway's HTML page with a 502 means that the session tries again. But a fault that says
+/// Proxies answer in the server's place with 401, 403, 408, 413, 429 and 5xx, so there the status decides, not
+/// the body. A gateway's HTML page with a 502 means that the session tries again. But a fault that says
 /// `not_supported` with a 501 is the server's own, and a retry is useless. With other statuses, a body that
 /// is no fault comes from no Escale server.
 pub(super) fn of_status(status: u16, fault: Option<&Fault>, found: &str) -> Error {
