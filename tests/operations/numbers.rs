@@ -1,13 +1,24 @@
 //! The numbers under which a session's operations are executed, and the names that it numbers them under (R11).
 
 use escale::Code;
-use escale::codec::{Fault, OpResult};
+use escale::codec::{Fault, OpResult, SyncRequest};
 use escale::journal::Policy;
 use escale::sync::{Event, Mode};
 
 use super::driver::{Driver, server, stored};
 use super::order::{answered_but, ids, lost, sent_with_ops};
 use crate::support::server::ModelServer;
+
+/// The next request with operations. Requests before it are lost.
+fn next_with_ops(driver: &mut Driver) -> (u64, SyncRequest) {
+    loop {
+        match driver.sent.take_if(|(_, request)| !request.ops.is_empty()) {
+            Some(sent) => break sent,
+            None if driver.sent.is_some() => lost(driver),
+            None => driver.wait(1_000),
+        }
+    }
+}
 
 /// The server knows other numbers of this session, so the session takes another name. Operations executed before, or in
 /// that very reply, have their numbers under the old name. Any later pull shows them, at any number of the new name.
@@ -21,13 +32,7 @@ fn r11_an_operation_executed_under_a_left_name_is_shown_by_the_next_pull() {
     let [reused, ..] = &issued;
     driver.feed(Event::Network(true));
     for executed in [2, 1] {
-        let (number, mut request) = loop {
-            match driver.sent.take_if(|(_, request)| !request.ops.is_empty()) {
-                Some(sent) => break sent,
-                None if driver.sent.is_some() => lost(&mut driver),
-                None => driver.wait(1_000),
-            }
-        };
+        let (number, mut request) = next_with_ops(&mut driver);
         assert_eq!(ids(&request), issued[..=executed].iter().collect::<Vec<_>>());
         // No part shows the executed operations yet.
         request.subs.clear();
@@ -66,13 +71,7 @@ fn r11_the_name_that_a_session_takes_instead_outlives_the_process() {
     let id = driver.add(0, 1);
     let mut names = Vec::new();
     for _ in 0..2 {
-        let (number, mut request) = loop {
-            match driver.sent.take_if(|(_, request)| !request.ops.is_empty()) {
-                Some(sent) => break sent,
-                None if driver.sent.is_some() => lost(&mut driver),
-                None => driver.wait(1_000),
-            }
-        };
+        let (number, mut request) = next_with_ops(&mut driver);
         names.push(request.session.clone());
         (request.ops, request.subs) = (Vec::new(), Vec::new());
         let mut reply = driver.answer(&mut server, &request);

@@ -19,6 +19,15 @@ fn fail_to_lead(tab: &mut Tab) {
     settle(tab);
 }
 
+/// The device takes no generation of a tab that has nothing else to do. The tab has not read the state yet.
+fn refuse_generation(tab: &mut Tab) {
+    tab.tasks.push_back(Task::TakeOver);
+    tab.work(Some(FULL));
+    let failed = tab.arrived.pop_front().expect("an answer");
+    tab.feed(failed, NOW);
+    assert_eq!(tab.machine.status().storage, StorageState::Full);
+}
+
 /// The device takes no generation twice. It is a leader without one all the time, and reads the
 /// changes that another tab has written in between.
 #[test]
@@ -50,16 +59,13 @@ fn a_leader_without_a_generation_reads_what_a_later_one_wrote() {
 fn a_tab_whose_generation_begins_before_it_leads_without_one_is_well() {
     let device = MemoryDevice::shared();
     let mut tab = open(&device, 1);
-    tab.tasks.push_back(Task::TakeOver);
-    tab.work(Some(FULL));
-    let failed = tab.arrived.pop_front().expect("an answer");
-    tab.feed(failed, NOW);
-    assert_eq!(tab.machine.status().storage, StorageState::Full);
+    refuse_generation(&mut tab);
     let event = begin(&mut tab);
     tab.feed(event, NOW);
     assert_eq!(tab.machine.status().storage, StorageState::Ok, "before it has read or written anything");
     settle(&mut tab);
     assert!(!tab.machine.is_following() && !tab.machine.is_unfenced());
+    assert_eq!(tab.machine.status().storage, StorageState::Ok);
 }
 
 /// The device took no generation of this tab, and then one of another tab: the failure is over.
@@ -71,12 +77,8 @@ fn a_tab_that_gives_up_leading_without_a_generation_is_well() {
     second.feed(Event::Subscribe(document(1)), NOW);
     settle(&mut second);
     look(&mut first);
-    first.tasks.push_back(Task::TakeOver);
-    first.work(Some(FULL));
-    let failed = first.arrived.pop_front().expect("an answer");
-    first.feed(failed, NOW);
+    refuse_generation(&mut first);
     assert!(first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Read(..))));
-    assert_eq!(first.machine.status().storage, StorageState::Full);
     lead(&mut second);
     settle(&mut first);
     assert!(first.machine.is_following() && !first.machine.is_unfenced());
