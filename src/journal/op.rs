@@ -41,6 +41,9 @@ pub struct OpState {
     pub bases: Vec<(Name, Pk, Data)>,
     /// Positions of the changes whose expected version the application set itself: no policy resolves those.
     pub insists: Vec<u32>,
+    /// Positions of the changes whose expected version an earlier operation of the session gave, each with
+    /// the era. If the document has a lower version in that era, nobody has written it since.
+    pub given: Vec<(u32, u32)>,
     /// The version that the server gave when it accepted; the effect may not have been received yet.
     pub accepted: Option<u64>,
     /// Its number in the session, kept until its effect has been received.
@@ -69,6 +72,7 @@ record!(OpState {
     base,
     bases optional,
     insists optional,
+    given optional,
     accepted,
     seq,
     refused,
@@ -141,6 +145,7 @@ impl OpState {
             base: None,
             bases: Vec::new(),
             insists: Vec::new(),
+            given: Vec::new(),
             accepted: None,
             seq: None,
             refused: None,
@@ -214,6 +219,27 @@ impl PendingOp {
         let changes = (0..).zip(self.plain());
         let own = changes.filter(|(_, change)| change.if_version.is_some() && is_own(change));
         self.state.insists = own.map(|(place, _)| place).collect();
+    }
+
+    /// The version that it expects of a document, with the era in which an earlier operation of the session
+    /// gave it, if one did.
+    pub fn expectation(&self, key: &DocKey) -> Option<(IfVersion, Option<u32>)> {
+        let changes = (0..).zip(self.plain()).filter(|(_, change)| change.key == *key);
+        let mut expected = changes.filter_map(|(place, change)| Some((place, change.if_version.as_ref()?)));
+        let (place, expected) = expected.next()?;
+        let given = self.state.given.iter().find(|(own, _)| *own == place);
+        Some((expected.clone(), given.map(|(_, era)| *era)))
+    }
+
+    /// If it expects the same version as the operation that it replaces, and an earlier operation gave that
+    /// one, the same holds for it.
+    pub fn take_given(&mut self, replaced: &PendingOp) {
+        let given = |change: &Change| {
+            let (expected, era) = replaced.expectation(&change.key)?;
+            era.filter(|_| change.if_version == Some(expected))
+        };
+        let changes = (0..).zip(self.plain());
+        self.state.given = changes.filter_map(|(place, change)| Some((place, given(change)?))).collect();
     }
 
     /// Whether it may write that document, and does not only read it.
@@ -308,16 +334,23 @@ impl PendingOp {
     }
 
     /// Replaces the expected version of an operation by another, or by none. `by` gives it for each document,
-    /// or for `None` in a batch that has operations of the application's own.
-    pub fn expect_instead(&mut self, id: &str, by: impl Fn(Option<&DocKey>) -> Option<IfVersion>) {
+    /// or for `None` in a batch that has operations of the application's own. With it comes the era, if an
+    /// earlier operation gave the version.
+    pub fn expect_instead(
+        &mut self,
+        id: &str,
+        by: impl Fn(Option<&DocKey>) -> Option<(IfVersion, Option<u32>)>,
+    ) {
         let places = self.plain().iter().enumerate().filter(|(_, change)| change.expects(id));
         let instead: Vec<_> = places.map(|(place, change)| (place, by(Some(&change.key)))).collect();
         for (place, expected) in instead {
+            let (expected, given) = expected.unzip();
             self.expect(place, expected);
+            self.state.given.extend(given.flatten().map(|era| (place as u32, era)));
         }
         let mixed: Vec<usize> = self.mixed().filter(|(_, of)| *of == id).map(|(place, _)| place).collect();
         for place in mixed {
-            self.write_expected(place, by(None).as_ref());
+            self.write_expected(place, by(None).map(|(expected, _)| expected).as_ref());
         }
     }
 

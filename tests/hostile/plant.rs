@@ -130,6 +130,7 @@ fn records() -> Vec<JournalRecord> {
         |kind, data| Action { rowid: 3, class: name("Doc"), pk: pk("a"), kind, at: 1, commit: Some(9), data };
     let op = OpState {
         insists: vec![0],
+        given: vec![(0, 1)],
         order: 1,
         id: "0190b3c4-0000-7000-8000-000000000001".into(),
         name: "doc.patch".into(),

@@ -203,6 +203,33 @@ fn r8_what_expects_a_lost_operation_is_a_conflict() {
     assert!(driver.machine.operations().is_empty());
 }
 
+/// The application expects a version that an earlier operation gave. A restored server has neither the version
+/// nor that operation, and the document is at a lower version there. Within one epoch this would mean that
+/// nobody has written since. Here it does not.
+#[test]
+fn r8_a_version_given_in_an_earlier_epoch_is_a_conflict() {
+    let mut server = server(1);
+    server.back_up();
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let first = driver.patch(0, &[("a", 1)]);
+    let set = Value::from([("a", Value::from(2_i64))]);
+    let expected = Value::from([("op", Value::from(first.as_str()))]);
+    let args = [("key", id(0)), ("set", set), ("ifVersion", expected), ("class", "Doc".into())];
+    let second = driver.write("doc.patch", Value::from(args));
+    driver.feed(Event::Network(true));
+    let (number, mut request) = driver.sent.take().expect("a request");
+    request.ops.truncate(1);
+    driver.now += 5;
+    let reply = driver.answer(&mut server, &request);
+    driver.feed(Event::Replied { number, reply: Ok(reply) });
+    server.restore(driver.now);
+    driver.settle(&mut server);
+    assert_eq!(driver.first_refused(), Some(second));
+    assert_eq!(stored(&server, 0, "a"), None);
+}
+
 /// Effects that a restored server has lost are reported in later openings too, whether the operation had
 /// finished or not, and once.
 #[test]

@@ -229,7 +229,8 @@ fn another_expected_version_is_written_into_the_arguments_and_the_changes() {
                 of_key.filter(|_| is_plain).for_each(|part| part.expected = Some(IfVersion::At(7)));
             }
             _ => {
-                let (first, other, unknown) = (some(), some(), some());
+                let mut given = |era| some().map(|expected| (expected, era));
+                let (first, other, unknown) = (given(Some(4)), given(None), given(Some(5)));
                 let by = |key: Option<&DocKey>| match key {
                     None => unknown.clone(),
                     Some(key) if key.0 == 0 => first.clone(),
@@ -237,18 +238,51 @@ fn another_expected_version_is_written_into_the_arguments_and_the_changes() {
                 };
                 op.expect_instead("op1", by);
                 if is_plain {
-                    let parts = listed.parts.iter_mut().filter(|part| part.names("op1"));
-                    parts.for_each(|part| part.expected = by(Some(&part.key)));
+                    let parts = (0..).zip(&mut listed.parts).filter(|(_, part)| part.names("op1"));
+                    let mut eras = Vec::new();
+                    for (place, part) in parts {
+                        let (expected, era) = by(Some(&part.key)).unzip();
+                        eras.extend(era.flatten().map(|era| (place, era)));
+                        part.expected = expected;
+                    }
+                    assert_eq!(op.state.given, eras);
                 } else if listed.is_batch && listed.has_own() {
                     let changes = op.changes.clone();
                     assert_eq!(changes, listed.changes(), "only the arguments have it");
                     let parts = listed.parts.iter_mut().filter(|part| !part.is_own && part.names("op1"));
-                    parts.for_each(|part| part.expected = by(None));
+                    parts.for_each(|part| part.expected = by(None).map(|(expected, _)| expected));
                     op.changes = listed.changes();
                 }
             }
         }
         assert_eq!((op.state.args.clone(), op.changes.clone()), (listed.args(), listed.changes()));
+    });
+}
+
+#[test]
+fn an_operation_takes_over_which_of_its_expected_versions_were_given() {
+    each(|random, listed, mut op| {
+        let mut below = |bound: u64| random.below(bound).unwrap();
+        let given = |place: u32| place.is_multiple_of(2).then_some(place);
+        let places = 0..listed.plain().len() as u32;
+        op.state.given = places.filter_map(|place| Some((place, given(place)?))).collect();
+        let expectation_of = |key: &DocKey| {
+            let mut parts = (0..).zip(listed.plain()).filter(|(_, part)| part.key == *key);
+            parts.find_map(|(place, part)| Some((part.expected.clone()?, given(place))))
+        };
+        let mut next = op.clone();
+        next.state.given.clear();
+        let changed = below(3) as usize;
+        next.expect(changed, Some(IfVersion::At(99)));
+        next.take_given(&op);
+        for number in 0..DOCUMENTS {
+            let key = document(number);
+            let expected = expectation_of(&key);
+            assert_eq!(op.expectation(&key), expected);
+            let (version, era) = next.expectation(&key).unzip();
+            let is_same = version == expected.clone().map(|(version, _)| version);
+            assert_eq!(era.flatten(), expected.and_then(|(_, era)| era).filter(|_| is_same));
+        }
     });
 }
 

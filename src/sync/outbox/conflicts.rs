@@ -4,7 +4,7 @@ use super::application::Application;
 use super::table::Table;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result};
-use crate::journal::{ChangeKind, Policy, Settlement, changes_of, settle};
+use crate::journal::{ChangeKind, IfVersion, PendingOp, Policy, Settlement, changes_of, settle};
 use crate::limits::VALUE_DEPTH_MAX;
 use crate::memory::DocKey;
 use crate::model::Value;
@@ -69,7 +69,7 @@ fn settle_one(
         _ => None,
     };
     let base = op.base_of(&class, &key.1).map(Data::to_map).transpose()?;
-    if base.is_some() && base == theirs {
+    if (base.is_some() && base == theirs) || is_unwritten_since(ctx, table, op, &key, row.v) {
         return send_for_version(ctx, table, order, &key, row.v).map(Some);
     }
     // If the application set the precondition itself, it decides.
@@ -134,9 +134,22 @@ fn settle_one(
     issue_in_place(ctx, table, order, (&key, row.v), (name, args), theirs_data).map(Some)
 }
 
-/// The document is as it was when this operation was made: nobody else wrote. The operation before it
-/// changed nothing, and the server gave that one no version that holds here, though docs/protocol.md
-/// requires one. So no policy is consulted.
+/// Whether an operation expects the version that an earlier one of the session gave, and the document is not
+/// above it: nobody else has written the document since. A batch has the version of its latest document,
+/// which is above that of the others.
+fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v: u64) -> bool {
+    match op.expectation(key) {
+        Some((IfVersion::At(expected), era)) => v < expected && era == Some(ctx.memory.epoch().1),
+        Some((IfVersion::Of(id), _)) => {
+            table.get(&id).and_then(|named| named.state.accepted).is_some_and(|given| v <= given)
+        }
+        None => false,
+    }
+}
+
+/// Nobody else wrote the document, so no policy is consulted. Either it is as it was when the operation was
+/// made: the operation before it changed nothing, and the server gave that one no version that holds here,
+/// though docs/protocol.md requires one. Or its version is lower than that of the earlier operation.
 fn send_for_version(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey, v: u64) -> Result<Standing> {
     let mut op = table.ops[&order].clone();
     let base = op.base_of(&ctx.memory.class_name(key), &key.1).cloned();
@@ -165,6 +178,7 @@ fn issue_in_place(
     table.issue(ctx, write, order)?;
     if let (Some(op), Some(replaced)) = (table.get_mut(&id), &replaced) {
         op.insist(|change| replaced.insists_on(&change.key));
+        op.take_given(replaced);
     }
     table.take_place(ctx, &id, replaced);
     if let Some(op) = table.get_mut(&id) {

@@ -39,12 +39,12 @@ impl Table {
         for order in self.take_naming(old) {
             let Some(op) = self.ops.get_mut(&order) else { continue };
             let is_named = op.waits_for().any(|id| id == old);
-            let instead = |key: &DocKey| given_up.and_then(|op| op.expected_of(key)).cloned();
+            let instead = |key: &DocKey| given_up.and_then(|op| op.expectation(key));
             if new.is_none() && op.insists_on_version_of(old, |key| instead(key).is_some()) {
                 unmet.push(order);
             } else {
                 op.expect_instead(old, |key| match new {
-                    Some(new) => Some(IfVersion::Of(new.clone())),
+                    Some(new) => Some((IfVersion::Of(new.clone()), None)),
                     None => key.and_then(instead),
                 });
             }
@@ -161,6 +161,7 @@ fn go_on_expecting(ctx: &mut Ctx, table: &mut Table, order: u64, replaced: &Pend
     let Some(op) = table.ops.get_mut(&order) else { return };
     let is_same = |change: &Change| replaced.expected_of(&change.key) == change.if_version.as_ref();
     op.insist(|change| !is_same(change) || replaced.insists_on(&change.key));
+    op.take_given(replaced);
     let same: Vec<DocKey> = op
         .changes
         .iter()

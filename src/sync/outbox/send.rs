@@ -196,7 +196,7 @@ impl Sender {
             }
             match (result.ok, result.fault) {
                 (Some(ok), _) => {
-                    self.accept(table, order, ok.v);
+                    self.accept(ctx, table, order, ok.v);
                     table.keep_value(order, ok.value.as_ref());
                     ctx.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
@@ -226,7 +226,7 @@ impl Sender {
         Ok(!is_same_name)
     }
 
-    fn accept(&mut self, table: &mut Table, order: u64, v: u64) {
+    fn accept(&mut self, ctx: &Ctx, table: &mut Table, order: u64, v: u64) {
         let Some(op) = table.ops.get_mut(&order) else { return };
         let seq = op.seq.unwrap_or(0);
         op.state.accepted = Some(v);
@@ -241,7 +241,7 @@ impl Sender {
         let op = op.clone();
         table.sort(order);
         table.due.rewrite(order);
-        expect_given(table, &op, v);
+        expect_given(table, &op, v, ctx.memory.epoch().1);
     }
 
     /// Whether an operation expects the version of one that this session does not know, or that comes after
@@ -290,7 +290,7 @@ impl Sender {
         let id = table.ops[&order].state.id.clone();
         if code == Code::Forgotten {
             // It was executed so long ago that the server no longer knows its result.
-            self.accept(table, order, 0);
+            self.accept(ctx, table, order, 0);
             ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(());
         }
@@ -356,13 +356,13 @@ fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<
 /// gives no version to an operation that changes nothing answers 0. The document then still has the
 /// version that `given` itself expected. If `given` expected none, version 0 is refused with the
 /// document, which shows whether anybody else wrote.
-fn expect_given(table: &mut Table, given: &PendingOp, v: u64) {
+fn expect_given(table: &mut Table, given: &PendingOp, v: u64, era: u32) {
     let id = &given.state.id;
     let instead = |key: Option<&DocKey>| match (v, key) {
-        (0, Some(key)) => Some(given.expected_of(key).cloned().unwrap_or(IfVersion::At(0))),
+        (0, Some(key)) => Some(given.expectation(key).unwrap_or((IfVersion::At(0), None))),
         // For a batch with operations of the application, the earlier state of the document is not known.
-        (0, None) => Some(IfVersion::Of(id.clone())),
-        _ => Some(IfVersion::At(v)),
+        (0, None) => Some((IfVersion::Of(id.clone()), None)),
+        _ => Some((IfVersion::At(v), Some(era))),
     };
     for order in table.take_naming(id) {
         if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
