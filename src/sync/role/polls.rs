@@ -46,7 +46,7 @@ impl Tabs {
     /// The generation has begun after all: no other session writes from now on. Checks whether one has
     /// written so far.
     pub fn look_whether_fenced(&mut self, ctx: &mut Ctx, generation: u64) {
-        self.next = Next::fenced(generation);
+        self.next = Some(Next::fenced(generation));
         self.look_at_log(ctx);
     }
 }

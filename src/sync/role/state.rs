@@ -30,8 +30,8 @@ pub struct Next {
 
 impl Next {
     /// A generation that this session has begun.
-    pub fn fenced(generation: u64) -> Option<Self> {
-        Some(Next { generation, is_fenced: true })
+    pub fn fenced(generation: u64) -> Self {
+        Next { generation, is_fenced: true }
     }
 }
 

@@ -60,7 +60,7 @@ impl Router {
                 if self.tabs.is_unfenced(&self.ctx) {
                     self.device.served();
                 }
-                self.tabs.next = Next::fenced(generation);
+                self.tabs.next = Some(Next::fenced(generation));
                 self.tabs.begin_to_lead(&mut self.ctx);
             }
             TabEvent::Lead(generation) if self.ctx.role == Role::Unfenced => {
@@ -68,7 +68,7 @@ impl Router {
             }
             // Another session has led in between, and its changes are not known here.
             TabEvent::Lead(generation) if self.ctx.generation().is_some_and(|own| own + 1 < generation) => {
-                self.tabs.next = Next::fenced(generation);
+                self.tabs.next = Some(Next::fenced(generation));
                 self.depose()?;
             }
             TabEvent::Lead(generation) => {
