@@ -124,12 +124,16 @@ impl Both {
         self.check();
     }
 
-    fn any_part(&mut self, def: &Def, cursor: Option<&str>) -> Part {
+    fn any_part(&mut self, def: &Def, since: u64, cursor: Option<&str>) -> Part {
         self.count += 1;
         let n = self.count;
         let section = if *def == super::harness::section("admin") { "admin" } else { "games" };
-        let some =
-            |count: u64| -> Vec<_> { (0..count).map(|i| row_in(&format!("d{n}-{i}"), n, section)).collect() };
+        let some = |count: u64| {
+            let row = |i| row_in(&format!("d{n}-{i}"), since.max(n), section);
+            let mut rows: Vec<_> = (0..count).map(row).collect();
+            rows.sort_by(|one, other| one.pk.cmp(&other.pk));
+            rows
+        };
         let is_counted = !n.is_multiple_of(3);
         let page =
             |next: String, rows| Part { next: Some(next), total: is_counted.then_some(n), ..part(def, rows) };
@@ -142,7 +146,7 @@ impl Both {
             3 | 4 => page(format!("c{n}"), some(1 + n % 3)),
             5 => page(format!("c{n}"), vec![]),
             6 => page(cursor.unwrap_or("c0").to_owned(), vec![]),
-            7 => page(format!("c{n}"), vec![row_in("same", 900, section)]),
+            7 => page(format!("c{n}"), vec![row_in("same", since.max(900), section)]),
             8 | 9 => whole(def, some(n % 3)),
             _ => whole(def, vec![]),
         }
@@ -150,15 +154,15 @@ impl Both {
 
     fn any_reply(&mut self) -> SyncReply {
         let flight = self.reference.flight.as_ref().expect("in flight");
-        let asked: Vec<_> = flight.asked.iter().map(|(def, (_, c))| (def.clone(), c.clone())).collect();
+        let asked: Vec<_> = flight.asked.iter().map(|(def, asked)| (def.clone(), asked.clone())).collect();
         self.epoch += u64::from(self.below(12) == 0);
         let is_earlier = self.below(25) == 0;
         let (skip, most) = (self.below(2), if self.below(3) == 0 { self.below(3) } else { 9 });
         let mut parts = Vec::new();
-        for (def, cursor) in
+        for (def, (since, cursor)) in
             asked.into_iter().skip(if most < 9 { skip as usize } else { 0 }).take(most as usize)
         {
-            parts.push(self.any_part(&def, cursor.as_deref()));
+            parts.push(self.any_part(&def, since, cursor.as_deref()));
         }
         let (results, seq) = self.any_results();
         let now = 20_000 + self.count * 10;

@@ -36,6 +36,14 @@ fn waiting(writes: u64, defs: &[&str]) -> Bench {
     bench
 }
 
+/// The next request, as soon as the session sends one.
+fn next_request(bench: &mut Bench) -> (u64, SyncRequest) {
+    while bench.requests.is_empty() {
+        bench.wake(bench.wake_at().expect("a session that goes on"));
+    }
+    bench.request()
+}
+
 fn detail(bench: &Bench) -> String {
     bench.machine.status().error.map(|error| error.to_string()).unwrap_or_default()
 }
@@ -61,9 +69,11 @@ fn after(reply: SyncReply) -> String {
 fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
     let doc = def("Doc");
     let a_row = |row: Row| vec![row];
+    let (first, last) = if pk("a") < pk("b") { ("a", "b") } else { ("b", "a") };
+    let with_left = |left| Part { left, ..whole(&doc, vec![row("a", 1), row("b", 2)]) };
     let in_seconds = SyncReply { epoch: epoch(1_700_000_000_000), ..reply(1_700_000_000, vec![]) };
     let cases: Vec<(SyncReply, &str)> = vec![
-        (SyncReply { parts: vec![whole(&doc, a_row(row("a", 1)))], ..in_seconds }, "now: "),
+        (SyncReply { parts: vec![whole(&doc, a_row(row("a", 1)))], ..in_seconds }, "now: it is in seconds"),
         (reply(5_000, vec![part(&doc, a_row(row("a", 1)))]), "parts[0].present: "),
         (reply(5_000, vec![whole(&doc, vec![row("a", 3), row("b", 2)])]), "parts[0].rows[1].v: "),
         (
@@ -74,7 +84,31 @@ fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
             "parts[0].left[1].v: ",
         ),
         (reply(5_000, vec![whole(&doc, vec![Row { pk: pk("z"), ..row("a", 1) }])]), "parts[0].rows[0].pk: "),
-        (reply(5_000, vec![whole(&doc, a_row(row("a", 1))), part(&def("Note"), vec![])]), "parts[1].def: "),
+        (
+            reply(5_000, vec![whole(&doc, vec![row("a", 1), Row { pk: pk("z"), ..row("b", 2) }])]),
+            "parts[0].rows[1].pk: it is not the one",
+        ),
+        (
+            reply(5_000, vec![whole(&doc, a_row(row("a", 1))), part(&def("Note"), vec![])]),
+            "parts[1].def: nobody asked for it",
+        ),
+        (
+            reply(5_000, vec![whole(&doc, a_row(row("a", 1))), part(&doc, vec![])]),
+            "parts[1].def: it is there twice",
+        ),
+        (
+            reply(5_000, vec![whole(&doc, vec![row(last, 2), row(first, 2)])]),
+            "parts[0].rows[1].pk: it does not come after",
+        ),
+        (
+            reply(5_000, vec![whole(&doc, vec![row("a", 2), row("a", 2)])]),
+            "parts[0].rows[1].pk: it does not come after",
+        ),
+        (reply(5_000, vec![with_left(vec![(pk("x"), 3), (pk("x"), 3)])]), "parts[0].left[1].pk: "),
+        (
+            reply(5_000, vec![with_left(vec![(pk("b"), 4), (pk("x"), 5)])]),
+            "parts[0].rows[1].pk: it is in `left`",
+        ),
     ];
     for (reply, place) in cases {
         let told = after(reply);
@@ -90,16 +124,65 @@ fn each_mistake_that_a_session_can_see_is_told_once_with_its_place() {
     assert_eq!(after(SyncReply { epoch: epoch(1_700_000_000_000), ..in_milliseconds }), "");
 }
 
-/// A hundredth of the epoch's time is the exact bound: before it, no server's clock can be in milliseconds.
+/// The session looks at the keys of the first 16 living rows of a part.
 #[test]
-fn the_time_of_a_server_may_be_a_hundredth_of_its_epochs() {
-    for (now, is_mistake) in [(17_000_000_000, false), (16_999_999_999, true)] {
-        let parts = vec![whole(&def("Doc"), vec![row("a", 1)])];
+fn a_wrong_key_is_seen_in_the_first_rows_of_a_part() {
+    for (wrong, is_seen) in [(15, true), (16, false)] {
+        let of = |n: u64| row(&format!("key{n}"), n + 2);
+        let wrong_pk = |n: u64| if n == wrong { Row { pk: pk("z"), ..of(n) } } else { of(n) };
+        let deleted = Row { deleted: true, data: None, ..row("gone", 1) };
+        let rows = std::iter::once(deleted).chain((0..20).map(wrong_pk)).collect();
+        let place = format!("bad_reply: parts[0].rows[{}].pk: ", wrong + 1);
+        assert_eq!(after(reply(5_000, vec![whole(&def("Doc"), rows)])).starts_with(&place), is_seen);
+    }
+}
+
+/// The session reports a mistake once, even if the server repeats it. It reports another of the same section too.
+#[test]
+fn each_kind_of_mistake_is_told_once_in_an_opening() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let mut told = Vec::new();
+    let rounds = [(3, 2), (3, 2), (2, 2), (3, 2), (2, 2)];
+    for (first, second) in rounds {
+        let (number, request) = next_request(&mut bench);
+        let since = request.subs[0].v;
+        let rows = vec![row("a", since + first), row("a", since + second)];
+        let parts = vec![Part { present: Some(vec![pk("a")]), ..part(&def("Doc"), rows) }];
+        bench.answer(number, reply(5_000, parts));
+        told.push(bench.error().is_some());
+    }
+    assert_eq!(told, [true, false, true, false, false]);
+}
+
+#[test]
+fn a_change_below_the_version_that_was_asked_is_told() {
+    for (below, is_mistake) in [(0, false), (1, true)] {
         let mut bench = Bench::new(config());
         bench.subscribe(&def("Doc"));
-        let (number, _) = bench.request();
-        bench.answer(number, SyncReply { epoch: epoch(1_700_000_000_000), ..reply(now, parts) });
-        assert_eq!(bench.error().is_some(), is_mistake);
+        bench.serve(5_000, |def| whole(def, vec![row("a", 1)]));
+        let (number, request) = next_request(&mut bench);
+        let v = request.subs[0].v - below;
+        bench.answer(number, reply(6_000, vec![part(&def("Doc"), vec![row("b", v)])]));
+        let place = "bad_reply: parts[0].rows[0].v: it is below the `v` that was asked";
+        assert_eq!(detail(&bench).starts_with(place), is_mistake, "{}", detail(&bench));
+    }
+}
+
+/// The times of the years 2001 to 2286 are taken for seconds, whatever the epoch has.
+#[test]
+fn a_time_in_seconds_is_a_mistake() {
+    for (now, is_mistake) in
+        [(999_999_999, false), (1_000_000_000, true), (9_999_999_999, true), (10_000_000_000, false)]
+    {
+        for of_epoch in [1_600_000_000, 1_600_000_000_000] {
+            let mut bench = Bench::new(config());
+            bench.subscribe(&def("Doc"));
+            let (number, _) = bench.request();
+            let parts = vec![whole(&def("Doc"), vec![row("a", 1)])];
+            bench.answer(number, SyncReply { epoch: epoch(of_epoch), ..reply(now, parts) });
+            assert_eq!(detail(&bench).starts_with("bad_reply: now: "), is_mistake, "{now}");
+        }
     }
 }
 
@@ -125,7 +208,7 @@ fn a_seq_below_what_was_accepted_is_told() {
         SyncReply { results, ..reply(6_000, vec![part(&def("Doc"), vec![row("a", 5_500)])]) },
     );
     assert!(
-        detail(&bench).starts_with("bad_reply: seq: it is below the number of results[0]"),
+        detail(&bench).starts_with("bad_reply: seq: it is below the number of an operation"),
         "{}",
         detail(&bench)
     );

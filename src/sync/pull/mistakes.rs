@@ -1,19 +1,30 @@
 //! Mistakes of a server that a session can detect. Each is reported once in an opening, as the status's
 //! error. The session continues, since none of its own state depends on them. For authors of servers.
 
+use std::ops::Range;
+
 use super::in_flight::InFlight;
 use crate::codec::{OpResult, Part, Row, SyncReply};
 use crate::error::{Code, Error};
 use crate::journal::OpId;
-use crate::model::SortedSet;
+use crate::model::{Pk, SortedSet, Version, order};
 use crate::sync::context::Ctx;
 
-/// A detected mistake. First, the section of docs/protocol.md that the server contradicts, which also
-/// identifies the mistake. Then the position in the reply, and the fault there.
-pub type Mistake = (&'static str, String);
+/// A detected mistake.
+pub struct Mistake {
+    /// The section of docs/protocol.md that the server contradicts.
+    section: &'static str,
+    /// The position in the reply.
+    at: String,
+    /// The fault there, which identifies the mistake.
+    words: &'static str,
+}
 
-/// If a server's time is less than this fraction of its epoch's, it is not in milliseconds.
-const NOT_MILLISECONDS: u64 = 100;
+/// The times of the years 2001 to 2286 in seconds. In milliseconds they are days of 1970.
+const SECONDS: Range<u64> = 1_000_000_000..10_000_000_000;
+/// So many living rows of a part are compared with their keys. Each takes a hash, so a large page is not
+/// compared whole.
+const KEYS_CHECKED: usize = 16;
 
 /// Inspects a reply before any of it is applied. `is_certain` tells whether an operation was sent under one
 /// number only.
@@ -23,69 +34,92 @@ pub fn mistakes_of(
     reply: &SyncReply,
     is_certain: impl Fn(&OpId) -> bool,
 ) -> Vec<Mistake> {
-    let mut found: Vec<Mistake> = Vec::new();
-    if reply.now < reply.epoch.ms() / NOT_MILLISECONDS {
-        found.push(("Pull", "now: it is in milliseconds, as the epoch is".to_owned()));
+    let mut found = Vec::new();
+    let mut add = |section, at: String, words| found.push(Mistake { section, at, words });
+    if SECONDS.contains(&reply.now) {
+        add("Pull", "now".to_owned(), "it is in seconds, and not in milliseconds");
     }
     // The operation was sent once only, so it must have been executed under this number.
-    let is_uncounted = |(_, result): &(usize, &OpResult)| {
+    let is_uncounted = |result: &OpResult| {
         let sent = request.ops.iter().find(|(id, _)| *id == result.id);
         let is_late = result.ok.is_some() && sent.is_some_and(|(_, seq)| *seq > reply.seq);
         is_late && is_certain(&result.id)
     };
-    if let Some((place, _)) = reply.results.iter().enumerate().find(is_uncounted) {
-        found.push(("Operations", format!("seq: it is below the number of results[{place}]")));
+    if reply.results.iter().any(is_uncounted) {
+        add("Operations", "seq".to_owned(), "it is below the number of an operation that has a result");
     }
     let mut seen = SortedSet::new();
     for (place, part) in reply.parts.iter().enumerate() {
-        let is_known = request.has_asked(&part.def) && seen.insert(&part.def);
-        if !is_known {
-            found.push(("Names", format!("parts[{place}].def: nobody asked for it, or it is there twice")));
+        if !request.has_asked(&part.def) {
+            add("Pull", format!("parts[{place}].def"), "nobody asked for it");
             continue;
         }
-        let asked = request.asked.get(&part.def);
-        let is_asked_whole = asked.map_or(request.repairs.contains(&part.def), |asked| asked.since == 0);
-        let is_last = part.fault.is_none() && part.next.is_none();
-        if is_asked_whole && is_last && part.present.is_none() {
-            found.push(("The horizon", format!("parts[{place}].present: a pull from 0 ends with it")));
+        if !seen.insert(&part.def) {
+            add("Pull", format!("parts[{place}].def"), "it is there twice");
+            continue;
         }
-        found.extend(mistake_of_part(ctx, place, part));
+        let since = match request.asked.get(&part.def) {
+            Some(asked) => Some(asked.since),
+            None => request.repairs.contains(&part.def).then_some(0),
+        };
+        let is_last = part.fault.is_none() && part.next.is_none();
+        if since == Some(0) && is_last && part.present.is_none() {
+            add("The horizon", format!("parts[{place}].present"), "a pull from 0 ends with it");
+        }
+        let since = since.unwrap_or(0);
+        let rows = part.rows.iter().map(|row| (row.v, &row.pk));
+        let left = part.left.iter().map(|(pk, v)| (*v, pk));
+        let lists = [("rows", rows.collect::<Vec<_>>()), ("left", left.collect())];
+        for (list, changes) in &lists {
+            for (row, field, words) in mistakes_of_order(changes, since) {
+                add("Rows and departures", format!("parts[{place}].{list}[{row}].{field}"), words);
+            }
+        }
+        let left: SortedSet<Pk> = order::set_of(part.left.iter().map(|(pk, _)| pk.clone()));
+        if let Some(row) = part.rows.iter().position(|row| left.contains(&row.pk)) {
+            add("Rows and departures", format!("parts[{place}].rows[{row}].pk"), "it is in `left` too");
+        }
+        let mut living = part.rows.iter().enumerate().filter(|(_, row)| !row.deleted).take(KEYS_CHECKED);
+        let wrong = living.find_map(|(place, row)| Some((place, mistake_of_key(ctx, part, row)?)));
+        if let Some((row, (field, words))) = wrong {
+            add("Names", format!("parts[{place}].rows[{row}].{field}"), words);
+        }
     }
     found
 }
 
-fn mistake_of_part(ctx: &Ctx, place: usize, part: &Part) -> Option<Mistake> {
-    let falls = |versions: &[u64]| versions.windows(2).position(|pair| pair[0] > pair[1]);
-    let rows: Vec<u64> = part.rows.iter().map(|row| row.v).collect();
-    let left: Vec<u64> = part.left.iter().map(|(_, v)| *v).collect();
-    for (name, versions) in [("rows", rows), ("left", left)] {
-        if let Some(at) = falls(&versions) {
-            let at = at + 1;
-            let words = format!("parts[{place}].{name}[{at}].v: it is below that of the one before");
-            return Some(("Rows and departures", words));
-        }
-    }
-    // A server that makes keys wrongly does so for all rows: the first living row is enough, and checking
-    // it costs nothing.
-    let at = part.rows.iter().position(|row| !row.deleted)?;
-    let words = mistake_of_key(ctx, part, &part.rows[at])?;
-    Some(("Names", format!("parts[{place}].rows[{at}].{words}")))
+/// In rows or departures, the first entry with each mistake: its position, the field and the fault.
+fn mistakes_of_order(
+    changes: &[(Version, &Pk)],
+    since: Version,
+) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
+    let second_of =
+        |is_wrong: fn(&[(Version, &Pk)]) -> bool| Some(changes.windows(2).position(is_wrong)? + 1);
+    let falls = second_of(|pair| pair[0].0 > pair[1].0);
+    let ties = second_of(|pair| pair[0].0 == pair[1].0 && pair[0].1 >= pair[1].1);
+    let early = changes.iter().position(|(v, _)| *v < since);
+    let found = [
+        falls.map(|row| (row, "v", "it is below that of the one before")),
+        ties.map(|row| (row, "pk", "it does not come after the one before, at the same `v`")),
+        early.map(|row| (row, "v", "it is below the `v` that was asked")),
+    ];
+    found.into_iter().flatten()
 }
 
-fn mistake_of_key(ctx: &Ctx, part: &Part, row: &Row) -> Option<&'static str> {
+fn mistake_of_key(ctx: &Ctx, part: &Part, row: &Row) -> Option<(&'static str, &'static str)> {
     let class = ctx.memory.schema().class(part.def.class().as_str()).ok()?;
     let names: Vec<_> = class.key().iter().collect();
     // Data that cannot be read is reported as another error.
     let data = row.data.as_ref()?.pick(&names).ok()?;
     let parts: Option<Vec<&str>> = names.iter().map(|name| data.get(name.as_str())?.as_str()).collect();
     match parts.map(|parts| class.pk_of(&parts)) {
-        None => Some("data: a key property is missing, or is no string"),
+        None => Some(("data", "a key property is missing, or is no string")),
         Some(Ok(pk)) if pk == row.pk => None,
-        Some(_) => Some("pk: it is not the one that the key properties make"),
+        Some(_) => Some(("pk", "it is not the one that the key properties make")),
     }
 }
 
-/// The mistakes that were reported already, by the section of the protocol.
+/// The mistakes that were reported already, by their words.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     reported: SortedSet<&'static str>,
@@ -94,9 +128,9 @@ pub struct Mistakes {
 impl Mistakes {
     /// Reports the mistakes that were not reported before.
     pub fn tell(&mut self, ctx: &mut Ctx, found: Vec<Mistake>) {
-        for (section, words) in found {
-            if self.reported.insert(section) {
-                ctx.errors.report(bad_reply(section, &words));
+        for Mistake { section, at, words } in found {
+            if self.reported.insert(words) {
+                ctx.errors.report(bad_reply(section, &format!("{at}: {words}")));
             }
         }
     }
