@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { EscaleError } from "../../js/dist/base/errors.js";
 import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake, recorder, settled } from "./fake-core.mjs";
+import { fault, openFake, recorder, settled } from "./fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"], indexes: { size: "int" } } });
 
@@ -179,6 +179,27 @@ test("an error of this side stays until the core has news", async () => {
   assert.equal(session.status.error.code, "offline");
   core.tell({ error: null });
   assert.equal(session.status.error, null);
+});
+
+test("a mistake of the server is written to the console once, with its line of the protocol, and no other error is", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const warned = () => warn.mock.calls.map(({ arguments: words }) => words);
+  const { session, core } = await openFake(schema);
+  const mistake = (line) => ({ ...fault("bad_reply"), kind: "B", message: line });
+  const first = "parts[2].rows[17].v: it is below that of the one before (docs/protocol.md, Rows and departures)";
+  core.tell({ error: mistake(first) });
+  assert.deepEqual(warned(), [[`escale: bad_reply: ${first}`]]);
+  // The core reports its whole status at every change, so the same error comes again.
+  core.tell({ error: mistake(first) });
+  core.tell({ phase: "loading" });
+  assert.equal(warned().length, 1);
+  assert.deepEqual([session.status.error.code, session.status.error.message], ["bad_reply", first]);
+  const second = "seq: it is below the number of results[0] (docs/protocol.md, Operations)";
+  core.tell({ error: mistake(second) });
+  assert.deepEqual(warned().slice(1), [[`escale: bad_reply: ${second}`]]);
+  for (const code of ["offline", "unauthorized", "storage_closed"]) core.tell({ error: fault(code) });
+  core.tell({ error: null, faults: { Package: fault("bad_reply") } });
+  assert.equal(warned().length, 2);
 });
 
 test("a token is given once as a string, or fetched each time", async () => {
