@@ -87,7 +87,8 @@ async function end() {
   new Uint8Array(memory.buffer).fill(0);
   await released;
 }
-/** Releases the resources that only the instance would have released: connections, requests, and the locks that it marked. */
+/** Releases the resources that only the instance would have released: connections, requests, Node's timers, and the locks
+ * that it marked. */
 async function release(table) {
   const freed = [];
   for (let i = 0; i < table.length; i++) {
@@ -105,6 +106,8 @@ async function release(table) {
         else if (globalThis.WebSocket && value instanceof WebSocket) value.close();
         else if (globalThis.BroadcastChannel && value instanceof BroadcastChannel) value.close();
         else if (globalThis.AbortController && value instanceof AbortController) value.abort();
+        // Node's handle of a timer, which would keep the process alive. In a browser the handle is a number.
+        else if (value.constructor?.name === "Timeout") clearTimeout(value);
       }
     } catch { /* What cannot be let go is not held for long: the page's end frees it. */ }
   }

@@ -140,6 +140,27 @@ test("without a WebSocket a session is live, says that it polls, and pulls", asy
   assert.deepEqual(said.trim().split("\n"), ['{"phase":"live","updates":"polled","error":null}', asked]);
 });
 
+test("a session that is closed during a request leaves no timer, which would keep Node from ending", async () => {
+  const script = `
+    import { createServer } from "node:http";
+    import { defineSchema, open } from "escale";
+    let arrived;
+    const asked = new Promise((resolve) => (arrived = resolve));
+    const server = createServer(() => arrived());
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const url = "http://127.0.0.1:" + server.address().port;
+    const schema = defineSchema({ Package: { key: ["name"] } });
+    const session = await open({ org: "demo", schema, server: url, mode: "incognito" });
+    session.collection("Package", {});
+    await asked;
+    await session.close();
+    console.log(process.getActiveResourcesInfo().filter((name) => name === "Timeout").length);
+    process.exit();
+  `;
+  await writeFile(join(project.folder, "closes.js"), script);
+  assert.equal(await runCommand(project.folder, process.execPath, "closes.js"), "0\n");
+});
+
 test("its types serve a project of strict TypeScript", async () => {
   const source = `
     import { defineSchema, open, type Document } from "escale";
