@@ -129,26 +129,31 @@ test("the same in Firefox, which says UnknownError", { timeout: 120_000 }, async
   const profile = join(await folderFor(t), "profile");
   let browser;
   t.after(() => browser?.kill());
+  const options = { org: "demo", schema, server: server.url };
   const begin = async () => {
     browser = await KilledFirefox.start(profile);
     const page = await browser.page(site.url);
-    const storage = await page.evaluate(async (o) => {
+    const opened = await page.evaluate(async (o) => {
       const session = await window.page.start("main", { ...o, key: new Uint8Array(32) });
       await window.page.loaded("main", "Package", {});
-      return session.status.storage;
-    }, { org: "demo", schema, server: server.url });
-    return { page, storage };
+      return window.page.plainStatus(session.status.value);
+    }, options);
+    return { page, opened };
   };
-  assert.equal((await begin()).storage, "ok");
+  assert.equal((await begin()).opened.storage, "ok");
   await browser.kill();
   // The databases' folder is replaced by something else: Firefox opens none.
   const origins = join(profile, "storage", "default");
   const [databases] = (await readdir(origins, { recursive: true })).filter((name) => /[/\\]idb$/.test(name));
   await rm(join(origins, databases), { recursive: true });
   await writeFile(join(origins, databases), "no folder");
-  const { page, storage } = await begin();
-  assert.equal(storage, "memory");
+  const { page, opened } = await begin();
+  assert.deepEqual([opened.storage, opened.mode, opened.error.code], ["memory", "synced", "storage_closed"]);
+  assert.match(opened.error.message, /: UnknownError$/, "the name that the browser gives");
   assert.equal((await put(page, "written in memory")).saved, "memory");
+  const inAvion = await page.evaluate((o) => window.page.tryToStart("avion", { ...o, mode: "avion", key: new Uint8Array(32) }), options);
+  assert.deepEqual([inAvion.code, inAvion.retryable], ["storage_closed", true]);
+  assert.match(inAvion.cure, /clear this site's data/);
   await rm(join(origins, databases));
   await page.evaluate(() => window.page.whenStatus("main", (status) => status.storage === "ok"));
   assert.equal((await put(page, "written on the device")).saved, "device");
