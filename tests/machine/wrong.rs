@@ -169,7 +169,7 @@ fn a_change_below_the_version_that_was_asked_is_told() {
     }
 }
 
-/// The times of the years 2001 to 2286 are taken for seconds, whatever the epoch has.
+/// The times of the years 2001 to 2286 count as seconds, even if the epoch is in milliseconds.
 #[test]
 fn a_time_in_seconds_is_a_mistake() {
     for (now, is_mistake) in
