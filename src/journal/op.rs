@@ -82,6 +82,9 @@ record!(OpState {
     replaces optional,
 });
 
+/// A version that an operation expects. With it comes the era, if an earlier operation of the session gave it.
+pub type Expectation = (IfVersion, Option<u32>);
+
 /// Why an operation cannot be sent as it is.
 #[derive(Clone, Debug)]
 pub struct Unsendable {
@@ -223,7 +226,7 @@ impl PendingOp {
 
     /// The version that it expects of a document, with the era in which an earlier operation of the session
     /// gave it, if one did.
-    pub fn expectation(&self, key: &DocKey) -> Option<(IfVersion, Option<u32>)> {
+    pub fn expectation(&self, key: &DocKey) -> Option<Expectation> {
         let changes = (0..).zip(self.plain()).filter(|(_, change)| change.key == *key);
         let mut expected = changes.filter_map(|(place, change)| Some((place, change.if_version.as_ref()?)));
         let (place, expected) = expected.next()?;
@@ -336,11 +339,7 @@ impl PendingOp {
     /// Replaces the expected version of an operation by another, or by none. `by` gives it for each document,
     /// or for `None` in a batch that has operations of the application's own. With it comes the era, if an
     /// earlier operation gave the version.
-    pub fn expect_instead(
-        &mut self,
-        id: &str,
-        by: impl Fn(Option<&DocKey>) -> Option<(IfVersion, Option<u32>)>,
-    ) {
+    pub fn expect_instead(&mut self, id: &str, by: &dyn Fn(Option<&DocKey>) -> Option<Expectation>) {
         let places = self.plain().iter().enumerate().filter(|(_, change)| change.expects(id));
         let instead: Vec<_> = places.map(|(place, change)| (place, by(Some(&change.key)))).collect();
         for (place, expected) in instead {

@@ -236,7 +236,7 @@ fn another_expected_version_is_written_into_the_arguments_and_the_changes() {
                     Some(key) if key.0 == 0 => first.clone(),
                     Some(_) => other.clone(),
                 };
-                op.expect_instead("op1", by);
+                op.expect_instead("op1", &by);
                 if is_plain {
                     let parts = (0..).zip(&mut listed.parts).filter(|(_, part)| part.names("op1"));
                     let mut eras = Vec::new();

@@ -102,7 +102,6 @@ impl Outbox {
     pub fn let_go(&mut self) -> (VecDeque<WaitingSweep>, Vec<u64>) {
         self.table.due = Due::default();
         self.journal.strays.clear();
-        self.journal.is_sweeping = false;
         let swept = std::mem::take(&mut self.journal.swept);
         (std::mem::take(&mut self.journal.sweeps), swept.into_iter().map(|(ticket, _)| ticket).collect())
     }

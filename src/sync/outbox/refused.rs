@@ -43,7 +43,7 @@ impl Table {
             if new.is_none() && op.insists_on_version_of(old, |key| instead(key).is_some()) {
                 unmet.push(order);
             } else {
-                op.expect_instead(old, |key| match new {
+                op.expect_instead(old, &|key| match new {
                     Some(new) => Some((IfVersion::Of(new.clone()), None)),
                     None => key.and_then(instead),
                 });

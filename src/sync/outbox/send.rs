@@ -366,7 +366,7 @@ fn expect_given(table: &mut Table, given: &PendingOp, v: u64, era: u32) {
     };
     for order in table.take_naming(id) {
         if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
-            op.expect_instead(id, instead);
+            op.expect_instead(id, &instead);
             let named: Vec<OpId> = op.named().map(str::to_owned).collect();
             for id in named {
                 table.names(order, &id);

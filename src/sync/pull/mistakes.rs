@@ -1,23 +1,50 @@
 //! Mistakes of a server that a session can detect. Each is reported once in an opening, as the status's
 //! error. The session continues, since none of its own state depends on them. For authors of servers.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::in_flight::InFlight;
 use crate::codec::{OpResult, Part, Row, SyncReply};
 use crate::error::{Code, Error};
 use crate::journal::OpId;
-use crate::model::{Pk, SortedSet, Version, order};
+use crate::model::{SortedSet, Version, order};
 use crate::sync::context::Ctx;
 
 /// A detected mistake.
 pub struct Mistake {
     /// The section of docs/protocol.md that the server contradicts.
     section: &'static str,
-    /// The position in the reply.
-    at: String,
+    place: Place,
     /// The fault there, which identifies the mistake.
     words: &'static str,
+}
+
+/// A position in a reply.
+#[derive(Default)]
+struct Place {
+    part: Option<usize>,
+    /// The list in the part, and the entry.
+    entry: Option<(&'static str, usize)>,
+    field: &'static str,
+}
+
+impl Place {
+    fn of(field: &'static str) -> Self {
+        Place { field, ..Place::default() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(part) = self.part {
+            write!(f, "parts[{part}].")?;
+        }
+        if let Some((list, at)) = self.entry {
+            write!(f, "{list}[{at}].")?;
+        }
+        f.write_str(self.field)
+    }
 }
 
 /// The times of the years 2001 to 2286 in seconds. In milliseconds they are days of 1970.
@@ -34,10 +61,9 @@ pub fn mistakes_of(
     reply: &SyncReply,
     is_certain: impl Fn(&OpId) -> bool,
 ) -> Vec<Mistake> {
-    let mut found = Vec::new();
-    let mut add = |section, at: String, words| found.push(Mistake { section, at, words });
+    let mut found = Found::default();
     if SECONDS.contains(&reply.now) {
-        add("Pull", "now".to_owned(), "it is in seconds, and not in milliseconds");
+        found.add("Pull", Place::of("now"), "it is in seconds, and not in milliseconds");
     }
     // The operation was sent once only, so it must have been executed under this number.
     let is_uncounted = |result: &OpResult| {
@@ -46,16 +72,17 @@ pub fn mistakes_of(
         is_late && is_certain(&result.id)
     };
     if reply.results.iter().any(is_uncounted) {
-        add("Operations", "seq".to_owned(), "it is below the number of an operation that has a result");
+        found.add("Operations", Place::of("seq"), "it is below the number of an operation that has a result");
     }
     let mut seen = SortedSet::new();
     for (place, part) in reply.parts.iter().enumerate() {
+        let of_part = |field| Place { part: Some(place), ..Place::of(field) };
         if !request.has_asked(&part.def) {
-            add("Pull", format!("parts[{place}].def"), "nobody asked for it");
+            found.add("Pull", of_part("def"), "nobody asked for it");
             continue;
         }
         if !seen.insert(&part.def) {
-            add("Pull", format!("parts[{place}].def"), "it is there twice");
+            found.add("Pull", of_part("def"), "it is there twice");
             continue;
         }
         let since = match request.asked.get(&part.def) {
@@ -64,46 +91,60 @@ pub fn mistakes_of(
         };
         let is_last = part.fault.is_none() && part.next.is_none();
         if since == Some(0) && is_last && part.present.is_none() {
-            add("The horizon", format!("parts[{place}].present"), "a pull from 0 ends with it");
+            found.add("The horizon", of_part("present"), "a pull from 0 ends with it");
         }
-        let since = since.unwrap_or(0);
-        let rows = part.rows.iter().map(|row| (row.v, &row.pk));
-        let left = part.left.iter().map(|(pk, v)| (*v, pk));
-        let lists = [("rows", rows.collect::<Vec<_>>()), ("left", left.collect())];
-        for (list, changes) in &lists {
-            for (row, field, words) in mistakes_of_order(changes, since) {
-                add("Rows and departures", format!("parts[{place}].{list}[{row}].{field}"), words);
-            }
-        }
-        let left: SortedSet<Pk> = order::set_of(part.left.iter().map(|(pk, _)| pk.clone()));
-        if let Some(row) = part.rows.iter().position(|row| left.contains(&row.pk)) {
-            add("Rows and departures", format!("parts[{place}].rows[{row}].pk"), "it is in `left` too");
-        }
-        let mut living = part.rows.iter().enumerate().filter(|(_, row)| !row.deleted).take(KEYS_CHECKED);
-        let wrong = living.find_map(|(place, row)| Some((place, mistake_of_key(ctx, part, row)?)));
-        if let Some((row, (field, words))) = wrong {
-            add("Names", format!("parts[{place}].rows[{row}].{field}"), words);
-        }
+        found.look_into(ctx, (place, part), since.unwrap_or(0));
     }
-    found
+    found.0
 }
 
-/// In rows or departures, the first entry with each mistake: its position, the field and the fault.
-fn mistakes_of_order(
-    changes: &[(Version, &Pk)],
-    since: Version,
-) -> impl Iterator<Item = (usize, &'static str, &'static str)> {
-    let second_of =
-        |is_wrong: fn(&[(Version, &Pk)]) -> bool| Some(changes.windows(2).position(is_wrong)? + 1);
-    let falls = second_of(|pair| pair[0].0 > pair[1].0);
-    let ties = second_of(|pair| pair[0].0 == pair[1].0 && pair[0].1 >= pair[1].1);
-    let early = changes.iter().position(|(v, _)| *v < since);
-    let found = [
-        falls.map(|row| (row, "v", "it is below that of the one before")),
-        ties.map(|row| (row, "pk", "it does not come after the one before, at the same `v`")),
-        early.map(|row| (row, "v", "it is below the `v` that was asked")),
-    ];
-    found.into_iter().flatten()
+/// The mistakes of a reply, the first of each kind.
+#[derive(Default)]
+struct Found(Vec<Mistake>);
+
+impl Found {
+    fn add(&mut self, section: &'static str, place: Place, words: &'static str) {
+        if !self.0.iter().any(|mistake| mistake.words == words) {
+            self.0.push(Mistake { section, place, words });
+        }
+    }
+
+    /// Inspects the rows and departures of a part, which was asked from the version `since`.
+    fn look_into(&mut self, ctx: &Ctx, (place, part): (usize, &Part), since: Version) {
+        let of_entry =
+            |list, at, field| Place { part: Some(place), entry: Some((list, at)), ..Place::of(field) };
+        let rows = part.rows.iter().map(|row| (row.v, &row.pk)).collect::<Vec<_>>();
+        let left = part.left.iter().map(|(pk, v)| (*v, pk)).collect::<Vec<_>>();
+        let mut add = |list, at, field, words| {
+            self.add("Rows and departures", of_entry(list, at, field), words);
+        };
+        for (list, entries) in [("rows", &rows), ("left", &left)] {
+            let mut last = None;
+            for (at, (v, pk)) in entries.iter().enumerate() {
+                if *v < since {
+                    add(list, at, "v", "it is below the `v` that was asked");
+                }
+                match last.replace((v, pk)) {
+                    Some((before, _)) if before > v => {
+                        add(list, at, "v", "it is below that of the one before");
+                    }
+                    Some(before) if before >= (v, pk) => {
+                        add(list, at, "pk", "it does not come after the one before, at the same `v`");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let left = order::set_of(left.iter().map(|(_, pk)| *pk));
+        if let Some(at) = rows.iter().position(|(_, pk)| left.contains(pk)) {
+            add("rows", at, "pk", "it is in `left` too");
+        }
+        let mut living = part.rows.iter().enumerate().filter(|(_, row)| !row.deleted).take(KEYS_CHECKED);
+        let wrong = living.find_map(|(at, row)| Some((at, mistake_of_key(ctx, part, row)?)));
+        if let Some((at, (field, words))) = wrong {
+            self.add("Names", of_entry("rows", at, field), words);
+        }
+    }
 }
 
 fn mistake_of_key(ctx: &Ctx, part: &Part, row: &Row) -> Option<(&'static str, &'static str)> {
@@ -128,9 +169,9 @@ pub struct Mistakes {
 impl Mistakes {
     /// Reports the mistakes that were not reported before.
     pub fn tell(&mut self, ctx: &mut Ctx, found: Vec<Mistake>) {
-        for Mistake { section, at, words } in found {
+        for Mistake { section, place, words } in found {
             if self.reported.insert(words) {
-                ctx.errors.report(bad_reply(section, &format!("{at}: {words}")));
+                ctx.errors.report(bad_reply(section, &format!("{place}: {words}")));
             }
         }
     }

@@ -27,7 +27,7 @@ impl Pace {
 
     /// Starts over: a request brought something, or the application asks for something else.
     pub fn reset(&mut self) {
-        self.paid_off_ms = 0;
+        *self = Pace::default();
     }
 }
 
