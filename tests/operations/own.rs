@@ -39,6 +39,23 @@ fn a_batch_shows_what_its_own_operations_do() {
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(17), Some(107)));
 }
 
+/// The optimistic part reads a document whose data is still at rest. It has no effect before the data is there.
+#[test]
+fn an_operation_has_no_effect_before_the_document_that_it_reads_is_there() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.add(0, 5);
+    driver.settle(&mut server);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    driver.settle(&mut server);
+    driver.feed(Event::Network(false));
+    driver.holds_pages_back = true;
+    driver.add(0, 1);
+    let op = driver.machine.operations()[0].0.clone();
+    assert!(op.changes.is_none() && !op.prepared, "{op:?}");
+}
+
 /// An operation that neither declares its documents nor shows anything waits for nothing. It was once never
 /// sent.
 #[test]
