@@ -9,19 +9,33 @@ use crate::sync::context::Ctx;
 use crate::sync::facts::JournalInFlight;
 use crate::sync::message::{Effect, StorageState};
 
-/// Delays after a failed batch: 1 s, doubling to 30 s. An event that changes something does not shorten them.
-pub const COMMIT_RETRY_MS: (u64, u64) = (1_000, 30_000);
+/// Delays after a failed attempt: 1 s, doubling to 30 s. An event that changes something does not shorten them.
+const RETRY_MS: (u64, u64) = (1_000, 30_000);
 
 /// How late the high-water mark may be, if the store took only changes that the server can send again.
 const MARK_DELAY_MS: u64 = 1_000;
+
+/// The attempts at one thing: those that failed in a row, and when the next one may follow.
+#[derive(Default)]
+pub(super) struct Attempts {
+    pub failures: u32,
+    pub not_before_ms: u64,
+}
+
+impl Attempts {
+    /// An attempt has failed.
+    pub fn failed(&mut self, now_ms: u64) {
+        self.not_before_ms = now_ms + doubled_ms(RETRY_MS, self.failures);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
 
 /// The device as this session knows it.
 pub struct Device {
     pub(super) handle: Handle,
     /// The batch in flight.
     committing: Option<(Receipt, Option<JournalInFlight>)>,
-    pub(super) commit_not_before_ms: u64,
-    commit_failures: u32,
+    pub(super) commits: Attempts,
     /// When the high-water mark is due to be written, if it is behind.
     mark_at_ms: Option<u64>,
     /// How many records of the journal are gone; each may have held an operation.
@@ -45,8 +59,7 @@ impl Device {
         Device {
             handle: Handle::default(),
             committing: None,
-            commit_not_before_ms: 0,
-            commit_failures: 0,
+            commits: Attempts::default(),
             mark_at_ms: None,
             records_lost: damage.journal,
             rolled_back: damage.rolled_back,
@@ -60,7 +73,7 @@ impl Device {
         let now = ctx.clock.mono_ms;
         let is_mark_behind = ctx.layout.as_ref().is_some_and(Layout::is_mark_behind);
         self.mark_at_ms = is_mark_behind.then_some(self.mark_at_ms.unwrap_or(now + MARK_DELAY_MS));
-        !self.is_busy() && now >= self.commit_not_before_ms
+        !self.is_busy() && now >= self.commits.not_before_ms
     }
 
     /// Builds and writes the next batch if there is anything to write. Gives the journal's part back, with
@@ -108,7 +121,7 @@ impl Device {
 
     /// The device has carried out a write.
     pub fn served(&mut self) {
-        self.commit_failures = 0;
+        self.commits.failures = 0;
         self.handle.served();
         self.is_well();
     }
@@ -121,9 +134,7 @@ impl Device {
 
     /// The device refused a write: the status says so, and the next attempt follows after a delay.
     pub fn refused(&mut self, ctx: &Ctx, error: Error) {
-        let delay = doubled_ms(COMMIT_RETRY_MS, self.commit_failures);
-        self.commit_failures = self.commit_failures.saturating_add(1);
-        self.commit_not_before_ms = ctx.clock.mono_ms + delay;
+        self.commits.failed(ctx.clock.mono_ms);
         self.failed(ctx, &error);
         let is_full = error.code() == Code::StorageFull;
         self.is_refusing(if is_full { StorageState::Full } else { StorageState::Memory }, error);
@@ -137,25 +148,25 @@ impl Device {
 
     /// This session writes the state no more: delays and failures of its batches no longer count.
     pub fn forget_failures(&mut self) {
-        (self.commit_failures, self.commit_not_before_ms) = (0, 0);
+        self.commits = Attempts::default();
         self.is_well();
     }
 
     /// The device can take the changes that are due.
     pub fn commit_now(&mut self, ctx: &Ctx) {
-        self.commit_not_before_ms = ctx.clock.mono_ms;
+        self.commits.not_before_ms = ctx.clock.mono_ms;
     }
 
     /// When the next batch may be written.
     pub fn commit_not_before_ms(&self) -> u64 {
-        self.commit_not_before_ms
+        self.commits.not_before_ms
     }
 
     /// When there is work to do next, if the device is free. Only a batch that failed delays the next one, so that
     /// there is something to write whenever this time is not past.
     pub fn next_commit(&self, ctx: &Ctx) -> impl Iterator<Item = u64> {
-        let changes = ctx.layout.is_some().then_some(self.commit_not_before_ms);
-        let mark = self.mark_at_ms.map(|at| at.max(self.commit_not_before_ms));
+        let changes = ctx.layout.is_some().then_some(self.commits.not_before_ms);
+        let mark = self.mark_at_ms.map(|at| at.max(self.commits.not_before_ms));
         changes.into_iter().chain(mark)
     }
 

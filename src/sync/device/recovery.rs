@@ -1,12 +1,11 @@
 //! Recovery of the device. The session drops a dead handle and opens the store again, first at once and then
 //! at growing delays, and continues in memory meanwhile.
 
-use super::flush::{COMMIT_RETRY_MS, Device};
+use super::flush::{Attempts, Device};
 use crate::error::{Code, Error, Result};
 use crate::model::SortedSet;
 use crate::storage::{Reopened, Verdict};
 use crate::store::Failure;
-use crate::sync::backoff::doubled_ms;
 use crate::sync::context::{Ctx, Role};
 use crate::sync::message::{Effect, StorageState};
 
@@ -30,8 +29,7 @@ pub struct Handle {
     phase: Phase,
     /// Whether the store was opened again since the handle last worked: the next attempt waits.
     tried: bool,
-    failures: u32,
-    not_before_ms: u64,
+    attempts: Attempts,
     last_attempt_ms: u64,
     /// Readings that wait for the handle.
     held: Vec<Effect>,
@@ -58,13 +56,12 @@ impl Handle {
     /// The device has carried out a write.
     pub fn served(&mut self) {
         self.tried = false;
-        self.failures = 0;
+        self.attempts.failures = 0;
     }
 
     fn wait(&mut self, now: u64) {
         self.phase = Phase::Dead;
-        self.not_before_ms = now + doubled_ms(COMMIT_RETRY_MS, self.failures);
-        self.failures = self.failures.saturating_add(1);
+        self.attempts.failed(now);
     }
 }
 
@@ -76,12 +73,12 @@ impl Device {
 
     /// Whether the first attempt to get another handle has not failed yet.
     pub fn is_hopeful(&self) -> bool {
-        self.handle.is_away() && self.handle.failures == 0
+        self.handle.is_away() && self.handle.attempts.failures == 0
     }
 
     /// When the next attempt is due, if one is.
     pub fn reopens_at_ms(&self) -> Option<u64> {
-        (self.handle.phase == Phase::Dead).then_some(self.handle.not_before_ms)
+        (self.handle.phase == Phase::Dead).then_some(self.handle.attempts.not_before_ms)
     }
 
     /// Handles an error of the device. If it concerns the handle, the store is opened again, the first time
@@ -112,7 +109,7 @@ impl Device {
             return false;
         }
         self.failed(ctx, error);
-        if again.is_none() || self.handle.not_before_ms > ctx.clock.mono_ms {
+        if again.is_none() || self.handle.attempts.not_before_ms > ctx.clock.mono_ms {
             self.handle.retried.remove(&ticket);
             return false;
         }
@@ -123,8 +120,8 @@ impl Device {
     /// There is a reason to try again soon.
     pub fn try_soon(&mut self, ctx: &Ctx) {
         let soon = ctx.clock.mono_ms.max(self.handle.last_attempt_ms + ATTEMPT_EVERY_MS);
-        self.handle.not_before_ms = self.handle.not_before_ms.min(soon);
-        self.commit_not_before_ms = self.commit_not_before_ms.min(soon);
+        self.handle.attempts.not_before_ms = self.handle.attempts.not_before_ms.min(soon);
+        self.commits.not_before_ms = self.commits.not_before_ms.min(soon);
     }
 
     /// Opens the store again if that is due. `records` are those of pending operations.
@@ -173,7 +170,7 @@ impl Device {
                 self.handle.wait(ctx.clock.mono_ms);
                 if Failure::of(&error) == Failure::TooNew {
                     // A newer version of the code owns the store from now on: this session leaves it alone.
-                    self.handle.not_before_ms = u64::MAX;
+                    self.handle.attempts.not_before_ms = u64::MAX;
                 }
                 self.is_refusing(StorageState::Memory, error.clone());
                 Some(Reopening::Failed(std::mem::take(&mut self.handle.held), error))

@@ -218,11 +218,9 @@ fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
     let mut stale = std::mem::take(&mut table.stale);
     let mut queue: Vec<DocKey> = stale.iter().cloned().collect();
     while let Some(key) = queue.pop() {
-        for op in table.on(&key).filter(|op| op.keys.len() > 1) {
-            for other in &op.keys {
-                if stale.insert(other.clone()) {
-                    queue.push(other.clone());
-                }
+        for other in table.on(&key).flat_map(|op| &op.keys) {
+            if stale.insert(other.clone()) {
+                queue.push(other.clone());
             }
         }
     }

@@ -1,18 +1,22 @@
 //! A faulty server. Each mistake that a session can detect is reported once. A reply that contradicts itself
 //! is reported, and requested again later. No answer makes the session ask without end.
 
-use escale::codec::{Fault, OpOk, OpResult, Part, Row, SyncReply, SyncRequest};
-use escale::crypto::{Random, SeededRandom};
+use escale::codec::{Data, Fault, OpOk, OpResult, Part, Row, ServerFrame, SyncReply, SyncRequest};
+use escale::crypto::SeededRandom;
 use escale::journal::make_id;
 use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Write};
-use escale::{Code, Error, Kind};
+use escale::{Code, Kind};
 
-use super::harness::{Bench, config, def, epoch, part, pk, reply, row, row_in, section, whole};
+use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, whole};
 
 /// A session with no network yet, and writes that wait.
 fn waiting(writes: u64, defs: &[&str]) -> Bench {
-    let mut bench = Bench::new(config());
+    waiting_with(config(), writes, defs)
+}
+
+pub fn waiting_with(config: Config, writes: u64, defs: &[&str]) -> Bench {
+    let mut bench = Bench::new(config);
     for text in defs {
         bench.subscribe(&def(text));
         bench.serve(5_000, |def| whole(def, vec![row("a", 1_000), row("b", 1_000)]));
@@ -188,13 +192,12 @@ fn a_time_in_seconds_is_a_mistake() {
 
 #[test]
 fn data_without_its_key_is_a_mistake() {
-    let empty =
-        escale::codec::Data::from_map(&[("size".to_owned(), Value::from(1_i64))].into()).expect("data");
+    let empty = Data::from_map(&[("size".to_owned(), Value::from(1_i64))].into()).expect("data");
     let told = after(reply(5_000, vec![whole(&def("Doc"), vec![Row { data: Some(empty), ..row("a", 1) }])]));
     assert!(told.starts_with("bad_reply: parts[0].rows[0].data: "), "{told}");
 }
 
-fn accepted(op: &escale::codec::Op, v: u64) -> OpResult {
+pub fn accepted(op: &escale::codec::Op, v: u64) -> OpResult {
     OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
 }
 
@@ -305,7 +308,7 @@ fn a_load_that_begins_again_may_come_to_where_the_last_one_ended() {
     let (number, _) = bench.request();
     bench.answer(number, reply(6_000, vec![page(vec![row("a", 5)], "c1")]));
     let (number, _) = bench.request();
-    bench.answer(number, reply(6_000, vec![super::harness::fault(&def("Doc"), Code::BadCursor)]));
+    bench.answer(number, reply(6_000, vec![crate::harness::fault(&def("Doc"), Code::BadCursor)]));
     let (number, request) = bench.request();
     assert_eq!(request.subs[0].cursor, None);
     bench.answer(number, reply(6_000, vec![page(vec![], "c2")]));
@@ -313,93 +316,6 @@ fn a_load_that_begins_again_may_come_to_where_the_last_one_ended() {
     bench.answer(number, reply(6_000, vec![page(vec![row("a", 5)], "c3")]));
     assert_eq!(bench.error(), None);
     assert_eq!(bench.request().1.subs[0].cursor.as_deref(), Some("c3"));
-}
-
-/// Any reply that the grammar allows.
-fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
-    let mut below = |n: u64| random.below(n).expect("a number");
-    let mut reply = reply(below(9_000), vec![]);
-    reply.epoch = epoch(1 + below(2));
-    reply.delta = below(3_000);
-    reply.seq = below(20);
-    for op in &request.ops {
-        match below(6) {
-            0 => {}
-            1 => reply.results.push(accepted(op, below(9_000))),
-            kind => {
-                let codes = [Code::Contention, Code::OrderHeld, Code::SessionReused, Code::VersionConflict];
-                let mut fault = Fault::new(codes[kind as usize - 2], "at random");
-                if fault.code == "version_conflict" {
-                    fault.doc = Some(row("a", below(9_000)));
-                }
-                reply.results.push(OpResult { id: op.id.clone(), ok: None, fault: Some(fault) });
-            }
-        }
-    }
-    for sub in &request.subs {
-        let asked = if below(8) == 0 { def("Nobody") } else { sub.def.clone() };
-        let mut answer = part(&asked, vec![]);
-        match below(8) {
-            0 => continue,
-            1 => answer.fault = Some(Fault::new(Code::UnknownDef, "at random")),
-            2 => answer.fault = Some(Fault::new(Code::BadCursor, "at random")),
-            3 => answer.fault = Some(Fault::new(Code::ServerError, "at random")),
-            4 => answer.next = Some(format!("c{}", below(3))),
-            5 => answer.present = Some(vec![pk("a")]),
-            6 => answer.left = vec![(pk("b"), below(9_000))],
-            _ => {}
-        }
-        if below(30) == 0 {
-            answer.rows.push(row_in("a", below(9_000), "games"));
-        }
-        reply.parts.push(answer);
-    }
-    reply
-}
-
-/// Whether a reply brings anything new: a result, a row, a departure, a new cursor, or a later epoch.
-fn brings(request: &SyncRequest, reply: &SyncReply, known: &mut u64) -> bool {
-    let is_later = reply.epoch.ms() > std::mem::replace(known, (*known).max(reply.epoch.ms()));
-    let is_new = |part: &Part| {
-        let asked = request.subs.iter().find(|sub| sub.def == part.def).and_then(|sub| sub.cursor.as_ref());
-        !part.rows.is_empty() || !part.left.is_empty() || (part.next.is_some() && part.next.as_ref() != asked)
-    };
-    is_later || reply.results.iter().any(OpResult::is_final) || reply.parts.iter().any(is_new)
-}
-
-/// R12's promise to servers: ten requests in a second, and one in each later one, without progress.
-#[test]
-fn whatever_a_server_answers_it_is_not_asked_in_a_hot_loop() {
-    for seed in super::seeds::each(400) {
-        let mut random = SeededRandom::new(seed);
-        let mut bench = waiting(3, &["Doc", "Note"]);
-        bench.subscribe(&section("games"));
-        let (mut since, mut sent, mut known) = (bench.now, 0, 0);
-        let end = bench.now + 60_000;
-        while bench.now < end {
-            let Some((number, request, _)) = bench.requests.pop_front() else {
-                match bench.wake_at() {
-                    Some(at) => bench.wake(at),
-                    None => break,
-                }
-                continue;
-            };
-            sent += 1;
-            let most = 10 + (bench.now - since) / 1_000;
-            assert!(sent <= most, "seed {seed}: {sent} requests in {} ms", bench.now - since);
-            if random.below(12).expect("a number") == 0 {
-                let code = [Code::Offline, Code::UnknownOrg, Code::TooLarge, Code::TooMany, Code::Malformed]
-                    [random.below(5).expect("a number") as usize];
-                bench.feed(Event::Replied { number, reply: Err(Error::new(code, "at random").into()) });
-                continue;
-            }
-            let reply = at_random(&request, &mut random);
-            if brings(&request, &reply, &mut known) {
-                (since, sent) = (bench.now, 0);
-            }
-            bench.answer(number, reply);
-        }
-    }
 }
 
 /// A server that confirms a socket and closes it, over and over.
@@ -416,7 +332,7 @@ fn sockets_that_close_at_once_are_not_opened_in_a_hot_loop() {
         if let Some(socket) = bench.opened_socket() {
             opened += 1;
             bench.feed(Event::SocketOpened { socket });
-            let live = escale::codec::ServerFrame::Live { live: vec![def("Doc")], refused: vec![] };
+            let live = ServerFrame::Live { live: vec![def("Doc")], refused: vec![] };
             bench.frame(socket, live);
             bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
         } else {

@@ -1,0 +1,4 @@
+//! Faulty servers.
+
+mod at_random;
+mod mistakes;
