@@ -118,6 +118,8 @@ mod tests {
                     _ => (sharing.remove(defs, def), wanted.remove(def)),
                 };
                 assert_eq!(done, is_meant, "ESCALE_SEED={seed}");
+                let kept = sharing.added.0.len().max(sharing.removed.0.len());
+                assert!(kept <= STEPS_MAX, "ESCALE_SEED={seed}: {kept} steps are kept");
                 assert!(defs.iter().eq(wanted.iter()), "ESCALE_SEED={seed}: {defs:?}");
             }
         }

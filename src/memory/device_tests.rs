@@ -67,7 +67,7 @@ fn r14_a_wiped_store_is_written_again_as_far_as_the_data_is_in_memory() {
     memory.apply(left, PartContext { era: 0, settled: 8, asked: None });
     assert_eq!(memory.freed().len(), 1);
     let lost = memory.unsettle();
-    assert_eq!(lost, [key(2)], "it was in storage alone");
+    assert_eq!(lost.into_iter().collect::<Vec<_>>(), [key(2)], "it was in storage alone");
     let dirty = memory.take_dirty();
     assert!(dirty.head && dirty.freed.is_empty() && dirty.links.is_empty());
     assert_eq!(dirty.documents.into_iter().collect::<BTreeSet<_>>(), [key(0), key(1)].into());

@@ -3,16 +3,15 @@
 use super::dirty::Dirty;
 use super::document::{Content, DocKey};
 use super::state::Memory;
-use crate::model::order;
+use crate::model::SortedSet;
 
 impl Memory {
     /// Marks the whole memory as unwritten. Returns the documents whose data was in storage only: they stay
     /// without it, until it is requested again (R14).
-    pub(crate) fn unsettle(&mut self) -> Vec<DocKey> {
+    pub(crate) fn unsettle(&mut self) -> SortedSet<DocKey> {
         self.dirty = Dirty { head: true, ..Dirty::default() };
-        let mut keys: Vec<DocKey> = self.documents.keys().cloned().collect();
-        order::sort(&mut keys);
-        let mut lost = Vec::new();
+        let keys: Vec<DocKey> = self.documents.keys().cloned().collect();
+        let mut lost = SortedSet::new();
         for key in keys {
             let kept = self.base_data(&key).cloned();
             let Some(document) = self.documents.get_mut(&key) else { continue };
@@ -22,7 +21,7 @@ impl Memory {
                 self.dirty.documents.insert(key);
             } else {
                 self.lose(&key);
-                lost.push(key);
+                lost.insert(key);
             }
         }
         lost

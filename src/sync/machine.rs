@@ -110,10 +110,10 @@ impl Machine {
         self.router.outbox.table.operations()
     }
 
-    /// Whether the session would notice the loss of this operation if the server were restored (R8). For
-    /// tests.
+    /// Whether the session knows anything of this operation. If the server were restored, it would notice
+    /// its loss (R8). For tests.
     #[cfg(any(test, feature = "testing"))]
-    pub fn remembers(&self, id: &str) -> bool {
+    pub fn remembers(&self, id: &OpId) -> bool {
         self.router.outbox.remembers(id)
     }
 

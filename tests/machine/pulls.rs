@@ -378,6 +378,21 @@ fn r3_newly_applied_data_links_and_unlinks_other_collections() {
     assert_eq!(bench.shown(&admin), these(&[("a", 10_000)]));
 }
 
+/// A pull up to `v` leaves out the changes at `v` itself. So only a document below it is known not to belong.
+#[test]
+fn r3_a_document_at_the_very_version_of_a_collection_is_linked() {
+    let (doc, games) = (def("Doc"), section("games"));
+    for (v, is_linked) in [(9_900, true), (9_899, false)] {
+        let mut bench = loaded(vec![]);
+        bench.subscribe(&games);
+        bench.serve(10_000, |def| part(def, vec![]));
+        assert_eq!(bench.v(&games), 9_900);
+        let number = pull(&mut bench);
+        bench.answer(number, reply(10_050, vec![part(&doc, vec![row("a", v)])]));
+        assert_eq!(bench.shown(&games).len(), usize::from(is_linked));
+    }
+}
+
 #[test]
 fn r3_the_servers_word_decides_for_its_own_def() {
     let games = section("games");

@@ -252,3 +252,16 @@ fn sweeps_asked_together_are_all_answered() {
     driver.wait(31_000);
     assert_eq!(std::iter::from_fn(|| driver.swept()).count(), 3);
 }
+
+/// A session that stays open for long knows nothing of operations whose records are swept.
+#[test]
+fn an_operation_whose_records_are_swept_is_forgotten() {
+    let mut session = Session::new(true);
+    let first = session.driver.patch(0, &[("n", 1)]);
+    session.driver.settle(&mut session.server);
+    let last = session.driver.patch(0, &[("n", 2)]);
+    session.driver.settle(&mut session.server);
+    sweep(&mut session.driver, &Retention::Count(1), true);
+    let machine = &session.driver.machine;
+    assert_eq!((machine.remembers(&first), machine.remembers(&last)), (false, true));
+}

@@ -70,11 +70,11 @@ impl Outbox {
         }
     }
 
-    /// Whether the session would notice the loss of this operation if the server were restored (R8). For
-    /// tests.
+    /// Whether the session knows anything of this operation. If the server were restored, it would notice
+    /// its loss (R8). For tests.
     #[cfg(any(test, feature = "testing"))]
-    pub fn remembers(&self, id: &str) -> bool {
-        self.table.by_id.contains_key(id) || self.sender.accepted.iter().any(|(_, known)| known == id)
+    pub fn remembers(&self, id: &OpId) -> bool {
+        self.is_known(id) || self.sender.accepted.iter().any(|(_, known)| known == id)
     }
 
     /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).

@@ -5,7 +5,7 @@ use super::readings::{Held, Purpose, Reading, Reads};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::memory::{Content, DocKey, PageRef};
-use crate::model::{SortedMap, order};
+use crate::model::{SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::message::Effect;
 
@@ -21,10 +21,10 @@ pub enum Found {
 
 impl Reads {
     /// The device has lost all pages: these documents have lost their data.
-    pub fn forget_pages(&mut self, lost: Vec<DocKey>) {
+    pub fn forget_pages(&mut self, lost: SortedSet<DocKey>) {
         self.cache.clear();
         self.unreadable.clear();
-        self.lost = order::set_of(lost);
+        self.lost = lost;
     }
 
     /// Documents that were received again, or have left, are lost no more.
