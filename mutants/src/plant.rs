@@ -144,6 +144,7 @@ impl Planter<'_> {
         if sig.constness.is_some()
             || is_of_tests(attrs)
             || ["fmt", "drop"].contains(&sig.ident.to_string().as_str())
+            || only_reserves(&sig.ident)
         {
             return false;
         }
@@ -181,6 +182,12 @@ fn is_of_tests(attrs: &[syn::Attribute]) -> bool {
         syn::Meta::List(list) if list.path.is_ident("cfg") => list.tokens.to_string().contains("test"),
         meta => meta.path().is_ident("test"),
     })
+}
+
+/// Whether a function of that name only reserves memory: without it the program does the same, only slower.
+fn only_reserves(name: &syn::Ident) -> bool {
+    let name = name.to_string();
+    name == "reserve" || name.starts_with("reserve_")
 }
 
 fn others(op: &BinOp) -> &'static [&'static str] {
@@ -318,6 +325,11 @@ impl<'ast> Visit<'ast> for Planter<'_> {
     }
 
     fn visit_stmt(&mut self, stmt: &'ast Stmt) {
+        if let Stmt::Expr(Expr::MethodCall(call), Some(_)) = stmt
+            && only_reserves(&call.method)
+        {
+            return;
+        }
         if let Stmt::Expr(expr, Some(_)) = stmt
             && matches!(expr, Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_) | Expr::Try(_))
         {

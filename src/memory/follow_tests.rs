@@ -67,7 +67,7 @@ fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
     for (def, held) in leader.collections() {
         read.restore_collection(def, held.set.v(), held.ready, held.load.clone());
     }
-    read.expect_documents(leader.documents().count());
+    read.reserve_documents(leader.documents().count());
     for (key, document) in leader.documents() {
         let place = document.slot.expect("written");
         let state = DocumentAtRest { at: document.at, max_life: document.max_life, place };
@@ -75,7 +75,7 @@ fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
     }
     for (def, held) in leader.collections() {
         let pks: BTreeSet<&Pk> = held.set.keys().chain(held.set.marks().map(|(pk, _)| pk)).collect();
-        read.expect_members(def, pks.len());
+        read.reserve_members(def, pks.len());
         let states = pks.into_iter().map(|pk| (pk.clone(), held.set.member(pk), held.set.mark(pk)));
         read.restore_set_of(def, states);
     }

@@ -53,14 +53,14 @@ impl Memory {
     }
 
     /// Reserves memory for that many documents.
-    pub(crate) fn expect_documents(&mut self, count: usize) {
-        self.documents.expect(count);
+    pub(crate) fn reserve_documents(&mut self, count: usize) {
+        self.documents.reserve(count);
     }
 
     /// Reserves memory for that many members of a def that has none yet.
-    pub(crate) fn expect_members(&mut self, def: &Def, count: usize) {
+    pub(crate) fn reserve_members(&mut self, def: &Def, count: usize) {
         if let Some(collection) = self.collections.get_mut(def).filter(|c| c.set.is_empty()) {
-            collection.set.expect(count);
+            collection.set.reserve(count);
         }
     }
 

@@ -125,8 +125,8 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     }
 
     /// Reserves memory for that many more members.
-    pub fn expect(&mut self, count: usize) {
-        self.members.expect(count);
+    pub fn reserve(&mut self, count: usize) {
+        self.members.reserve(count);
     }
 
     /// Restores a stored member or tombstone.

@@ -31,7 +31,7 @@ impl<K, V> Default for Shelf<K, V> {
 
 impl<K: Eq + Hash, V> Shelf<K, V> {
     /// Reserves memory for that many more entries.
-    pub fn expect(&mut self, count: usize) {
+    pub fn reserve(&mut self, count: usize) {
         // An eighth more; otherwise the first entry added later would move all of them.
         self.entries.reserve(count + count / 8);
         self.places.reserve(count + count / 8, |place| hash_of(&self.entries, &self.hasher, *place));
@@ -200,7 +200,7 @@ mod tests {
                     places.remove(&key);
                 }
                 if step == restored {
-                    shelf.expect(below(random, 50));
+                    shelf.reserve(below(random, 50));
                     for value in shelf.values_mut().chain(wanted.values_mut()) {
                         *value += 1_000;
                     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn expected_entries_have_room_and_an_eighth_more() {
         let mut shelf: Shelf<usize, ()> = Shelf::default();
-        shelf.expect(800);
+        shelf.reserve(800);
         let room = (shelf.entries.capacity(), shelf.places.capacity());
         assert_eq!(room.0, 900);
         assert!(room.1 >= 900);

@@ -100,10 +100,7 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
             set.member(pk).is_some() && key.is_some_and(|key| document_state(memory, &key, places).is_some())
         };
         let others = set.keys().chain(set.marks().map(|(pk, _)| pk));
-        let mut pks: Vec<&Pk> = others.filter(|pk| !is_told(pk)).collect();
-        order::sort(&mut pks);
-        pks.dedup();
-        for pk in pks {
+        for pk in &order::set_of(others.filter(|pk| !is_told(pk))) {
             chunk.link(memory, def, pk);
             chunk.count(&mut deltas);
         }

@@ -292,7 +292,7 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
 /// Applies all records to an empty memory. Returns the pages that [`fold`] returns.
 fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> SortedSet<u64> {
     let told = records.values().flat_map(|record| &record.delta.documents);
-    memory.expect_documents(told.map(|(_, states)| states.len()).sum());
+    memory.reserve_documents(told.map(|(_, states)| states.len()).sum());
     let mut links: SortedMap<Def, usize> = SortedMap::new();
     for (def, states) in records.values().flat_map(|record| &record.delta.links) {
         *links.entry(def.clone()).or_default() += states.len();
@@ -321,7 +321,7 @@ fn fold(memory: &mut Memory, delta: Delta, told: &SortedMap<Def, usize>) -> Vec<
         }
     }
     for (def, states) in delta.links {
-        memory.expect_members(&def, told.get(&def).copied().unwrap_or_default());
+        memory.reserve_members(&def, told.get(&def).copied().unwrap_or_default());
         let links = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
         memory.restore_set_of(&def, links.map(|(member, mark, pk)| (pk, member, mark)));
     }

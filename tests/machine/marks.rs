@@ -138,6 +138,17 @@ fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
     assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
 }
 
+/// If the batch under way fails, the store stays behind such a mark. The next opening then reports a loss.
+#[test]
+fn no_mark_is_written_beside_a_batch_that_is_under_way() {
+    let (_, mut desk) = behind();
+    let at = desk.bench.wake_at().expect("the mark is due");
+    desk.bench.wake(at);
+    let commits = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    assert_eq!(desk.bench.take(commits).len(), 1, "the mark itself");
+    assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "it is under way");
+}
+
 #[test]
 fn a_session_that_ends_leaves_its_mark() {
     let (device, mut desk) = behind();

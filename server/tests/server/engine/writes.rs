@@ -157,3 +157,24 @@ fn a_collection_that_the_schema_gains_holds_what_was_written_before() {
     let other_key = r#"{"Note":{"key":["shelf"]}}"#;
     assert_eq!(with_schema(folder.path(), other_key).err().unwrap().code(), Code::SchemaMismatch);
 }
+
+#[test]
+fn a_unique_value_that_a_newer_schema_takes_from_elsewhere_is_free() {
+    for scope in ["", r#","global":true"#] {
+        let by = |name: &str| {
+            format!(
+                r#"{{"Note":{{"key":["id"],"indexes":{{"mail":{{"type":"string","property":"{name}","unique":true{scope}}}}}}}}}"#
+            )
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let before = with_schema(folder.path(), &by("home")).unwrap();
+        let mut both = with("a", "home", "m");
+        both.insert("work".into(), "n".into());
+        put(&before, both).unwrap();
+        assert_eq!(code(put(&before, with("b", "home", "m"))), Code::NotUnique);
+        drop(before);
+        let after = with_schema(folder.path(), &by("work")).unwrap();
+        assert_eq!(code(put(&after, with("b", "work", "n"))), Code::NotUnique, "{scope}");
+        assert!(put(&after, with("b", "work", "m")).is_ok(), "{scope}");
+    }
+}
