@@ -17,6 +17,8 @@
 
 pub mod codec;
 pub mod crypto;
+#[cfg(not(target_family = "wasm"))]
+mod decimal;
 mod error;
 pub mod journal;
 pub mod limits;
@@ -27,5 +29,8 @@ pub mod store;
 pub mod sync;
 #[cfg(target_family = "wasm")]
 pub mod web;
+
+#[cfg(target_family = "wasm")]
+use web::platform::decimal;
 
 pub use error::{Code, Error, Kind, Result};

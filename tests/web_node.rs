@@ -3,7 +3,8 @@
 
 #![cfg(target_family = "wasm")]
 
-use escale::codec::{Format, SyncRequest};
+use escale::codec::{Format, SyncRequest, decode, encode};
+use escale::model::{Number, Value};
 use escale::store::Device;
 use escale::web::idb::IdbDevice;
 use escale::web::platform::signals::Signals;
@@ -72,4 +73,30 @@ async fn an_adapter_works() {
     let request = SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: Vec::new() };
     let Refusal { error, retry_after_ms } = adapter.sync(&request, 10_000).await.expect_err("refused");
     assert_eq!((error.code(), retry_after_ms), (Code::Unavailable, Some(3_000)));
+}
+
+/// The same texts as outside a browser, where tests compare them with another writer's.
+#[wasm_bindgen_test]
+fn doubles_have_the_form_that_they_have_everywhere() {
+    let forms = [
+        (0.1, "0.1"),
+        (-0.0, "-0.0"),
+        (-1234.5, "-1234.5"),
+        (1e-5, "0.00001"),
+        (1.25e-6, "1.25e-6"),
+        (5e-324, "5e-324"),
+        (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
+        (9_007_199_254_740_992.0, "9007199254740992.0"),
+        (1e16, "1e+16"),
+        (0.1 + 0.2, "0.30000000000000004"),
+    ];
+    for (f, text) in forms {
+        let value = Value::Number(Number::new(f).expect("finite"));
+        assert_eq!(encode(Format::Json, &value).as_deref(), Ok(text.as_bytes()));
+        let read: Value = decode(Format::Json, text.as_bytes(), 100).expect("a number");
+        assert_eq!(read.as_f64().map(f64::to_bits), Some(f.to_bits()), "{text}");
+    }
+    for wrong in ["1e400", "-1e999"] {
+        assert!(decode::<Value>(Format::Json, wrong.as_bytes(), 100).is_err(), "{wrong}");
+    }
 }

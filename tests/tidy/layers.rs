@@ -5,12 +5,14 @@ use super::none;
 
 /// Each layer of the core, with the layers that it may use in addition to itself. It may not use any other.
 /// Nothing uses `web`.
-const CORE: [(&str, &[&str]); 11] = [
+const CORE: [(&str, &[&str]); 12] = [
     ("error", &[]),
+    // In a browser its place is taken by a module of `web`: src/lib.rs.
+    ("decimal", &[]),
     ("limits", &[]),
     ("model", &["error", "limits"]),
     ("store", &["error"]),
-    ("codec", &["error", "limits", "model"]),
+    ("codec", &["error", "decimal", "limits", "model"]),
     ("crypto", &["error", "limits", "model", "codec", "store"]),
     ("memory", &["error", "limits", "model", "codec"]),
     ("journal", &["error", "limits", "model", "codec", "crypto", "memory"]),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use super::{Node, NodeError};
+use crate::decimal;
 
 /// How many lists and maps may be in each other. The reader calls itself for each, so this bounds its stack.
 const DEPTH_MAX: usize = 127;
@@ -163,10 +164,8 @@ impl<'b> Input<'b> {
                 return Ok(Node::Signed(n));
             }
         }
-        match text.parse() {
-            Ok(f) if f64::is_finite(f) => Ok(Node::Float(f)),
-            _ => Err(self.wrong()),
-        }
+        let f = decimal::parse(text);
+        if f.is_finite() { Ok(Node::Float(f)) } else { Err(self.wrong()) }
     }
 
     fn text(&mut self) -> Result<Cow<'b, str>, NodeError> {
@@ -268,17 +267,25 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
 
 /// Writes a finite number that is no whole number below 2^53, so that it reads back as the same double.
 pub fn write_float(f: f64, out: &mut Vec<u8>) {
-    let size = f.abs();
-    if size != 0.0 && !(1e-5..1e16).contains(&size) {
-        let text = format!("{f:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { "" } else { "+" };
-        let _ = write!(out, "{digits}e{sign}{exponent}");
+    if f.is_sign_negative() {
+        out.push(b'-');
+    }
+    let text = decimal::exponential(f.abs());
+    let (figures, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if !(-5..16).contains(&exponent) {
+        let _ = write!(out, "{figures}e{exponent:+}");
         return;
     }
-    let start = out.len();
-    let _ = write!(out, "{f}");
-    if !out[start..].contains(&b'.') {
-        out.extend(b".0");
+    let digits = figures.bytes().filter(u8::is_ascii_digit);
+    if exponent < 0 {
+        out.extend(b"0.");
+        out.extend(std::iter::repeat_n(b'0', exponent.unsigned_abs() as usize - 1).chain(digits));
+        return;
     }
+    let mut digits = digits.fuse();
+    out.extend((0..=exponent).map(|_| digits.next().unwrap_or(b'0')));
+    out.push(b'.');
+    out.push(digits.next().unwrap_or(b'0'));
+    out.extend(digits);
 }

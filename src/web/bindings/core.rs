@@ -9,13 +9,13 @@ use wasm_bindgen::prelude::*;
 
 use super::error::{promise_of, promise_or_thrown, thrown};
 use super::options::{Secret, mode_of};
-use crate::codec::read_json;
+use crate::codec::{read_json, write_json};
 use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::Signal;
 use crate::limits::KDF_ROUNDS;
 use crate::memory::query::Predicate;
-use crate::model::{Def, Name, Value, order};
+use crate::model::{Def, Name, Number, Value, order};
 use crate::storage::rewrap;
 use crate::store::{Device, Store};
 use crate::sync::{Event, Mode, ReadRow};
@@ -307,9 +307,11 @@ fn rows_json(rows: &[ReadRow]) -> Result<String> {
             text.truncate(start);
             continue;
         };
-        let release = release.filter(|release| *release >= 1.0).unwrap_or(1.0);
-        if release.to_bits() != (row.release as f64).to_bits() {
-            text.extend(format!(",{release}").bytes());
+        let release =
+            release.filter(|release| *release >= 1.0).and_then(Number::new).unwrap_or(Number::Int(1));
+        if release.as_f64().to_bits() != (row.release as f64).to_bits() {
+            text.push(b',');
+            text.extend(write_json(&Value::Number(release))?.bytes());
         }
         text.push(b']');
     }

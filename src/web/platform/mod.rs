@@ -1,8 +1,9 @@
-//! Small APIs of the browser, each behind a few functions: clocks, timers, promises, locks, signals, WebCrypto
-//! and the global object.
+//! Small APIs of the browser, each behind a few functions: clocks, timers, promises, locks, signals, WebCrypto,
+//! decimal numbers and the global object.
 
 pub mod cipher;
 pub mod clock;
+pub mod decimal;
 pub(super) mod global;
 pub mod kdf;
 pub(super) mod locks;
