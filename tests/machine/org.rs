@@ -9,7 +9,7 @@ use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Phase, Write};
 use escale::{Code, Error};
 
-use super::harness::{Bench, config, def, epoch, pk, reply, row, whole};
+use super::harness::{Bench, config, def, epoch, pk, refusal, reply, row, whole};
 use super::seeds;
 
 /// A server that keeps an org once an operation was accepted for it.
@@ -180,4 +180,25 @@ fn an_org_that_has_gone_is_told_of() {
     server.restart();
     serve(&mut bench, &mut server, 10 * 60_000, &mut was_there);
     assert_eq!(bench.error(), Some(Code::UnknownOrg));
+}
+
+/// Nothing makes such an org: its name may have a typing error. A new org of a conforming server ends before this.
+#[test]
+fn an_org_that_no_operation_can_create_is_told_of() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let mut random = SeededRandom::new(1);
+    for is_writing in [false, true] {
+        if is_writing {
+            write(&mut bench, &mut random, false);
+        }
+        let until = bench.now + 60_000;
+        while bench.now < until {
+            match bench.requests.pop_front() {
+                Some((number, _, _)) => bench.refuse(number, refusal(Code::UnknownOrg)),
+                None => bench.wake(bench.wake_at().expect("it is asked again")),
+            }
+        }
+        assert_eq!(bench.error(), is_writing.then_some(Code::UnknownOrg));
+    }
 }

@@ -180,10 +180,11 @@ impl Sender {
         let (name, known_seq) = (table.mark.name, table.mark.last_seq);
         let waiting = table.pending();
         let mut is_complete = false;
-        let numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
+        let mut numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
         let mut executed: SortedSet<OpId> = SortedSet::new();
         for result in results {
-            let Some(number) = numbers.get(&result.id) else { continue };
+            // A second result of an operation does not count.
+            let Some(number) = numbers.remove(&result.id) else { continue };
             let Some(order) = table.by_id.get(&result.id).copied() else { continue };
             let is_executed = result.is_final();
             is_complete |= !is_executed;
@@ -192,7 +193,7 @@ impl Sender {
             if let Some(op) = table.ops.get_mut(&order).filter(|_| is_executed) {
                 // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
                 // After a renaming it is 0: any pull shows the effect.
-                op.seq = Some(if is_renamed { 0 } else { last_seq.min(*number) });
+                op.seq = Some(if is_renamed { 0 } else { last_seq.min(number) });
             }
             match (result.ok, result.fault) {
                 (Some(ok), _) => {

@@ -26,6 +26,8 @@ struct Load {
     reached: Option<Version>,
     /// The last change of the last page: the next page continues after it.
     end: Option<(Version, Pk)>,
+    /// The server refused the load's cursor, and the load began again.
+    has_restarted: bool,
     /// Accepted operations with a version behind `reached`: only the pull after the load shows their effects.
     behind: SortedSet<OpId>,
 }
@@ -83,7 +85,12 @@ impl Loads {
         };
         self.empty_pages = 0;
         let before = self.load(def).end.replace(last.clone());
-        before.is_none_or(|before| first >= before.0 && last != before)
+        before.is_none_or(|before| first >= before.0 && last > before)
+    }
+
+    /// The server refused the load's cursor. Returns whether this is the first time in the load.
+    pub fn restart(&mut self, def: &Def) -> bool {
+        !std::mem::replace(&mut self.load(def).has_restarted, true)
     }
 
     /// A def was received whole, by one page or by the last of several. Returns the operations whose effects

@@ -14,13 +14,15 @@ use crate::sync::message::Refusal;
 pub struct MissingOrg {
     /// The server's current epoch is known, from a request for nothing else.
     pub has_epoch: bool,
+    /// The server also refused a request without defs. So no operation can create the org.
+    is_refused: bool,
     /// When the session asks for the subscriptions again.
     pub ask_at_ms: u64,
 }
 
 impl Pull {
-    /// The server has no such org. That is an error only if a collection was loaded before: a new org begins
-    /// like this. Returns whether operations must wait: by the protocol, a server answers requests for the
+    /// The server has no such org. A new org begins like this, so it is an error only if a collection was loaded
+    /// before, or if no operation could create the org. Returns whether operations must wait: by the protocol, a server answers requests for the
     /// epoch alone and requests with operations alone. One that does not is asked at growing intervals.
     pub fn org_is_missing(&mut self, ctx: &mut Ctx, request: InFlight, refusal: Refusal) -> Result<bool> {
         let now = ctx.clock.mono_ms;
@@ -33,13 +35,14 @@ impl Pull {
         if request.asks_epoch || !request.ops.is_empty() {
             missing.has_epoch = false;
         }
+        let ops_wait = request.asks_epoch || (request.subs == 0 && !request.ops.is_empty());
+        missing.is_refused |= ops_wait;
         self.missing = Some(missing);
         self.failing = false;
         ctx.errors.clear();
-        if ctx.memory.collections().any(|(_, collection)| collection.ready) {
+        if missing.is_refused || ctx.memory.collections().any(|(_, collection)| collection.ready) {
             ctx.errors.report(refusal.error);
         }
-        let ops_wait = request.asks_epoch || (request.subs == 0 && !request.ops.is_empty());
         self.ask_again(request);
         Ok(ops_wait)
     }
@@ -48,7 +51,7 @@ impl Pull {
     /// created none. Returns whether it has the org again.
     pub fn org_answers(&mut self, ctx: &Ctx, request: &InFlight, results: &[OpResult]) -> bool {
         let Some(missing) = &mut self.missing else { return false };
-        missing.has_epoch = true;
+        (missing.has_epoch, missing.is_refused) = (true, false);
         let is_there = request.subs > 0 || results.iter().any(|result| result.ok.is_some());
         if is_there {
             self.missing = None;

@@ -1,7 +1,7 @@
 //! Mistakes of a server that a session can detect. Each is reported once in an opening, as the status's
 //! error. The session continues, since none of its own state depends on them. For authors of servers.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::ops::Range;
 
 use super::in_flight::InFlight;
@@ -73,6 +73,11 @@ pub fn mistakes_of(
     };
     if reply.results.iter().any(is_uncounted) {
         found.add("Operations", Place::of("seq"), "it is below the number of an operation that has a result");
+    }
+    let mut answered = SortedSet::new();
+    if let Some(at) = reply.results.iter().position(|result| !answered.insert(&result.id)) {
+        let place = Place { entry: Some(("results", at)), ..Place::of("id") };
+        found.add("Operations", place, "it has a result already");
     }
     let mut seen = SortedSet::new();
     for (place, part) in reply.parts.iter().enumerate() {
@@ -167,12 +172,17 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// Reports the mistakes that were not reported before.
+    /// Reports the mistakes that were not reported before, as one error.
     pub fn tell(&mut self, ctx: &mut Ctx, found: Vec<Mistake>) {
+        let mut told = String::new();
         for Mistake { section, place, words } in found {
             if self.reported.insert(words) {
-                ctx.errors.report(bad_reply(section, &format!("{place}: {words}")));
+                let separator = if told.is_empty() { "" } else { "; " };
+                let _ = write!(told, "{separator}{place}: {words} (docs/protocol.md, {section})");
             }
+        }
+        if !told.is_empty() {
+            ctx.errors.report(Error::new(Code::BadReply, told));
         }
     }
 }

@@ -159,7 +159,11 @@ impl Pull {
         } else if had_cursor {
             // The cursor is of no use any more: the load starts from scratch.
             ctx.memory.restart(def);
-            self.needed.insert(def.clone());
+            if self.loads.restart(def) {
+                self.needed.insert(def.clone());
+            } else {
+                self.retries.add(def, ctx.clock.mono_ms, &mut *ctx.random)?;
+            }
         }
         self.note_fault(ctx, def.clone(), error_of(fault));
         Ok(())

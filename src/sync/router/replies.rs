@@ -78,7 +78,6 @@ impl Router {
         if self.pull.org_answers(&self.ctx, &request, &reply.results) {
             self.live.try_at_once(self.pull.retry_after_ms());
         }
-        self.pull.mistakes.tell(&mut self.ctx, mistakes);
         if let Some(seq) = request.seq_without_results(reply.seq, &reply.results).filter(|_| !is_later) {
             reply.seq = seq;
             let words = "seq: it counts operations of which `results` has none";
@@ -108,6 +107,7 @@ impl Router {
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
         }
+        self.pull.mistakes.tell(&mut self.ctx, mistakes);
         self.ctx.memory.remove_expired(reply.now);
         self.reads.forget_found(&self.ctx);
         Ok(())

@@ -58,6 +58,8 @@ pub struct Known {
     pub load: Option<Load>,
     /// The last change of the last page.
     pub end: Option<(u64, Pk)>,
+    /// The load began again because its cursor was refused.
+    pub has_restarted: bool,
     /// The highest version of the load's pages.
     pub reached: Option<u64>,
     /// An operation was executed at a version that the load has passed.

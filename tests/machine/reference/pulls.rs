@@ -38,6 +38,8 @@ pub struct Reference {
     pub missing: Option<u64>,
     /// The server's epoch is known, though it has no such org.
     pub has_epoch: bool,
+    /// It refused a request without defs because of the org.
+    is_org_refused: bool,
     has_answered: bool,
     is_failing: bool,
     subs_max: usize,
@@ -74,6 +76,7 @@ impl Reference {
             retry_after: 0,
             all_asked: now,
             missing: None,
+            is_org_refused: false,
             has_epoch: false,
             has_answered: false,
             is_failing: false,
@@ -215,8 +218,9 @@ impl Reference {
             self.missing = asked.or(self.missing).or(Some(0));
             self.has_epoch &= !is_bare && flight.ops.is_empty();
             self.is_failing = false;
+            self.is_org_refused |= is_bare;
             let was_there = self.known.values().any(|known| known.is_ready);
-            self.error = was_there.then_some(code);
+            self.error = (was_there || self.is_org_refused).then_some(code);
             if is_bare {
                 self.sender.delay(self.now, &mut self.random);
             }
@@ -285,6 +289,7 @@ impl Reference {
         }
         (self.has_answered, self.is_failing, self.error) = (true, false, None);
         self.has_epoch |= self.missing.is_some();
+        self.is_org_refused = false;
         let is_there = flight.subs > 0 || reply.results.iter().any(|result| result.ok.is_some());
         if self.missing.take_if(|_| is_there).is_some() {
             self.has_epoch = false;
@@ -327,7 +332,11 @@ impl Reference {
                 self.delay(def);
             } else if cursor.is_some() {
                 known.restart();
-                self.needed.insert(def.clone());
+                if std::mem::replace(&mut known.has_restarted, true) {
+                    self.delay(def);
+                } else {
+                    self.needed.insert(def.clone());
+                }
             }
             self.faults.insert(def.clone(), code);
             return;
@@ -344,7 +353,7 @@ impl Reference {
         }
         (known.v, known.is_ready, known.end) = (known.v.max(settle), true, None);
         self.late.remove(def);
-        known.reached = None;
+        (known.reached, known.has_restarted) = (None, false);
         if std::mem::take(&mut known.is_hinted) | std::mem::take(&mut known.is_behind) {
             self.needed.insert(def.clone());
         }
@@ -361,7 +370,7 @@ impl Reference {
         };
         self.empty_pages = 0;
         known.end = Some((last.v, last.pk.clone()));
-        before.as_ref().is_none_or(|before| first.v >= before.0) && known.end != before
+        before.as_ref().is_none_or(|before| first.v >= before.0) && known.end > before
     }
 
     fn delay(&mut self, def: &Def) {

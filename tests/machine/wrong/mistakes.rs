@@ -8,7 +8,7 @@ use escale::model::Value;
 use escale::sync::{Config, Effect, Event, Write};
 use escale::{Code, Kind};
 
-use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, whole};
+use crate::harness::{Bench, config, def, epoch, fault, part, pk, reply, row, whole};
 
 /// A session with no network yet, and writes that wait.
 fn waiting(writes: u64, defs: &[&str]) -> Bench {
@@ -160,6 +160,56 @@ fn each_kind_of_mistake_is_told_once_in_an_opening() {
 }
 
 #[test]
+fn two_kinds_of_mistake_in_one_reply_are_both_told() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let (number, _) = bench.request();
+    let rows = vec![row("b", 1_700_000_009), row("a", 1_700_000_008)];
+    bench.answer(number, SyncReply { now: 1_700_000_000, ..reply(5_000, vec![whole(&def("Doc"), rows)]) });
+    let told = detail(&bench);
+    assert!(told.contains("now: it is in seconds") && told.contains("parts[0].rows[1].v: "), "{told}");
+}
+
+#[test]
+fn a_mistake_in_the_first_reply_of_an_epoch_is_told() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    bench.serve(5_000, |def| whole(def, vec![row("a", 1_000)]));
+    bench.subscribe(&def("Note"));
+    let (number, request) = next_request(&mut bench);
+    let part = |sub: &escale::codec::Sub| whole(&sub.def, vec![row("b", 9), row("a", 8)]);
+    let parts = request.subs.iter().map(part).collect();
+    bench.answer(number, SyncReply { epoch: epoch(2), ..reply(6_000, parts) });
+    let told = detail(&bench);
+    assert!(told.contains("it is below that of the one before"), "{told}");
+}
+
+/// The first result counts. The second is told as a mistake.
+#[test]
+fn an_operation_has_one_result_in_a_reply() {
+    for is_accepted in [true, false] {
+        let mut bench = waiting(1, &["Doc"]);
+        let (number, request) = bench.request();
+        let op = &request.ops[0];
+        let refused =
+            OpResult { id: op.id.clone(), ok: None, fault: Some(Fault::new(Code::NotFound, "twice")) };
+        let mut results = vec![accepted(op, 5_500), refused];
+        if !is_accepted {
+            results.reverse();
+        }
+        let parts = vec![part(&def("Doc"), vec![])];
+        bench.answer(number, SyncReply { results, seq: op.seq, ..reply(6_000, parts) });
+        let told = bench.take(|effect| match effect {
+            Effect::Accepted { .. } => Some(true),
+            Effect::Refused { .. } => Some(false),
+            _ => None,
+        });
+        assert_eq!(told, [is_accepted]);
+        assert!(detail(&bench).starts_with("bad_reply: results[1].id: "), "{}", detail(&bench));
+    }
+}
+
+#[test]
 fn a_change_below_the_version_that_was_asked_is_told() {
     for (below, is_mistake) in [(0, false), (1, true)] {
         let mut bench = Bench::new(config());
@@ -246,11 +296,12 @@ fn a_seq_beyond_the_results_does_not_make_a_hot_loop() {
 #[test]
 fn a_cursor_that_never_ends_is_named_and_asked_later_each_time() {
     type Page = fn(u64) -> (Vec<Row>, String);
-    let pages: [Page; 4] = [
+    let pages: [Page; 5] = [
         |n| (vec![row("a", 1), row("b", 2)], format!("c{n}")),
         |_| (vec![], "same".into()),
         |n| (vec![], format!("c{n}")),
         |n| (vec![row("a", 5), row("b", 5)], format!("c{n}")),
+        |n| (vec![row(if n % 2 == 0 { "a" } else { "b" }, 5)], format!("c{n}")),
     ];
     for page in pages {
         let mut bench = Bench::new(config());
@@ -279,6 +330,25 @@ fn a_cursor_that_never_ends_is_named_and_asked_later_each_time() {
         assert!(bench.is_ready(&def("Note")), "the other def goes on");
         assert_eq!(bench.machine.status().faults[&def("Doc")].code(), Code::BadReply);
     }
+}
+
+/// Two instances of a server that sign with different keys answer like this.
+#[test]
+fn a_cursor_that_is_refused_each_time_makes_no_hot_loop() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let mut times = Vec::new();
+    while bench.now < 121_000 {
+        let (number, request) = next_request(&mut bench);
+        times.push(bench.now);
+        let answer = match request.subs[0].cursor {
+            None => Part { next: Some("c".into()), ..part(&def("Doc"), vec![row("a", 5)]) },
+            Some(_) => fault(&def("Doc"), Code::BadCursor),
+        };
+        bench.answer(number, reply(6_000, vec![answer]));
+    }
+    assert_eq!(times[2], times[0], "the first time, the load begins again at once");
+    assert!(times.len() < 60, "{} requests in two minutes", times.len());
 }
 
 #[test]
