@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use escale::Code;
 use escale::codec::Row;
-use escale::limits::BACKOFF_MS;
+use escale::limits::{BACKOFF_MS, DAMAGED_DOCUMENTS_MAX};
 use escale::storage::Limits;
 use escale::store::MemoryDevice;
 use escale::sync::{Config, Event, Mode, StorageState};
@@ -116,21 +116,36 @@ fn r14_a_repair_that_succeeds_ends_the_delays_of_its_document() {
     assert_eq!(desk.bench.request().1.subs[0].def, single, "after the first delay");
 }
 
-#[test]
-fn r14_above_a_hundred_the_collection_is_loaded_anew() {
+/// A session that has found that many documents damaged, and these documents.
+fn with_damaged(count: usize) -> (Desk, Vec<Row>) {
     let mut desk = Desk::new();
-    let rows: Vec<Row> = (0..150).map(|n| row(&format!("d{n}"), 1_000 + n)).collect();
+    let rows: Vec<Row> = (0..count as u64).map(|n| row(&format!("d{n}"), 1_000 + n)).collect();
     desk.load(rows.clone());
     desk.damage_pages();
     assert!(desk.read_all().is_empty());
     desk.work();
+    (desk, rows)
+}
+
+#[test]
+fn r14_a_hundred_documents_are_asked_for_one_by_one() {
+    let (desk, _) = with_damaged(DAMAGED_DOCUMENTS_MAX);
+    let damaged = desk.bench.machine.status().damaged;
+    assert_eq!((damaged.documents, damaged.collections), (DAMAGED_DOCUMENTS_MAX as u64, 0));
+    let subs = desk.bench.requests.iter().flat_map(|(_, request, _)| &request.subs);
+    assert!(subs.clone().count() > 0 && subs.clone().all(|sub| sub.def != def("Doc")));
+}
+
+#[test]
+fn r14_above_a_hundred_the_collection_is_loaded_anew() {
+    let (mut desk, rows) = with_damaged(DAMAGED_DOCUMENTS_MAX + 1);
     assert_eq!(desk.bench.machine.status().damaged.collections, 1);
     let (number, request) = desk.bench.request();
     assert_eq!(request.subs.len(), 1);
     assert_eq!((request.subs[0].def.to_string().as_str(), request.subs[0].v), ("Doc", 0));
     desk.bench.answer(number, reply(20_000, vec![part(&def("Doc"), rows)]));
     desk.work();
-    assert_eq!(desk.read_all().len(), 150);
+    assert_eq!(desk.read_all().len(), DAMAGED_DOCUMENTS_MAX + 1);
     assert_eq!(desk.storage(), StorageState::Ok);
 }
 
