@@ -196,6 +196,25 @@ fn no_operation_of_a_request_begins_after_twenty_seconds() {
     assert_eq!(stored(&engine, "Note", "late"), None);
 }
 
+/// It blocks all other writes, so it must not run to its end.
+#[test]
+fn a_write_that_outlasts_its_time_can_change_nothing_more() {
+    let clock = ManualClock::at(NOON);
+    let engine = fresh(&clock);
+    put(&engine, note("a", "one")).unwrap();
+    let mut late = Vec::new();
+    let written = engine.write("o", |w| {
+        clock.advance(WRITE_MS_MAX);
+        w.put("Note", note("b", "one"))?;
+        clock.advance(1);
+        let put = w.put("Note", note("a", "one")).map(|_| ());
+        late.extend([put, w.delete("Note", &key("a"))].map(|result| result.unwrap_err().code()));
+        Ok(())
+    });
+    assert_eq!(late, [Code::Contention; 2]);
+    assert_eq!(written.unwrap_err().code(), Code::Contention);
+}
+
 #[test]
 fn numbers_and_names_of_operations_have_their_bounds() {
     let engine = fresh(&ManualClock::at(NOON));
@@ -410,6 +429,24 @@ fn the_singleton_hdr_belongs_to_the_org_root() {
     };
     assert_eq!((write("o", "Note"), write("ROOT", "Note")), (Ok(true), Ok(true)));
     assert_eq!((write("o", "Hdr"), write("ROOT", "Hdr")), (Err(Code::BadKey), Ok(true)));
+}
+
+/// All headers have one pk, so only their data tells two keys apart.
+#[test]
+fn a_put_of_another_key_does_not_replace_the_singleton_hdr() {
+    let (folder, clock) = (quick_folder(), ManualClock::at(NOON));
+    let engine = open_as(folder.path(), &clock, r#"{"Hdr":{"key":["id"]}}"#, Seal::clear());
+    let put = |id: &str, size: i64| {
+        let mut header = key(id);
+        header.insert("size".into(), Value::from(size));
+        let written = engine.write("ROOT", |w| w.put("Hdr", header.clone()));
+        written.map(|written| written.v.is_some()).map_err(|error| error.code())
+    };
+    assert_eq!(put("one", 1), Ok(true));
+    assert_eq!(put("two", 1), Err(Code::KeyMismatch));
+    assert_eq!(put("one", 2), Ok(true), "the same key");
+    engine.write("ROOT", |w| w.delete("Hdr", &key("one"))).unwrap();
+    assert_eq!(put("two", 1), Ok(true), "over a tombstone, it creates the document");
 }
 
 /// The first site key seals each state of the journal and each result, however few there are.
