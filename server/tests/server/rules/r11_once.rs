@@ -101,6 +101,20 @@ fn r11_results_are_forgotten_in_time_and_the_order_is_not() {
     assert_eq!((told(&reply), reply.seq), (vec![("op-5", "ok")], 5));
 }
 
+/// The fault would claim that the operation without a result was not executed.
+#[test]
+fn r11_a_fault_is_left_out_if_a_known_result_has_no_room() {
+    let World { folder, clock, engine } = operating();
+    send(&engine, vec![add(1), add(2)]);
+    let sent = || vec![add(9), add(1), add(2)];
+    assert_eq!(told(&send(&engine, sent())), [("op-9", "order_gap"), ("op-1", "ok"), ("op-2", "ok")]);
+    drop(engine);
+    let settings = Settings { page_bytes: 1, ..Settings::default() };
+    let engine = open_with(folder.path(), &clock, settings, Seal::clear());
+    assert_eq!(told(&send(&engine, sent())), [("op-1", "ok")], "the first result takes all room");
+    assert_eq!(counted(&engine, "c"), 3);
+}
+
 /// Operations of a session that waited for longer than results are kept.
 fn purged(ops: Vec<Op>) -> World {
     let world = operating();
