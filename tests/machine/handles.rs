@@ -169,6 +169,8 @@ fn a_closing_session_waits_for_the_first_new_handle() {
     assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false));
     desk.bench.feed(Event::Committed(Err(dead())));
     assert_eq!(reopens(&mut desk).len(), 1);
+    let next_poll = desk.bench.now + config().poll_every_ms;
+    assert_eq!(desk.bench.wake_at(), Some(next_poll), "no batch is due without a handle");
     assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false), "a new handle may come");
     desk.bench.feed(Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test"))));
     let failure = desk.bench.machine.is_at_rest().expect_err("it failed");
