@@ -45,6 +45,28 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
     }
 }
 
+/// Delays grow to half a minute. A user who returns to the page does not wait that long.
+#[test]
+fn a_reason_to_try_again_ends_the_delay_of_a_batch() {
+    let mut desk = Desk::new();
+    desk.bench.subscribe(&def("Doc"));
+    let batch = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    for reason in [Event::Visible, Event::Network(true)] {
+        for _ in 0..4 {
+            assert_eq!(desk.bench.take(batch).len(), 1);
+            desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
+            let at = desk.bench.wake_at().expect("tried again");
+            desk.bench.wake(at);
+        }
+        assert_eq!(desk.bench.take(batch).len(), 1);
+        desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
+        assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
+        desk.bench.feed(reason);
+    }
+    desk.work();
+    assert_eq!(desk.storage(), StorageState::Ok);
+}
+
 #[test]
 fn data_rests_on_the_device_and_is_read_from_there() {
     let mut desk = Desk::new();
