@@ -272,6 +272,21 @@ fn r2_a_follower_that_lacks_a_linked_document_needs_the_whole_state() {
     assert!(!replay(&mut leader, &mut follower, &dropped, &mut page).1, "once");
 }
 
+/// An opening found damage, and sends a collection back to its start (R14). A session that takes over writes that.
+#[test]
+fn r14_changes_that_an_opening_makes_are_due_after_a_takeover() {
+    let (mut leader, mut follower, mut page) = (memory(), memory(), 0);
+    let (class, none) = (&defs()[0], SortedSet::new());
+    leader.subscribe(class).unwrap();
+    load(&mut leader, class);
+    let mut read = restored(&mut leader, &mut page);
+    read.restart(class);
+    follower.subscribe(&defs()[1]).unwrap();
+    follower.adopt(read, &none, &none);
+    let dirty = follower.take_dirty();
+    assert!(dirty.collections.iter().eq([class]), "and nothing of its own");
+}
+
 /// The server answers for a def with its document, always at the same version.
 fn load(memory: &mut Memory, def: &Def) {
     let data = Data::from_map(&state(0, 7, 0)).unwrap();
