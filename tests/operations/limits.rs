@@ -201,16 +201,20 @@ fn two_patches_of_what_is_not_held_can_be_issued() {
 /// A refused write is amended in its own position, regardless of later writes.
 #[test]
 fn an_amendment_is_checked_in_its_own_place() {
-    let mut server = server(1);
+    let mut server = server(2);
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
     driver.subscribe(&mut server);
     driver.feed(Event::Network(false));
     let poisoned = driver.patch(0, &[("a", 1), ("poison", 1)]);
+    let grown = driver.patch(1, &[("a", 1), ("poison", 1)]);
     driver.write("doc.delete", Value::from([("class", "Doc".into()), ("key", id(0))]));
+    driver.write("doc.patch", Driver::large(1, "b", 700_000));
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
     let args = driver.without_poison(&poisoned);
     assert!(driver.machine.check_amendment(&poisoned, Some(&args)).is_ok(), "the deletion stands behind it");
+    let large = Driver::large(1, "a", 700_000);
+    assert!(driver.machine.check_amendment(&grown, Some(&large)).is_ok(), "the other text stands behind it");
     let large = Driver::large(0, "a", 2 << 20);
     let error = driver.machine.check_amendment(&poisoned, Some(&large)).expect_err("too large");
     assert_eq!(error.code(), Code::TooLarge);
