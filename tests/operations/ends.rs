@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use escale::Code;
 use escale::codec::{Data, Part, Row, ServerFrame, ServerParts};
 use escale::journal::{Policy, Retention, make_id};
 use escale::model::{Def, Value};
+use escale::storage::Reopened;
 use escale::store::Table;
 use escale::sync::{Effect, Event, Mode, Write};
+use escale::{Code, Error};
 
 use super::driver::{Driver, LIVE_ACCOUNT, id, put, server, stored};
 use crate::support::backend::Backend;
@@ -220,4 +221,25 @@ fn a_batch_touches_each_document_once() {
     assert_eq!((operations[0].0.keys.len(), operations[0].0.actions.len()), (2, 4));
     drop(operations);
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(3), Some(4)));
+}
+
+/// A discarded operation holds the operations behind it until its record is deleted. A device that was wiped has no
+/// record to delete.
+#[test]
+fn r12_a_discarded_operation_holds_nothing_once_its_record_is_wiped() {
+    let mut server = server(1);
+    let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.feed(Event::Network(false));
+    let refused = driver.patch(0, &[("n", 1), ("poison", 1)]);
+    driver.patch(0, &[("n", 2)]);
+    driver.feed(Event::Network(true));
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), None, "it is held");
+    driver.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")));
+    driver.feed(Event::Discard(refused));
+    driver.feed(Event::Reopened(Ok(Reopened { header: None, is_whole: false })));
+    driver.settle(&mut server);
+    assert_eq!(stored(&server, 0, "n"), Some(2));
+    assert!(driver.machine.operations().is_empty());
 }
