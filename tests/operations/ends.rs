@@ -25,6 +25,28 @@ fn accepted_unseen(driver: &mut Driver, server: &mut ModelServer) {
     driver.feed(Event::Replied { number, reply: Ok(reply) });
 }
 
+/// The socket that the machine wants is open.
+fn open_socket(driver: &mut Driver) -> u64 {
+    let socket = driver.told.iter().find_map(|effect| match effect {
+        Effect::OpenSocket(socket) => Some(*socket),
+        _ => None,
+    });
+    let socket = socket.expect("a socket");
+    driver.feed(Event::SocketOpened { socket });
+    socket
+}
+
+/// The server pushes the first document, and says that it has executed the session's operations up to `seq`.
+fn push(driver: &mut Driver, server: &ModelServer, socket: u64, seq: u64) {
+    let held = &server.db.docs[&key(0)];
+    let data = Some(Data::from_map(&held.data).expect("data"));
+    let row = Row { pk: key(0).1, v: held.v, deleted: false, max_life: None, data };
+    let parts = vec![Part { rows: vec![row], ..Part::empty(Def::class_of(&name("Doc"))) }];
+    let (epoch, now) = (server.db.epoch.clone(), driver.now);
+    let pushed = ServerFrame::Parts(ServerParts { epoch, now, delta: 990, seq, parts });
+    driver.feed(Event::Frame { socket, frame: Ok(pushed) });
+}
+
 /// Both sides have deleted the document: there is nothing to resolve.
 #[test]
 fn a_deletion_of_a_deleted_document_is_over() {
@@ -122,27 +144,41 @@ fn r12_an_effect_that_was_pushed_is_not_shown_twice_after_a_restart() {
     let mut server = server(1);
     let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Ask);
     driver.subscribe(&mut server);
-    let socket = driver.told.iter().find_map(|effect| match effect {
-        Effect::OpenSocket(socket) => Some(*socket),
-        _ => None,
-    });
-    let socket = socket.expect("a socket");
-    driver.feed(Event::SocketOpened { socket });
+    let socket = open_socket(&mut driver);
     let before = driver.seen(0, "n").unwrap_or(0);
     driver.add(0, 5);
     let (_, request) = driver.sent.clone().expect("a request");
     assert_eq!(request.ops.len(), 1);
     server.operate(driver.account, &request, (0, driver.now), &mut || false);
-    let executed = server.db.docs[&key(0)].clone();
-    let data = Some(Data::from_map(&executed.data).expect("data"));
-    let row = Row { pk: key(0).1, v: executed.v, deleted: false, max_life: None, data };
-    let parts = vec![Part { rows: vec![row], ..Part::empty(Def::class_of(&name("Doc"))) }];
-    let (epoch, now) = (server.db.epoch.clone(), driver.now);
-    let pushed = ServerFrame::Parts(ServerParts { epoch, now, delta: 990, seq: 1, parts });
-    driver.feed(Event::Frame { socket, frame: Ok(pushed) });
+    push(&mut driver, &server, socket, 1);
     assert_eq!(driver.seen(0, "n"), Some(before + 5));
     let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
     assert_eq!((driver.machine.status().pending, driver.seen(0, "n")), (1, Some(before + 5)));
+}
+
+/// An earlier opening may have sent an operation under another number, so no push is applied to its document. A pull
+/// shows the other client's write instead.
+#[test]
+fn r12_a_document_that_no_push_may_change_is_pulled() {
+    let mut server = server(1);
+    let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Ask);
+    driver.subscribe(&mut server);
+    driver.patch(0, &[("poison", 1)]);
+    driver.settle(&mut server);
+    let behind = driver.patch(0, &[("m", 2)]);
+    let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
+    let socket = open_socket(&mut driver);
+    let live = ServerFrame::Live { live: vec![Def::class_of(&name("Doc"))], refused: Vec::new() };
+    driver.feed(Event::Frame { socket, frame: Ok(live) });
+    driver.settle(&mut server);
+    assert!(driver.machine.operations().iter().any(|(op, is_held)| op.state.id == behind && *is_held));
+    let mut theirs = data(0, None, 0, 0);
+    theirs.insert("theirs".to_owned(), Value::from(9_i64));
+    put(&mut server, 0, theirs);
+    push(&mut driver, &server, socket, 1);
+    assert_eq!(driver.seen(0, "theirs"), None);
+    driver.settle(&mut server);
+    assert_eq!((driver.seen(0, "theirs"), driver.seen(0, "m")), (Some(9), Some(2)));
 }
 
 /// An operation waits for another one by the application's word alone. It then waits for the one that takes its place.
