@@ -150,6 +150,34 @@ fn conflicts_of_a_batch_are_settled() {
     }
 }
 
+/// The answer to a batch has one conflict. The batch that takes its place meets the other one, and keeps the state
+/// that it was made on.
+#[test]
+fn a_batch_that_conflicts_with_two_documents_is_settled_on_both() {
+    for policy in [Policy::Client, Policy::Merge, Policy::Custom] {
+        let mut server = server(2);
+        let mut driver = Driver::new(0, Mode::Synced, policy);
+        driver.subscribe(&mut server);
+        driver.feed(Event::Network(false));
+        batch(&mut driver, &[(0, "a", 2), (1, "a", 2)]);
+        for number in 0..2 {
+            let mut theirs = data(number, None, 0, 0);
+            theirs.insert("theirs".to_owned(), Value::from(9_i64));
+            put(&mut server, number, theirs);
+        }
+        driver.feed(Event::Network(true));
+        driver.settle(&mut server);
+        assert!(driver.machine.operations().is_empty(), "{policy:?}");
+        let amended = driver.told.iter().filter(|effect| matches!(effect, Effect::Amended { .. }));
+        assert_eq!(amended.count(), 2, "{policy:?}");
+        let kept = (policy != Policy::Client).then_some(9);
+        for number in 0..2 {
+            let of = ["a", "theirs"].map(|property| stored(&server, number, property));
+            assert_eq!(of, [Some(2), kept], "{policy:?}: {number}");
+        }
+    }
+}
+
 /// A batch is all or nothing: if the server's document stays, the whole batch is dropped, with the operations
 /// that depend on it.
 #[test]
