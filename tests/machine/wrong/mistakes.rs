@@ -184,7 +184,7 @@ fn a_mistake_in_the_first_reply_of_an_epoch_is_told() {
     assert!(told.contains("it is below that of the one before"), "{told}");
 }
 
-/// The first result counts. The second is told as a mistake.
+/// The first result counts. The session reports the second as a mistake.
 #[test]
 fn an_operation_has_one_result_in_a_reply() {
     for is_accepted in [true, false] {
