@@ -123,7 +123,7 @@ browsers: rust
 	@scripts/need-browsers
 
 # What is built.
-pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/write-glue.mjs | rust npm
+pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/order-functions.mjs scripts/write-glue.mjs | rust npm
 	@scripts/build-wasm
 
 pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs | rust npm
