@@ -179,7 +179,8 @@ impl Fault {
 
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
-        Fault::new(error.code(), error.detail())
+        let (code, message) = (error.name().into(), error.detail().into());
+        Fault { code, kind: error.kind(), phase: 0, message, doc: None }
     }
 }
 

@@ -14,7 +14,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::driver::Driver;
 use crate::store::Store;
-use crate::sync::{Event, Machine, Phase, TabEvent};
+use crate::sync::{Event, Machine, TabEvent};
 use crate::web::platform::clock::monotonic_ms;
 use crate::web::platform::timers::Timer;
 use crate::web::tabs::claim::{Claim, Claimed, Way};
@@ -59,7 +59,8 @@ pub struct Tabs {
     looked_ms: Cell<u64>,
     /// The leader's beat record and the signal record, as this tab last read them.
     seen: RefCell<Option<[Option<Vec<u8>>; 2]>>,
-    told: Cell<Option<Phase>>,
+    /// The last message with the leader's phase.
+    told: RefCell<Option<String>>,
 }
 
 fn now() -> u64 {
@@ -89,7 +90,7 @@ impl Tabs {
             beat_ms: Cell::new(0),
             looked_ms: Cell::new(now),
             seen: RefCell::default(),
-            told: Cell::new(None),
+            told: RefCell::new(None),
         });
         if let Some(claim) = claim {
             claim.listen(tabs.listener());
@@ -157,7 +158,7 @@ impl Tabs {
 
     /// The machine leads from now on.
     pub fn led(&self) {
-        self.told.set(None);
+        self.told.take();
         self.beat();
     }
 
@@ -169,13 +170,10 @@ impl Tabs {
         }
     }
 
-    /// Followers show the leader's phase, so the leader announces each change of it.
+    /// Followers show the leader's phase and its faults, so the leader announces each change of them.
     pub fn status_changed(&self) {
-        if self.leads() {
-            let phase = self.with(|machine| machine.status().phase);
-            if phase != self.told.get() {
-                self.say_here();
-            }
+        if self.leads() && self.with(said::here) != *self.told.borrow() {
+            self.say_here();
         }
     }
 
@@ -213,22 +211,24 @@ impl Tabs {
     }
 
     fn say_here(&self) {
-        let phase = self.with(|machine| machine.status().phase);
-        self.told.set(phase);
-        if let Some(phase) = phase {
-            self.say(&format!("here {}", phase.as_str()));
+        let here = self.with(said::here);
+        if let Some(here) = &here {
+            self.say(here);
         }
+        self.told.replace(here);
     }
 
     fn hear(self: &Rc<Self>, word: &str) {
         match word.split_once(' ').unwrap_or((word, "")) {
             ("look", _) => self.post(Event::Tab(TabEvent::Look)),
             ("ask", _) if self.leads() => self.say_here(),
-            ("here", phase) if !self.leads() => {
+            ("here", told) if !self.leads() => {
                 self.heard();
-                if let Some(phase) = Phase::parse(phase) {
+                let (phase, faults) = said::phase_and_faults(told);
+                if let Some(phase) = phase {
                     self.post(Event::Tab(TabEvent::Heard(phase)));
                 }
+                self.post(Event::Tab(TabEvent::Refused(faults)));
             }
             ("bye", _) if !self.leads() && !Claim::is_possible() => self.take_over(),
             ("header", _) => self.read_header(),

@@ -1,13 +1,13 @@
 //! The inbox, by hand: requests that the leader cannot carry out, or not yet, and the follower's own commands.
 
-use escale::codec::Data;
+use escale::codec::{Data, Fault as Refusal};
 use escale::crypto::SeededRandom;
 use escale::journal::{OpId, Request, Retention, Wanted, WantedWrite};
 use escale::model::{Def, Value};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Event, Mode, Phase, TabEvent, Write};
-use escale::{Code, Error};
+use escale::{Code, Error, Kind};
 
 use super::ends::{Play, id, put};
 use super::regressions::{NOW, lead, look, open, settle};
@@ -278,6 +278,23 @@ fn a_follower_is_at_rest_once_all_its_commands_are_handed_in() {
     follower.feed(Event::Woke, NOW + 60_000);
     settle(&mut follower);
     assert_eq!(is_at_rest(&follower), Ok(true));
+}
+
+/// The application then learns in each tab that a collection cannot come.
+#[test]
+fn a_follower_shows_the_defs_that_the_server_refuses_to_the_leader() {
+    let device = MemoryDevice::shared();
+    let mut tab = open(&device, 1);
+    let def: Def = "Doc".parse().expect("a def");
+    tab.feed(Event::Subscribe(def.clone()), NOW);
+    let fault =
+        Refusal { code: "no_such_shelf".into(), kind: Kind::A, ..Refusal::new(Code::UnknownDef, "said") };
+    tab.feed(Event::Tab(TabEvent::Refused(vec![(def.clone(), fault)])), NOW);
+    let faults = tab.machine.status().faults;
+    let told: Vec<_> = faults.iter().map(|(def, error)| (def, error.name(), error.detail())).collect();
+    assert_eq!(told, [(&def, "no_such_shelf", "said")]);
+    tab.feed(Event::Tab(TabEvent::Refused(Vec::new())), NOW);
+    assert!(tab.machine.status().faults.is_empty());
 }
 
 /// The leader's report no longer counts once the mode has changed.

@@ -1,7 +1,9 @@
 //! The events and effects about the other sessions of the store.
 
 use super::status::Phase;
+use crate::codec::Fault;
 use crate::error::{Error, Result};
+use crate::model::Def;
 use crate::storage::Opened;
 use crate::store::RecordKey;
 
@@ -40,6 +42,8 @@ pub enum TabEvent {
     Depose,
     /// The leader's phase, from its beat.
     Heard(Phase),
+    /// The defs that the server refuses to the leader, with the reasons.
+    Refused(Vec<(Def, Fault)>),
 }
 
 /// The contents of the inbox.

@@ -6,6 +6,7 @@ use super::missing::MissingOrg;
 use super::mistakes::Mistakes;
 use super::pace::Pace;
 use super::retries::Retries;
+use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
 use crate::journal::OpId;
 use crate::limits::{DAMAGED_DOCUMENTS_MAX, PULL_EVERY_MS};
@@ -13,7 +14,7 @@ use crate::memory::{DocKey, EpochChange};
 use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet, Version};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
-use crate::sync::message::{Effect, Refusal, Updates};
+use crate::sync::message::{Effect, Refusal, Updates, error_of};
 
 #[derive(Debug, Default)]
 pub struct Pull {
@@ -45,7 +46,7 @@ pub struct Pull {
     /// Collections with damaged data that were not loaded again yet.
     pub(super) lost: SortedSet<Def>,
     /// Defs that the server refused, and the reasons.
-    pub(super) faults: SortedMap<Def, Error>,
+    pub faults: SortedMap<Def, Error>,
     pub mistakes: Mistakes,
 }
 
@@ -296,15 +297,18 @@ impl Pull {
         self.lost = defs;
     }
 
-    /// Defs that the server refused, and the reasons.
-    pub fn faults(&self) -> &SortedMap<Def, Error> {
-        &self.faults
-    }
-
     /// The server refused a def, or it cannot be read.
     pub fn note_fault(&mut self, ctx: &Ctx, def: Def, error: Error) {
         if ctx.memory.collection(&def).is_some() {
             self.faults.insert(def, error);
+        }
+    }
+
+    /// The server refuses these defs to the leader, and no others.
+    pub fn follow_faults(&mut self, ctx: &Ctx, faults: &[(Def, Fault)]) {
+        self.faults.clear();
+        for (def, fault) in faults {
+            self.note_fault(ctx, def.clone(), error_of(fault));
         }
     }
 

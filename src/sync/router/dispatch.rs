@@ -217,7 +217,7 @@ impl Router {
         let (records_lost, rolled_back) = self.device.losses();
         let facts = Facts {
             contact: self.pull.contact(),
-            faults: self.pull.faults(),
+            faults: &self.pull.faults,
             collections_lost: self.pull.lost().len() as u64,
             documents_lost: self.reads.lost.len() as u64,
             records_lost,

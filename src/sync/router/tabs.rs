@@ -76,6 +76,11 @@ impl Router {
             }
             TabEvent::Depose => self.depose()?,
             TabEvent::Heard(phase) => self.tabs.phase = phase,
+            // A leader knows better: its own requests were answered.
+            TabEvent::Refused(faults) if self.ctx.is_following() => {
+                self.pull.follow_faults(&self.ctx, &faults);
+            }
+            TabEvent::Refused(_) => {}
         }
         Ok(())
     }

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Tabs, now};
+use crate::codec::{Fault, read_json, write_json};
 use crate::error::Code;
 use crate::journal::Signal;
+use crate::model::Def;
 use crate::store::{Store, Table};
-use crate::sync::{Event, Machine, Mode, TabEvent};
+use crate::sync::{Event, Machine, Mode, Phase, TabEvent};
 
 /// The signals that every tab obeys.
 const SIGNALS: [Signal; 4] = [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion];
@@ -27,6 +29,21 @@ fn word_of(signal: Signal) -> &'static str {
 /// The signal that a message carries, if it carries one.
 pub(super) fn signal_of(word: &str) -> Option<Signal> {
     SIGNALS.into_iter().find(|signal| word_of(*signal) == word)
+}
+
+/// The leader's message about its status: its phase, and the defs that the server refuses, in JSON.
+pub(super) fn here(machine: &Machine) -> String {
+    let status = machine.status();
+    let faults: Vec<(Def, Fault)> =
+        status.faults.iter().map(|(def, error)| (def.clone(), error.into())).collect();
+    let faults = write_json(&faults).unwrap_or_default();
+    format!("{} {} {faults}", word_of(Signal::Beat), status.phase.as_str())
+}
+
+/// The phase and the faults of such a message, without its first word.
+pub(super) fn phase_and_faults(told: &str) -> (Option<Phase>, Vec<(Def, Fault)>) {
+    let (phase, faults) = told.split_once(' ').unwrap_or((told, ""));
+    (Phase::parse(phase), read_json(faults, Code::Malformed).unwrap_or_default())
 }
 
 impl Tabs {

@@ -45,6 +45,22 @@ test("eight tabs are live and write", { timeout: 120_000 }, async (t) => {
   for (const page of pages) assert.equal(await accepted(page), true);
 });
 
+test("each tab learns that the server refuses a class", { timeout: 60_000 }, async (t) => {
+  const { page, site, browser, session } = await writingWorld(t);
+  const pages = [page, await browser.page(site.url)];
+  const schema = { ...session.schema, Unheard: { key: ["id"] } };
+  for (const tab of pages) await openWriter(tab, { ...session, schema }, { classes: ["Counter"] });
+  const outcome = (tab) =>
+    tab.evaluate(() => {
+      const { ready } = window.page.sessions.main.session.collection("Unheard", {});
+      return ready.then(
+        () => "ready",
+        ({ code }) => code,
+      );
+    });
+  assert.deepEqual(await Promise.all(pages.map(outcome)), ["unknown_def", "unknown_def"]);
+});
+
 test("two sessions of one page share a store as two tabs do", { timeout: 60_000 }, async (t) => {
   const { page, session } = await writingWorld(t);
   for (const name of ["main", "other"]) await openWriter(page, session, { name, classes: ["Counter"] });
