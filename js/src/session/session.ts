@@ -296,7 +296,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /**
    * Forgets the key and all documents in memory, and closes the session, in every tab that has the store open. The
-   * stored data stays on the device.
+   * stored data stays on the device. While the device refuses to open, this ends the calling tab's session only.
    */
   lock(): Promise<void> {
     return this.#finish(() => this.#core.lock());
