@@ -265,3 +265,15 @@ fn an_operation_whose_records_are_swept_is_forgotten() {
     let machine = &session.driver.machine;
     assert_eq!((machine.remembers(&first), machine.remembers(&last)), (false, true));
 }
+
+#[test]
+fn a_sweep_by_a_rule_that_is_none_is_answered_with_an_error() {
+    let mut session = Session::new(true);
+    session.driver.patch(0, &[("n", 1)]);
+    session.driver.settle(&mut session.server);
+    for retention in [Retention::Count(0), Retention::Count(101), Retention::Before("yesterday".into())] {
+        session.driver.feed(Event::Sweep { ticket: 2, retention, apply: true });
+        let code = session.driver.swept().expect("an answer").map_err(|error| error.code());
+        assert_eq!(code, Err(Code::BadOption));
+    }
+}
