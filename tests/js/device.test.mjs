@@ -6,7 +6,7 @@ import { openWith } from "../../js/dist/session/open.js";
 import { defineSchema } from "../../js/dist/schema/schema.js";
 import { fault, FakeCore, recorder } from "./fake-core.mjs";
 
-const schema = defineSchema({ Package: { key: ["name"] } });
+const schema = defineSchema({ Package: { key: ["name"] }, Note: { key: ["name"] } });
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /**
@@ -18,7 +18,8 @@ function setUp(t, code = "storage_closed") {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const cores = [];
   const tries = [];
-  const device = { code };
+  // `stored`: the subscriptions that an earlier opening left on the device.
+  const device = { code, stored: [] };
   const glue = {
     async open(options, host) {
       if (!options.inMemory) tries.push(options.passphrase);
@@ -26,6 +27,7 @@ function setUp(t, code = "storage_closed") {
       const core = new FakeCore({ ...options }, host);
       // The report of a core without a device.
       if (options.inMemory) core.tell({ storage: "none" });
+      else for (const def of device.stored) core.subscribe(def);
       cores.push(core);
       return core;
     },
@@ -105,6 +107,54 @@ test("it moves to the device once that holds as much, and nothing waits", async 
   first.tell({ phase: "offline" });
   assert.equal(session.status.phase, "live");
   await session.flush();
+  await session.close();
+});
+
+test("a subscription that ends in memory has ended on the device too", async (t) => {
+  const { cores, device, open, pass } = setUp(t);
+  device.stored = ["Note", "Other", "Package"];
+  const session = await open();
+  session.live("Package", {}, () => {});
+  session.unsubscribe("Note", {});
+  cores[0].becomeReady("Package");
+  device.code = undefined;
+  await pass(5_000);
+  // This core never gets as far, so another one follows it.
+  t.mock.method(performance, "now", () => 1e9);
+  await pass(200);
+  t.mock.restoreAll();
+  await pass(10_000);
+  assert.equal(cores.length, 3);
+  cores[2].becomeReady("Package");
+  await pass(200);
+  assert.equal(session.status.storage, "ok");
+  assert.deepEqual(session.subscriptions(), ["Other", "Package"]);
+  await session.close();
+});
+
+test("a subscription that ends while the device loads it ends there, unless it begins again", async (t) => {
+  const { cores, device, open, pass } = setUp(t);
+  const session = await open();
+  const { callback, calls, seen } = recorder();
+  session.live("Package", {}, callback);
+  const { ready } = session.collection("Note", {});
+  cores[0].becomeReady("Package");
+  device.code = undefined;
+  await pass(5_000);
+  assert.deepEqual(cores[1].subscriptions(), ["Package", "Note"]);
+  session.unsubscribe("Note", {});
+  await assert.rejects(ready, { code: "closed" });
+  session.unsubscribe("Package", {});
+  session.live("Package", {}, callback);
+  cores[0].becomeReady("Package");
+  cores[1].put("Package", { name: "a" });
+  cores[1].becomeReady("Package");
+  await pass(200);
+  assert.equal(session.status.storage, "ok");
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  assert.deepEqual(cores[1].calls.filter(([name]) => name === "unsubscribe"), [["unsubscribe", "Note"]]);
+  await calls(seen.length);
+  assert.deepEqual(seen.at(-1)[0].map(({ name }) => name), ["a"]);
   await session.close();
 });
 
