@@ -251,6 +251,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#guard(() => {
       const def = match === undefined ? classOrDef : this.#def(classOrDef, match);
       this.#core.unsubscribe(def);
+      this.#device.unsubscribed(def);
       this.#views.end(def);
     });
   }

@@ -59,6 +59,8 @@ export class Device {
   #relay: Relay | undefined;
   #living: Living | undefined;
   #next: Next | undefined;
+  /** The defs unsubscribed while the core is in memory. The device may still be subscribed to them. */
+  readonly #ended = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_MS;
   #isOver = false;
@@ -71,6 +73,11 @@ export class Device {
   /** Throws the device's reason if it refuses to open. */
   check(): void {
     if (this.#refusal) throw this.#refusal;
+  }
+
+  /** The application has ended the subscription to a def. */
+  unsubscribed(def: string): void {
+    if (this.#refusal) this.#ended.add(def);
   }
 
   /** Opens the core, on the device if possible. */
@@ -166,7 +173,8 @@ export class Device {
   }
 
   #change(): void {
-    const { next, living } = { next: this.#next, living: this.#living };
+    const next = this.#next;
+    const living = this.#living;
     if (!next || !living || this.#isOver) return;
     try {
       if (!next.opened.isDead() && next.mode === this.#host.how().mode) {
@@ -189,6 +197,8 @@ export class Device {
   }
 
   #swap({ opened, relay }: Next, living: Living): void {
+    const kept = living.core.subscriptions();
+    for (const def of this.#ended) if (!kept.includes(def)) opened.core.unsubscribe(def);
     this.#next = this.#refusal = undefined;
     this.#relay?.end();
     this.#relay = undefined;
