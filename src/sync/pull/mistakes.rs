@@ -1,5 +1,5 @@
 //! Mistakes of a server that a session can detect. Each is reported once in an opening, as the status's
-//! error. The session continues, since none of its own state depends on them. For authors of servers.
+//! error, for authors of servers. The session continues.
 
 use std::fmt::{self, Write};
 use std::ops::Range;

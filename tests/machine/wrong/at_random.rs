@@ -57,7 +57,8 @@ fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
     reply
 }
 
-/// Whether a reply brings anything new: a result, a row, a departure, a new cursor, or a later epoch.
+/// Whether a reply brings anything new: a result, a row, a departure, a later epoch, or a cursor other than the
+/// one of the request.
 fn brings(request: &SyncRequest, reply: &SyncReply, known: &mut u64) -> bool {
     let is_later = reply.epoch.ms() > std::mem::replace(known, (*known).max(reply.epoch.ms()));
     let is_new = |part: &Part| {
