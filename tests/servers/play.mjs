@@ -340,7 +340,12 @@ class History {
     await until(status, isWell, () => this.tell(session, "it is not live"));
     for (const [def, { collection }] of session.subs) {
       const isEqual = () => this.difference(session, def) === undefined;
-      await until((check) => collection.subscribe(check), isEqual, () => this.tell(session, `${def} differs: ${this.difference(session, def)}`));
+      // The collection shows an amended write before the server has it, and does not change once it is accepted.
+      const changes = (check) => {
+        const stops = [collection.subscribe(check), status(check)];
+        return () => stops.forEach((stop) => stop());
+      };
+      await until(changes, isEqual, () => this.tell(session, `${def} differs: ${this.difference(session, def)}`));
     }
     if (session.isSynced) await within(session.session.flush(), this.tell(session, "flush"));
   }
