@@ -1,11 +1,9 @@
 //! Nodes of a document's data: checked, then as values or as JSON text.
 
-use std::collections::BTreeSet;
-
 use super::json::{write_float, write_text};
 use super::{Node, NodeError};
 use crate::codec::escape::{bytes_text, is_escaped};
-use crate::model::{Number, Value, order};
+use crate::model::{Number, SortedSet, Value, order};
 
 /// Keys that are compared with each other one by one; more go through a set.
 const FEW_KEYS: usize = 16;
@@ -18,7 +16,7 @@ impl Node<'_> {
     pub fn checked_entries(&self) -> Result<Vec<Entry<'_>>, NodeError> {
         let Node::Map(entries) = self else { return Err(refused("a map with string keys expected")) };
         let mut checked: Vec<Entry<'_>> = Vec::with_capacity(entries.len());
-        let mut keys: BTreeSet<&str> = BTreeSet::new();
+        let mut keys: SortedSet<&str> = SortedSet::new();
         let is_many = entries.len() > FEW_KEYS;
         for (key, value) in entries {
             let Node::Text(key) = key else { return Err(refused("a map with string keys expected")) };

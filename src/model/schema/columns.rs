@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::{Class, Collection, Index, IndexType};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::VERSION_MAX;
-use crate::model::{Name, Number, Pk, Value, join_key, order, sha_s};
+use crate::model::{Name, Number, Pk, SortedMap, Value, join_key, order, sha_s};
 
 /// The visible part of a document: its pk, and one column for each collection and each index.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,9 +15,9 @@ pub struct Columns {
     /// The primary key.
     pub pk: Pk,
     /// For each collection, the hashes of the values under which the document is a member.
-    pub collections: BTreeMap<Name, Vec<SmolStr>>,
+    pub collections: SortedMap<Name, Vec<SmolStr>>,
     /// For each index whose property the document has, its value.
-    pub indexes: BTreeMap<Name, ColumnValue>,
+    pub indexes: SortedMap<Name, ColumnValue>,
     /// Minutes since 1970 at which it expires, if it does.
     pub max_life: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl Class {
             }
         }
         let pk = self.pk_of(&parts)?;
-        let mut collections = BTreeMap::new();
+        let mut collections = SortedMap::new();
         for collection in &self.collections {
             let hashes = collection.memberships(data)?.unwrap_or_default();
             collections.insert(collection.name.clone(), hashes);
@@ -63,8 +63,8 @@ impl Class {
         Ok(())
     }
 
-    fn index_columns(&self, data: &BTreeMap<String, Value>) -> Result<BTreeMap<Name, ColumnValue>> {
-        let mut indexes = BTreeMap::new();
+    fn index_columns(&self, data: &BTreeMap<String, Value>) -> Result<SortedMap<Name, ColumnValue>> {
+        let mut indexes = SortedMap::new();
         for index in &self.indexes {
             match data.get(index.property.as_str()) {
                 None | Some(Value::Null) => {}
