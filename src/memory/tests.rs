@@ -273,3 +273,25 @@ fn r14_data_found_damaged_is_replaced_by_its_own_version_and_by_no_older_one() {
     assert!(!is_lost(&memory));
     assert_eq!(memory.document(&key).unwrap().at, Stamp::new(0, 7));
 }
+
+/// A row is pushed amid a whole load, and its document leaves before the load ends. Only the load itself confirms a link.
+#[test]
+fn r6_a_pushed_row_confirms_no_link_of_a_whole_load() {
+    for is_pushed in [true, false] {
+        let mut memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
+        memory.subscribe(&class()).unwrap();
+        let page = |doc: usize, v: u64| Part { rows: vec![row(doc, v, Some(0))], ..Part::empty(class()) };
+        let followed = |part: Part| Part { next: Some("cursor".into()), ..part };
+        apply(&mut memory, followed(page(0, 10)), Some(0), 100);
+        if is_pushed {
+            apply(&mut memory, page(1, 50), None, 0);
+        } else {
+            apply(&mut memory, followed(page(1, 50)), Some(0), 100);
+        }
+        // Newer than the load, so its pages say nothing about it.
+        apply(&mut memory, page(2, 150), None, 0);
+        apply(&mut memory, Part::empty(class()), Some(0), 100);
+        let members: Vec<bool> = (0..3).map(|doc| shown(&memory, &class()).contains_key(&pk(doc))).collect();
+        assert_eq!(members, [true, !is_pushed, true], "pushed: {is_pushed}");
+    }
+}
