@@ -177,6 +177,28 @@ fn a_closing_session_waits_for_the_first_new_handle() {
     assert_eq!(failure.code(), Code::StorageFailed);
 }
 
+/// A change made while the store is opened again is in no batch yet. A closing session waits for it, and the status
+/// tells of the failure until it is written.
+#[test]
+fn a_change_made_without_a_handle_is_at_rest_once_it_is_written() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    let is_at_rest = |desk: &Desk| desk.bench.machine.is_at_rest().map_err(|error| error.code());
+    desk.bench.feed(Event::DeviceClosed(dead()));
+    assert_eq!((reopens(&mut desk).len(), is_at_rest(&desk)), (1, Ok(true)));
+    desk.bench.subscribe(&section("games"));
+    assert_eq!(is_at_rest(&desk), Ok(false), "the subscription is in memory alone");
+    desk.bench.feed(Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test"))));
+    assert_eq!((desk.storage(), is_at_rest(&desk)), (StorageState::Memory, Err(Code::StorageFailed)));
+    desk.bench.wake(desk.bench.now + 1_000);
+    assert_eq!(reopens(&mut desk).len(), 1);
+    let header = block_on(desk.store.header()).expect("a header");
+    desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
+    assert_eq!(desk.storage(), StorageState::Memory, "the handle works, and nothing is written yet");
+    assert_eq!(desk.write().len(), 1);
+    assert_eq!((desk.storage(), is_at_rest(&desk)), (StorageState::Ok, Ok(true)));
+}
+
 /// A request with repairs failed: they are requested again.
 #[test]
 fn r14_repairs_of_a_failed_request_are_requested_again() {
