@@ -1,6 +1,6 @@
 //! Operations whose numbers an earlier opening may have used, and operations that wait for the pull that shows them.
 
-use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply};
+use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply, SyncRequest};
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
 use escale::model::Value;
@@ -78,4 +78,49 @@ fn an_accepted_operation_is_over_once_no_subscription_will_show_it() {
     assert_eq!(bench.machine.operations().len(), 1, "another def does not matter");
     bench.feed(Event::Unsubscribe(def("Doc")));
     assert!(bench.machine.operations().is_empty(), "no pull will");
+}
+
+fn numbers(request: &SyncRequest) -> Vec<u64> {
+    request.ops.iter().map(|op| op.seq).collect()
+}
+
+/// A session takes another name and numbers its operations from 1. No later operation was sent under a number of the
+/// old name. If the server then counts one wrongly, the application learns of it.
+#[test]
+fn numbers_of_a_left_name_put_no_later_operation_in_doubt() {
+    let mut bench = Bench::new(config());
+    bench.subscribe(&def("Doc"));
+    let rows = || ["a", "b", "c"].map(|id| row(id, 1)).to_vec();
+    bench.serve(5_000, |def| whole(def, rows()));
+    // Executed under the old name.
+    patch(&mut bench, ("a", 1), 1);
+    let (number, request) = bench.request();
+    assert_eq!(numbers(&request), [1]);
+    let accept = |bench: &mut Bench, number: u64, request: &SyncRequest, (id, v, seq): (&str, u64, u64)| {
+        let results = vec![accepted(&request.ops[0], v)];
+        let parts = vec![part(&def("Doc"), vec![row(id, v)])];
+        bench.answer(number, SyncReply { results, seq, ..reply(v + 500, parts) });
+    };
+    accept(&mut bench, number, &request, ("a", 5_500, 1));
+    // The server refuses the next number twice: the session numbers again, and then takes another name.
+    patch(&mut bench, ("b", 1), 2);
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let (number, request) = bench.request();
+        assert_eq!(numbers(&request), [2]);
+        names.push(request.session);
+        let reused = Some(Fault::new(Code::SessionReused, "by the test"));
+        let results = vec![OpResult { id: request.ops[0].id.clone(), ok: None, fault: reused }];
+        let parts = vec![part(&def("Doc"), vec![])];
+        bench.answer(number, SyncReply { results, seq: 1, ..reply(6_500, parts) });
+        bench.wake(bench.wake_at().expect("sent again"));
+    }
+    let (number, request) = bench.request();
+    assert_eq!((numbers(&request), names.contains(&request.session)), (vec![1], false));
+    accept(&mut bench, number, &request, ("b", 7_000, 1));
+    patch(&mut bench, ("c", 1), 3);
+    let (number, request) = bench.request();
+    assert_eq!((numbers(&request), bench.error()), (vec![2], None));
+    accept(&mut bench, number, &request, ("c", 8_000, 1));
+    assert_eq!(bench.error(), Some(Code::BadReply), "it was sent under this number alone");
 }
