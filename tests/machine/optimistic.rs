@@ -1,11 +1,13 @@
 //! The optimistic parts of the application's own operations: the documents that they read, and their failures.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use escale::codec::{Data, Row, ServerFrame, ServerParts};
 use escale::crypto::SeededRandom;
 use escale::journal::{Change, ChangeKind, State, make_id};
-use escale::memory::Memory;
+use escale::memory::{DocKey, Memory};
 use escale::model::{Name, Value};
 use escale::storage::{Damage, JournalAtRest};
 use escale::sync::{Application, Config, Effect, Event, Machine, Reader, Write};
@@ -16,8 +18,9 @@ use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
 struct Copier;
 
 impl Application for Copier {
-    /// `copy` writes the size of b into a, once a has a size. `fail` throws. `pass` copies the size of the document
-    /// `from` to the document `to`, or the size that it has copied itself.
+    /// `copy` writes the size of b into a, once a has a size. `trace` reads b then, and a document that it names. `fail`
+    /// throws. `pass` copies the size of the document `from` to the document `to`, or the size that it has copied
+    /// itself.
     fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
         if name == "fail" {
             return Some(Err(Error::new(Code::Internal, "the application throws")));
@@ -36,6 +39,12 @@ impl Application for Copier {
             return Some(Ok(vec![Change { key: to, kind, if_version: None }]));
         }
         let is_set = size(read(&(0, pk("a")))).is_some_and(|size| size != Value::from(0_i64));
+        if name == "trace" {
+            let b = if is_set { read(&(0, pk("b"))) } else { None };
+            let named = b.and_then(|b| b.get("copied").or_else(|| b.get("size")).and_then(Value::as_f64));
+            named.map(|number| read(&(0, pk(&format!("d{number}")))));
+            return Some(Ok(Vec::new()));
+        }
         let copied = if is_set { size(read(&(0, pk("b")))) } else { None };
         let change = copied.map(|copied| {
             let kind =
@@ -57,11 +66,16 @@ fn sized_row(id: &str, v: u64, size: i64) -> Row {
 
 /// A session with a socket that holds a and b, and sends nothing.
 fn session() -> (Bench, u64) {
+    session_of(Copier)
+}
+
+/// The same with another application.
+fn session_of(application: impl Application + 'static) -> (Bench, u64) {
     let random = Box::new(SeededRandom::new(7));
     let config = Config { has_live: true, ..config() };
     let machine =
         Machine::new(config, Memory::new(schema()), None, Damage::default(), "session".into(), random);
-    let mut bench = Bench::of(machine.with_writes(JournalAtRest::default(), Box::new(Copier)));
+    let mut bench = Bench::of(machine.with_writes(JournalAtRest::default(), Box::new(application)));
     bench.subscribe(&def("Doc"));
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
@@ -69,6 +83,13 @@ fn session() -> (Bench, u64) {
     bench.frame(socket, ServerFrame::Live { live: vec![def("Doc")], refused: vec![] });
     bench.serve(10_000, |def| part(def, vec![]));
     (bench, socket)
+}
+
+/// The server pushes rows.
+fn push(bench: &mut Bench, socket: u64, rows: Vec<Row>) {
+    let parts = vec![part(&def("Doc"), rows)];
+    let parts = ServerParts { epoch: epoch(1), now: 11_000, delta: 100, seq: 0, parts };
+    bench.frame(socket, ServerFrame::Parts(parts));
 }
 
 fn write(bench: &mut Bench, random: &mut SeededRandom, name: &str, args: Value) -> String {
@@ -110,9 +131,7 @@ fn an_operation_that_runs_again_reads_what_comes_before_it() {
         let copy = write(&mut bench, &mut random, "copy", Value::from([("n", Value::from(1_i64))]));
         write(&mut bench, &mut random, "doc.put", put(50));
         assert_eq!(seen(&mut bench, "copied"), None);
-        let parts = vec![part(&def("Doc"), vec![sized_row("a", 10_500, 1)])];
-        let parts = ServerParts { epoch: epoch(1), now: 11_000, delta: 100, seq: 0, parts };
-        bench.frame(socket, ServerFrame::Parts(parts));
+        push(&mut bench, socket, vec![sized_row("a", 10_500, 1)]);
         let before = if has_earlier { 7_i64 } else { 5 };
         assert_eq!(seen(&mut bench, "copied"), Some(Value::from(before)));
         let operations = bench.machine.operations();
@@ -124,23 +143,87 @@ fn an_operation_that_runs_again_reads_what_comes_before_it() {
     }
 }
 
+/// The documents that an operation depends on.
+fn keys_of(bench: &Bench, id: &str) -> BTreeSet<DocKey> {
+    let operations = bench.machine.operations();
+    let (op, _) = operations.iter().find(|(op, _)| op.state.id == id).expect("it waits");
+    op.keys.iter().cloned().collect()
+}
+
+fn keys(ids: [&str; 3]) -> BTreeSet<DocKey> {
+    ids.map(|id| (0, pk(id))).into()
+}
+
+/// An operation runs again and reads a document that names another one. An earlier operation has written that name, and
+/// the operation depends on no document of the name before.
+#[test]
+fn an_operation_that_runs_again_depends_only_on_documents_named_before_it() {
+    let (mut bench, socket) = session();
+    let mut random = SeededRandom::new(1);
+    write(&mut bench, &mut random, "doc.put", put(7));
+    let trace = write(&mut bench, &mut random, "trace", Value::from([("n", Value::from(1_i64))]));
+    write(&mut bench, &mut random, "doc.put", put(50));
+    push(&mut bench, socket, vec![sized_row("a", 10_500, 1)]);
+    assert_eq!(keys_of(&bench, &trace), keys(["a", "b", "d7"]));
+}
+
+/// The same if the earlier operation writes that name in the same pass: its own document has changed too.
+#[test]
+fn an_operation_that_runs_again_reads_the_result_of_one_that_ran_just_before() {
+    let (mut bench, socket) = session();
+    let mut random = SeededRandom::new(1);
+    let unsized_data = Value::from([("id", Value::from("a")), ("section", "games".into())]);
+    let data = Data::from_map(unsized_data.as_map().expect("a map")).expect("data");
+    push(&mut bench, socket, vec![Row { data: Some(data), ..row("a", 10_400) }]);
+    write(&mut bench, &mut random, "doc.put", put(7));
+    let args = Value::from([("from", Value::from("a")), ("to", Value::from("b"))]);
+    let pass = write(&mut bench, &mut random, "pass", args);
+    let trace = write(&mut bench, &mut random, "trace", Value::from([("n", Value::from(1_i64))]));
+    for id in [&pass, &trace] {
+        assert_eq!(keys_of(&bench, id), [(0, pk("a"))].into(), "neither has touched b yet");
+    }
+    push(&mut bench, socket, vec![sized_row("a", 10_500, 9)]);
+    assert_eq!(keys_of(&bench, &trace), keys(["a", "b", "d9"]));
+}
+
+/// Counts how often its functions run.
+struct Counted(Rc<Cell<usize>>);
+
+impl Application for Counted {
+    fn optimistic(&self, name: &str, args: &Value, read: &mut Reader<'_>) -> Option<Result<Vec<Change>>> {
+        self.0.set(self.0.get() + 1);
+        Copier.optimistic(name, args, read)
+    }
+}
+
+/// A new operation comes after all others and begins with their result: none of them runs again. If they did, a long
+/// queue would take longer with each operation.
+#[test]
+fn a_new_operation_runs_once_and_no_other_runs_again() {
+    let runs = Rc::new(Cell::new(0));
+    let (mut bench, socket) = session_of(Counted(Rc::clone(&runs)));
+    let mut random = SeededRandom::new(1);
+    push(&mut bench, socket, vec![sized_row("a", 10_500, 1)]);
+    for n in 1..=3_usize {
+        write(&mut bench, &mut random, "doc.put", put(n as i64));
+        write(&mut bench, &mut random, "copy", Value::from([("n", Value::from(n as i64))]));
+        assert_eq!(seen(&mut bench, "copied"), Some(Value::from(n as i64)));
+        assert_eq!(runs.get(), n);
+    }
+}
+
 /// Operations connect documents in a row. News of the first one reach the last one.
 #[test]
 fn news_of_a_document_reach_all_that_operations_connect_with_it() {
     let (mut bench, socket) = session();
     let mut random = SeededRandom::new(1);
-    let send = |bench: &mut Bench, parts| {
-        let parts = ServerParts { epoch: epoch(1), now: 11_000, delta: 100, seq: 0, parts };
-        bench.frame(socket, ServerFrame::Parts(parts));
-    };
-    let others = ["c", "d"].map(|id| sized_row(id, 10_100, 0));
-    send(&mut bench, vec![part(&def("Doc"), others.to_vec())]);
+    push(&mut bench, socket, ["c", "d"].map(|id| sized_row(id, 10_100, 0)).to_vec());
     for (from, to) in [("a", "b"), ("b", "c"), ("c", "d")] {
         let args = Value::from([("from", Value::from(from)), ("to", Value::from(to))]);
         write(&mut bench, &mut random, "pass", args);
     }
     assert_eq!(seen_of(&mut bench, "d", "copied"), Some(Value::from(0_i64)));
-    send(&mut bench, vec![part(&def("Doc"), vec![sized_row("a", 10_500, 9)])]);
+    push(&mut bench, socket, vec![sized_row("a", 10_500, 9)]);
     assert_eq!(seen_of(&mut bench, "d", "copied"), Some(Value::from(9_i64)));
 }
 
