@@ -243,6 +243,28 @@ fn an_operation_whose_function_throws_is_reported_and_sent() {
     }
 }
 
+/// A document grows under an operation that is on its way, and both together are too large. Only the server can refuse
+/// that operation now. The application learns why it is not shown.
+#[test]
+fn a_document_too_large_under_an_operation_on_its_way_is_reported() {
+    let (mut bench, socket) = session();
+    let text = |property: &str| (property.to_owned(), Value::String("x".repeat(600 << 10)));
+    let key = Value::Array(vec!["a".into()]);
+    let set = Value::Map([text("mine")].into());
+    let args = Value::from([("class", "Doc".into()), ("key", key), ("set", set)]);
+    let id = write(&mut bench, &mut SeededRandom::new(1), "doc.patch", args);
+    assert_eq!((bench.request().1.ops.len(), bench.error()), (1, None));
+    assert!(seen(&mut bench, "mine").is_some());
+    let mut grown = sized("a", 9).as_map().expect("a map").clone();
+    grown.extend([text("theirs")]);
+    let grown = Row { data: Some(Data::from_map(&grown).expect("data")), ..row("a", 10_500) };
+    push(&mut bench, socket, vec![grown]);
+    assert_eq!(bench.error(), Some(Code::TooLarge));
+    assert_eq!((seen(&mut bench, "mine"), seen(&mut bench, "size")), (None, Some(Value::from(9_i64))));
+    let [(op, _)] = bench.machine.operations()[..] else { panic!("it waits for the server") };
+    assert_eq!((&op.state.id, op.is_waiting()), (&id, true));
+}
+
 /// A server sends pages that the session holds already, as after a refused cursor. They follow each other at once.
 #[test]
 fn pages_of_known_rows_are_not_held_back() {
