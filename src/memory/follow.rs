@@ -116,7 +116,8 @@ impl Memory {
     }
 
     /// Replaces the memory by a state that was read from storage. Subscriptions in `kept` stay even if that
-    /// state lacks them, and those in `dropped` are left out.
+    /// state lacks them, and those in `dropped` end. Storage still has these, so if this session leads, its next
+    /// batch ends them there.
     pub(crate) fn adopt(&mut self, read: Memory, kept: &SortedSet<Def>, dropped: &SortedSet<Def>) {
         self.follow_epoch(read.epoch.clone(), read.era);
         for (def, collection) in &read.collections {
@@ -154,10 +155,10 @@ impl Memory {
             self.unsubscribe(def);
             let _ = self.subscribe(def);
         }
+        self.end_following();
+        self.dirty = read.dirty;
         for def in dropped {
             self.follow_collection(def, None);
         }
-        self.end_following();
-        self.dirty = read.dirty;
     }
 }

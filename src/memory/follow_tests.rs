@@ -164,7 +164,11 @@ fn a_follower_is_as_the_leader_whether_it_replays_or_takes_over() {
                 let all = SortedSet::new();
                 assert_eq!(known(&read, &all), known(&leader, &all), "ESCALE_SEED={seed}");
                 assert_eq!(read.next_expiry(0), leader.next_expiry(0), "ESCALE_SEED={seed}");
+                let ended = dropped.iter().filter(|def| read.collection(def).is_some());
+                let ended = order::set_of(ended.cloned());
                 follower.adopt(read, &kept, &dropped);
+                // If it leads now, it writes this.
+                assert_eq!(follower.take_dirty().collections, ended, "ESCALE_SEED={seed}");
             }
             kept.retain(|def| leader.collection(def).is_none());
             dropped.retain(|def| leader.collection(def).is_some());

@@ -67,6 +67,28 @@ fn what_a_deposed_leader_had_not_written_is_asked_of_the_next_one() {
     }
 }
 
+/// A tab that follows ended a subscription, and led before another tab had carried that out. The store kept the
+/// subscription, so it came back with the next opening.
+#[test]
+fn a_subscription_that_a_follower_has_ended_ends_in_the_store_once_it_leads() {
+    for is_handed_in in [true, false] {
+        let device = MemoryDevice::shared();
+        let (mut first, mut second) = (open(&device, 1), open(&device, 2));
+        lead(&mut first);
+        [1, 2].into_iter().for_each(|number| first.feed(Event::Subscribe(document(number)), NOW));
+        settle(&mut first);
+        look(&mut second);
+        second.feed(Event::Unsubscribe(document(1)), NOW + 1);
+        if is_handed_in {
+            settle(&mut second);
+        }
+        lead(&mut second);
+        assert_eq!([1, 2].map(|number| holds(&second, number)), [false, true]);
+        let next = open(&device, 3);
+        assert_eq!([1, 2].map(|number| holds(&next, number)), [false, true], "handed in: {is_handed_in}");
+    }
+}
+
 /// A sweep in the batch of a deposed leader did not happen. Its application learns so.
 #[test]
 fn a_sweep_that_a_deposed_leader_could_not_write_is_told_to_have_failed() {

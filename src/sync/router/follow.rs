@@ -308,6 +308,10 @@ impl Router {
         pin_of(&mut self.ctx, &journal.records);
         self.pull.set_lost(collections_lost(&memory, &damage));
         self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
+        if self.tabs.next.is_none() {
+            // A follower writes nothing.
+            self.ctx.memory.take_dirty();
+        }
         self.reads.forget_found(&self.ctx);
         let mark = layout.journal_mark();
         if let Some(own) = &mut self.ctx.layout {
