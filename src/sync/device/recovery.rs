@@ -104,15 +104,15 @@ impl Device {
     /// Handles a failed reading, which `again` repeats. If the handle is dead, the reading waits for the next
     /// handle, once. Returns whether it waits.
     pub fn holds_back(&mut self, ctx: &Ctx, ticket: u64, error: &Error, again: Option<Effect>) -> bool {
-        if Failure::of(error) != Failure::Handle || !self.handle.retried.insert(ticket) {
-            self.handle.retried.remove(&ticket);
+        let has_waited = self.handle.retried.remove(&ticket);
+        if has_waited || Failure::of(error) != Failure::Handle {
             return false;
         }
         self.failed(ctx, error);
         if again.is_none() || self.handle.attempts.not_before_ms > ctx.clock.mono_ms {
-            self.handle.retried.remove(&ticket);
             return false;
         }
+        self.handle.retried.insert(ticket);
         self.handle.held.extend(again);
         true
     }
