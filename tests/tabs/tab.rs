@@ -380,7 +380,7 @@ impl Tab {
             Task::Pages(ticket, keys) => {
                 let pages = read(block_on(self.store.get(Table::Pages, &keys)));
                 // A device with a cipher of its own answers by the other event.
-                if ticket.is_multiple_of(2) {
+                if (ticket / 2).is_multiple_of(2) {
                     Event::PagesOpened { ticket, pages: FoundPage::sealed(pages) }
                 } else {
                     Event::PagesRead { ticket, pages }
