@@ -3,6 +3,10 @@
 // are far apart otherwise. The order is greedy: next comes the function with most pieces in the functions just before it.
 import { readFileSync, writeFileSync } from "node:fs";
 
+import { CODE, CUSTOM, functionsOf, HEADER_BYTES, IMPORTS, importsOf, isOfNames, numberBytes, sectionBytes, sectionsOf, textBytes, withLength } from "./wasm.mjs";
+
+/** The part of the section `name` that has the functions' names. */
+const FUNCTION_NAMES = 1;
 /** How many bytes are one piece. */
 const PIECE = 6;
 /** A piece that more functions have says little about any of them. */
@@ -11,75 +15,6 @@ const COMMON = 300;
 const WINDOW = 30_000;
 /** So many pieces are counted on top of a function's own, or the smallest ones would come first. */
 const BALANCE = 20;
-
-const [CUSTOM, IMPORTS, CODE] = [0, 2, 10];
-const FUNCTION = 0;
-const HEADER_BYTES = 8;
-
-/** Reads little-endian base-128 numbers and the bytes between them. */
-class Reader {
-  constructor(bytes) {
-    [this.bytes, this.at] = [bytes, 0];
-  }
-  get isDone() {
-    return this.at >= this.bytes.length;
-  }
-  number() {
-    for (let value = 0, scale = 1; ; scale *= 128) {
-      const byte = this.bytes[this.at++];
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  }
-  take(length) {
-    this.at += length;
-    return this.bytes.subarray(this.at - length, this.at);
-  }
-  text() {
-    return this.take(this.number()).toString();
-  }
-}
-
-function numberBytes(number) {
-  const bytes = [];
-  for (let rest = number; ; rest >>>= 7) {
-    if (rest < 128) return [...bytes, rest];
-    bytes.push((rest & 127) | 128);
-  }
-}
-
-const withLength = (bytes) => [...numberBytes(bytes.length), ...bytes];
-
-/** The sections of a wasm: the number of each, its contents, and all its bytes. */
-function sectionsOf(wasm) {
-  const reader = new Reader(wasm);
-  reader.take(HEADER_BYTES);
-  const sections = [];
-  while (!reader.isDone) {
-    const start = reader.at;
-    const id = reader.take(1)[0];
-    const body = reader.take(reader.number());
-    sections.push({ id, body, bytes: wasm.subarray(start, reader.at) });
-  }
-  return sections;
-}
-
-/** How many functions are imported: they have the first numbers. wasm-bindgen imports nothing but functions. */
-function importsOf(body) {
-  const reader = new Reader(body);
-  const count = reader.number();
-  for (let n = 0; n < count; n++) {
-    const name = `${reader.text()} ${reader.text()}`;
-    if (reader.take(1)[0] !== FUNCTION) throw new Error(`${name} is no function`);
-    reader.number();
-  }
-  return count;
-}
-
-function functionsOf(body) {
-  const reader = new Reader(body);
-  return Array.from({ length: reader.number() }, () => reader.take(reader.number()));
-}
 
 /** The pieces that each function shares with others, and the functions of each piece. */
 function piecesOf(functions) {
@@ -133,9 +68,8 @@ function orderOf(functions) {
 function namesOf(order, imports) {
   const entries = order.map((number, place) => [number + imports, `f${String(place).padStart(6, "0")}`]);
   entries.sort(([a], [b]) => a - b);
-  const list = entries.flatMap(([number, name]) => [...numberBytes(number), ...withLength(Buffer.from(name))]);
-  const names = [1, ...withLength([...numberBytes(entries.length), ...list])];
-  return Buffer.from([CUSTOM, ...withLength([...withLength(Buffer.from("name")), ...names])]);
+  const list = entries.flatMap(([number, name]) => [...numberBytes(number), ...textBytes(name)]);
+  return sectionBytes(CUSTOM, [...textBytes("name"), FUNCTION_NAMES, ...withLength([...numberBytes(entries.length), ...list])]);
 }
 
 const [FROM, TO] = process.argv.slice(2);
@@ -143,6 +77,5 @@ const wasm = readFileSync(FROM);
 const sections = sectionsOf(wasm);
 const bodyOf = (wanted) => sections.find(({ id }) => id === wanted).body;
 const order = orderOf(functionsOf(bodyOf(CODE)));
-const isOfNames = ({ id, body }) => id === CUSTOM && new Reader(body).text() === "name";
 const kept = sections.filter((section) => !isOfNames(section)).map(({ bytes }) => bytes);
-writeFileSync(TO, Buffer.concat([wasm.subarray(0, HEADER_BYTES), ...kept, namesOf(order, importsOf(bodyOf(IMPORTS)))]));
+writeFileSync(TO, Buffer.concat([wasm.subarray(0, HEADER_BYTES), ...kept, namesOf(order, importsOf(bodyOf(IMPORTS)).length)]));

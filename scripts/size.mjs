@@ -5,82 +5,18 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
+import { CODE, functionsOf, IMPORTS, importsOf, isOfNames, Reader, sectionsOf } from "./wasm.mjs";
+
 const TARGET = process.env.CARGO_TARGET_DIR ?? "target";
 const [ROWS = "25", FILE = join(TARGET, "wasm-bindgen/escale_bg.wasm")] = process.argv.slice(2);
 
-/** Reads little-endian base-128 numbers and the bytes between them. */
-class Reader {
-  constructor(bytes) {
-    [this.bytes, this.at] = [bytes, 0];
-  }
-  get isDone() {
-    return this.at >= this.bytes.length;
-  }
-  number() {
-    for (let value = 0, scale = 1; ; scale *= 128) {
-      const byte = this.bytes[this.at++];
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  }
-  take(length) {
-    this.at += length;
-    return this.bytes.subarray(this.at - length, this.at);
-  }
-  text() {
-    return new TextDecoder().decode(this.take(this.number()));
-  }
-}
-
-const [CUSTOM, IMPORTS, CODE] = [0, 2, 10];
-
-/** The sections of a wasm: `{ id, body }`. */
-function sectionsOf(wasm) {
-  const reader = new Reader(wasm.subarray(8));
-  const sections = [];
-  while (!reader.isDone) {
-    const [id] = reader.take(1);
-    sections.push({ id, body: new Reader(reader.take(reader.number())) });
-  }
-  return sections;
-}
-
-/** The number of imported functions: they are numbered first. */
-function importedFunctions(body) {
-  let functions = 0;
-  for (let left = body.number(); left > 0; left--) {
-    body.text();
-    body.text();
-    const [kind] = body.take(1);
-    if (kind === 0) {
-      body.number();
-      functions++;
-    } else if (kind === 3) {
-      body.take(2);
-    } else {
-      if (kind === 1) body.take(1);
-      if (body.number() & 1) body.number();
-      body.number();
-    }
-  }
-  return functions;
-}
-
-/** The bytes of each function, in order. */
-function sizesOf(body) {
-  return Array.from({ length: body.number() }, () => {
-    const length = body.number();
-    body.take(length);
-    return length;
-  });
-}
-
 /** The names of functions by number, from the section `name`. */
 function namesOf(body) {
-  const names = new Map();
-  while (!body.isDone) {
-    const [kind] = body.take(1);
-    const part = new Reader(body.take(body.number()));
+  const [reader, names] = [new Reader(body), new Map()];
+  reader.text();
+  while (!reader.isDone) {
+    const [kind] = reader.take(1);
+    const part = new Reader(reader.take(reader.number()));
     if (kind !== 1) continue;
     for (let left = part.number(); left > 0; left--) names.set(part.number(), part.text());
   }
@@ -122,11 +58,12 @@ function table(title, functions, keyOf) {
 }
 
 const sections = sectionsOf(readFileSync(FILE));
-const imported = sections.filter(({ id }) => id === IMPORTS).reduce((sum, { body }) => sum + importedFunctions(body), 0);
-const names = sections.filter(({ id }) => id === CUSTOM).flatMap(({ body }) => (body.text() === "name" ? [namesOf(body)] : []))[0];
-if (!names) throw new Error(`${FILE} has no names: give the file that the compiler wrote`);
-const sizes = sections.filter(({ id }) => id === CODE).flatMap(({ body }) => sizesOf(body));
-const functions = sizes.map((bytes, i) => ({ name: plain(names.get(imported + i) ?? "?"), bytes }));
+const bodyOf = (wanted) => sections.find(({ id }) => id === wanted).body;
+const named = sections.find(isOfNames);
+if (!named) throw new Error(`${FILE} has no names: give the file that the compiler wrote`);
+const names = namesOf(named.body);
+const imported = importsOf(bodyOf(IMPORTS)).length;
+const functions = functionsOf(bodyOf(CODE)).map(({ length }, i) => ({ name: plain(names.get(imported + i) ?? "?"), bytes: length }));
 
 console.log(`${functions.reduce((sum, { bytes }) => sum + bytes, 0)} bytes of code in ${functions.length} functions`);
 table("By crate, and by folder of ours", functions, crateOf);

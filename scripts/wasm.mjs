@@ -1,0 +1,84 @@
+// The binary format of WebAssembly, as far as the other scripts here read and write it.
+
+export const HEADER_BYTES = 8;
+/** Numbers of sections. */
+export const [CUSTOM, IMPORTS, CODE] = [0, 2, 10];
+/** The kind of an imported function. */
+const FUNCTION = 0;
+
+/** Reads little-endian base-128 numbers and the bytes between them. */
+export class Reader {
+  constructor(bytes) {
+    [this.bytes, this.at] = [bytes, 0];
+  }
+  get isDone() {
+    return this.at >= this.bytes.length;
+  }
+  number() {
+    for (let value = 0, scale = 1; ; scale *= 128) {
+      const byte = this.bytes[this.at++];
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+  }
+  take(length) {
+    this.at += length;
+    return this.bytes.subarray(this.at - length, this.at);
+  }
+  text() {
+    return this.take(this.number()).toString();
+  }
+}
+
+export function numberBytes(number) {
+  const bytes = [];
+  for (let rest = number; ; rest >>>= 7) {
+    if (rest < 128) return [...bytes, rest];
+    bytes.push((rest & 127) | 128);
+  }
+}
+
+/** Bytes behind their length. */
+export const withLength = (bytes) => [...numberBytes(bytes.length), ...bytes];
+
+export const textBytes = (text) => withLength(Buffer.from(text));
+
+export const sectionBytes = (id, body) => Buffer.from([id, ...withLength(body)]);
+
+/** The sections of a wasm, a `Buffer`: the number of each, its contents, and all its bytes. */
+export function sectionsOf(wasm) {
+  const reader = new Reader(wasm);
+  reader.take(HEADER_BYTES);
+  const sections = [];
+  while (!reader.isDone) {
+    const start = reader.at;
+    const id = reader.take(1)[0];
+    const body = reader.take(reader.number());
+    sections.push({ id, body, bytes: wasm.subarray(start, reader.at) });
+  }
+  return sections;
+}
+
+/** The imports, all of them functions: wasm-bindgen imports nothing else. They have the first numbers. */
+export function importsOf(body) {
+  const reader = new Reader(body);
+  return Array.from({ length: reader.number() }, () => {
+    const [module, name] = [reader.text(), reader.text()];
+    if (reader.take(1)[0] !== FUNCTION) throw new Error(`${module} ${name} is no function`);
+    return { module, name, type: reader.number() };
+  });
+}
+
+/** The section of these imports. */
+export function importsBytes(imports) {
+  const entries = imports.flatMap(({ module, name, type }) => [...textBytes(module), ...textBytes(name), FUNCTION, ...numberBytes(type)]);
+  return sectionBytes(IMPORTS, [...numberBytes(imports.length), ...entries]);
+}
+
+/** The code of each function, in order. */
+export function functionsOf(body) {
+  const reader = new Reader(body);
+  return Array.from({ length: reader.number() }, () => reader.take(reader.number()));
+}
+
+export const isOfNames = ({ id, body }) => id === CUSTOM && new Reader(body).text() === "name";
