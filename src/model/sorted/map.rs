@@ -1,33 +1,39 @@
-//! The sorted map: entries in slots, and the sequence of these slots.
+//! The sorted map, as a list of lists of entries.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::iter::Flatten;
 use std::ops::{Bound, Index, RangeBounds};
 
-use super::sequence::{At, Sequence};
+/// The maximum length of a list. Twice as long would move twice as much for each insertion, half as long
+/// would make more lists.
+const LIST_MAX: usize = 128;
+
+/// The position of an entry: its list, and its index in that list. The end is the number of lists, and 0.
+type At = (usize, usize);
 
 /// A map in ascending order of its keys.
 #[derive(Clone)]
 pub struct SortedMap<K, V> {
-    order: Sequence,
-    /// The entries by their slots.
-    entries: Vec<Option<(K, V)>>,
+    lists: Vec<Vec<(K, V)>>,
+    len: usize,
 }
 
 impl<K, V> SortedMap<K, V> {
     /// An empty map. It allocates nothing.
     pub const fn new() -> Self {
-        SortedMap { order: Sequence::new(), entries: Vec::new() }
+        SortedMap { lists: Vec::new(), len: 0 }
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.order.len()
+        self.len
     }
 
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// Removes all entries.
@@ -37,14 +43,12 @@ impl<K, V> SortedMap<K, V> {
 
     /// The entries, ascending.
     pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter { map: self, front: (0, 0), back: self.order.end() }
+        Iter { lists: &self.lists, front: (0, 0), back: (self.lists.len(), 0) }
     }
 
     /// The entries, ascending, with mutable values.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&K, &mut V)> {
-        let mut entries: Vec<_> = self.entries.iter_mut().map(Option::as_mut).collect();
-        let in_order = self.order.slots().into_iter().filter_map(move |slot| entries[slot as usize].take());
-        in_order.map(|(key, value)| (&*key, value))
+        self.lists.iter_mut().flatten().map(|(key, value)| (&*key, value))
     }
 
     /// The keys, ascending.
@@ -59,7 +63,7 @@ impl<K, V> SortedMap<K, V> {
 
     /// The values, in the order of their keys, mutable.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
-        self.iter_mut().map(|(_, value)| value)
+        self.lists.iter_mut().flatten().map(|(_, value)| value)
     }
 
     /// The keys, ascending.
@@ -84,44 +88,80 @@ impl<K, V> SortedMap<K, V> {
 
     /// Removes the entry of the lowest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
-        if self.is_empty() { None } else { self.take((0, 0)) }
+        (self.len > 0).then(|| self.take((0, 0)))
     }
 
     /// Removes the entry of the highest key.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
-        if self.is_empty() { None } else { self.take(self.order.before(self.order.end())) }
+        let list = self.lists.len().checked_sub(1)?;
+        Some(self.take((list, self.lists[list].len() - 1)))
     }
 
     /// Keeps the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
-        self.order.retain(&mut |slot| {
-            let entry = &mut self.entries[slot];
-            let is_kept = entry.as_mut().is_some_and(|(key, value)| keep(key, value));
-            if !is_kept {
-                *entry = None;
-            }
-            is_kept
-        });
-    }
-
-    fn entry_at(&self, at: At) -> Option<&(K, V)> {
-        self.entries[self.order.slot(at)].as_ref()
-    }
-
-    fn take(&mut self, at: At) -> Option<(K, V)> {
-        let slot = self.order.remove(at);
-        self.entries[slot].take()
-    }
-
-    /// Inserts an entry at that position, and returns its slot.
-    fn put(&mut self, at: At, entry: (K, V)) -> usize {
-        let slot = self.order.insert(at);
-        if slot == self.entries.len() {
-            self.entries.push(None);
+        for list in &mut self.lists {
+            list.retain_mut(|(key, value)| keep(key, value));
         }
-        self.entries[slot] = Some(entry);
-        slot
+        self.lists.retain(|list| !list.is_empty());
+        self.len = self.lists.iter().map(Vec::len).sum();
     }
+
+    fn take(&mut self, (list, place): At) -> (K, V) {
+        self.len -= 1;
+        let entry = self.lists[list].remove(place);
+        if self.lists[list].is_empty() {
+            self.lists.remove(list);
+        }
+        entry
+    }
+
+    fn put(&mut self, (mut list, mut place): At, entry: (K, V)) -> At {
+        self.len += 1;
+        if list == self.lists.len() {
+            // After all others: it goes into the last list while there is room, so that ascending keys fill
+            // their lists.
+            match self.lists.last() {
+                Some(last) if last.len() < LIST_MAX => (list, place) = (list - 1, last.len()),
+                _ => self.lists.insert(list, Vec::new()),
+            }
+        }
+        let own = &mut self.lists[list];
+        own.insert(place, entry);
+        if own.len() > LIST_MAX {
+            let upper = own.split_off(LIST_MAX / 2);
+            self.lists.insert(list + 1, upper);
+            if place >= LIST_MAX / 2 {
+                (list, place) = (list + 1, place - LIST_MAX / 2);
+            }
+        }
+        (list, place)
+    }
+}
+
+/// The first number below `len` for which `is_below` is false. It is no generic function, so the search is
+/// compiled only once.
+fn first_not(len: usize, is_below: &dyn Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The position of a key in that many lists, or else of the first key above it. `len` is the length of a list, and
+/// `order` compares the key at a position with this one. It is no generic function, either.
+fn search(lists: usize, len: &dyn Fn(usize) -> usize, order: &dyn Fn(At) -> Ordering) -> Result<At, At> {
+    let list = first_not(lists, &|list| order((list, len(list) - 1)) == Ordering::Less);
+    if list == lists {
+        return Err((list, 0));
+    }
+    let at = (list, first_not(len(list), &|place| order((list, place)) == Ordering::Less));
+    if order(at) == Ordering::Equal { Ok(at) } else { Err(at) }
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
@@ -137,20 +177,15 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.order.find(&|slot| match &self.entries[slot] {
-            Some((own, _)) => own.borrow().cmp(key),
-            None => unreachable!("a slot of the sequence has an entry"),
-        })
-    }
-
-    fn value_at(&mut self, at: At) -> Option<&mut V> {
-        self.entries[self.order.slot(at)].as_mut().map(|(_, value)| value)
+        let lists = &self.lists;
+        let order = |(list, place): At| lists[list][place].0.borrow().cmp(key);
+        search(lists.len(), &|list| lists[list].len(), &order)
     }
 
     /// Inserts a value, and returns the one that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(&key) {
-            Ok(at) => self.value_at(at).map(|own| std::mem::replace(own, value)),
+            Ok((list, place)) => Some(std::mem::replace(&mut self.lists[list][place].1, value)),
             Err(at) => {
                 self.put(at, (key, value));
                 None
@@ -164,7 +199,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         K: Borrow<Q>,
     {
         let at = self.find(key).ok()?;
-        self.take(at).map(|(_, value)| value)
+        Some(self.take(at).1)
     }
 
     /// The value of a key.
@@ -172,8 +207,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let at = self.find(key).ok()?;
-        self.entry_at(at).map(|(_, value)| value)
+        let (list, place) = self.find(key).ok()?;
+        Some(&self.lists[list][place].1)
     }
 
     /// The value of a key, mutable.
@@ -181,8 +216,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let at = self.find(key).ok()?;
-        self.value_at(at)
+        let (list, place) = self.find(key).ok()?;
+        Some(&mut self.lists[list][place].1)
     }
 
     /// Whether the map has the key.
@@ -203,7 +238,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let after = |key: &Q| self.find(key).map_or_else(|at| at, |at| self.order.after(at));
+        let after = |key: &Q| self.find(key).map_or_else(|at| at, |at| self.next(at));
         let front = match range.start_bound() {
             Bound::Included(key) => self.at(key),
             Bound::Excluded(key) => after(key),
@@ -212,9 +247,13 @@ impl<K: Ord, V> SortedMap<K, V> {
         let back = match range.end_bound() {
             Bound::Included(key) => after(key),
             Bound::Excluded(key) => self.at(key),
-            Bound::Unbounded => self.order.end(),
+            Bound::Unbounded => (self.lists.len(), 0),
         };
-        Iter { map: self, front, back: back.max(front) }
+        Iter { lists: &self.lists, front, back: back.max(front) }
+    }
+
+    fn next(&self, (list, place): At) -> At {
+        if place + 1 < self.lists[list].len() { (list, place + 1) } else { (list + 1, 0) }
     }
 
     /// Removes the entries from that key on, and returns them.
@@ -222,12 +261,15 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let mut upper = Self::new();
-        for slot in self.order.split_off(self.at(key)) {
-            if let Some(entry) = self.entries[slot as usize].take() {
-                upper.put(upper.order.end(), entry);
-            }
+        let (list, place) = self.at(key);
+        let mut upper = self.lists.split_off(list);
+        if let Some(first) = upper.first_mut().filter(|_| place > 0) {
+            let from = first.split_off(place);
+            self.lists.push(std::mem::replace(first, from));
         }
+        let mut upper = SortedMap { lists: upper, len: 0 };
+        upper.len = upper.lists.iter().map(Vec::len).sum();
+        self.len -= upper.len;
         upper
     }
 }
@@ -241,12 +283,11 @@ pub struct Entry<'m, K, V> {
 impl<'m, K: Ord, V> Entry<'m, K, V> {
     /// Its value; inserts that of `make` if there is none.
     pub fn or_insert_with(self, make: impl FnOnce() -> V) -> &'m mut V {
-        let slot = match self.map.find(&self.key) {
-            Ok(at) => self.map.order.slot(at),
+        let (list, place) = match self.map.find(&self.key) {
+            Ok(at) => at,
             Err(at) => self.map.put(at, (self.key, make())),
         };
-        let entry = self.map.entries[slot].as_mut();
-        entry.map(|(_, value)| value).expect("a slot of the sequence has an entry")
+        &mut self.map.lists[list][place].1
     }
 
     /// Its value; inserts this one if there is none.
@@ -268,7 +309,7 @@ pub type Of<'m, K, V, T> = std::iter::Map<Iter<'m, K, V>, fn((&'m K, &'m V)) -> 
 
 /// Entries of a [`SortedMap`], ascending.
 pub struct Iter<'m, K, V> {
-    map: &'m SortedMap<K, V>,
+    lists: &'m [Vec<(K, V)>],
     front: At,
     back: At,
 }
@@ -286,13 +327,16 @@ impl<'m, K, V> Iterator for Iter<'m, K, V> {
         if self.front == self.back {
             return None;
         }
-        let entry = self.map.entry_at(self.front);
-        self.front = self.map.order.after(self.front);
-        entry.map(|(key, value)| (key, value))
+        let (list, place) = self.front;
+        let lists = self.lists;
+        self.front = if place + 1 < lists[list].len() { (list, place + 1) } else { (list + 1, 0) };
+        let (key, value) = &lists[list][place];
+        Some((key, value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.map.order.between(self.front, self.back);
+        let between = |lists: &[Vec<(K, V)>]| lists.iter().map(Vec::len).sum::<usize>();
+        let left = between(&self.lists[self.front.0..self.back.0]) + self.back.1 - self.front.1;
         (left, Some(left))
     }
 }
@@ -302,9 +346,11 @@ impl<K, V> DoubleEndedIterator for Iter<'_, K, V> {
         if self.front == self.back {
             return None;
         }
-        self.back = self.map.order.before(self.back);
-        let entry = self.map.entry_at(self.back);
-        entry.map(|(key, value)| (key, value))
+        let (list, place) = self.back;
+        let lists = self.lists;
+        self.back = if place > 0 { (list, place - 1) } else { (list - 1, lists[list - 1].len() - 1) };
+        let (key, value) = &lists[self.back.0][self.back.1];
+        Some((key, value))
     }
 }
 
@@ -321,36 +367,10 @@ impl<'m, K, V> IntoIterator for &'m SortedMap<K, V> {
 
 impl<K, V> IntoIterator for SortedMap<K, V> {
     type Item = (K, V);
-    type IntoIter = IntoIter<K, V>;
+    type IntoIter = Flatten<std::vec::IntoIter<Vec<(K, V)>>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter { slots: self.order.slots().into_iter(), entries: self.entries }
-    }
-}
-
-/// Entries of a [`SortedMap`], owned, ascending.
-pub struct IntoIter<K, V> {
-    slots: std::vec::IntoIter<u32>,
-    entries: Vec<Option<(K, V)>>,
-}
-
-impl<K, V> Iterator for IntoIter<K, V> {
-    type Item = (K, V);
-
-    fn next(&mut self) -> Option<(K, V)> {
-        let slot = self.slots.next()?;
-        self.entries[slot as usize].take()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.slots.size_hint()
-    }
-}
-
-impl<K, V> DoubleEndedIterator for IntoIter<K, V> {
-    fn next_back(&mut self) -> Option<(K, V)> {
-        let slot = self.slots.next_back()?;
-        self.entries[slot as usize].take()
+        self.lists.into_iter().flatten()
     }
 }
 
@@ -378,7 +398,7 @@ impl<K, V> Default for SortedMap<K, V> {
 
 impl<K: PartialEq, V: PartialEq> PartialEq for SortedMap<K, V> {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().eq(other.iter())
+        self.len == other.len && self.iter().eq(other.iter())
     }
 }
 
