@@ -295,3 +295,22 @@ fn r6_a_pushed_row_confirms_no_link_of_a_whole_load() {
         assert_eq!(members, [true, !is_pushed, true], "pushed: {is_pushed}");
     }
 }
+
+/// An operation awaits the defs in which its effect becomes visible.
+#[test]
+fn an_effect_becomes_visible_in_the_collections_that_hold_the_document() {
+    let mut memory = memory();
+    let key = (0, pk(0));
+    let all = [class(), section(0), section(1), section(2)];
+    assert_eq!(
+        memory.defs_of(&key),
+        crate::model::order::set_of(all),
+        "nobody knows which ones will hold it"
+    );
+    let history = [((0, 10), Some(1))].into();
+    for def in [class(), section(1)] {
+        let part = told(&def, 0, 10, &history).unwrap();
+        apply(&mut memory, part, None, 10);
+    }
+    assert_eq!(memory.defs_of(&key), crate::model::order::set_of([class(), section(1)]));
+}
