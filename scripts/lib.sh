@@ -1,9 +1,9 @@
-# Shared by the scripts of this folder: `. "$(dirname "$0")/lib.sh"` first. Leaves one in the repository's root.
+# The scripts of this folder begin with `. "$(dirname "$0")/lib.sh"`. It changes to the repository's root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PWD/node_modules/.bin:$PATH"
 
-# In bold where somebody looks, plain in a log.
+# Prints a heading: bold in a terminal, plain in a log.
 say() {
   if [ -t 1 ]; then printf '\033[1m-- %s\033[0m\n' "$*"; else printf -- '-- %s\n' "$*"; fi
 }
@@ -20,8 +20,8 @@ locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p;q}" Cargo
 
 target_dir() { printf '%s' "${CARGO_TARGET_DIR:-target}"; }
 
-# Keeps this machine's folders out of what is built to be given away: without it, every message of a panic names the
-# home of whoever built it. What RUSTFLAGS says already goes on to hold; encoded, since a path may have spaces.
+# Keeps this machine's folders out of the package. Otherwise each message of a panic would name the builder's home. The
+# flags of RUSTFLAGS stay. They are encoded, because a path may have spaces.
 hide_paths() {
   local flags=() flag separator=$'\x1f'
   if [ -n "${CARGO_ENCODED_RUSTFLAGS-}" ]; then
@@ -29,7 +29,7 @@ hide_paths() {
   else
     read -ra flags <<<"${RUSTFLAGS-}"
   fi
-  # The last one that fits counts: the homes may lie in the repository, as on a machine of a build.
+  # The last prefix that matches counts. On some build machines these homes are inside the repository.
   flags+=("--remap-path-prefix=$PWD=escale" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
     "--remap-path-prefix=${RUSTUP_HOME:-$HOME/.rustup}=rustup")
   CARGO_ENCODED_RUSTFLAGS=""
@@ -37,7 +37,7 @@ hide_paths() {
   export CARGO_ENCODED_RUSTFLAGS
 }
 
-# Installs Debian packages where one may; elsewhere asks for them by name.
+# Installs Debian packages if this user may. Otherwise it tells the user which ones to install.
 apt_install() {
   if ! have apt-get; then die "install by your system's means: $*"; fi
   if [ "$(id -u)" != 0 ]; then die "not root. Install these packages first: sudo apt-get install $*"; fi
@@ -46,7 +46,7 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
 }
 
-# The first of these commands that there is, as a path; nothing if there is none.
+# Prints the path of the first of these commands that exists, or nothing.
 first_of() {
   local name
   for name in "$@"; do
@@ -57,7 +57,7 @@ first_of() {
   done
 }
 
-# The browsers and their drivers: those that the environment names, or what is installed.
+# Finds the browsers and their drivers: those that the environment names, otherwise the installed ones.
 find_browsers() {
   CHROME=$(first_of "${CHROME:-}" chromium chromium-browser google-chrome-stable google-chrome)
   CHROMEDRIVER=$(first_of "${CHROMEDRIVER:-}" chromedriver)
@@ -66,5 +66,5 @@ find_browsers() {
   export CHROME CHROMEDRIVER FIREFOX GECKODRIVER
 }
 
-# Whether something listens on a port of this machine.
+# Whether a program listens on a port of this machine.
 port_is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }

@@ -1,4 +1,4 @@
-# The checks that run nothing: sourced after steps.sh.
+# The checks that run no test; sourced after steps.sh.
 
 lint_steps() {
   step "Format" cargo fmt --all --check

@@ -1,5 +1,5 @@
-# How the scripts run their steps: sourced after lib.sh. Each step prints what its runner prints; all of them run,
-# whatever fails on the way, and `finish` ends with what it came to.
+# Runs the steps of a script; sourced after lib.sh. Each step prints the output of its runner. A failed step does not
+# stop the others. `finish` prints the sums, and fails if a step failed.
 
 passed=0
 failed=0
@@ -7,13 +7,13 @@ failures=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# step NAME COMMAND..: counts the tests that the command tells of, or the command itself as one.
+# step NAME COMMAND..: counts the tests that the command reports, or the command itself as one test.
 step() { run_step 1 "$@"; }
 
-# tests NAME COMMAND..: the same for a runner of tests, which has failed where it ran none.
+# tests NAME COMMAND..: the same for a runner of tests. It has failed if it ran no test.
 tests() { run_step 0 "$@"; }
 
-# run_step COUNT-OF-NONE NAME COMMAND..
+# run_step COUNT NAME COMMAND..: COUNT is the number of tests if the command reports none.
 run_step() {
   local of_none=$1 name=$2 status=0 good bad
   shift 2
