@@ -46,7 +46,13 @@ function setUp(t, code = "storage_closed") {
       t.mock.timers.tick(0);
     }
   };
-  return { cores, tries, device, back, open, pass };
+  /** The core on the device runs out of the time that it has to catch up. */
+  const runOut = async () => {
+    t.mock.method(performance, "now", () => 1e9);
+    await pass(200);
+    t.mock.restoreAll();
+  };
+  return { cores, tries, device, back, open, pass, runOut };
 }
 
 test("the session begins in memory, says so, and tries the device at growing delays", async (t) => {
@@ -111,7 +117,7 @@ test("it moves to the device once that holds as much, and nothing waits", async 
 });
 
 test("a subscription that ends in memory has ended on the device too", async (t) => {
-  const { cores, device, open, pass } = setUp(t);
+  const { cores, device, open, pass, runOut } = setUp(t);
   device.stored = ["Note", "Other", "Package"];
   const session = await open();
   session.live("Package", {}, () => {});
@@ -120,9 +126,7 @@ test("a subscription that ends in memory has ended on the device too", async (t)
   device.code = undefined;
   await pass(5_000);
   // This core never gets as far, so another one follows it.
-  t.mock.method(performance, "now", () => 1e9);
-  await pass(200);
-  t.mock.restoreAll();
+  await runOut();
   await pass(10_000);
   assert.equal(cores.length, 3);
   cores[2].becomeReady("Package");
@@ -201,15 +205,13 @@ test("a device that opens and is not this session's is told, and not tried again
 });
 
 test("a core on the device that does not come as far is closed, and opened again later", async (t) => {
-  const { cores, device, open, pass } = setUp(t);
+  const { cores, device, open, pass, runOut } = setUp(t);
   const session = await open();
   session.live("Package", {}, () => {});
   cores[0].becomeReady("Package");
   device.code = undefined;
   await pass(5_000);
-  t.mock.method(performance, "now", () => 1e9);
-  await pass(200);
-  t.mock.restoreAll();
+  await runOut();
   assert.ok(cores[1].calls.some(([name]) => name === "close"));
   assert.equal(session.status.phase, "live");
   await pass(10_000);
