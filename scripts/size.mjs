@@ -91,8 +91,9 @@ table("By function", functions, (name) => name);
 const WASM = "pkg/escale_bg.wasm";
 if (existsSync(WASM)) {
   console.log("\nThe finished wasm, in bytes with gzip");
-  table("By crate, and by folder of ours", finished(WASM), crateOf);
-  table("By function", finished(WASM), (name) => name);
+  const shares = finished(WASM);
+  table("By crate, and by folder of ours", shares, crateOf);
+  table("By function", shares, (name) => name);
   const gzip = (file) => gzipSync(readFileSync(file), { level: 9 }).length;
   const scripts = readdirSync("pkg").filter((file) => file.endsWith(".js")).map((file) => gzip(join("pkg", file)));
   console.log(`\npkg/: ${gzip(WASM)} bytes of wasm with gzip, ${scripts.reduce((sum, bytes) => sum + bytes, 0)} of JavaScript, file by file`);
