@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Content, DocumentAtRest, Member, Memory, PageRef, PartContext, Stamp};
 use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
-use crate::model::{Def, Name, Pk, Value};
+use crate::model::{Def, Name, Pk, Value, order};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
@@ -302,15 +302,11 @@ fn an_effect_becomes_visible_in_the_collections_that_hold_the_document() {
     let mut memory = memory();
     let key = (0, pk(0));
     let all = [class(), section(0), section(1), section(2)];
-    assert_eq!(
-        memory.defs_of(&key),
-        crate::model::order::set_of(all),
-        "nobody knows which ones will hold it"
-    );
+    assert_eq!(memory.defs_of(&key), order::set_of(all), "nobody knows which ones will hold it");
     let history = [((0, 10), Some(1))].into();
     for def in [class(), section(1)] {
         let part = told(&def, 0, 10, &history).unwrap();
         apply(&mut memory, part, None, 10);
     }
-    assert_eq!(memory.defs_of(&key), crate::model::order::set_of([class(), section(1)]));
+    assert_eq!(memory.defs_of(&key), order::set_of([class(), section(1)]));
 }

@@ -22,8 +22,9 @@ pub struct MissingOrg {
 
 impl Pull {
     /// The server has no such org. A new org begins like this. So it is an error only if a collection was loaded
-    /// before, or if no operation can create the org. Returns whether operations must wait: by the protocol, a server answers requests for the
-    /// epoch alone and requests with operations alone. One that does not is asked at growing intervals.
+    /// before, or if no operation can create the org. Returns whether operations must wait: by the protocol, a
+    /// server answers requests for the epoch alone and requests with operations alone. One that does not is asked
+    /// at growing intervals.
     pub fn org_is_missing(&mut self, ctx: &mut Ctx, request: InFlight, refusal: Refusal) -> Result<bool> {
         let now = ctx.clock.mono_ms;
         self.retry_after_ms = refusal.retry_after_ms.map_or(self.retry_after_ms, |ms| now + ms);
