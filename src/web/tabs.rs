@@ -172,8 +172,12 @@ impl Tabs {
 
     /// Followers show the leader's phase and its faults, so the leader announces each change of them.
     pub fn status_changed(&self) {
-        if self.leads() && self.with(said::here) != *self.told.borrow() {
-            self.say_here();
+        if !self.leads() {
+            return;
+        }
+        let here = self.with(said::here);
+        if here != *self.told.borrow() {
+            self.say_here(here);
         }
     }
 
@@ -210,8 +214,7 @@ impl Tabs {
         }
     }
 
-    fn say_here(&self) {
-        let here = self.with(said::here);
+    fn say_here(&self, here: Option<String>) {
         if let Some(here) = &here {
             self.say(here);
         }
@@ -221,7 +224,7 @@ impl Tabs {
     fn hear(self: &Rc<Self>, word: &str) {
         match word.split_once(' ').unwrap_or((word, "")) {
             ("look", _) => self.post(Event::Tab(TabEvent::Look)),
-            ("ask", _) if self.leads() => self.say_here(),
+            ("ask", _) if self.leads() => self.say_here(self.with(said::here)),
             ("here", told) if !self.leads() => {
                 self.heard();
                 let (phase, faults) = said::phase_and_faults(told);

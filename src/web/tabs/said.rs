@@ -81,7 +81,7 @@ impl Tabs {
 
     pub(super) fn beat(&self) {
         self.beat_ms.set(now());
-        self.say_here();
+        self.say_here(self.with(here));
         if self.words.borrow().is_some() || !self.leads() {
             return;
         }
