@@ -31,7 +31,7 @@ enum Command {
     Serve(ServeArgs),
     /// Imports documents from lines of JSON. A second run gives new versions to changed documents only.
     Import(ImportArgs),
-    /// Prints the database's epoch, or renews it after a restoration from a backup.
+    /// Prints an epoch, or renews it after a restoration from a backup.
     Epoch(EpochArgs),
     /// Removes from journals the actions that a retention rule no longer keeps; only reports them without --apply.
     Sweep(SweepArgs),
@@ -100,9 +100,12 @@ struct ImportArgs {
 
 #[derive(Args)]
 struct EpochArgs {
-    /// Begin a new epoch: every session loads its collections again.
+    /// Begin a new epoch: the sessions of the org, or all sessions, load their collections again.
     #[arg(long)]
     renew: bool,
+    /// The org; without it, the epoch is that of all orgs in which nothing was written, and all are renewed.
+    #[arg(long)]
+    org: Option<String>,
     /// The folder of the database.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -224,8 +227,12 @@ fn import(args: &ImportArgs) -> Result<()> {
 fn epoch(args: &EpochArgs) -> Result<()> {
     let path = Engine::database_in(&args.data);
     check_there(&path)?;
-    let epoch =
-        if args.renew { renew_epoch_of(&path, SystemClock::shared().now_ms())? } else { epoch_of(&path)? };
+    let org = args.org.as_deref();
+    let epoch = if args.renew {
+        renew_epoch_of(&path, org, SystemClock::shared().now_ms())?
+    } else {
+        epoch_of(&path, org)?
+    };
     say(&serde_json::to_string(&epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))?)
 }
 

@@ -3,8 +3,8 @@
 //! It reveals a database that was restored from a backup. A restored database has seen fewer commits than the
 //! watermark says, or is another file than the one recorded. In both cases a new epoch begins.
 //!
-//! Versions alone would not be enough: with several instances, a write may get a lower version than an
-//! earlier one. The watermark is written after each commit without waiting for the disk. If it is outdated or
+//! The commits of all orgs are counted together. Versions would not be enough: those of one org say nothing
+//! of another. The watermark is written after each commit without waiting for the disk. If it is outdated or
 //! lost, it only detects less.
 
 use std::fs;
@@ -12,17 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use escale::model::{Epoch, Version};
+use escale::model::Epoch;
 use serde::{Deserialize, Serialize};
 
 /// The progress of a database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reached {
-    /// Its epoch.
+    /// The latest epoch of the site and of its orgs.
     pub epoch: Epoch,
-    /// The highest version committed.
-    pub v: Version,
-    /// The number of transactions that have changed it. The first watermarks did not have it.
+    /// The number of transactions committed in all orgs. The first watermarks did not have it.
     #[serde(default)]
     pub commits: u64,
 }
@@ -113,7 +111,7 @@ impl Mark {
     pub fn contradicts(&self, reached: &Reached) -> Option<&'static str> {
         let content = self.read()?;
         let mark = &content.reached;
-        if mark.v > reached.v || mark.commits > reached.commits {
+        if mark.commits > reached.commits {
             Some("the database is behind its mark: it was put back from a copy")
         } else if mark.epoch > reached.epoch {
             Some("the database is of an earlier life than its mark: it was put back from a copy")

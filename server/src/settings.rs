@@ -14,7 +14,8 @@ pub const WRITE_MS_MAX: u64 = 1_000;
 pub struct Settings {
     /// Sessions subtract this from `now` to get their collections' `v` (R4).
     pub delta_ms: u64,
-    /// The largest difference between the clocks of several instances; 0 if there is one instance.
+    /// The largest difference between the clocks of several instances; 0 if there is one instance. It only
+    /// bounds DELTA.
     pub skew_ms: u64,
     /// Days for which tombstones and departures are kept (R6).
     pub retention_days: u64,
@@ -22,6 +23,8 @@ pub struct Settings {
     pub results_days: u64,
     /// Bytes of rows after which a reply stops.
     pub page_bytes: usize,
+    /// The steps in which the stored `now` of an org rises. Replies in between are answered without a write.
+    pub tell_step_ms: u64,
     /// How long a reply waits for its turn to store its `now`. If it gets none, it gives an earlier `now`.
     /// That is always safe: the session then asks again for a little more.
     pub tell_wait: Duration,
@@ -38,6 +41,8 @@ impl Default for Settings {
             retention_days: 365,
             results_days: 90,
             page_bytes: PAGE_BYTES,
+            // A reply may exceed it by twice as much, so no reply gives an earlier `now` for the steps.
+            tell_step_ms: WRITE_MS_MAX / 2,
             tell_wait: Duration::from_millis(250),
             write_wait: Duration::from_secs(5),
         }

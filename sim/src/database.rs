@@ -8,7 +8,7 @@ use std::sync::Arc;
 use escale::crypto::SeededRandom;
 use escale::model::Epoch;
 use escale_server::mark::MemoryMark;
-use escale_server::provider::{MemoryCopy, MemoryDatabase, MemoryProvider, Provider, SqliteProvider, State};
+use escale_server::provider::{MemoryCopy, MemoryDatabase, MemoryProvider, Provider, Site, SqliteProvider};
 use tempfile::TempDir;
 
 use crate::record::Life;
@@ -30,7 +30,7 @@ pub struct Database {
 
 enum Place {
     Memory(Arc<MemoryDatabase>),
-    Sqlite { folder: TempDir, first: State },
+    Sqlite { folder: TempDir, first: Site },
 }
 
 /// A copy of a database and of its watermark, and of the record at that time.
@@ -57,12 +57,13 @@ impl fmt::Debug for Database {
 
 impl Database {
     pub fn new(now: u64, random: &mut SeededRandom) -> Self {
-        let first = State {
-            epoch: Epoch::new(now, "first").expect("an epoch"),
+        let epoch = Epoch::new(now, "first").expect("an epoch");
+        let first = Site {
+            last_epoch: epoch.clone(),
+            epoch,
+            generation: 0,
             commits: 0,
-            highest: 0,
             told: 0,
-            horizon: 0,
             cursor_key: random.next_u64().to_be_bytes().repeat(4),
             schema: String::new(),
             seal_check: Vec::new(),

@@ -13,6 +13,7 @@ use escale::sync::Refusal;
 use escale::{Code, Error, Result};
 use escale_server::engine::{Caller, Engine, Opening, Ran, Tx, renew_epoch};
 use escale_server::mark::Mark;
+use escale_server::provider::Site;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
@@ -136,8 +137,8 @@ impl RealServer {
 
     /// The epoch in the database.
     fn epoch_there(&self) -> Epoch {
-        let state = self.database.provider(&self.wire).read().and_then(|snapshot| snapshot.state());
-        state.expect("a database that can be read").epoch
+        let site = self.database.provider(&self.wire).read().and_then(|snapshot| snapshot.site());
+        site.expect("a database that can be read").epoch
     }
 }
 
@@ -230,6 +231,7 @@ impl Backend for RealServer {
             page_bytes,
             tell_wait: Duration::ZERO,
             write_wait: Duration::ZERO,
+            ..Settings::default()
         };
         let database = Database::new(now, &mut random);
         let instances = (0..plan.instances).map(|_| {
@@ -382,10 +384,9 @@ impl Backend for RealServer {
         // An SQLite database must not be opened while another connection's write is slow.
         self.finish();
         let provider = self.database.provider(&self.wire);
-        let changed = provider.write(Duration::ZERO).and_then(|mut tx| {
-            let mut state = tx.state()?;
-            state.cursor_key = key;
-            tx.put_state(&state)?;
+        let changed = provider.maintain(Duration::ZERO).and_then(|mut tx| {
+            let site = tx.site()?;
+            tx.put_site(&Site { cursor_key: key, ..site })?;
             tx.commit()
         });
         drop(changed);
@@ -488,7 +489,7 @@ impl RealServer {
     fn renew_there(&mut self, time: u64) {
         let name = self.random.next_u64();
         let mark = Mark::in_memory(self.database.mark());
-        let renewed = renew_epoch(self.database.provider(&self.wire).as_ref(), &mark, time, name);
+        let renewed = renew_epoch(self.database.provider(&self.wire).as_ref(), &mark, None, (time, name));
         renewed.expect("an epoch that is renewed");
     }
 }

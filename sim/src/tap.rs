@@ -8,8 +8,8 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Document, Entry, FeedRow, Link, Operation, Place, Provider, RewriteResult, RewriteState,
-    Session, Snapshot, Spent, State, Transaction, Walked,
+    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place, Provider,
+    RewriteResult, RewriteState, Session, Site, Snapshot, Spent, Transaction, Walked,
 };
 
 use crate::fiber::pause;
@@ -62,6 +62,16 @@ impl<P> Tap<P> {
     }
 }
 
+impl<P> Tap<P> {
+    /// Refuses the write if the world wants it to meet another one.
+    fn meet(&self) -> Result<()> {
+        if self.wire.refuses.swap(false, Ordering::SeqCst) {
+            return Err(Error::new(Code::Contention, "another write holds the org"));
+        }
+        Ok(())
+    }
+}
+
 fn stop() -> Result<()> {
     pause().map_err(|_| Error::new(Code::StorageFailed, "the process has ended"))
 }
@@ -72,18 +82,17 @@ impl<P: Provider> Provider for Tap<P> {
         self.inner.read()
     }
 
-    fn write(&self, _: Duration) -> Result<Box<dyn Transaction + '_>> {
-        if self.wire.refuses.swap(false, Ordering::SeqCst) {
-            return Err(Error::new(Code::Contention, "another write holds the database"));
-        }
-        // The world's time does not pass during a wait, so a write that cannot begin at once must fail.
-        let inner = self.inner.write(Duration::ZERO)?;
-        Ok(Box::new(TappedTransaction {
-            inner,
-            wire: &self.wire,
-            written: Written::default(),
-            saved: Written::default(),
-        }))
+    // The world's time does not pass during a wait, so a write that cannot begin at once must fail.
+    fn write(&self, org: &str, _: Duration) -> Result<Box<dyn Transaction + '_>> {
+        self.meet()?;
+        let inner = self.inner.write(org, Duration::ZERO)?;
+        Ok(Box::new(Tapped::of(org, inner, &self.wire)))
+    }
+
+    fn maintain(&self, _: Duration) -> Result<Box<dyn Maintenance + '_>> {
+        self.meet()?;
+        let inner = self.inner.maintain(Duration::ZERO)?;
+        Ok(Box::new(Tapped::of("", inner, &self.wire)))
     }
 
     fn revision(&self) -> Result<u64> {
@@ -91,20 +100,47 @@ impl<P: Provider> Provider for Tap<P> {
     }
 }
 
-struct TappedTransaction<'p> {
-    inner: Box<dyn Transaction + 'p>,
+/// A write of an org, or maintenance.
+struct Tapped<'p, T: ?Sized> {
+    org: String,
+    inner: Box<T>,
     wire: &'p Wire,
     written: Written,
     saved: Written,
 }
 
-impl Snapshot for TappedTransaction<'_> {
-    fn state(&self) -> Result<State> {
-        self.inner.state()
+impl<'p, T: ?Sized> Tapped<'p, T> {
+    fn of(org: &str, inner: Box<T>, wire: &'p Wire) -> Self {
+        let (written, saved) = (Written::default(), Written::default());
+        Tapped { org: org.to_owned(), inner, wire, written, saved }
     }
 
-    fn knows_org(&self, org: &str) -> Result<bool> {
-        self.inner.knows_org(org)
+    fn before_commit(&self) -> Result<()> {
+        stop()?;
+        if self.wire.fails.swap(false, Ordering::SeqCst) {
+            return Err(Error::new(Code::StorageFull, "the disk of the simulation is full"));
+        }
+        Ok(())
+    }
+}
+
+impl Wire {
+    fn note(&self, written: Written) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(written);
+    }
+}
+
+impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
+    fn site(&self) -> Result<Site> {
+        self.inner.site()
+    }
+
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        self.inner.head(org)
+    }
+
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+        self.inner.heads(after, limit)
     }
 
     fn document(&self, at: Place) -> Result<Option<Document>> {
@@ -151,7 +187,7 @@ impl Snapshot for TappedTransaction<'_> {
     }
 }
 
-impl Transaction for TappedTransaction<'_> {
+impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()> {
         self.inner.put_document(at, document)?;
         self.written.put(at, document)
@@ -176,9 +212,12 @@ impl Transaction for TappedTransaction<'_> {
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
         self.inner.remove_entry(at, scope, entry)
     }
+}
 
-    fn add_org(&mut self, org: &str) -> Result<()> {
-        self.inner.add_org(org)
+impl Transaction for Tapped<'_, dyn Transaction + '_> {
+    fn put_head(&mut self, head: &Head) -> Result<()> {
+        self.written.told = Some(head.told);
+        self.inner.put_head(head)
     }
 
     fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
@@ -186,26 +225,17 @@ impl Transaction for TappedTransaction<'_> {
         self.inner.append_feed(row)
     }
 
-    fn put_state(&mut self, state: &State) -> Result<()> {
-        self.written.told = Some(state.told);
-        self.inner.put_state(state)
-    }
-
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
         self.inner.purge(now, horizon, limit)
     }
 
-    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>> {
-        self.inner.walk(after, limit)
+    fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {
+        self.inner.put_session(session, to)
     }
 
-    fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()> {
-        self.inner.put_session(org, session, to)
-    }
-
-    fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()> {
-        self.inner.append_operation(org, account, operation)?;
-        self.written.operations.push((org.to_owned(), account.to_owned(), operation.clone()));
+    fn append_operation(&mut self, account: &str, operation: &Operation) -> Result<()> {
+        self.inner.append_operation(account, operation)?;
+        self.written.operations.push((self.org.clone(), account.to_owned(), operation.clone()));
         Ok(())
     }
 
@@ -223,8 +253,34 @@ impl Transaction for TappedTransaction<'_> {
         self.inner.undo()
     }
 
+    fn release(&mut self) -> Result<()> {
+        self.inner.release()
+    }
+
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
         self.inner.purge_operations(before, limit)
+    }
+
+    fn commit(self: Box<Self>) -> Result<u64> {
+        self.before_commit()?;
+        let commits = self.inner.commit()?;
+        self.wire.note(self.written);
+        Ok(commits)
+    }
+}
+
+impl Maintenance for Tapped<'_, dyn Maintenance + '_> {
+    fn put_site(&mut self, site: &Site) -> Result<()> {
+        self.written.told = Some(site.told);
+        self.inner.put_site(site)
+    }
+
+    fn put_head(&mut self, org: &str, head: &Head) -> Result<()> {
+        self.inner.put_head(org, head)
+    }
+
+    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>> {
+        self.inner.walk(after, limit)
     }
 
     fn rewrite_actions(&mut self, from: (i64, usize), change: &RewriteState) -> Result<Option<i64>> {
@@ -235,13 +291,10 @@ impl Transaction for TappedTransaction<'_> {
         self.inner.rewrite_results(from, change)
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
-        stop()?;
-        if self.wire.fails.swap(false, Ordering::SeqCst) {
-            return Err(Error::new(Code::StorageFull, "the disk of the simulation is full"));
-        }
-        self.inner.commit()?;
-        self.wire.written.lock().unwrap_or_else(PoisonError::into_inner).push(self.written);
-        Ok(())
+    fn commit(self: Box<Self>) -> Result<u64> {
+        self.before_commit()?;
+        let commits = self.inner.commit()?;
+        self.wire.note(self.written);
+        Ok(commits)
     }
 }

@@ -2,50 +2,70 @@
 
 use std::path::Path;
 
-use escale::Result;
 use escale::model::Epoch;
+use escale::{Code, Error, Result};
 
-use super::open::{WRITE_WAIT, fresh_name, next_epoch, put_state, reached};
-use super::{Engine, first_state};
-use crate::mark::Mark;
-use crate::provider::{Provider, SqliteProvider, inspect};
+use super::Engine;
+use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
+use crate::mark::{Mark, Reached};
+use crate::provider::{Head, Maintenance, Provider, Site, SqliteProvider, inspect};
 
 /// Documents and departures purged in one transaction: far below the time limit of a write.
 const PURGE_BATCH: usize = 500;
 
+/// Heads read at once.
+const HEADS: usize = 1_000;
+
 impl Engine {
-    /// Removes everything older than the retention time, and moves the horizon there (R6). Returns how many
-    /// tombstones, expired documents and departures were removed. Old results of operations are removed too.
+    /// Removes everything older than the retention time, org by org, and moves their horizons there (R6).
+    /// Returns how many tombstones, expired documents and departures were removed. Old results of operations
+    /// are removed too. An org whose writes leave no turn is left out, and reported in the end: `contention`.
     pub fn purge(&self) -> Result<u64> {
+        let (mut n, mut contended) = (0, None);
+        let mut last = String::new();
+        loop {
+            let heads = self.provider.read()?.heads(&last, HEADS)?;
+            for (org, _) in &heads {
+                match self.purge_org(org) {
+                    Ok(gone) => n += gone,
+                    Err(error) if error.code() == Code::Contention => contended = Some(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            match heads.into_iter().next_back() {
+                Some((org, _)) => last = org,
+                None => return contended.map_or(Ok(n), Err),
+            }
+        }
+    }
+
+    fn purge_org(&self, org: &str) -> Result<u64> {
         let mut n = 0;
         loop {
-            let mut tx = self.provider.write(self.settings.write_wait)?;
-            let mut state = tx.state()?;
+            let mut begun = self.hold(org, self.settings.write_wait)?;
             let now = self.clock.now_ms();
-            let horizon = state.horizon.max(now.saturating_sub(self.settings.retention_ms()));
-            let gone = tx.purge(now, horizon, PURGE_BATCH)?;
+            let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
+            let gone = begun.tx.purge(now, horizon, PURGE_BATCH)?;
             n += gone;
             // The horizon moves with the first removal, and not before. Until then no session needs
             // `present`.
             if gone > 0 {
-                state.horizon = horizon;
-                put_state(tx.as_mut(), &mut state)?;
-                tx.commit()?;
-                self.remember(&state);
+                begun.head.horizon = horizon;
+                self.commit(begun)?;
             }
             if gone < PURGE_BATCH as u64 {
                 break;
             }
         }
-        self.purge_results()?;
+        self.purge_results(org)?;
         Ok(n)
     }
 
     /// Removes the results of old operations (R11). Their ids, and the last number of each session, are kept
     /// for ever.
-    fn purge_results(&self) -> Result<()> {
+    fn purge_results(&self, org: &str) -> Result<()> {
         loop {
-            let mut tx = self.provider.write(self.settings.write_wait)?;
+            let mut tx = self.provider.write(org, self.settings.write_wait)?;
             let before = self.clock.now_ms().saturating_sub(self.settings.results_ms());
             let gone = tx.purge_operations(before, PURGE_BATCH)?;
             if gone > 0 {
@@ -58,26 +78,77 @@ impl Engine {
     }
 }
 
-/// The epoch of the database file at `path`. Writes nothing.
-pub fn epoch_of(path: &Path) -> Result<Epoch> {
-    Ok(inspect(path)?.epoch)
+/// The epoch of an org in the database file at `path`. Without an org, the epoch of all orgs in which nothing
+/// was written. Writes nothing. Errors: `bad_option` for an org in which nothing was written.
+pub fn epoch_of(path: &Path, org: Option<&str>) -> Result<Epoch> {
+    let (site, head) = inspect(path, org.unwrap_or_default())?;
+    match org {
+        None => Ok(site.epoch),
+        Some(org) => Ok(head.ok_or_else(|| no_org(org))?.epoch),
+    }
 }
 
-/// Begins a new epoch of the database file at `path` (R8), even if a server is using it. Every session then
-/// loads its collections again.
-pub fn renew_epoch_of(path: &Path, now_ms: u64) -> Result<Epoch> {
-    inspect(path)?;
-    let provider = SqliteProvider::open(path, &first_state(now_ms)?)?;
-    renew_epoch(&provider, &Mark::beside(path), now_ms, fresh_name()?)
+/// Begins a new epoch of an org in the database file at `path`, or of all of it (R8, R37). A server may be
+/// using it. Their sessions then load their collections again. Errors: as for [`epoch_of`].
+pub fn renew_epoch_of(path: &Path, org: Option<&str>, now_ms: u64) -> Result<Epoch> {
+    if !path.is_file() {
+        return Err(Error::new(Code::NoStore, "no database here: import something first"));
+    }
+    let provider = SqliteProvider::open(path, &first_site(now_ms)?)?;
+    renew_epoch(&provider, &Mark::beside(path), org, (now_ms, fresh_name()?))
 }
 
-/// Begins a new epoch of a database, with that name.
-pub fn renew_epoch(provider: &dyn Provider, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
-    let mut tx = provider.write(WRITE_WAIT)?;
-    let mut state = tx.state()?;
-    state.epoch = next_epoch(&state, mark, now_ms, name)?;
-    put_state(tx.as_mut(), &mut state)?;
-    tx.commit()?;
-    mark.write(&reached(&state));
-    Ok(state.epoch)
+/// Begins a new epoch of an org or of all of a database. `fresh` is the time, and the epoch's name.
+pub fn renew_epoch(
+    provider: &dyn Provider,
+    mark: &Mark,
+    org: Option<&str>,
+    fresh: (u64, u64),
+) -> Result<Epoch> {
+    let mut tx = provider.maintain(WRITE_WAIT)?;
+    let mut site = tx.site()?;
+    let epoch = next_epoch(&site, mark, fresh)?;
+    match org {
+        None => renew_all(tx.as_mut(), &mut site, &epoch)?,
+        Some(org) => {
+            let head = tx.head(org)?.ok_or_else(|| no_org(org))?;
+            tx.put_head(org, &renewed(head, &epoch))?;
+            site.last_epoch = epoch.clone();
+        }
+    }
+    tx.put_site(&site)?;
+    let commits = tx.commit()?;
+    mark.write(&Reached { epoch: epoch.clone(), commits });
+    Ok(epoch)
+}
+
+/// Begins an epoch of the site and of every org. The caller stores the site.
+pub(super) fn renew_all(tx: &mut dyn Maintenance, site: &mut Site, epoch: &Epoch) -> Result<()> {
+    each_head(tx, |tx, org, head| tx.put_head(org, &renewed(head, epoch)))?;
+    (site.epoch, site.last_epoch) = (epoch.clone(), epoch.clone());
+    Ok(())
+}
+
+/// Visits the head of each org.
+pub(super) fn each_head(
+    tx: &mut dyn Maintenance,
+    mut visit: impl FnMut(&mut dyn Maintenance, &str, Head) -> Result<()>,
+) -> Result<()> {
+    let mut last = String::new();
+    loop {
+        let heads = tx.heads(&last, HEADS)?;
+        let Some((org, _)) = heads.last() else { return Ok(()) };
+        last.clone_from(org);
+        for (org, head) in heads {
+            visit(tx, &org, head)?;
+        }
+    }
+}
+
+fn renewed(head: Head, epoch: &Epoch) -> Head {
+    Head { epoch: epoch.clone(), commits: head.commits + 1, ..head }
+}
+
+fn no_org(org: &str) -> Error {
+    Error::new(Code::BadOption, format!("--org {org}: nothing was written in it"))
 }

@@ -1,6 +1,7 @@
 //! The decisions of the server, independent of transport and storage: versions, pulls, pages, refusals.
 
 mod attempts;
+mod begin;
 mod built_in;
 mod cursor;
 mod known;
@@ -15,7 +16,7 @@ mod write;
 
 pub use attempts::TRIES_MAX;
 pub use maintain::{epoch_of, renew_epoch, renew_epoch_of};
-pub use open::{Engine, Opening, first_state};
+pub use open::{Engine, Opening, first_site};
 pub use operation::{Properties, Ran, Tx};
 pub use pull::Caller;
 pub use write::{Outcome, Writing, Written};

@@ -1,66 +1,106 @@
-//! Time as sessions and documents see it (R4).
+//! Time as sessions and documents see it (R4, R35, R36).
 //!
-//! The invariant: every commit after a reply's snapshot was opened has a version of at least the reply's
-//! `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the database stores
-//! two numbers. `told` is the highest `now` given to a session, to the second. `highest` is the highest
-//! version committed.
+//! The invariant: every commit in an org after a reply's snapshot was opened has a version of at least the
+//! reply's `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the org's head
+//! stores two numbers. `told` is the highest `now` given to a session of the org, to the second. `highest` is
+//! the highest version committed in it.
 //!
 //! - A reply's `now` is at most `told` + [`WRITE_MS_MAX`], and `told` is stored before the reply's snapshot
 //!   opens.
-//! - A write is stamped at or above `told` and `highest`, less the skew.
+//! - A write is stamped at or above `told`, and above `highest`.
 //!
-//! Writes run one after another. A write that began before `told` was stored also ended before it, so the
-//! snapshot contains it. A write that began after it is stamped at least `told` - skew, that is `now` -
-//! WRITE_MS_MAX - skew. DELTA is at least WRITE_MS_MAX + skew (`Settings::check`).
+//! The writes of an org run one after another, and storing `told` is one of them. A write that began before
+//! `told` was stored also ended before it, so the snapshot contains it. A write that began after it is stamped
+//! at least `told`, that is `now` - `WRITE_MS_MAX`. DELTA is at least that (`Settings::check`).
+//!
+//! An org in which nothing was written has no head, because names that strangers make up must take no room.
+//! The `told` of the site serves all of these orgs, and a new head begins with it. It is stored while no write
+//! runs. But between that and the snapshot, a first write may make the head, with an earlier `told`. Then the
+//! reply's `now` is made again.
 
 use escale::limits::VERSION_MAX;
 use escale::model::Version;
 use escale::{Code, Error, Result};
 
 use super::Engine;
-use super::open::put_state;
-use crate::provider::State;
+use crate::mark::Reached;
+use crate::provider::{Head, Site, Snapshot};
 use crate::settings::WRITE_MS_MAX;
 
+/// A reply's `now`, and the snapshot that it is for.
+pub(super) struct Told<'p> {
+    pub(super) now: Version,
+    pub(super) snapshot: Box<dyn Snapshot + 'p>,
+    pub(super) site: Site,
+    pub(super) head: Head,
+}
+
 impl Engine {
-    /// The `now` of a reply, to be read before its snapshot is opened.
-    pub(super) fn tell_now(&self) -> Result<Version> {
-        let floor = |state: &State| state.told.max(state.highest);
-        let mut known = floor(&self.provider.read()?.state()?);
+    /// The `now` of a reply for an org, and a snapshot that was opened after it was stored.
+    pub(super) fn tell_now(&self, org: &str) -> Result<Told<'_>> {
+        loop {
+            let (now, has_head) = self.now_of(org)?;
+            let snapshot = self.provider.read()?;
+            let (site, head) = (snapshot.site()?, snapshot.head(org)?);
+            // A head never goes away, so this repeats at most once.
+            if has_head || head.is_none() {
+                let head = head.unwrap_or_else(|| site.first_head());
+                return Ok(Told { now, snapshot, site, head });
+            }
+        }
+    }
+
+    /// A `now`, and whether the org has a head.
+    fn now_of(&self, org: &str) -> Result<(Version, bool)> {
+        let snapshot = self.provider.read()?;
+        let head = snapshot.head(org)?;
+        let mut known = match &head {
+            Some(head) => head.told.max(head.highest),
+            None => snapshot.site()?.told,
+        };
+        drop(snapshot);
         let wanted = self.clock.now_ms().max(known);
-        // Stored when half of the allowance is used up: replies in between give their `now` without a write.
-        if wanted > known + WRITE_MS_MAX / 2 {
-            match self.write_told(wanted) {
+        // Replies in between give their `now` without a write.
+        if wanted > known + self.settings.tell_step_ms {
+            let written = match &head {
+                Some(_) => self.write_told(org, wanted),
+                None => self.write_told_of_site(wanted),
+            };
+            match written {
                 Ok(told) => known = told,
                 Err(error) if error.code() == Code::Contention => {
-                    tracing::debug!("another write holds the database: an earlier `now` is told");
+                    tracing::debug!("another write holds the org: an earlier `now` is told");
                 }
                 // A full disk, for example: stored data can still be read.
                 Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
-        checked(wanted.min(known + WRITE_MS_MAX))
+        Ok((checked(wanted.min(known + WRITE_MS_MAX))?, head.is_some()))
     }
 
-    fn write_told(&self, wanted: Version) -> Result<Version> {
-        let mut tx = self.provider.write(self.settings.tell_wait)?;
-        let mut state = tx.state()?;
+    fn write_told(&self, org: &str, wanted: Version) -> Result<Version> {
+        let mut begun = self.hold(org, self.settings.tell_wait)?;
+        let head = &mut begun.head;
         // Another instance may have written a later one meanwhile.
-        state.told = checked(wanted.max(state.highest).max(state.told))?;
-        put_state(tx.as_mut(), &mut state)?;
-        tx.commit()?;
+        head.told = checked(wanted.max(head.highest).max(head.told))?;
         // If the database is restored from before this `now`, it must not stamp below it (R8).
-        self.remember(&state);
-        Ok(state.told)
+        Ok(self.commit(begun)?.told)
     }
 
-    /// The version of a write that begins now. With one instance, each write has its own version.
-    pub(super) fn stamp(&self, state: &State, at_least: Version) -> Result<Version> {
-        let floor = match self.settings.skew_ms {
-            0 => state.told.max(state.highest + 1),
-            skew => state.told.max(state.highest).saturating_sub(skew),
-        };
-        checked(self.clock.now_ms().max(floor).max(at_least))
+    /// The same for all orgs without a head.
+    fn write_told_of_site(&self, wanted: Version) -> Result<Version> {
+        let mut tx = self.provider.maintain(self.settings.tell_wait)?;
+        let mut site = tx.site()?;
+        site.told = checked(wanted.max(site.told))?;
+        tx.put_site(&site)?;
+        let commits = tx.commit()?;
+        self.mark.write(&Reached { epoch: site.last_epoch, commits });
+        Ok(site.told)
+    }
+
+    /// The version of a write that begins now: each write of an org has its own.
+    pub(super) fn stamp(&self, head: &Head, at_least: Version) -> Result<Version> {
+        checked(self.clock.now_ms().max(head.told).max(head.highest + 1).max(at_least))
     }
 }
 

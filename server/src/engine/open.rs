@@ -10,11 +10,12 @@ use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
 use super::attempts::Tries;
+use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::{operate, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
-use crate::provider::{Place, Provider, SqliteProvider, State, Transaction};
+use crate::provider::{Head, Maintenance, Place, Provider, Site, SqliteProvider};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
@@ -48,6 +49,8 @@ pub struct Engine {
     pub(super) provider: Box<dyn Provider>,
     pub(super) mark: Mark,
     pub(super) schema: Schema,
+    /// The number of this schema in the database (R38).
+    pub(super) generation: u64,
     pub(super) settings: Settings,
     pub(super) seal: Seal,
     pub(super) clock: Arc<dyn Clock>,
@@ -65,13 +68,13 @@ impl Engine {
             Error::new(Code::StorageFailed, format!("cannot make the folder {}: {e}", folder.display()))
         })?;
         let path = folder.join(DATABASE);
-        let provider = SqliteProvider::open(&path, &first_state(opening.clock.now_ms())?)?;
+        let provider = SqliteProvider::open(&path, &first_site(opening.clock.now_ms())?)?;
         let mark = Mark::beside(&path);
-        let was_clear = adopt(&provider, &mark, &opening, fresh_name()?)?;
+        let (generation, was_clear) = adopt(&provider, &mark, &opening, fresh_name()?)?;
         if was_clear {
             provider.scrub()?;
         }
-        Ok(Engine::of(Box::new(provider), mark, opening))
+        Ok(Engine::of(Box::new(provider), mark, opening, generation))
     }
 
     /// Opens an instance over another database than that of a folder. `name` is the name of an epoch that
@@ -79,15 +82,15 @@ impl Engine {
     /// [`Engine::open`].
     pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
         opening.settings.check()?;
-        adopt(provider.as_ref(), &mark, &opening, name)?;
-        Ok(Engine::of(provider, mark, opening))
+        let (generation, _) = adopt(provider.as_ref(), &mark, &opening, name)?;
+        Ok(Engine::of(provider, mark, opening, generation))
     }
 
-    fn of(provider: Box<dyn Provider>, mark: Mark, opening: Opening) -> Self {
+    fn of(provider: Box<dyn Provider>, mark: Mark, opening: Opening, generation: u64) -> Self {
         let Opening { schema, settings, seal, clock } = opening;
         let (operations, committed) = (Operations::default(), Mutex::new(None));
         let tries = Tries::default();
-        Engine { provider, mark, schema, settings, seal, clock, operations, tries, committed }
+        Engine { provider, mark, schema, generation, settings, seal, clock, operations, tries, committed }
     }
 
     /// Registers an application-defined operation. It runs as one transaction, which a fault rolls back
@@ -148,15 +151,16 @@ impl Engine {
 }
 
 /// The state of a database that is made at `now_ms`.
-pub fn first_state(now_ms: u64) -> Result<State> {
+pub fn first_site(now_ms: u64) -> Result<Site> {
     let mut cursor_key = vec![0; 32];
     getrandom::fill(&mut cursor_key).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-    Ok(State {
-        epoch: make_epoch(now_ms, fresh_name()?)?,
+    let epoch = make_epoch(now_ms, fresh_name()?)?;
+    Ok(Site {
+        last_epoch: epoch.clone(),
+        epoch,
+        generation: 0,
         commits: 0,
-        highest: 0,
         told: 0,
-        horizon: 0,
         cursor_key,
         schema: String::new(),
         seal_check: Vec::new(),
@@ -176,62 +180,60 @@ fn make_epoch(ms: u64, name: u64) -> Result<Epoch> {
 }
 
 /// The next epoch: later than those of the database and of its watermark, even if the clock is behind.
-pub(super) fn next_epoch(state: &State, mark: &Mark, now_ms: u64, name: u64) -> Result<Epoch> {
+/// `fresh` is the time, and the epoch's name.
+pub(super) fn next_epoch(site: &Site, mark: &Mark, (now_ms, name): (u64, u64)) -> Result<Epoch> {
     let last = mark.epoch().map_or(0, |epoch| epoch.ms());
-    make_epoch(now_ms.max(state.epoch.ms().max(last) + 1), name)
+    make_epoch(now_ms.max(site.last_epoch.ms().max(last) + 1), name)
 }
 
-/// Stores the state in a transaction that is about to be committed, and counts that commit.
-pub(super) fn put_state(tx: &mut dyn Transaction, state: &mut State) -> Result<()> {
-    state.commits += 1;
-    tx.put_state(state)
-}
-
-/// The part of a committed state that the watermark records.
-pub(super) fn reached(state: &State) -> Reached {
-    Reached { epoch: state.epoch.clone(), v: state.highest, commits: state.commits }
-}
-
-/// Converts the database to this schema and site key, and renews its epoch if necessary. Returns whether a
-/// site key was given for the first time, so that the file may still contain data in clear.
-fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> Result<bool> {
-    let mut tx = provider.write(WRITE_WAIT)?;
-    let mut state = tx.state()?;
-    let before = state.clone();
-    let was_clear = adopt_seal(tx.as_mut(), &mut state, &opening.seal)?;
-    adopt_schema(tx.as_mut(), &mut state, opening)?;
-    if let Some(why) = mark.contradicts(&reached(&state)) {
-        tracing::warn!("{why}; its epoch is renewed, and every session loads its collections again");
-        state.epoch = next_epoch(&state, mark, opening.clock.now_ms(), name)?;
+/// Converts the database to this schema and site key, and renews its epochs if necessary. Returns the schema's
+/// generation. Also whether a site key was given for the first time, so that the file may still contain data
+/// in clear.
+fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> Result<(u64, bool)> {
+    let mut tx = provider.maintain(WRITE_WAIT)?;
+    let mut site = tx.site()?;
+    let before = site.clone();
+    let was_clear = adopt_seal(tx.as_mut(), &mut site, &opening.seal)?;
+    adopt_schema(tx.as_mut(), &mut site, opening)?;
+    let mut reached = Reached { epoch: site.last_epoch.clone(), commits: site.commits };
+    if let Some(why) = mark.contradicts(&reached) {
+        tracing::warn!("{why}; its epochs are renewed, and every session loads its collections again");
+        reached.epoch = next_epoch(&site, mark, (opening.clock.now_ms(), name))?;
+        renew_all(tx.as_mut(), &mut site, &reached.epoch)?;
     }
-    if state == before {
+    let mut highest = site.told;
+    each_head(tx.as_mut(), |_, _, head: Head| {
+        highest = highest.max(head.highest).max(head.told);
+        Ok(())
+    })?;
+    if site == before {
         drop(tx);
     } else {
-        put_state(tx.as_mut(), &mut state)?;
-        tx.commit()?;
+        tx.put_site(&site)?;
+        reached.commits = tx.commit()?;
     }
-    mark.write(&reached(&state));
-    let ahead = state.highest.max(state.told).saturating_sub(opening.clock.now_ms());
+    mark.write(&reached);
+    let ahead = highest.saturating_sub(opening.clock.now_ms());
     if ahead > 60_000 {
         tracing::warn!(
             seconds = ahead / 1_000,
             "the clock is behind what the database holds; versions go on from there"
         );
     }
-    Ok(was_clear)
+    Ok((site.generation, was_clear))
 }
 
-fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Result<bool> {
+fn adopt_seal(tx: &mut dyn Maintenance, site: &mut Site, seal: &Seal) -> Result<bool> {
     let bad = |what: &str| Err(Error::new(Code::BadOption, what));
-    match (seal.is_sealing(), state.seal_check.is_empty()) {
+    match (seal.is_sealing(), site.seal_check.is_empty()) {
         (false, true) => Ok(false),
         (false, false) => bad("the database is sealed: give its key with --site-key"),
-        (true, false) => match seal.open(SEAL_PLACE, 0, &state.seal_check) {
+        (true, false) => match seal.open(SEAL_PLACE, 0, &site.seal_check) {
             Ok(text) if text == SEAL_CHECK => Ok(false),
             _ => bad("the database is sealed with another key than the one of --site-key"),
         },
         (true, true) => {
-            state.seal_check = seal.close(SEAL_PLACE, 0, SEAL_CHECK)?;
+            site.seal_check = seal.close(SEAL_PLACE, 0, SEAL_CHECK)?;
             each_document(tx, |tx, found| {
                 if Seal::is_clear(&found.document.data) {
                     let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
@@ -250,7 +252,7 @@ fn adopt_seal(tx: &mut dyn Transaction, state: &mut State, seal: &Seal) -> Resul
 }
 
 /// Seals the journal and the results that were in clear.
-fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<()> {
+fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
     let close = |at: Place, v, bytes: &[u8]| {
         if !Seal::is_clear(bytes) {
             return Ok(None);
@@ -276,29 +278,33 @@ fn seal_operations(tx: &mut dyn Transaction, seal: &Seal) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the stored schema by a compatible newer one. If collections or indexes differ, memberships are
-/// rebuilt from the data. Departures that were never recorded can then only be conveyed by `present`, so the
-/// horizon moves up to here (R6).
-fn adopt_schema(tx: &mut dyn Transaction, state: &mut State, opening: &Opening) -> Result<()> {
+/// Replaces the stored schema by a compatible newer one, which begins a generation (R38). If collections or
+/// indexes differ, memberships are rebuilt from the data. Departures that were never recorded can then only be
+/// conveyed by `present`, so the horizon of each org moves up to here (R6).
+fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) -> Result<()> {
     let text = opening.schema.to_json();
-    if state.schema == text {
+    if site.schema == text {
         return Ok(());
     }
-    if !state.schema.is_empty() {
-        let older = Schema::from_json(&state.schema)
+    if !site.schema.is_empty() {
+        let older = Schema::from_json(&site.schema)
             .map_err(|e| Error::new(Code::StorageFailed, e.detail()).at("the schema in the database"))?;
         opening.schema.check_follows(&older).map_err(|e| e.at("the schema in the database"))?;
         if shown::differs(&older, &opening.schema) {
             rebuild(tx, opening)?;
-            state.horizon = state.horizon.max(state.highest + 1);
+            each_head(tx, |tx, org, head| {
+                let horizon = head.horizon.max(head.highest + 1);
+                tx.put_head(org, &Head { horizon, commits: head.commits + 1, ..head })
+            })?;
             tracing::info!("the schema changed: memberships and indexes are made again");
         }
     }
-    state.schema = text;
+    site.schema = text;
+    site.generation += 1;
     Ok(())
 }
 
-fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<()> {
+fn rebuild(tx: &mut dyn Maintenance, opening: &Opening) -> Result<()> {
     each_document(tx, |tx, found| {
         let Ok(class) = opening.schema.class(&found.class) else { return Ok(()) };
         let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
@@ -316,8 +322,8 @@ fn rebuild(tx: &mut dyn Transaction, opening: &Opening) -> Result<()> {
 }
 
 fn each_document(
-    tx: &mut dyn Transaction,
-    mut visit: impl FnMut(&mut dyn Transaction, &crate::provider::Walked) -> Result<()>,
+    tx: &mut dyn Maintenance,
+    mut visit: impl FnMut(&mut dyn Maintenance, &crate::provider::Walked) -> Result<()>,
 ) -> Result<()> {
     let mut after = None;
     loop {

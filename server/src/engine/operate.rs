@@ -11,12 +11,12 @@ use escale::model::{Epoch, Value, Version, sha_s};
 use escale::{Code, Error, Kind, Result};
 
 use super::attempts::TRIES_MAX;
+use super::begin::Begun;
 use super::known::{Known, known};
-use super::open::put_state;
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
-use crate::provider::{Operation, Place, Session, Snapshot, State, Transaction};
+use crate::provider::{Operation, Place, Session, Snapshot, Transaction};
 
 /// Milliseconds after which no further operation of a request begins, well before its caller gives up. The
 /// session sends the rest again.
@@ -41,9 +41,6 @@ struct Asking<'a> {
     /// The epoch that the operations are for; `None` if the request names none.
     epoch: Option<&'a Epoch>,
 }
-
-/// A transaction, and the database's state at its beginning.
-type Begun<'a> = (Box<dyn Transaction + 'a>, State);
 
 /// The state of an operation before it runs.
 enum Before {
@@ -173,49 +170,40 @@ impl Engine {
     fn try_operate(&self, asking: Asking, op: &Op, at_least: Version) -> std::result::Result<Done, Fault> {
         let waiting = |error| fault_of(&error, WAITING);
         let committing = |error| fault_of(&error, COMMITTING);
-        let tx = self.provider.write(self.settings.write_wait).map_err(waiting)?;
-        let state = tx.state().map_err(waiting)?;
-        if asking.epoch.is_some_and(|epoch| *epoch != state.epoch) {
+        let begun = self.begin(asking.org, self.settings.write_wait).map_err(waiting)?;
+        if asking.epoch.is_some_and(|epoch| *epoch != begun.head.epoch) {
             // A copy of the request may arrive after the server was restored from a backup. It could execute
             // operations that the server had refused and their user had discarded since (R11).
             let what = "the request was sent in another epoch";
             return Ok(Done::Not(Fault::new(Code::Contention, what)));
         }
-        match before(tx.as_ref(), asking, op).map_err(waiting)? {
+        match before(begun.tx.as_ref(), asking, op).map_err(waiting)? {
             Before::Refused(fault) => Ok(Done::Not(fault)),
             Before::Known { known, is_next } => {
                 let result = self.known_result(asking, &op.id, &known);
                 if is_next {
                     // The session took a new name, or lost its count. This number of it is used now.
-                    self.spend((tx, state), asking, op.seq).map_err(committing)?;
+                    self.spend(begun, asking, op.seq).map_err(committing)?;
                 }
                 Ok(Done::Result(result))
             }
-            Before::Next => self.execute((tx, state), asking, op, at_least).map_err(committing),
+            Before::Next => self.execute(begun, asking, op, at_least).map_err(committing),
         }
     }
 
     /// Records that a number is used, for an operation that was executed under another number. An older copy
     /// of the database does not know that, so it counts as a commit (R8).
-    fn spend(&self, (mut tx, mut state): Begun, asking: Asking, seq: u64) -> Result<()> {
-        put_seq(tx.as_mut(), asking, seq)?;
-        put_state(tx.as_mut(), &mut state)?;
-        tx.commit()?;
-        self.remember(&state);
-        Ok(())
+    fn spend(&self, mut begun: Begun, asking: Asking, seq: u64) -> Result<()> {
+        put_seq(begun.tx.as_mut(), asking, seq)?;
+        self.commit(begun).map(drop)
     }
 
     /// Runs an operation, and commits its effect together with its result. If it is refused, only the result
     /// is committed.
-    fn execute(
-        &self,
-        (mut tx, mut state): Begun,
-        asking: Asking,
-        op: &Op,
-        at_least: Version,
-    ) -> Result<Done> {
-        tx.savepoint()?;
-        let writing = self.writing(asking.org, &state, at_least, tx.as_mut())?.of_operation(&op.id);
+    fn execute(&self, mut begun: Begun, asking: Asking, op: &Op, at_least: Version) -> Result<Done> {
+        begun.tx.savepoint()?;
+        let writing =
+            self.writing(asking.org, &begun.head, at_least, begun.tx.as_mut())?.of_operation(&op.id);
         let mut run = Tx { writing, account: &asking.caller.account };
         let ran = if asking.caller.may_write {
             catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
@@ -230,6 +218,11 @@ impl Engine {
         if let Some(v) = writing.regressed {
             return Ok(Done::Regressed(v));
         }
+        if writing.is_blocked {
+            // Not a failed attempt: the cause lies in another org's write.
+            let what = "a write of another org holds a value that must be unique across orgs";
+            return Ok(Done::Not(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }));
+        }
         let ran = ran.and_then(|value| in_time.map(|()| value).map_err(working));
         let ran = match ran {
             Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
@@ -238,6 +231,7 @@ impl Engine {
             },
             ran => ran,
         };
+        let tx = &mut begun.tx;
         let (v, result) = match ran {
             Ok(value) => {
                 let ok = Some(OpOk { v: given, value });
@@ -255,19 +249,15 @@ impl Engine {
         let result_rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
         let session = asking.session.to_owned();
         let operation = Operation { session, seq: op.seq, id, name, v, at: now, result: result_rests };
-        tx.append_operation(asking.org, account, &operation)?;
+        tx.append_operation(account, &operation)?;
         put_seq(tx.as_mut(), asking, op.seq)?;
-        tx.add_org(asking.org)?;
         if changed {
-            state.highest = state.highest.max(now);
+            begun.head.highest = begun.head.highest.max(now);
         }
         // A result counts as a commit too: a copy of the database from before does not have it (R8).
-        put_state(tx.as_mut(), &mut state)?;
-        tx.commit()?;
+        self.commit(begun)?;
         if changed {
-            self.after_commit(&state);
-        } else {
-            self.remember(&state);
+            self.after_commit();
         }
         Ok(Done::Result(result))
     }
@@ -390,7 +380,7 @@ fn passed() -> Fault {
 /// Records the number of the session's last operation.
 fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
     let account = asking.caller.account.clone();
-    tx.put_session(asking.org, asking.session, &Session { account, seq })
+    tx.put_session(asking.session, &Session { account, seq })
 }
 
 /// An operation that panics is refused for good. Retried, it would block its session for ever.

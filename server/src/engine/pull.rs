@@ -6,7 +6,8 @@ use escale::{Code, Result};
 
 use super::Engine;
 use super::cursor::{Bound, Cursor};
-use crate::provider::{Change, ChangeState, Place, Snapshot, State};
+use super::now::Told;
+use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot};
 
 /// Weight of a row or departure without its data: its pk, its version, the names of its fields.
 const ROW_BYTES: usize = 48;
@@ -27,7 +28,8 @@ pub struct Caller {
 struct Answer<'a> {
     engine: &'a Engine,
     snapshot: &'a dyn Snapshot,
-    state: State,
+    site: Site,
+    head: Head,
     org: &'a str,
     now: Version,
     /// Bytes that may still be added.
@@ -40,10 +42,8 @@ impl Engine {
     /// session asks before it writes the org's first document. Errors: those of the database.
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
         let operated = self.operate(org, caller, request)?;
-        // R4: read before the snapshot, which is opened after the operations.
-        let now = self.tell_now()?;
-        let snapshot = self.provider.read()?;
-        let state = snapshot.state()?;
+        // R4: the snapshot is opened after the operations, and after `now` is stored.
+        let Told { now, snapshot, site, head } = self.tell_now(org)?;
         let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
         let mut answer = Answer {
             engine: self,
@@ -51,7 +51,8 @@ impl Engine {
             org,
             now,
             room: self.settings.page_bytes,
-            state,
+            site,
+            head,
         };
         let mut parts = Vec::new();
         for sub in &request.subs {
@@ -60,7 +61,7 @@ impl Engine {
             let Some(part) = answer.part(sub, parts.is_empty())? else { break };
             parts.push(part);
         }
-        let epoch = answer.state.epoch;
+        let epoch = answer.head.epoch;
         // Only for the session's own account: another account must learn nothing of it.
         let session = snapshot.session(org, &request.session)?;
         let seq =
@@ -93,11 +94,11 @@ impl Answer<'_> {
 
     fn changes(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
         self.engine.schema.check_def(&sub.def)?;
-        let epoch = self.state.epoch.clone();
+        let epoch = self.head.epoch.clone();
         let bound = Bound { epoch: &epoch, org: self.org, def: &sub.def, asked: sub.v };
         let minute = self.now / 60_000;
         let from = match &sub.cursor {
-            Some(text) => Cursor::verify(text, &self.state.cursor_key, bound)?,
+            Some(text) => Cursor::verify(text, &self.site.cursor_key, bound)?,
             None => Cursor { first_now: self.now, v: sub.v, pk: String::new(), total: 0 },
         };
         // A pull from 0 ends with `present`, so earlier deletions and departures need not be listed. The
@@ -130,9 +131,9 @@ impl Answer<'_> {
         if is_full {
             let Some((v, pk)) = last else { return Ok(None) };
             let cursor = Cursor { first_now: from.first_now, v, pk, total };
-            part.next = Some(cursor.sign(&self.state.cursor_key, bound)?);
+            part.next = Some(cursor.sign(&self.site.cursor_key, bound)?);
             self.room = 0;
-        } else if sub.v < self.state.horizon || sub.v == 0 {
+        } else if sub.v < self.head.horizon || sub.v == 0 {
             let members = self.snapshot.members(self.org, &sub.def, minute)?;
             self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
             let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();

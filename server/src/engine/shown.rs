@@ -8,7 +8,7 @@ use escale::model::schema::{Class, ColumnValue, Columns, Schema};
 use escale::model::{Name, Value};
 use smol_str::SmolStr;
 
-use crate::provider::{ChangeState, Document, Entry, EntryValue, Link, Place, Shown, Transaction};
+use crate::provider::{ChangeState, Document, Edit, Entry, EntryValue, Link, Place, Shown};
 
 /// The columns of a document with this data, and their stored form.
 pub(super) fn of(class: &Class, data: &BTreeMap<String, Value>) -> Result<(Columns, Shown)> {
@@ -64,7 +64,7 @@ pub(super) fn differs(older: &Schema, newer: &Schema) -> bool {
 
 /// Rebuilds the links and entries of a living document as in `fresh`, at the document's version.
 pub(super) fn replace(
-    tx: &mut dyn Transaction,
+    tx: &mut dyn Edit,
     class: &Class,
     at: Place,
     document: &Document,

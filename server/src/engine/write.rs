@@ -9,12 +9,9 @@ use escale::model::{Name, Pk, Value, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use super::open::{put_state, reached};
 use super::{Engine, shown};
 use crate::clock::Clock;
-use crate::provider::{
-    Action, ChangeState, Document, Entry, FeedRow, Link, Place, Shown, State, Transaction,
-};
+use crate::provider::{Action, ChangeState, Document, Entry, FeedRow, Head, Link, Place, Shown, Transaction};
 use crate::seal::Seal;
 use crate::settings::{Settings, WRITE_MS_MAX};
 
@@ -50,9 +47,8 @@ impl Engine {
     ) -> Result<Written<T>> {
         let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
-            let mut tx = self.provider.write(self.settings.write_wait)?;
-            let mut state = tx.state()?;
-            let mut writing = self.writing(org, &state, at_least, tx.as_mut())?;
+            let mut begun = self.begin(org, self.settings.write_wait)?;
+            let mut writing = self.writing(org, &begun.head, at_least, begun.tx.as_mut())?;
             let result = run(&mut writing);
             let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
             if let Some(v) = writing.regressed {
@@ -64,11 +60,9 @@ impl Engine {
                 return Ok(Written { v: None, value });
             }
             in_time?;
-            state.highest = state.highest.max(now);
-            tx.add_org(org)?;
-            put_state(tx.as_mut(), &mut state)?;
-            tx.commit()?;
-            self.after_commit(&state);
+            begun.head.highest = begun.head.highest.max(now);
+            self.commit(begun)?;
+            self.after_commit();
             return Ok(Written { v: Some(now), value });
         }
         Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
@@ -78,11 +72,11 @@ impl Engine {
     pub(super) fn writing<'t>(
         &'t self,
         org: &'t str,
-        state: &State,
+        head: &Head,
         at_least: Version,
         tx: &'t mut dyn Transaction,
     ) -> Result<Writing<'t>> {
-        let now = self.stamp(state, at_least)?;
+        let now = self.stamp(head, at_least)?;
         Ok(Writing {
             org,
             now,
@@ -97,16 +91,12 @@ impl Engine {
             own: BTreeSet::new(),
             changed: false,
             regressed: None,
+            is_blocked: false,
         })
     }
 
-    /// Records in the watermark how far the database has come (R8).
-    pub(super) fn remember(&self, state: &State) {
-        self.mark.write(&reached(state));
-    }
-
-    pub(super) fn after_commit(&self, state: &State) {
-        self.remember(state);
+    /// Tells this instance's listener that documents have changed.
+    pub(super) fn after_commit(&self) {
         let notify = self.committed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(notify) = notify.as_ref() {
             notify();
@@ -133,6 +123,8 @@ pub struct Writing<'t> {
     changed: bool,
     /// The highest version met that is not below the write's own. The write must start again above it.
     pub(super) regressed: Option<Version>,
+    /// Whether a write of another org held a value across orgs that this one needs.
+    pub(super) is_blocked: bool,
 }
 
 impl<'t> Writing<'t> {
@@ -288,14 +280,15 @@ impl<'t> Writing<'t> {
         Ok(document)
     }
 
-    fn check_unique(&self, class: &Class, at: Place, entries: &[Entry]) -> Result<()> {
+    fn check_unique(&mut self, class: &Class, at: Place, entries: &[Entry]) -> Result<()> {
         for entry in entries {
             let index = class.index(&entry.index)?;
             if !index.is_unique() {
                 continue;
             }
             let scope = shown::scope(class, &entry.index, at.org);
-            if self.tx.is_held(at, scope, entry)? {
+            let held = self.tx.is_held(at, scope, entry);
+            if self.unless_blocked(held)? {
                 return Err(Error::new(
                     Code::NotUnique,
                     format!("another document of class {} has this {}", class.name(), index.property()),
@@ -303,6 +296,14 @@ impl<'t> Writing<'t> {
             }
         }
         Ok(())
+    }
+
+    /// Notes that the write met another org's lock: it must not end as if the application had caught that.
+    fn unless_blocked<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.is_blocked |= error.code() == Code::Contention;
+        }
+        result
     }
 
     /// Stores a document or tombstone, and updates collections, indexes and the feed.
@@ -332,10 +333,12 @@ impl<'t> Writing<'t> {
             }
         }
         for entry in old.entries.iter().filter(|entry| !after.shown.entries.contains(entry)) {
-            self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+            let removed = self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry);
+            self.unless_blocked(removed)?;
         }
         for entry in after.shown.entries.iter().filter(|entry| !old.entries.contains(entry)) {
-            self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+            let put = self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry);
+            self.unless_blocked(put)?;
         }
         self.tx.put_document(at, &after)?;
         self.journal(at, (!after.deleted).then_some(after.data))?;
@@ -349,7 +352,8 @@ impl<'t> Writing<'t> {
             }
         }
         for entry in &before.shown.entries {
-            self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry)?;
+            let removed = self.tx.remove_entry(at, shown::scope(class, &entry.index, at.org), entry);
+            self.unless_blocked(removed)?;
         }
         self.tx.remove_document(at)?;
         self.journal(at, None)?;

@@ -50,7 +50,9 @@ impl Follower {
             let (oldest, rows) = snapshot.feed(self.last, LINES)?;
             if oldest > self.last + 1 {
                 // Rows were deleted before they were read, so every session has to pull.
-                self.hub.hint_all(snapshot.state()?.highest);
+                for org in self.hub.orgs() {
+                    self.hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
+                }
             }
             for row in &rows {
                 self.pass_on(row);

@@ -73,14 +73,18 @@ impl Hub {
         }
     }
 
-    /// Anything may have changed: every session pulls everything.
-    pub(super) fn hint_all(&self, v: Version) {
+    /// The orgs with sockets.
+    pub(super) fn orgs(&self) -> Vec<String> {
+        lock(&self.inner).orgs.keys().cloned().collect()
+    }
+
+    /// Anything may have changed in an org up to that version: its sessions pull everything.
+    pub(super) fn hint_all(&self, org: &str, v: Version) {
         let inner = lock(&self.inner);
-        for org in inner.orgs.values() {
-            for (def, numbers) in &org.listeners {
-                for waiting in numbers.iter().filter_map(|number| org.seats.get(number)) {
-                    waiting.hint(def, v);
-                }
+        let Some(org) = inner.orgs.get(org) else { return };
+        for (def, numbers) in &org.listeners {
+            for waiting in numbers.iter().filter_map(|number| org.seats.get(number)) {
+                waiting.hint(def, v);
             }
         }
     }

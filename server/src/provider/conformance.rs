@@ -12,10 +12,10 @@ use smol_str::SmolStr;
 
 use super::ChangeState::{self, Alive, Deleted, Left};
 use super::{
-    Change, Document, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, State, Transaction,
+    Change, Document, Edit, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, Transaction,
 };
 
-const WAIT: Duration = Duration::from_secs(5);
+pub(super) const WAIT: Duration = Duration::from_secs(5);
 const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
 /// Runs every test of the suite, each on its own database, which `fresh` makes.
@@ -32,17 +32,23 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     the_revision_tells_of_commits(&fresh());
     a_purge_takes_what_is_old_and_nothing_else(&fresh());
     a_walk_meets_everything_once(&fresh());
+    super::conformance_heads::all(&mut fresh);
     super::conformance_operations::all(&mut fresh);
 }
 
-fn at(pk: &str) -> Place<'_> {
+pub(super) fn at(pk: &str) -> Place<'_> {
     Place { org: "o", class: "C", pk }
 }
 
-fn document(v: u64) -> Document {
+pub(super) fn document(v: u64) -> Document {
     let links = BTreeMap::from([(SmolStr::new("c"), vec![SmolStr::new(HASH)])]);
     let shown = Shown { links, entries: Vec::new() };
     Document { v, deleted: false, max_life: None, ttl: None, shown, data: vec![0, 1, 255] }
+}
+
+pub(super) fn row(pk: &str, v: u64) -> FeedRow {
+    let links = document(0).shown.links;
+    FeedRow { number: 0, org: "o".into(), class: "C".into(), pk: pk.into(), v, links }
 }
 
 fn def(text: &str) -> Def {
@@ -58,13 +64,17 @@ fn link(v: u64, state: ChangeState) -> Link<'static> {
 }
 
 pub(super) fn write<P: Provider>(provider: &P, run: impl FnOnce(&mut dyn Transaction)) {
-    let mut tx = provider.write(WAIT).expect("a write");
+    write_to(provider, "o", run);
+}
+
+pub(super) fn write_to<P: Provider>(provider: &P, org: &str, run: impl FnOnce(&mut dyn Transaction)) -> u64 {
+    let mut tx = provider.write(org, WAIT).expect("a write");
     run(tx.as_mut());
-    tx.commit().expect("a commit");
+    tx.commit().expect("a commit")
 }
 
 /// A document and its membership.
-fn put(tx: &mut dyn Transaction, pk: &str, v: u64) {
+fn put(tx: &mut dyn Edit, pk: &str, v: u64) {
     tx.put_document(at(pk), &document(v)).expect("put_document");
     tx.put_link(at(pk), &link(v, ChangeState::Alive)).expect("put_link");
 }
@@ -87,37 +97,24 @@ fn changes(
 
 fn what_is_committed_is_read_back<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
-    let mut expected: Option<State> = None;
     let mut tombstone = document(9);
     tombstone.deleted = true;
     tombstone.max_life = Some(3);
     tombstone.ttl = Some(4);
     tombstone.shown.entries.push(Entry { index: "i".into(), value: EntryValue::Float(1.0) });
     write(&first, |tx| {
-        let mut state = tx.state().expect("state");
-        state.highest = 9;
-        state.told = 8;
-        state.horizon = 7;
-        state.schema = "{}".into();
-        state.seal_check = vec![0, 255];
-        tx.put_state(&state).expect("put_state");
-        tx.add_org("o").expect("add_org");
-        tx.add_org("o").expect("add_org twice");
         put(tx, "a", 8);
         tx.put_document(at("a"), &tombstone).expect("in place of the other");
         assert_eq!(tx.document(at("a")).expect("own write").as_ref(), Some(&tombstone));
-        expected = Some(state);
     });
     let snapshot = second.read().expect("a snapshot");
-    assert_eq!(Some(snapshot.state().expect("state")), expected);
     assert_eq!(snapshot.document(at("a")).expect("document"), Some(tombstone));
     assert_eq!(snapshot.document(at("b")).expect("document"), None);
-    assert!(snapshot.knows_org("o").expect("org") && !snapshot.knows_org("p").expect("org"));
 }
 
 fn what_is_dropped_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
-    let mut tx = provider.write(WAIT).expect("a write");
+    let mut tx = provider.write("o", WAIT).expect("a write");
     put(tx.as_mut(), "a", 1);
     drop(tx);
     let snapshot = provider.read().expect("a snapshot");
@@ -128,7 +125,7 @@ fn what_is_dropped_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
 fn a_snapshot_stays_as_it_was<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
     let before = second.read().expect("a snapshot");
-    let mut tx = first.write(WAIT).expect("a write beside a snapshot");
+    let mut tx = first.write("o", WAIT).expect("a write beside a snapshot");
     put(tx.as_mut(), "a", 1);
     let during = second.read().expect("a snapshot beside a write");
     tx.commit().expect("a commit");
@@ -141,11 +138,11 @@ fn a_snapshot_stays_as_it_was<P: Provider>(open: &dyn Fn() -> P) {
 
 fn writes_come_one_after_another<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
-    let tx = first.write(WAIT).expect("a write");
-    let refused = second.write(Duration::ZERO).map(|_| ()).expect_err("two writes at once");
+    let tx = first.write("o", WAIT).expect("a write");
+    let refused = second.write("o", Duration::ZERO).map(|_| ()).expect_err("two writes at once");
     assert_eq!(refused.code(), Code::Contention);
     drop(tx);
-    assert!(second.write(Duration::ZERO).is_ok(), "the turn is given back");
+    assert!(second.write("o", Duration::ZERO).is_ok(), "the turn is given back");
 }
 
 fn changes_ascend_and_go_on<P: Provider>(open: &dyn Fn() -> P) {
@@ -228,13 +225,19 @@ fn what_is_gone_is_told_from_where_it_is_asked<P: Provider>(open: &dyn Fn() -> P
 
 fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
+    let put = |tx: &mut dyn Transaction, place: Place| {
+        tx.put_document(place, &document(3)).expect("put_document");
+        tx.put_link(place, &link(3, ChangeState::Alive)).expect("put_link");
+    };
     write(&provider, |tx| {
-        for place in [at("a"), Place { org: "p", ..at("a") }, Place { class: "D", ..at("a") }] {
-            let v = 1 + (place.org.len() + place.class.len()) as u64;
-            tx.put_document(place, &document(v)).expect("put_document");
-            tx.put_link(place, &link(v, ChangeState::Alive)).expect("put_link");
-        }
-        tx.remove_document(Place { org: "p", ..at("a") }).expect("remove_document");
+        put(tx, at("a"));
+        put(tx, Place { class: "D", ..at("a") });
+    });
+    write_to(&provider, "p", |tx| {
+        let place = Place { org: "p", ..at("a") };
+        put(tx, place);
+        assert!(tx.document(at("a")).expect("document").is_some(), "another org may be read");
+        tx.remove_document(place).expect("remove_document");
     });
     let snapshot = provider.read().expect("a snapshot");
     assert!(snapshot.document(at("a")).expect("document").is_some());
@@ -269,14 +272,6 @@ fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
 
 fn the_feed_follows_the_commits<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
-    let row = |pk: &str, v| FeedRow {
-        number: 0,
-        org: "o".into(),
-        class: "C".into(),
-        pk: pk.into(),
-        v,
-        links: document(0).shown.links,
-    };
     write(&first, |tx| {
         tx.append_feed(&row("a", 5)).expect("append_feed");
         tx.append_feed(&row("b", 5)).expect("append_feed");
@@ -322,6 +317,7 @@ fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P)
             tx.put_link(at(pk), &link(v, ChangeState::Left)).expect("put_link");
         }
     });
+    write_to(&provider, "p", |tx| assert_eq!(tx.purge(100, 50, 10).expect("purge"), 0, "another org's"));
     write(&provider, |tx| assert_eq!(tx.purge(100, 50, 10).expect("purge"), 2));
     let snapshot = provider.read().expect("a snapshot");
     let mut left: Vec<String> =
@@ -338,17 +334,17 @@ fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P)
 
 fn a_walk_meets_everything_once<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
-    write(&provider, |tx| {
-        for place in [at("b"), at("a"), Place { org: "p", ..at("a") }, Place { class: "D", ..at("a") }] {
-            tx.put_document(place, &document(1)).expect("put_document");
-        }
-        let (mut met, mut after) = (Vec::new(), None);
-        loop {
-            let found = tx.walk(after, 3).expect("walk");
-            let Some(last) = found.last() else { break };
-            after = Some((last.org.clone(), last.class.clone(), last.pk.clone()));
-            met.extend(found.iter().map(|w| format!("{}{}{}", w.org, w.class, w.pk)));
-        }
-        assert_eq!(met, ["oCa", "oCb", "oDa", "pCa"]);
-    });
+    for (org, class, pk) in [("o", "C", "b"), ("o", "C", "a"), ("p", "C", "a"), ("o", "D", "a")] {
+        let place = Place { org, class, pk };
+        write_to(&provider, org, |tx| tx.put_document(place, &document(1)).expect("put_document"));
+    }
+    let mut tx = provider.maintain(WAIT).expect("maintenance");
+    let (mut met, mut after) = (Vec::new(), None);
+    loop {
+        let found = tx.walk(after, 3).expect("walk");
+        let Some(last) = found.last() else { break };
+        after = Some((last.org.clone(), last.class.clone(), last.pk.clone()));
+        met.extend(found.iter().map(|w| format!("{}{}{}", w.org, w.class, w.pk)));
+    }
+    assert_eq!(met, ["oCa", "oCb", "oDa", "pCa"]);
 }

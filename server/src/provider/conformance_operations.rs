@@ -1,7 +1,7 @@
 //! The part of the suite about sessions, operations and the journal.
 
-use super::conformance::write;
-use super::{Action, Operation, Provider, Session, Spent};
+use super::conformance::{WAIT, at, document, row, write, write_to};
+use super::{Action, Entry, EntryValue, Operation, Provider, Session, Snapshot, Spent, Transaction};
 
 /// Runs each test on its own database.
 pub(super) fn all<P: Provider>(fresh: &mut impl FnMut() -> Box<dyn Fn() -> P>) {
@@ -25,9 +25,9 @@ fn action(goblin: &str, state: Option<&[u8]>) -> Action {
 fn operations_are_found_by_id<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
     write(&first, |tx| {
-        tx.put_session("o", "s", &Session { account: "x".into(), seq: 1 }).expect("put_session");
-        tx.put_session("o", "s", &Session { account: "x".into(), seq: 2 }).expect("in place of the other");
-        tx.append_operation("o", "x", &operation("a", 2)).expect("append_operation");
+        tx.put_session("s", &Session { account: "x".into(), seq: 1 }).expect("put_session");
+        tx.put_session("s", &Session { account: "x".into(), seq: 2 }).expect("in place of the other");
+        tx.append_operation("x", &operation("a", 2)).expect("append_operation");
     });
     let snapshot = second.read().expect("a snapshot");
     assert_eq!(snapshot.session("o", "s").expect("session"), Some(Session { account: "x".into(), seq: 2 }));
@@ -40,41 +40,67 @@ fn operations_are_found_by_id<P: Provider>(open: &dyn Fn() -> P) {
 }
 
 fn an_id_and_a_number_are_used_once<P: Provider>(open: &dyn Fn() -> P) {
-    write(&open(), |tx| {
-        tx.append_operation("o", "x", &operation("a", 1)).expect("append_operation");
-        assert!(tx.append_operation("o", "x", &operation("b", 1)).is_err(), "the number");
-        assert!(tx.append_operation("o", "x", &operation("a", 2)).is_err(), "the id");
-        tx.append_operation("o", "y", &Operation { session: "t".into(), ..operation("a", 1) })
-            .expect("another's");
-        tx.append_operation("p", "x", &operation("a", 1)).expect("another org's");
+    let provider = open();
+    write(&provider, |tx| {
+        tx.append_operation("x", &operation("a", 1)).expect("append_operation");
+        assert!(tx.append_operation("x", &operation("b", 1)).is_err(), "the number");
+        assert!(tx.append_operation("x", &operation("a", 2)).is_err(), "the id");
+        tx.append_operation("y", &Operation { session: "t".into(), ..operation("a", 1) }).expect("another's");
+    });
+    write_to(&provider, "p", |tx| {
+        tx.append_operation("x", &operation("a", 1)).expect("another org's");
     });
 }
 
+/// Three operations of a group: the second one is taken back, and refused; the last one leaves nothing.
 fn a_savepoint_takes_back_what_followed<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
+    let put = |tx: &mut dyn Transaction, pk: &str, seq| {
+        tx.put_document(at(pk), &document(seq)).expect("put_document");
+        tx.append_feed(&row(pk, seq)).expect("append_feed");
+        let entry = Entry { index: "i".into(), value: EntryValue::Text(pk.into()) };
+        tx.put_entry(at(pk), "", &entry).expect("put_entry");
+        tx.append_action(&action(&format!("o/C@{pk}"), None)).expect("append_action");
+        entry
+    };
     write(&provider, |tx| {
-        tx.add_org("kept").expect("add_org");
         tx.savepoint().expect("savepoint");
-        tx.add_org("undone").expect("add_org");
-        tx.append_action(&action("o/C@a", None)).expect("append_action");
+        put(tx, "a", 1);
+        tx.append_operation("x", &operation("a", 1)).expect("append_operation");
+        tx.release().expect("release");
+        tx.savepoint().expect("savepoint");
+        let entry = put(tx, "b", 2);
         tx.undo().expect("undo");
-        tx.append_operation("o", "x", &operation("a", 1)).expect("append_operation");
+        assert_eq!(tx.document(at("b")).expect("document"), None);
+        assert!(!tx.is_held(at("c"), "", &entry).expect("is_held"));
+        tx.append_operation("x", &Operation { v: None, ..operation("b", 2) }).expect("append_operation");
+        tx.release().expect("release");
+        tx.savepoint().expect("savepoint");
+        put(tx, "c", 3);
+        tx.undo().expect("undo");
+        tx.release().expect("release");
+        assert!(tx.undo().is_err(), "there is no savepoint any more");
     });
     let snapshot = provider.read().expect("a snapshot");
-    assert!(snapshot.knows_org("kept").expect("org") && !snapshot.knows_org("undone").expect("org"));
-    assert_eq!(snapshot.operation("o", "x", "a").expect("operation"), Some(operation("a", 1)));
+    let is_there = |pk| snapshot.document(at(pk)).expect("document").is_some();
+    assert_eq!(["a", "b", "c"].map(is_there), [true, false, false]);
+    let (_, feed) = snapshot.feed(0, 9).expect("feed");
+    assert_eq!(feed.iter().map(|row| row.pk.as_str()).collect::<Vec<_>>(), ["a"]);
+    let is_known = |id| snapshot.operation("o", "x", id).expect("operation").map(|o| o.v);
+    assert_eq!(["a", "b", "c"].map(is_known), [Some(Some(7)), Some(None), None]);
 }
 
 fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
     let provider = open();
     write(&provider, |tx| {
-        tx.put_session("o", "s", &Session { account: "x".into(), seq: 3 }).expect("put_session");
+        tx.put_session("s", &Session { account: "x".into(), seq: 3 }).expect("put_session");
         for seq in 1..=3 {
             let v = (seq != 2).then_some(7);
-            tx.append_operation("o", "x", &Operation { v, ..operation(&seq.to_string(), seq) })
+            tx.append_operation("x", &Operation { v, ..operation(&seq.to_string(), seq) })
                 .expect("append_operation");
         }
     });
+    write_to(&provider, "p", |tx| assert_eq!(tx.purge_operations(13, 9).expect("purge"), 0, "another org's"));
     write(&provider, |tx| {
         assert_eq!(tx.purge_operations(13, 1).expect("purge"), 1);
         assert_eq!(tx.purge_operations(13, 5).expect("purge"), 1);
@@ -90,22 +116,33 @@ fn old_results_go_and_ids_and_sessions_stay<P: Provider>(open: &dyn Fn() -> P) {
 }
 
 fn what_rests_is_rewritten_in_order<P: Provider>(open: &dyn Fn() -> P) {
-    write(&open(), |tx| {
+    let provider = open();
+    write(&provider, |tx| {
         for (goblin, state) in [("o/C@a", Some(&[1][..])), ("o/C@b", None), ("o/C@c", Some(&[2][..]))] {
             tx.append_action(&action(goblin, state)).expect("append_action");
         }
-        let twice = |goblin: &str, v: u64, bytes: &[u8]| {
-            assert!(v == 7 && goblin != "o/C@b", "deletions have no state");
-            Ok((bytes.len() == 1).then(|| [bytes, bytes].concat()))
-        };
-        let first = tx.rewrite_actions((0, 1), &twice).expect("rewrite").expect("one");
-        let second = tx.rewrite_actions((first, 9), &twice).expect("rewrite").expect("another");
-        assert_eq!(tx.rewrite_actions((second, 9), &twice).expect("rewrite"), None);
-        tx.append_operation("o", "x", &operation("a", 1)).expect("append_operation");
-        let change = |org: &str, account: &str, o: &Operation| {
-            Ok(Some(format!("{org}{account}{}", o.id).into_bytes()))
-        };
-        assert!(tx.rewrite_results((0, 9), &change).expect("rewrite").is_some());
-        assert_eq!(tx.operation("o", "x", "a").expect("operation").map(|o| o.result), Some(b"oxa".to_vec()));
+        tx.append_operation("x", &operation("a", 1)).expect("append_operation");
     });
+    write_to(&provider, "p", |tx| tx.append_operation("x", &operation("a", 1)).expect("append_operation"));
+    let mut tx = provider.maintain(WAIT).expect("maintenance");
+    let twice = |goblin: &str, v: u64, bytes: &[u8]| {
+        assert!(v == 7 && goblin != "o/C@b", "deletions have no state");
+        Ok((bytes.len() == 1).then(|| [bytes, bytes].concat()))
+    };
+    let first = tx.rewrite_actions((0, 1), &twice).expect("rewrite").expect("one");
+    let second = tx.rewrite_actions((first, 9), &twice).expect("rewrite").expect("another");
+    assert_eq!(tx.rewrite_actions((second, 9), &twice).expect("rewrite"), None);
+    let change =
+        |org: &str, account: &str, o: &Operation| Ok(Some(format!("{org}{account}{}", o.id).into_bytes()));
+    let first = tx.rewrite_results((0, 1), &change).expect("rewrite").expect("one");
+    let result = |tx: &dyn Snapshot, org| tx.operation(org, "x", "a").expect("operation").map(|o| o.result);
+    assert_eq!(result(tx.as_ref(), "o"), Some(b"oxa".to_vec()));
+    assert_ne!(result(tx.as_ref(), "p"), Some(b"pxa".to_vec()), "one at a time");
+    let second = tx.rewrite_results((first, 9), &change).expect("rewrite").expect("another");
+    assert_eq!(tx.rewrite_results((second, 9), &change).expect("rewrite"), None);
+    tx.commit().expect("a commit");
+    let snapshot = provider.read().expect("a snapshot");
+    for (org, expected) in [("o", b"oxa"), ("p", b"pxa")] {
+        assert_eq!(result(snapshot.as_ref(), org), Some(expected.to_vec()));
+    }
 }

@@ -5,6 +5,7 @@
 //! provider must pass.
 
 pub mod conformance;
+mod conformance_heads;
 mod conformance_operations;
 #[cfg(feature = "testing")]
 mod memory;
@@ -20,8 +21,8 @@ use escale::model::{Def, Version};
 #[cfg(feature = "testing")]
 pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 pub use record::{
-    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, Session,
-    Shown, State,
+    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session,
+    Shown, Site,
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, inspect};
@@ -32,9 +33,13 @@ pub trait Provider: Send + Sync + 'static {
     /// call, and none after it.
     fn read(&self) -> Result<Box<dyn Snapshot + '_>>;
 
-    /// Begins a write, one at a time over all instances. Waits at most `wait` for its turn. Errors:
-    /// `contention`. Dropped without [`Transaction::commit`], it leaves no trace.
-    fn write(&self, wait: Duration) -> Result<Box<dyn Transaction + '_>>;
+    /// Begins a write of an org. It holds the org's head until it ends, so the writes of one org run one
+    /// after another, over all instances. Waits at most `wait` for its turn. Errors: `contention`. Dropped
+    /// without [`Transaction::commit`], it leaves no trace.
+    fn write(&self, org: &str, wait: Duration) -> Result<Box<dyn Transaction + '_>>;
+
+    /// Begins maintenance, which excludes every write. Otherwise as [`Provider::write`].
+    fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>>;
 
     /// A number that differs from the one of the last call if any instance has committed since.
     fn revision(&self) -> Result<u64>;
@@ -42,11 +47,14 @@ pub trait Provider: Send + Sync + 'static {
 
 /// One state of the database.
 pub trait Snapshot {
-    /// The state of the database as a whole.
-    fn state(&self) -> Result<State>;
+    /// The state that all orgs share.
+    fn site(&self) -> Result<Site>;
 
-    /// Whether anything was ever written for this org.
-    fn knows_org(&self, org: &str) -> Result<bool>;
+    /// The head of an org; none if nothing was ever written for it.
+    fn head(&self, org: &str) -> Result<Option<Head>>;
+
+    /// The heads of at most `limit` orgs after that one, ascending by org.
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>>;
 
     /// The document, or its tombstone.
     fn document(&self, at: Place) -> Result<Option<Document>>;
@@ -87,8 +95,8 @@ pub trait Snapshot {
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>>;
 }
 
-/// A write. Nobody else sees it until it is committed.
-pub trait Transaction: Snapshot {
+/// Changes of documents, their memberships and their indexes.
+pub trait Edit: Snapshot {
     /// Stores a document or tombstone, and replaces an earlier one.
     fn put_document(&mut self, at: Place, document: &Document) -> Result<()>;
 
@@ -101,48 +109,64 @@ pub trait Transaction: Snapshot {
     /// Removes a membership or departure.
     fn remove_link(&mut self, at: Place, collection: &str, hash: &str) -> Result<()>;
 
-    /// Stores a value of an index. `scope` is the org, or empty for an index across orgs.
+    /// Stores a value of an index. `scope` is the org, or empty for an index across orgs. Errors:
+    /// `contention` if a write of another org holds a value across orgs.
     fn put_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()>;
 
-    /// Removes a value of an index.
+    /// Removes a value of an index. Errors: as for [`Edit::put_entry`].
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()>;
+}
 
-    /// Makes the org known.
-    fn add_org(&mut self, org: &str) -> Result<()>;
+/// A write of one org. Nobody else sees it until it is committed. It writes nothing of another org.
+pub trait Transaction: Edit {
+    /// Replaces the head of the org, or makes it.
+    fn put_head(&mut self, head: &Head) -> Result<()>;
 
     /// Appends to the feed. The provider assigns `number`.
     fn append_feed(&mut self, row: &FeedRow) -> Result<()>;
 
-    /// Replaces the state of the database as a whole.
-    fn put_state(&mut self, state: &State) -> Result<()>;
-
-    /// Removes at most `limit` tombstones and expired documents whose `ttl` is at most `now` and whose
-    /// version is below `horizon`, with their links. Removes as many departures below `horizon`. Returns the
-    /// number removed.
+    /// Removes tombstones and expired documents of the org, at most `limit`, with their links. Their `ttl` is
+    /// at most `now`, and their version below `horizon`. Removes as many departures below `horizon`. Returns
+    /// the number removed.
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64>;
 
-    /// Lists at most `limit` documents of every org and class after that place, ascending, for work that must
-    /// reach all of them.
-    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>>;
-
     /// Stores a session, and replaces an earlier state.
-    fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()>;
+    fn put_session(&mut self, session: &str, to: &Session) -> Result<()>;
 
     /// Stores an operation. Its id must be new within the account, its number within the session.
-    fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()>;
+    fn append_operation(&mut self, account: &str, operation: &Operation) -> Result<()>;
 
     /// Appends to the journal.
     fn append_action(&mut self, action: &Action) -> Result<()>;
 
-    /// Marks a point for [`Transaction::undo`].
+    /// Marks a point for [`Transaction::undo`], one at a time.
     fn savepoint(&mut self) -> Result<()>;
 
-    /// Undoes everything written since the savepoint.
+    /// Undoes everything written since the savepoint, which stays.
     fn undo(&mut self) -> Result<()>;
 
-    /// Removes at most `limit` operations executed before that time. The data for [`Snapshot::spent`] stays
-    /// for ever. Returns the number removed.
+    /// Forgets the savepoint. Everything written since then stays.
+    fn release(&mut self) -> Result<()>;
+
+    /// Removes at most `limit` operations of the org executed before that time. The data for
+    /// [`Snapshot::spent`] stays for ever. Returns the number removed.
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64>;
+
+    /// Makes the write visible and durable, all at once. Returns [`Site::commits`] with this one.
+    fn commit(self: Box<Self>) -> Result<u64>;
+}
+
+/// Work on the whole database. No write runs meanwhile, and nobody else sees it until it is committed.
+pub trait Maintenance: Edit {
+    /// Replaces the state that all orgs share, except the number of commits.
+    fn put_site(&mut self, site: &Site) -> Result<()>;
+
+    /// Replaces the head of an org.
+    fn put_head(&mut self, org: &str, head: &Head) -> Result<()>;
+
+    /// Lists at most `limit` documents of every org and class after that place, ascending, for work that must
+    /// reach all of them.
+    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>>;
 
     /// Replaces the states of at most `limit` actions after that number, ascending. `change` computes each
     /// new state from the actor, version and bytes; none keeps the old one. Returns the last number seen.
@@ -151,8 +175,8 @@ pub trait Transaction: Snapshot {
     /// Does the same for results of operations; `change` gets the org, the account and the operation.
     fn rewrite_results(&mut self, from: (i64, usize), change: &RewriteResult) -> Result<Option<i64>>;
 
-    /// Makes the write visible and durable, all at once.
-    fn commit(self: Box<Self>) -> Result<()>;
+    /// As [`Transaction::commit`].
+    fn commit(self: Box<Self>) -> Result<u64>;
 }
 
 /// Computes an action's new state from its actor, its version and its bytes; none keeps it.
@@ -161,7 +185,7 @@ pub type RewriteState<'a> = dyn Fn(&str, Version, &[u8]) -> Result<Option<Vec<u8
 /// Computes an operation's new result from its org, its account and the operation; none keeps it.
 pub type RewriteResult<'a> = dyn Fn(&str, &str, &Operation) -> Result<Option<Vec<u8>>> + 'a;
 
-/// A document met by [`Transaction::walk`].
+/// A document met by [`Maintenance::walk`].
 pub struct Walked {
     /// The org's code.
     pub org: String,

@@ -168,24 +168,46 @@ pub struct Action {
     pub timestamp: String,
 }
 
-/// The state of the database as a whole.
+/// The counters of an org. Every write of the org holds them from its beginning to its commit (R34).
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
-    /// The database's epoch (R8).
+pub struct Head {
+    /// The org's epoch (R8, R37).
     pub epoch: Epoch,
-    /// The number of transactions that have changed the database. Unlike a version, each has its own number
-    /// (R8).
+    /// The number of transactions that have changed this head.
     pub commits: u64,
-    /// The highest version committed (R4).
+    /// The highest version committed in the org (R35).
     pub highest: Version,
-    /// The highest `now` given to a session, to the second (R4).
+    /// The highest `now` given to a session of the org, to the second (R4).
     pub told: Version,
     /// Tombstones and departures below it may have been purged (R6).
     pub horizon: Version,
+}
+
+/// The state that all orgs share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The epoch of every org that has no head yet (R37).
+    pub epoch: Epoch,
+    /// The latest epoch ever given to an org or to the site. The next one is later.
+    pub last_epoch: Epoch,
+    /// The number of schemas that the database has had so far (R38).
+    pub generation: u64,
+    /// The number of transactions committed, over all orgs (R8).
+    pub commits: u64,
+    /// The highest `now` given to a session of an org that has no head yet, to the second (R4).
+    pub told: Version,
     /// The key that signs cursors.
     pub cursor_key: Vec<u8>,
     /// The schema that the documents were written under, as JSON; empty at first.
     pub schema: String,
     /// A known text sealed with the site key; empty while data is in clear.
     pub seal_check: Vec<u8>,
+}
+
+impl Site {
+    /// The head of an org in which nothing was written so far.
+    pub fn first_head(&self) -> Head {
+        // With a lower `told`, its first write could be below a `now` that a session was given before.
+        Head { epoch: self.epoch.clone(), commits: 0, highest: 0, told: self.told, horizon: 0 }
+    }
 }

@@ -1,30 +1,36 @@
 //! The provider in memory: for tests, and for simulations, which open thousands of databases a second.
 //!
 //! Every instance shares one [`MemoryDatabase`]. Its tables are shared until they are written. So a snapshot
-//! is a handful of reference counts, and nobody sees the changes of a transaction before its commit. Nothing
-//! is durable here. A copy of the database is a backup.
+//! is a handful of reference counts, and nobody sees the changes of a transaction before its commit. Writes
+//! of different orgs can overlap, as on a database with a lock for each row. Nothing is durable here. A copy
+//! of the database is a backup.
 
+mod maintenance;
 mod snapshot;
 mod tables;
 mod transaction;
+mod turns;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use escale::{Code, Error, Result};
+use escale::Result;
 
-use super::{Action, Provider, Snapshot, State, Transaction};
+use super::{Action, Maintenance, Provider, Site, Snapshot, Transaction};
+use maintenance::MemoryMaintenance;
 use snapshot::MemorySnapshot;
 use tables::Tables;
 use transaction::MemoryTransaction;
+use turns::Turns;
 
 /// A database in memory, the counterpart of a file on a disk. Each [`MemoryProvider`] is one instance's
 /// connection to it.
 pub struct MemoryDatabase {
     committed: Mutex<Committed>,
-    /// Whether a write is in progress.
-    is_taken: Mutex<bool>,
-    given_back: Condvar,
+    turns: Turns,
+    /// The insertion number of the last operation, over all orgs.
+    last_operation: AtomicI64,
 }
 
 struct Committed {
@@ -34,7 +40,10 @@ struct Committed {
 
 /// The complete contents of a database, to be restored later.
 #[derive(Clone)]
-pub struct MemoryCopy(Tables);
+pub struct MemoryCopy {
+    tables: Tables,
+    last_operation: i64,
+}
 
 /// An instance's connection to a [`MemoryDatabase`].
 pub struct MemoryProvider {
@@ -42,27 +51,24 @@ pub struct MemoryProvider {
 }
 
 impl MemoryDatabase {
-    /// A database that holds only its state.
-    pub fn new(first: State) -> Arc<Self> {
-        MemoryDatabase::over(Tables::new(first))
+    /// A database in which no org was written to.
+    pub fn new(first: Site) -> Arc<Self> {
+        MemoryDatabase::restored(&MemoryCopy { tables: Tables::new(first), last_operation: 0 })
     }
 
     /// A database with the contents of a copy.
     pub fn restored(copy: &MemoryCopy) -> Arc<Self> {
-        MemoryDatabase::over(copy.0.clone())
-    }
-
-    fn over(tables: Tables) -> Arc<Self> {
         Arc::new(MemoryDatabase {
-            committed: Mutex::new(Committed { tables, revision: 0 }),
-            is_taken: Mutex::new(false),
-            given_back: Condvar::new(),
+            committed: Mutex::new(Committed { tables: copy.tables.clone(), revision: 0 }),
+            turns: Turns::default(),
+            last_operation: AtomicI64::new(copy.last_operation),
         })
     }
 
     /// A copy of the committed contents.
     pub fn copy(&self) -> MemoryCopy {
-        MemoryCopy(self.tables())
+        // Numbers of operations that are not committed may be skipped, but none is used twice.
+        MemoryCopy { tables: self.tables(), last_operation: self.last_operation.load(Ordering::SeqCst) }
     }
 
     /// The actions of the journal in commit order, without the first `after`.
@@ -74,20 +80,18 @@ impl MemoryDatabase {
         lock(&self.committed).tables.clone()
     }
 
-    fn take_turn(&self, wait: Duration) -> Result<()> {
-        let (mut is_taken, _) = self
-            .given_back
-            .wait_timeout_while(lock(&self.is_taken), wait, |is_taken| *is_taken)
-            .unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut is_taken, true) {
-            return Err(Error::new(Code::Contention, "another write holds the database"));
-        }
-        Ok(())
+    fn next_operation(&self) -> i64 {
+        self.last_operation.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    fn give_back(&self) {
-        *lock(&self.is_taken) = false;
-        self.given_back.notify_one();
+    /// Applies a commit, and counts it.
+    fn commit(&self, apply: impl FnOnce(&mut Tables)) -> u64 {
+        let mut committed = lock(&self.committed);
+        apply(&mut committed.tables);
+        committed.revision += 1;
+        let site = Arc::make_mut(&mut committed.tables.site);
+        site.commits += 1;
+        site.commits
     }
 }
 
@@ -103,9 +107,14 @@ impl Provider for MemoryProvider {
         Ok(Box::new(MemorySnapshot(self.database.tables())))
     }
 
-    fn write(&self, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
-        self.database.take_turn(wait)?;
-        Ok(Box::new(MemoryTransaction::begin(&self.database)))
+    fn write(&self, org: &str, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
+        self.database.turns.take_org(org, wait)?;
+        Ok(Box::new(MemoryTransaction::begin(&self.database, org)))
+    }
+
+    fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>> {
+        self.database.turns.take_all(wait)?;
+        Ok(Box::new(MemoryMaintenance::begin(&self.database)))
     }
 
     fn revision(&self) -> Result<u64> {
@@ -113,7 +122,7 @@ impl Provider for MemoryProvider {
     }
 }
 
-/// A panic elsewhere cannot leave a torn value: the value is replaced by one assignment.
+/// A panic elsewhere cannot leave a torn value: each table is replaced by one assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

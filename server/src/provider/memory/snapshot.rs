@@ -1,13 +1,15 @@
 //! Reading: the same queries for a snapshot and for a transaction.
 
+use std::ops::Bound;
+
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use smol_str::SmolStr;
 
-use super::tables::{Tables, document_key, entry_key};
+use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FeedRow, Operation, Place, Session, Snapshot, Spent, State,
+    Change, ChangeState, Document, Entry, FeedRow, Head, Operation, Place, Session, Site, Snapshot, Spent,
 };
 
 /// The tables at one point in time.
@@ -16,6 +18,20 @@ pub(super) struct MemorySnapshot(pub(super) Tables);
 /// A source of reads: a snapshot, or a transaction with its own writes.
 pub(super) trait Reads {
     fn tables(&self) -> &Tables;
+
+    /// The documents that have a value across orgs, as keys of [`Tables::shared`]. The org and the pk of
+    /// `first` are empty.
+    fn across_orgs(&self, first: &EntryKey) -> Result<Vec<EntryKey>> {
+        Ok(same_value(self.tables().shared.range(first..), first).cloned().collect())
+    }
+}
+
+/// The entries at the beginning that have the value of `first`.
+pub(super) fn same_value<'e>(
+    entries: impl Iterator<Item = &'e EntryKey>,
+    first: &EntryKey,
+) -> impl Iterator<Item = &'e EntryKey> {
+    entries.take_while(|e| (&e.0, &e.1, &e.2, &e.3) == (&first.0, &first.1, &first.2, &first.3))
 }
 
 impl Reads for MemorySnapshot {
@@ -43,29 +59,28 @@ impl Found {
     }
 }
 
-impl Tables {
+impl OrgTables {
     /// Everything in a def, in no order.
-    fn of_def(&self, org: &str, def: &Def) -> Vec<Found> {
-        let (org, class) = (SmolStr::new(org), SmolStr::new(def.class().as_str()));
+    fn of_def(&self, def: &Def) -> Vec<Found> {
+        let class = SmolStr::new(def.class().as_str());
         match def.kind() {
             DefKind::Class => {
-                let first = (org.clone(), class.clone(), SmolStr::default());
+                let first = (class.clone(), SmolStr::default());
                 let documents = self.documents.range(first..);
-                let own = documents.take_while(|((o, c, _), _)| (o, c) == (&org, &class));
-                own.map(|((_, _, pk), document)| Found::of(pk, document)).collect()
+                let own = documents.take_while(|((c, _), _)| c == &class);
+                own.map(|((_, pk), document)| Found::of(pk, document)).collect()
             }
             DefKind::Document(pk) => {
                 let pk = SmolStr::new(pk.as_str());
-                let document = self.documents.get(&(org, class, pk.clone()));
+                let document = self.documents.get(&(class, pk.clone()));
                 document.map(|document| Found::of(&pk, document)).into_iter().collect()
             }
             DefKind::Collection(name, hash) => {
                 let (name, hash) = (SmolStr::new(name.as_str()), SmolStr::new(hash.as_str()));
-                let first = (org.clone(), class.clone(), name.clone(), hash.clone(), SmolStr::default());
+                let first = (class.clone(), name.clone(), hash.clone(), SmolStr::default());
                 let links = self.links.range(first..);
-                let own =
-                    links.take_while(|((o, c, n, h, _), _)| (o, c, n, h) == (&org, &class, &name, &hash));
-                let found = own.map(|((_, _, _, _, pk), link)| Found {
+                let own = links.take_while(|((c, n, h, _), _)| (c, n, h) == (&class, &name, &hash));
+                let found = own.map(|((_, _, _, pk), link)| Found {
                     pk: pk.clone(),
                     v: link.v,
                     state: link.state,
@@ -77,17 +92,31 @@ impl Tables {
     }
 }
 
+impl Tables {
+    fn of_def(&self, org: &str, def: &Def) -> Vec<Found> {
+        self.org(org).map(|tables| tables.of_def(def)).unwrap_or_default()
+    }
+}
+
 impl<T: Reads> Snapshot for T {
-    fn state(&self) -> Result<State> {
-        Ok(self.tables().state.as_ref().clone())
+    fn site(&self) -> Result<Site> {
+        Ok(self.tables().site.as_ref().clone())
     }
 
-    fn knows_org(&self, org: &str) -> Result<bool> {
-        Ok(self.tables().orgs.contains(org))
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        Ok(self.tables().org(org).and_then(|tables| tables.head.clone()))
+    }
+
+    fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+        let later = (Bound::Excluded(SmolStr::new(after)), Bound::Unbounded);
+        let orgs = self.tables().orgs.range(later);
+        let heads = orgs.filter_map(|(org, tables)| Some((org.to_string(), tables.head.clone()?)));
+        Ok(heads.take(limit).collect())
     }
 
     fn document(&self, at: Place) -> Result<Option<Document>> {
-        Ok(self.tables().documents.get(&document_key(at)).map(|document| document.as_ref().clone()))
+        let found = self.tables().org(at.org).and_then(|tables| tables.documents.get(&document_key(at)));
+        Ok(found.map(|document| document.as_ref().clone()))
     }
 
     fn changes(
@@ -105,7 +134,10 @@ impl<T: Reads> Snapshot for T {
         for Found { pk, v, state, max_life } in found {
             let at = Place { org, class: def.class().as_str(), pk: &pk };
             let data = match state {
-                ChangeState::Alive => tables.documents.get(&document_key(at)).map(|d| d.data.clone()),
+                ChangeState::Alive => {
+                    let documents = tables.org(org).map(|tables| &tables.documents);
+                    documents.and_then(|all| all.get(&document_key(at))).map(|d| d.data.clone())
+                }
                 ChangeState::Left | ChangeState::Deleted => None,
             };
             let data = data.unwrap_or_default();
@@ -131,10 +163,12 @@ impl<T: Reads> Snapshot for T {
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
         let nobody = Place { org: "", pk: "", ..at };
         let first = entry_key(nobody, scope, entry);
-        let holders = self.tables().entries.range(first.clone()..);
-        let mut holders =
-            holders.take_while(|e| (&e.0, &e.1, &e.2, &e.3) == (&first.0, &first.1, &first.2, &first.3));
-        Ok(holders.any(|e| (e.4.as_str(), e.5.as_str()) != (at.org, at.pk)))
+        let is_other = |e: &EntryKey| (e.4.as_str(), e.5.as_str()) != (at.org, at.pk);
+        if scope.is_empty() {
+            return Ok(self.across_orgs(&first)?.iter().any(is_other));
+        }
+        let entries = self.tables().org(scope).map(|tables| tables.entries.range(&first..));
+        Ok(entries.is_some_and(|entries| same_value(entries, &first).any(is_other)))
     }
 
     fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
@@ -145,16 +179,17 @@ impl<T: Reads> Snapshot for T {
     }
 
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
-        Ok(self.tables().sessions.get(&(org.into(), session.into())).cloned())
+        Ok(self.tables().org(org).and_then(|tables| tables.sessions.get(session)).cloned())
     }
 
     fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
-        let tables = self.tables();
-        let number = tables.by_id.get(&(org.into(), account.into(), id.into()));
+        let Some(tables) = self.tables().org(org) else { return Ok(None) };
+        let number = tables.by_id.get(&(account.into(), id.into()));
         Ok(number.and_then(|number| tables.operations.get(number)).map(|held| held.operation.clone()))
     }
 
     fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
-        Ok(self.tables().spent.get(&spent_key(org, account, id)).copied())
+        let tables = self.tables().org(org);
+        Ok(tables.and_then(|tables| tables.spent.get(&spent_key(org, account, id))).copied())
     }
 }

@@ -1,4 +1,4 @@
-//! The tables. They are shared between snapshots, and copied when written.
+//! The tables, apart for each org. They are shared between snapshots, and copied when written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use smol_str::SmolStr;
 
 use crate::provider::spent::KEY_BYTES;
 use crate::provider::{
-    Action, ChangeState, Document, EntryValue, FeedRow, Operation, Place, Session, Spent, State,
+    Action, ChangeState, Document, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site, Spent,
 };
 
-/// Org, class, pk.
-pub(super) type DocumentKey = (SmolStr, SmolStr, SmolStr);
+/// Class and pk.
+pub(super) type DocumentKey = (SmolStr, SmolStr);
 
-/// Org, class, collection, hash; then the pk.
-pub(super) type LinkKey = (SmolStr, SmolStr, SmolStr, SmolStr, SmolStr);
+/// Class, collection, hash; then the pk.
+pub(super) type LinkKey = (SmolStr, SmolStr, SmolStr, SmolStr);
 
 /// A membership or departure, as stored.
 #[derive(Clone, Copy)]
@@ -47,62 +47,102 @@ impl From<&EntryValue> for Indexed {
     }
 }
 
-/// An operation with its org and account.
+/// An operation with its account.
 pub(super) struct OperationAtRest {
-    pub(super) org: SmolStr,
     pub(super) account: SmolStr,
     pub(super) operation: Operation,
+}
+
+/// Everything that is stored of one org.
+#[derive(Clone, Default)]
+pub(super) struct OrgTables {
+    pub(super) head: Option<Head>,
+    pub(super) documents: Arc<BTreeMap<DocumentKey, Arc<Document>>>,
+    pub(super) links: Arc<BTreeMap<LinkKey, LinkAtRest>>,
+    /// The values of indexes of the org. Those across orgs are in [`Tables::shared`].
+    pub(super) entries: Arc<BTreeSet<EntryKey>>,
+    /// By name.
+    pub(super) sessions: Arc<BTreeMap<SmolStr, Session>>,
+    /// By insertion number, which is never used again.
+    pub(super) operations: Arc<BTreeMap<i64, Arc<OperationAtRest>>>,
+    /// Account and id, with their insertion numbers.
+    pub(super) by_id: Arc<BTreeMap<(SmolStr, SmolStr), i64>>,
+    /// Session and `seq`.
+    pub(super) by_seq: Arc<BTreeSet<(SmolStr, u64)>>,
+    /// The remains of purged operations.
+    pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
 }
 
 /// Everything that is stored.
 #[derive(Clone)]
 pub(super) struct Tables {
-    pub(super) state: Arc<State>,
-    pub(super) orgs: Arc<BTreeSet<SmolStr>>,
-    pub(super) documents: Arc<BTreeMap<DocumentKey, Arc<Document>>>,
-    pub(super) links: Arc<BTreeMap<LinkKey, LinkAtRest>>,
-    pub(super) entries: Arc<BTreeSet<EntryKey>>,
+    pub(super) site: Arc<Site>,
+    pub(super) orgs: Arc<BTreeMap<SmolStr, Arc<OrgTables>>>,
+    /// The values of indexes across orgs.
+    pub(super) shared: Arc<BTreeSet<EntryKey>>,
     pub(super) feed: Arc<BTreeMap<u64, Arc<FeedRow>>>,
-    /// By org and name.
-    pub(super) sessions: Arc<BTreeMap<(SmolStr, SmolStr), Session>>,
-    /// By insertion number, which is never used again.
-    pub(super) operations: Arc<BTreeMap<i64, Arc<OperationAtRest>>>,
-    pub(super) last_operation: i64,
-    /// Org, account and id, with their insertion numbers.
-    pub(super) by_id: Arc<BTreeMap<(SmolStr, SmolStr, SmolStr), i64>>,
-    /// Org, session and `seq`.
-    pub(super) by_seq: Arc<BTreeSet<(SmolStr, SmolStr, u64)>>,
-    /// The remains of purged operations.
-    pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
     pub(super) actions: Arc<Vec<Arc<Action>>>,
 }
 
 impl Tables {
-    pub(super) fn new(first: State) -> Self {
+    pub(super) fn new(first: Site) -> Self {
         Tables {
-            state: Arc::new(first),
+            site: Arc::new(first),
             orgs: Arc::default(),
-            documents: Arc::default(),
-            links: Arc::default(),
-            entries: Arc::default(),
+            shared: Arc::default(),
             feed: Arc::default(),
-            sessions: Arc::default(),
-            operations: Arc::default(),
-            last_operation: 0,
-            by_id: Arc::default(),
-            by_seq: Arc::default(),
-            spent: Arc::default(),
             actions: Arc::default(),
+        }
+    }
+
+    /// The tables of an org, if it has any.
+    pub(super) fn org(&self, org: &str) -> Option<&OrgTables> {
+        self.orgs.get(org).map(Arc::as_ref)
+    }
+
+    /// The tables of an org, to be changed.
+    pub(super) fn org_mut(&mut self, org: &str) -> &mut OrgTables {
+        Arc::make_mut(Arc::make_mut(&mut self.orgs).entry(org.into()).or_default())
+    }
+
+    pub(super) fn put_document(&mut self, at: Place, document: &Document) {
+        let documents = Arc::make_mut(&mut self.org_mut(at.org).documents);
+        documents.insert(document_key(at), Arc::new(document.clone()));
+    }
+
+    pub(super) fn remove_document(&mut self, at: Place) {
+        Arc::make_mut(&mut self.org_mut(at.org).documents).remove(&document_key(at));
+    }
+
+    pub(super) fn put_link(&mut self, at: Place, link: &Link) {
+        let rests = LinkAtRest { v: link.v, state: link.state, max_life: link.max_life };
+        let key = link_key(at, link.collection, link.hash);
+        Arc::make_mut(&mut self.org_mut(at.org).links).insert(key, rests);
+    }
+
+    pub(super) fn remove_link(&mut self, at: Place, collection: &str, hash: &str) {
+        Arc::make_mut(&mut self.org_mut(at.org).links).remove(&link_key(at, collection, hash));
+    }
+
+    /// Adds the value of an index, or removes it.
+    pub(super) fn set_entry(&mut self, key: EntryKey, is_there: bool) {
+        let entries =
+            if key.0.is_empty() { &mut self.shared } else { &mut self.org_mut(&key.4.clone()).entries };
+        let entries = Arc::make_mut(entries);
+        if is_there {
+            entries.insert(key);
+        } else {
+            entries.remove(&key);
         }
     }
 }
 
 pub(super) fn document_key(at: Place) -> DocumentKey {
-    (at.org.into(), at.class.into(), at.pk.into())
+    (at.class.into(), at.pk.into())
 }
 
 pub(super) fn link_key(at: Place, collection: &str, hash: &str) -> LinkKey {
-    (at.org.into(), at.class.into(), collection.into(), hash.into(), at.pk.into())
+    (at.class.into(), collection.into(), hash.into(), at.pk.into())
 }
 
 pub(super) fn entry_key(at: Place, scope: &str, entry: &crate::provider::Entry) -> EntryKey {

@@ -1,5 +1,7 @@
 //! The provider on SQLite: one file, WAL, `synchronous=FULL`.
 
+mod heads;
+mod maintenance;
 mod open;
 mod operations;
 mod read;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use super::{Provider, Snapshot, Transaction};
+use super::{Maintenance, Provider, Snapshot, Transaction};
 pub use open::inspect;
 use read::SqliteSnapshot;
 use transaction::SqliteTransaction;
@@ -51,8 +53,13 @@ impl Provider for SqliteProvider {
         Ok(Box::new(SqliteSnapshot::open(self)?))
     }
 
-    fn write(&self, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
-        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, wait)?))
+    /// SQLite has one lock for the whole file, so writes of different orgs wait for each other, too.
+    fn write(&self, org: &str, wait: Duration) -> Result<Box<dyn Transaction + '_>> {
+        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, org, wait)?))
+    }
+
+    fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>> {
+        Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, "", wait)?))
     }
 
     fn revision(&self) -> Result<u64> {

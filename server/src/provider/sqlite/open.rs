@@ -4,30 +4,33 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use escale::model::Epoch;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{SqliteProvider, Turn, failed, read};
-use crate::provider::State;
+use super::{SqliteProvider, Turn, failed, heads};
+use crate::provider::{Head, Site};
 
 /// The layout of the tables. A newer one than this is refused.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 
 /// `Escl`: distinguishes this file from any other SQLite database.
 const APPLICATION_ID: i64 = 0x4573_636c;
 
 /// The tables that each format added to the one before it.
-const TABLES: [&str; FORMAT as usize] =
-    [include_str!("tables.sql"), include_str!("operations.sql"), include_str!("spent.sql")];
+const TABLES: [&str; FORMAT as usize] = [
+    include_str!("tables.sql"),
+    include_str!("operations.sql"),
+    include_str!("spent.sql"),
+    include_str!("heads.sql"),
+];
 
 /// How long an ordinary statement waits for another process.
 const BUSY: Duration = Duration::from_secs(5);
 
 impl SqliteProvider {
-    /// Opens the file at `path`, or makes it with `first` as its state. Errors: `store_too_new` for a file of
+    /// Opens the file at `path`, or makes it with `first`. Errors: `store_too_new` for a file of
     /// a newer format, which is left untouched; `storage_failed` for a file of another kind.
-    pub fn open(path: &Path, first: &State) -> Result<Self> {
+    pub fn open(path: &Path, first: &Site) -> Result<Self> {
         let mut writer = connect(path)?;
         // Writes touch pages all over the indexes. A larger cache keeps these in memory, and rarer
         // checkpoints copy them from the log less often.
@@ -54,16 +57,20 @@ impl SqliteProvider {
     }
 }
 
-/// The state of the database at `path`, which must exist. Writes nothing.
-pub fn inspect(path: &Path) -> Result<State> {
+/// The state of the database at `path`, which must exist, and the head of that org. Writes nothing.
+pub fn inspect(path: &Path, org: &str) -> Result<(Site, Option<Head>)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)
-        .map_err(|_| Error::new(Code::NoStore, "no database here: import something first"))?;
+    let nothing = || Error::new(Code::NoStore, "no database here: import something first");
+    let connection = Connection::open_with_flags(path, flags).map_err(|_| nothing())?;
     connection.busy_timeout(BUSY).map_err(failed)?;
-    if format_of(&connection)?.is_none() {
-        return Err(Error::new(Code::NoStore, "no database here: import something first"));
+    match format_of(&connection)? {
+        None => Err(nothing()),
+        Some(FORMAT) => Ok((heads::site(&connection)?, heads::head(&connection, org)?)),
+        Some(older) => Err(Error::new(
+            Code::StorageFailed,
+            format!("the database is of format {older}: `serve` or `import` make format {FORMAT} of it"),
+        )),
     }
-    read::state(&connection)
 }
 
 pub(super) fn connect(path: &Path) -> Result<Connection> {
@@ -100,14 +107,15 @@ fn format_of(connection: &Connection) -> Result<Option<i64>> {
     }
 }
 
-fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
+fn make_tables(writer: &mut Connection, first: &Site) -> Result<()> {
     let tx = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
     let format = format_of(&tx)?;
     for tables in &TABLES[format.unwrap_or(0) as usize..] {
         tx.execute_batch(tables).map_err(failed)?;
     }
     if format.is_none() {
-        super::transaction::put_state(&tx, first)?;
+        heads::put_site(&tx, first)?;
+        heads::count_commits_from(&tx, first.commits)?;
     }
     if format != Some(FORMAT) {
         tx.execute_batch(&format!(
@@ -116,9 +124,4 @@ fn make_tables(writer: &mut Connection, first: &State) -> Result<()> {
         .map_err(failed)?;
     }
     tx.commit().map_err(failed)
-}
-
-/// An epoch as stored in `meta`.
-pub(super) fn epoch_text(epoch: &Epoch) -> Result<String> {
-    serde_json::to_string(epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))
 }

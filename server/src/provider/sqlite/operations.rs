@@ -70,13 +70,13 @@ pub(super) fn append_action(connection: &Connection, a: &Action) -> Result<()> {
     run(connection, sql, params![a.goblin, a.state, a.v, a.commit, a.timestamp]).map(drop)
 }
 
-pub(super) fn purge_operations(connection: &Connection, before: u64, limit: usize) -> Result<u64> {
-    let sql = "SELECT rowid, org, account, id, v FROM ops INDEXED BY ops_at WHERE at < ?1 LIMIT ?2";
-    let old = all(connection, sql, params![before, limit as u64], |row| {
-        let texts: [String; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
-        Ok((row.get::<_, i64>(0)?, texts, row.get::<_, Option<Version>>(4)?))
+pub(super) fn purge_operations(connection: &Connection, org: &str, before: u64, limit: usize) -> Result<u64> {
+    let sql = "SELECT rowid, account, id, v FROM ops INDEXED BY ops_at WHERE org = ?3 AND at < ?1 LIMIT ?2";
+    let old = all(connection, sql, params![before, limit as u64, org], |row| {
+        let texts: [String; 2] = [row.get(1)?, row.get(2)?];
+        Ok((row.get::<_, i64>(0)?, texts, row.get::<_, Option<Version>>(3)?))
     })?;
-    for (number, [org, account, id], v) in &old {
+    for (number, [account, id], v) in &old {
         let key = spent_key(org, account, id);
         run(connection, "INSERT INTO spent (key, v) VALUES (?1, ?2)", params![key, v])?;
         run(connection, "DELETE FROM ops WHERE rowid = ?1", params![number])?;

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
-use super::{SqliteProvider, begin, damaged, failed, operations};
+use super::{SqliteProvider, begin, damaged, failed, heads, operations};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Operation, Place, Session, Snapshot, Spent,
-    State,
+    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Operation, Place, Session, Site,
+    Snapshot, Spent,
 };
 
 /// A read transaction; it ends when dropped.
@@ -50,12 +49,14 @@ impl Drop for SqliteSnapshot<'_> {
 macro_rules! snapshot_through_connection {
     ($type:ty) => {
         impl Snapshot for $type {
-            fn state(&self) -> Result<State> {
-                state(self.connection())
+            fn site(&self) -> Result<Site> {
+                heads::site(self.connection())
             }
-            fn knows_org(&self, org: &str) -> Result<bool> {
-                one(self.connection(), "SELECT 1 FROM orgs WHERE org = ?1", [org], |_| Ok(()))
-                    .map(|found| found.is_some())
+            fn head(&self, org: &str) -> Result<Option<Head>> {
+                heads::head(self.connection(), org)
+            }
+            fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+                heads::heads(self.connection(), after, limit)
             }
             fn document(&self, at: Place) -> Result<Option<Document>> {
                 document(self.connection(), at)
@@ -124,35 +125,6 @@ pub(super) fn all<T>(
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let rows = statement.query_map(params, read).map_err(failed)?;
     rows.collect::<rusqlite::Result<Vec<T>>>().map_err(failed)
-}
-
-pub(super) fn state(connection: &Connection) -> Result<State> {
-    let rows = all(connection, "SELECT name, value FROM meta", [], |row| {
-        let value = match row.get_ref(1)? {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-            _ => Vec::new(),
-        };
-        Ok((row.get::<_, String>(0)?, value))
-    })?;
-    let mut values: BTreeMap<String, Vec<u8>> = rows.into_iter().collect();
-    // The first databases did not count commits.
-    values.entry("commits".into()).or_insert_with(|| b"0".to_vec());
-    let mut bytes = |name: &str| values.remove(name).ok_or_else(|| damaged(name));
-    let mut text = |name: &str| String::from_utf8(bytes(name)?).map_err(|_| damaged(name));
-    let mut number = |name: &str| text(name)?.parse::<u64>().map_err(|_| damaged(name));
-    let (commits, highest) = (number("commits")?, number("highest")?);
-    let (told, horizon) = (number("told")?, number("horizon")?);
-    let (epoch, schema) = (text("epoch")?, text("schema")?);
-    Ok(State {
-        epoch: serde_json::from_str(&epoch).map_err(|_| damaged("an epoch"))?,
-        commits,
-        highest,
-        told,
-        horizon,
-        schema,
-        cursor_key: bytes("cursor_key")?,
-        seal_check: bytes("seal_check")?,
-    })
 }
 
 pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Document>> {

@@ -3,13 +3,13 @@
 use escale::model::Epoch;
 
 use super::*;
-use crate::provider::State;
+use crate::provider::Site;
 
-fn first() -> State {
+fn first() -> Site {
     let epoch = Epoch::new(1, "first").unwrap();
-    let cursor_key = vec![0; 32];
+    let (last_epoch, cursor_key) = (epoch.clone(), vec![0; 32]);
     let (schema, seal_check) = (String::new(), Vec::new());
-    State { epoch, commits: 0, highest: 0, told: 0, horizon: 0, cursor_key, schema, seal_check }
+    Site { epoch, last_epoch, generation: 0, commits: 0, told: 0, cursor_key, schema, seal_check }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Writes: one immediate transaction at a time, over all processes.
+//! Writes: one immediate transaction at a time, over all processes and orgs.
 
 use std::time::Duration;
 
@@ -7,13 +7,12 @@ use escale::model::{Def, Version};
 use rusqlite::{Connection, Params, TransactionBehavior, params};
 
 use super::read::{
-    all, changes, count, del_of, document, document_of, feed, is_held, members, one,
-    snapshot_through_connection, state,
+    all, changes, count, del_of, document, document_of, feed, is_held, members, snapshot_through_connection,
 };
-use super::{Writer, begin, damaged, failed, open, operations};
+use super::{Writer, begin, damaged, failed, heads, operations};
 use crate::provider::{
-    Action, Change, Document, Entry, EntryValue, FeedRow, Link, Operation, Place, RewriteResult,
-    RewriteState, Session, Snapshot, Spent, State, Transaction, Walked,
+    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site,
+    Snapshot, Spent, Transaction,
 };
 
 /// Rows of the feed that are kept: more than any server falls behind between two polls.
@@ -22,23 +21,33 @@ const FEED_ROWS_MAX: u64 = 50_000;
 /// A write transaction; rolled back if dropped before its commit.
 pub(super) struct SqliteTransaction<'p> {
     connection: Writer<'p>,
+    /// The org that it writes; empty for maintenance.
+    org: String,
     committed: bool,
 }
 
 impl<'p> SqliteTransaction<'p> {
-    pub(super) fn begin(connection: Writer<'p>, wait: Duration) -> Result<Self> {
+    pub(super) fn begin(connection: Writer<'p>, org: &str, wait: Duration) -> Result<Self> {
         connection.busy_timeout(wait).map_err(failed)?;
         begin(&connection, TransactionBehavior::Immediate)?;
-        Ok(SqliteTransaction { connection, committed: false })
+        Ok(SqliteTransaction { connection, org: org.to_owned(), committed: false })
     }
 
-    fn connection(&self) -> &Connection {
+    pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Result<usize> {
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         statement.execute(params).map_err(failed)
+    }
+
+    /// Makes everything durable. Returns the number of commits of the file.
+    pub(super) fn end(&mut self) -> Result<u64> {
+        let commits = heads::count_commit(&self.connection)?;
+        self.run("COMMIT", [])?;
+        self.committed = true;
+        Ok(commits)
     }
 }
 
@@ -53,7 +62,7 @@ impl Drop for SqliteTransaction<'_> {
 
 snapshot_through_connection!(SqliteTransaction<'_>);
 
-impl Transaction for SqliteTransaction<'_> {
+impl Edit for SqliteTransaction<'_> {
     fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
         let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
         self.run(
@@ -112,10 +121,11 @@ impl Transaction for SqliteTransaction<'_> {
             entry,
         )
     }
+}
 
-    fn add_org(&mut self, org: &str) -> Result<()> {
-        self.run("INSERT OR IGNORE INTO orgs (org) VALUES (?1)", [org])?;
-        Ok(())
+impl Transaction for SqliteTransaction<'_> {
+    fn put_head(&mut self, head: &Head) -> Result<()> {
+        heads::put_head(&self.connection, &self.org, head)
     }
 
     fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
@@ -129,16 +139,12 @@ impl Transaction for SqliteTransaction<'_> {
         Ok(())
     }
 
-    fn put_state(&mut self, state: &State) -> Result<()> {
-        put_state(&self.connection, state)
-    }
-
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
         let gone = all(
             &self.connection,
             "SELECT org, class, pk, v, deleted, max_life, ttl, shown, data FROM documents
-             WHERE ttl <= ?1 AND v < ?2 LIMIT ?3",
-            params![now, horizon, limit as u64],
+             WHERE org = ?4 AND ttl <= ?1 AND v < ?2 LIMIT ?3",
+            params![now, horizon, limit as u64, self.org],
             |row| {
                 let place: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 Ok(document_of(row, 3)?.map(|document| (place, document)))
@@ -165,33 +171,18 @@ impl Transaction for SqliteTransaction<'_> {
         n += self.run(
             "DELETE FROM memberships WHERE (org, class, collection, hash, pk) IN
                (SELECT org, class, collection, hash, pk FROM memberships INDEXED BY memberships_left
-                WHERE del = 1 AND v < ?1 LIMIT ?2)",
-            params![horizon, limit as u64],
+                WHERE org = ?3 AND del = 1 AND v < ?1 LIMIT ?2)",
+            params![horizon, limit as u64, self.org],
         )? as u64;
         Ok(n)
     }
 
-    fn walk(&mut self, after: Option<(String, String, String)>, limit: usize) -> Result<Vec<Walked>> {
-        let (org, class, pk) = after.unwrap_or_default();
-        let rows = all(
-            &self.connection,
-            "SELECT org, class, pk, v, deleted, max_life, ttl, shown, data FROM documents
-             WHERE (org, class, pk) > (?1, ?2, ?3) ORDER BY org, class, pk LIMIT ?4",
-            params![org, class, pk, limit as u64],
-            |row| {
-                let (org, class, pk) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(document_of(row, 3)?.map(|document| Walked { org, class, pk, document }))
-            },
-        )?;
-        rows.into_iter().collect()
+    fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {
+        operations::put_session(&self.connection, &self.org, session, to)
     }
 
-    fn put_session(&mut self, org: &str, session: &str, to: &Session) -> Result<()> {
-        operations::put_session(&self.connection, org, session, to)
-    }
-
-    fn append_operation(&mut self, org: &str, account: &str, operation: &Operation) -> Result<()> {
-        operations::append_operation(&self.connection, org, account, operation)
+    fn append_operation(&mut self, account: &str, operation: &Operation) -> Result<()> {
+        operations::append_operation(&self.connection, &self.org, account, operation)
     }
 
     fn append_action(&mut self, action: &Action) -> Result<()> {
@@ -206,22 +197,16 @@ impl Transaction for SqliteTransaction<'_> {
         self.run("ROLLBACK TO operation", []).map(drop)
     }
 
+    fn release(&mut self) -> Result<()> {
+        self.run("RELEASE operation", []).map(drop)
+    }
+
     fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
-        operations::purge_operations(&self.connection, before, limit)
+        operations::purge_operations(&self.connection, &self.org, before, limit)
     }
 
-    fn rewrite_actions(&mut self, from: (i64, usize), change: &RewriteState) -> Result<Option<i64>> {
-        operations::rewrite_actions(&self.connection, from, change)
-    }
-
-    fn rewrite_results(&mut self, from: (i64, usize), change: &RewriteResult) -> Result<Option<i64>> {
-        operations::rewrite_results(&self.connection, from, change)
-    }
-
-    fn commit(mut self: Box<Self>) -> Result<()> {
-        self.run("COMMIT", [])?;
-        self.committed = true;
-        Ok(())
+    fn commit(mut self: Box<Self>) -> Result<u64> {
+        self.end()
     }
 }
 
@@ -235,30 +220,4 @@ impl SqliteTransaction<'_> {
         }?;
         Ok(())
     }
-}
-
-pub(super) fn put_state(connection: &Connection, state: &State) -> Result<()> {
-    let mut put = connection
-        .prepare_cached("INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
-        .map_err(failed)?;
-    let numbers = [
-        ("commits", state.commits),
-        ("highest", state.highest),
-        ("told", state.told),
-        ("horizon", state.horizon),
-    ];
-    for (name, number) in numbers {
-        put.execute(params![name, number.to_string().into_bytes()]).map_err(failed)?;
-    }
-    let epoch = open::epoch_text(&state.epoch)?;
-    let blobs = [
-        ("epoch", epoch.as_bytes()),
-        ("schema", state.schema.as_bytes()),
-        ("cursor_key", &state.cursor_key),
-        ("seal_check", &state.seal_check),
-    ];
-    for (name, bytes) in blobs {
-        put.execute(params![name, bytes]).map_err(failed)?;
-    }
-    Ok(())
 }

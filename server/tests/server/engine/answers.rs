@@ -52,12 +52,15 @@ impl Reference {
     }
 
     /// The `now` of a reply.
-    pub fn tell_now(&mut self, clock: u64) -> u64 {
-        let known = self.told.max(self.highest);
+    pub fn tell_now(&mut self, org: &str, clock: u64) -> u64 {
+        let head = self.heads.get_mut(org);
+        let known = head.as_ref().map_or(self.told, |head| head.told.max(head.highest));
         let now = clock.max(known);
         if now > known + WRITE_MS_MAX / 2 {
-            self.told = now;
-            self.commits += 1;
+            match head {
+                Some(head) => (head.told, head.commits) = (now, head.commits + 1),
+                None => self.told = now,
+            }
         }
         now
     }
@@ -165,7 +168,7 @@ impl Reference {
             }
         }
         *room = room.saturating_sub(used);
-        if sub.v < self.horizon || sub.v == 0 {
+        if sub.v < self.head(org).horizon || sub.v == 0 {
             let all =
                 self.changes(org, &sub.def, &(0, String::new()), 0).into_iter().map(|(change, _)| change);
             let living = all.filter(|change| change.state == State::Alive && !is_expired(change));
@@ -179,10 +182,20 @@ impl Reference {
 
     /// Removes everything older than the retention time. Returns how many documents and departures.
     pub fn purge(&mut self, clock: u64) -> u64 {
-        let horizon = self.horizon.max(clock.saturating_sub(self.settings.retention_ms()));
+        let old = clock.saturating_sub(self.settings.results_ms());
+        for known in self.known.values_mut().filter(|known| known.at < old) {
+            known.result = None;
+        }
+        let orgs: Vec<String> = self.heads.keys().cloned().collect();
+        orgs.iter().map(|org| self.purge_org(org, clock)).sum()
+    }
+
+    fn purge_org(&mut self, org: &str, clock: u64) -> u64 {
+        let head = self.heads.get_mut(org).unwrap();
+        let horizon = head.horizon.max(clock.saturating_sub(self.settings.retention_ms()));
         let is_over = |doc: &Doc| doc.ttl.is_some_and(|ttl| ttl <= clock) && doc.v < horizon;
-        let over: Vec<Key> =
-            self.tables.docs.iter().filter(|(_, doc)| is_over(doc)).map(|(key, _)| key.clone()).collect();
+        let docs = self.tables.docs.iter().filter(|(key, doc)| key.0 == org && is_over(doc));
+        let over: Vec<Key> = docs.map(|(key, _)| key.clone()).collect();
         for key in &over {
             let doc = self.tables.docs.remove(key).unwrap();
             for def in doc.defs {
@@ -190,15 +203,11 @@ impl Reference {
             }
         }
         let before = self.tables.links.len();
-        self.tables.links.retain(|_, (v, state, _)| *state != State::Left || *v >= horizon);
-        let gone = (over.len() + before - self.tables.links.len()) as u64;
+        let links = &mut self.tables.links;
+        links.retain(|(of, ..), (v, state, _)| of != org || *state != State::Left || *v >= horizon);
+        let gone = (over.len() + before - links.len()) as u64;
         if gone > 0 {
-            self.horizon = horizon;
-            self.commits += 1;
-        }
-        let old = clock.saturating_sub(self.settings.results_ms());
-        for known in self.known.values_mut().filter(|known| known.at < old) {
-            known.result = None;
+            (head.horizon, head.commits) = (horizon, head.commits + 1);
         }
         gone
     }
@@ -218,8 +227,10 @@ impl Reference {
                 self.tables.docs.get_mut(&key).unwrap().defs = defs;
             }
         }
-        self.horizon = self.horizon.max(self.highest + 1);
-        self.commits += 1;
+        for head in self.heads.values_mut() {
+            head.horizon = head.horizon.max(head.highest + 1);
+            head.commits += 1;
+        }
     }
 
     /// The server begins again: attempts are forgotten.

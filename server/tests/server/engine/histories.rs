@@ -3,7 +3,7 @@
 #![allow(clippy::result_large_err)] // as in the engine
 #![allow(clippy::print_stdout)] // the seed of a history that fails
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use escale::Code;
@@ -16,7 +16,7 @@ use escale_server::provider::Place;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
-use super::reference::{Act, Asking, Fed, If, Line, Properties, Reference, Sent, pk};
+use super::reference::{Act, Asking, Fed, Head, If, Line, Properties, Reference, Sent, pk};
 use crate::support::chance::Chance;
 use crate::support::operating::{key_args, list, map, with};
 use crate::support::world::*;
@@ -278,18 +278,13 @@ impl World {
         ])
     }
 
-    fn subs(&mut self) -> Vec<Sub> {
+    fn subs(&mut self, org: &str) -> Vec<Sub> {
+        let highest = self.reference.head(org).highest;
         let mut subs: Vec<Sub> = Vec::new();
         for _ in 0..self.chance.below(4) {
             let (def, now) = (self.def(), self.clock.now_ms());
-            let v = self.chance.pick(&[
-                0,
-                0,
-                now.saturating_sub(3_000),
-                now.saturating_sub(DAY / 2),
-                self.reference.highest,
-                1,
-            ]);
+            let v =
+                self.chance.pick(&[0, 0, now.saturating_sub(3_000), now.saturating_sub(DAY / 2), highest, 1]);
             let place = self.chance.below(3) as usize;
             let cursor = self.cursors.iter().rev().nth(place).cloned().filter(|_| self.chance.is(60));
             let sub = match cursor {
@@ -311,7 +306,7 @@ impl World {
         let session =
             if self.chance.is(90) { format!("{session} of {account}") } else { "shared".to_owned() };
         let asking = Asking { org, account, session: &session, may_write: self.chance.is(93) };
-        let (ops, subs) = (self.ops(&asking), self.subs());
+        let (ops, subs) = (self.ops(&asking), self.subs(org));
         let wire = |op: &Sent| Op {
             id: op.id.clone(),
             seq: op.seq,
@@ -340,7 +335,7 @@ impl World {
             let code = result.fault.as_ref().map_or("ok", |fault| &fault.code);
             self.met.insert(code.to_owned());
         }
-        let now = self.reference.tell_now(clock);
+        let now = self.reference.tell_now(asking.org, clock);
         let session = self.reference.sessions.get(&(asking.org.to_owned(), asking.session.to_owned()));
         let seq = session.filter(|(account, _)| account == asking.account).map_or(0, |(_, seq)| *seq);
         assert_eq!((reply.now, reply.seq, reply.delta), (now, seq, 2_000));
@@ -388,8 +383,6 @@ impl World {
                 self.reference.restart();
                 if declares {
                     self.reference.declare("kind");
-                } else if seals {
-                    self.reference.commits += 1;
                 }
                 self.reference.seal_bytes = if self.is_sealed { 29 } else { 1 };
                 self.check();
@@ -402,12 +395,13 @@ impl World {
     /// The journal, the feed and the state, as they are stored. With a site key, nothing is in clear.
     fn check(&self) {
         let snapshot = self.engine.as_ref().unwrap().provider().read().unwrap();
-        let state = snapshot.state().unwrap();
         let reference = &self.reference;
-        assert_eq!(
-            (state.highest, state.told, state.horizon, state.commits),
-            (reference.highest, reference.told, reference.horizon, reference.commits)
-        );
+        let head = |(org, head): (String, escale_server::provider::Head)| {
+            let escale_server::provider::Head { commits, highest, told, horizon, .. } = head;
+            (org, Head { highest, told, horizon, commits })
+        };
+        let heads: BTreeMap<String, Head> = snapshot.heads("", 9).unwrap().into_iter().map(head).collect();
+        assert_eq!((&heads, snapshot.site().unwrap().told), (&reference.heads, reference.told));
         for ((org, name), (account, seq)) in &reference.sessions {
             let session = snapshot.session(org, name).unwrap().unwrap();
             assert_eq!((&session.account, session.seq), (account, *seq));

@@ -122,7 +122,7 @@ fn a_cursor_is_good_for_its_answer_only() {
     let part = world.engine.sync("p", &caller(), &request).unwrap().parts.remove(0);
     assert_eq!(part.fault.map(|fault| fault.code), bad);
     // Another epoch of the database.
-    renew_epoch_of(&escale_server::engine::Engine::database_in(world.folder.path()), NOON).unwrap();
+    renew_epoch_of(&escale_server::engine::Engine::database_in(world.folder.path()), None, NOON).unwrap();
     assert_eq!(fault(&shelf("one"), 0, &cursor), bad);
 }
 

@@ -101,6 +101,15 @@ pub struct Known {
     pub result: Option<OpResult>,
 }
 
+/// The counters of an org.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Head {
+    pub highest: u64,
+    pub told: u64,
+    pub horizon: u64,
+    pub commits: u64,
+}
+
 /// A cursor that was given: its answer, and the position where it continues.
 pub struct Cursor {
     pub text: String,
@@ -152,10 +161,10 @@ pub struct Reference {
     pub sessions: BTreeMap<(String, String), (String, u64)>,
     pub known: BTreeMap<(String, String, String), Known>,
     pub tries: BTreeMap<(String, String), (String, u32)>,
-    pub highest: u64,
+    /// Of each org in which something was executed.
+    pub heads: BTreeMap<String, Head>,
+    /// The highest `now` given in other orgs.
     pub told: u64,
-    pub horizon: u64,
-    pub commits: u64,
     pub cursors: Vec<Cursor>,
 }
 
@@ -181,12 +190,15 @@ impl Reference {
             sessions: BTreeMap::new(),
             known: BTreeMap::new(),
             tries: BTreeMap::new(),
-            highest: 0,
+            heads: BTreeMap::new(),
             told: 0,
-            horizon: 0,
-            commits: 1,
             cursors: Vec::new(),
         }
+    }
+
+    /// The counters of an org, as its next write finds them.
+    pub fn head(&self, org: &str) -> Head {
+        self.heads.get(org).copied().unwrap_or(Head { told: self.told, ..Head::default() })
     }
 
     /// The collections that hold a document with this data.
@@ -399,7 +411,7 @@ impl Reference {
             let result = Self::known_result(known, &op.id);
             if op.seq == last + 1 {
                 self.sessions.insert(session.clone(), used);
-                self.commits += 1;
+                self.heads.entry(asking.org.to_owned()).or_default().commits += 1;
             }
             self.tries.remove(&session);
             return Ok(result);
@@ -413,11 +425,8 @@ impl Reference {
         }
         let mut at_least = 0;
         loop {
-            let floor = match self.settings.skew_ms {
-                0 => self.told.max(self.highest + 1),
-                skew => self.told.max(self.highest) - skew.min(self.told.max(self.highest)),
-            };
-            let now = clock.max(floor).max(at_least);
+            let mut head = self.head(asking.org);
+            let now = clock.max(head.told).max(head.highest + 1).max(at_least);
             let mut run = Run { asking, id: &op.id, now, kept: 0, changed: false, own: BTreeSet::new() };
             let before = self.tables.clone();
             let ran = if asking.may_write { self.run(&mut run, &op.act) } else { fault(Code::Forbidden) };
@@ -443,8 +452,10 @@ impl Reference {
                 ran => ran,
             };
             if ran.is_ok() && changed {
-                self.highest = self.highest.max(now);
+                head.highest = now;
             }
+            head.commits += 1;
+            self.heads.insert(asking.org.to_owned(), head);
             let (v, result) = match ran {
                 Ok(value) => (
                     Some(given),
@@ -457,7 +468,6 @@ impl Reference {
             self.known.insert(id, known);
             self.sessions.insert(session.clone(), used);
             self.tries.remove(&session);
-            self.commits += 1;
             return Ok(result);
         }
     }

@@ -45,12 +45,12 @@ fn refused(world: &World, id: &str, name: &str, args: Value) -> String {
 fn an_operation_that_changes_nothing_leaves_the_document_and_gives_its_version() {
     let world = operating();
     let v = given(&world, "put", "doc.put", put_args("a", "one"));
-    let revision = world.engine.provider().read().unwrap().state().unwrap().highest;
+    let revision = world.engine.provider().read().unwrap().head("o").unwrap().unwrap().highest;
     assert_eq!(given(&world, "same", "doc.put", put_args("a", "one")), v);
     let nothing = || map([("shelf".to_owned(), Value::from("one"))].into());
     assert_eq!(given(&world, "patch", "doc.patch", with(key_args("a"), "set", nothing())), v);
     assert_eq!(version(&world, "a"), v);
-    assert_eq!(world.engine.provider().read().unwrap().state().unwrap().highest, revision);
+    assert_eq!(world.engine.provider().read().unwrap().head("o").unwrap().unwrap().highest, revision);
 }
 
 #[test]

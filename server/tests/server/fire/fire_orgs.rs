@@ -100,8 +100,15 @@ impl Town {
         town
     }
 
+    /// Lets more time pass than a request has operations. So no two orgs give one version, though each has
+    /// its own.
+    fn pass(&self) {
+        self.clock.advance(4);
+    }
+
     /// Writes a document of an org, outside of its sessions.
     pub fn write(&mut self, org: &'static str, n: u64, salt: u64) -> Option<u64> {
+        self.pass();
         let map = marked(org, n, salt).as_map().unwrap().clone();
         let written = self.engine.write(org, |w| w.put("Note", map.clone())).unwrap();
         written.v.inspect(|v| assert_eq!(self.versions.insert(*v, org), None, "a version is of one write"))
@@ -163,6 +170,7 @@ impl Town {
 
     /// A request of a random session of an org.
     pub fn request(&mut self, chance: &mut Chance, org: &'static str, account: &str) -> SyncRequest {
+        self.pass();
         // Mostly the account's own sessions; some have names that all accounts use.
         let own = if chance.is(85) { account } else { "any" };
         let session = format!("session-{own}-{}", chance.below(4));

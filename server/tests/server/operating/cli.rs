@@ -106,6 +106,12 @@ fn the_epoch_is_told_and_renewed() {
     let renewed = run(folder.path(), "epoch", &["--renew"]).1;
     assert_ne!(renewed, first);
     assert_eq!(run(folder.path(), "epoch", &[]).1, renewed);
+    let of_org = run(folder.path(), "epoch", &["--renew", "--org", "o"]).1;
+    assert_ne!(of_org, renewed);
+    assert_eq!(run(folder.path(), "epoch", &["--org", "o"]).1, of_org);
+    assert_eq!(run(folder.path(), "epoch", &[]).1, renewed, "another org's is as it was");
+    let (code, _, err) = run(folder.path(), "epoch", &["--org", "nobody"]);
+    assert!(code == Some(1) && err.contains("bad_option") && err.contains("nobody"), "{err}");
 }
 
 #[test]

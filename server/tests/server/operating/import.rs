@@ -132,7 +132,7 @@ fn what_cannot_be_imported_into_is_refused_at_once() {
     assert_eq!(to("o", "Nope"), Code::UnknownClass);
     assert_eq!(to("a/b", "Note"), Code::BadOption);
     assert_eq!(to("", "Note"), Code::BadOption);
-    assert!(!world.engine.provider().read().unwrap().knows_org("o").unwrap());
+    assert_eq!(world.engine.provider().read().unwrap().head("o").unwrap(), None);
 }
 
 /// A machine on which each reading of the clock takes 3 ms.

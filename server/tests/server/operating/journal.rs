@@ -88,10 +88,20 @@ fn a_database_from_before_operations_is_brought_up_to_date() {
     drop(engine);
     let earlier = raw(folder.path());
     earlier
-        .execute_batch("DROP TABLE sessions; DROP TABLE ops; DROP TABLE actions; DROP TABLE spent; PRAGMA user_version = 1;")
+        .execute_batch(
+            "DROP TABLE sessions; DROP TABLE ops; DROP TABLE actions; DROP TABLE spent;
+             INSERT INTO meta SELECT 'highest', CAST(CAST(highest AS TEXT) AS BLOB) FROM heads;
+             INSERT INTO meta SELECT 'horizon', CAST(CAST(horizon AS TEXT) AS BLOB) FROM heads;
+             CREATE TABLE orgs (org TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
+             INSERT INTO orgs SELECT org FROM heads;
+             DROP TABLE heads;
+             DELETE FROM meta WHERE name IN ('commits', 'last_epoch', 'generation');
+             PRAGMA user_version = 1;",
+        )
         .unwrap();
     drop(earlier);
-    assert!(escale_server::engine::epoch_of(&Engine::database_in(folder.path())).is_ok());
+    let old = escale_server::engine::epoch_of(&Engine::database_in(folder.path()), None).unwrap_err();
+    assert!(old.detail().contains("format 1"), "{}", old.detail());
     let engine = open_with(folder.path(), &clock, Settings::default(), Seal::clear());
     assert_eq!(Some(pull(&engine, &def("Note"), 0).rows[0].v), v);
     assert_eq!(told(&send(&engine, vec![op("1", 1, "doc.put", put_args("b", "one"))])), [("1", "ok")]);

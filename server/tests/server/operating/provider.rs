@@ -1,11 +1,13 @@
 //! Runs the conformance suite of providers on SQLite and on the database in memory.
 
+use std::path::Path;
+
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
-use escale::model::sha_s;
-use escale_server::engine::first_state;
+use escale::model::{Epoch, sha_s};
+use escale_server::engine::first_site;
 use escale_server::provider::{
-    MemoryDatabase, MemoryProvider, Operation, Provider, Spent, SqliteProvider, conformance,
+    Head, MemoryDatabase, MemoryProvider, Operation, Provider, Spent, SqliteProvider, conformance, inspect,
 };
 
 #[test]
@@ -15,7 +17,7 @@ fn sqlite_conforms() {
     conformance::all(|| {
         n += 1;
         let path = folder.path().join(format!("{n}.db"));
-        let first = first_state(1).unwrap();
+        let first = first_site(1).unwrap();
         Box::new(move || SqliteProvider::open(&path, &first).unwrap())
     });
 }
@@ -23,7 +25,7 @@ fn sqlite_conforms() {
 #[test]
 fn memory_conforms() {
     conformance::all(|| {
-        let database = MemoryDatabase::new(first_state(1).unwrap());
+        let database = MemoryDatabase::new(first_site(1).unwrap());
         Box::new(move || MemoryProvider::open(&database))
     });
 }
@@ -32,34 +34,67 @@ fn memory_conforms() {
 fn a_newer_format_is_refused_and_left_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("escale.db");
-    drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
+    drop(SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 4; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 5; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
-    let error = SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap();
+    let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
     assert_eq!(error.code(), escale::Code::StoreTooNew);
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
-#[test]
-fn the_format_before_is_brought_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("escale.db");
-    drop(SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap());
-    let raw = rusqlite::Connection::open(&path).unwrap();
+const FORMATS: [&str; 3] = [
+    include_str!("../../../src/provider/sqlite/tables.sql"),
+    include_str!("../../../src/provider/sqlite/operations.sql"),
+    include_str!("../../../src/provider/sqlite/spent.sql"),
+];
+
+/// A file of an older format, in which two orgs were written to.
+fn older(path: &Path, format: usize) {
+    let raw = rusqlite::Connection::open(path).unwrap();
+    FORMATS[..format].iter().for_each(|tables| raw.execute_batch(tables).unwrap());
     // Operation `a` was executed, and number 1 of another session was used for it too.
-    raw.execute_batch(
-        "DROP TABLE spent; PRAGMA user_version = 2;
-         INSERT INTO ops VALUES ('o', 'x', 's', 1, 'a', 'n', 7, 5, x'00'), ('o', 'x', 't', 1, 'a', 'n', 7, 5, NULL);",
-    )
+    let used = if format == 2 { "('o', 'x', 't', 1, 'a', 'n', 7, 5, NULL)," } else { "" };
+    raw.execute_batch(&format!(
+        "INSERT INTO ops VALUES {used} ('o', 'x', 's', 1, 'a', 'n', 7, 5, x'00');
+         INSERT INTO orgs VALUES ('o'), ('p');
+         INSERT INTO meta VALUES ('epoch', CAST('[5,\"e\"]' AS BLOB)), ('highest', CAST('70' AS BLOB)),
+           ('told', CAST('8' AS BLOB)), ('horizon', CAST('3' AS BLOB)), ('schema', x''),
+           ('cursor_key', x'07'), ('seal_check', x'');
+         PRAGMA application_id = 0x4573636c; PRAGMA user_version = {format};"
+    ))
     .unwrap();
-    drop(raw);
-    let provider = SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap();
-    let mut tx = provider.write(std::time::Duration::ZERO).unwrap();
-    assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
-    assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
-    assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
+    if format > 2 {
+        raw.execute_batch("INSERT INTO meta VALUES ('commits', CAST('12' AS BLOB))").unwrap();
+    }
+}
+
+#[test]
+fn each_format_before_is_brought_up() {
+    for format in [2, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("escale.db");
+        older(&path, format);
+        let error = inspect(&path, "o").unwrap_err();
+        assert_eq!(error.code(), escale::Code::StorageFailed);
+        assert!(error.detail().contains(&format!("format {format}")), "{}", error.detail());
+        let provider = SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap();
+        let (site, _) = inspect(&path, "o").unwrap();
+        let epoch = Epoch::new(5, "e").unwrap();
+        let commits = if format == 2 { 0 } else { 12 };
+        assert_eq!((&site.epoch, &site.last_epoch, site.generation), (&epoch, &epoch, 1));
+        assert_eq!((site.commits, &*site.cursor_key), (commits, &[7][..]));
+        assert_eq!(site.told, 70, "an org without a head was told up to the highest version of all");
+        let head = Head { epoch, commits, highest: 70, told: 8, horizon: 3 };
+        let heads = provider.read().unwrap().heads("", 9).unwrap();
+        assert_eq!(heads, [("o".to_owned(), head.clone()), ("p".to_owned(), head)]);
+        let mut tx = provider.write("o", std::time::Duration::ZERO).unwrap();
+        assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
+        assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
+        assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));
+        assert_eq!(tx.commit().unwrap(), commits + 1);
+    }
 }
 
 /// The storage that an id takes, as docs/protocol.md gives it.
@@ -69,7 +104,7 @@ fn an_id_that_is_kept_for_ever_takes_32_bytes() {
     const OPERATIONS: u64 = 20_000;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("escale.db");
-    let provider = SqliteProvider::open(&path, &first_state(1).unwrap()).unwrap();
+    let provider = SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap();
     let bytes = || {
         let raw = rusqlite::Connection::open(&path).unwrap();
         let pragma = |name: &str| raw.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, u64>(0));
@@ -77,17 +112,17 @@ fn an_id_that_is_kept_for_ever_takes_32_bytes() {
     };
     let mut random = SeededRandom::new(1);
     let (empty, wait) = (bytes(), std::time::Duration::from_secs(5));
-    let mut tx = provider.write(wait).unwrap();
+    let mut tx = provider.write("org", wait).unwrap();
     for seq in 1..=OPERATIONS {
         let at = 1_700_000_000_000 + seq * 40;
         let (session, id) = (sha_s("session"), make_id(at, &mut random).unwrap());
         let name = sha_s("doc.patch");
         let operation = Operation { session, seq, id, name, v: Some(at), at, result: vec![0; 64] };
-        tx.append_operation("org", "account", &operation).unwrap();
+        tx.append_operation("account", &operation).unwrap();
     }
     tx.commit().unwrap();
     let kept = (bytes() - empty) / OPERATIONS;
-    let mut tx = provider.write(wait).unwrap();
+    let mut tx = provider.write("org", wait).unwrap();
     assert_eq!(tx.purge_operations(u64::MAX >> 1, OPERATIONS as usize).unwrap(), OPERATIONS);
     tx.commit().unwrap();
     let spent = (bytes() - empty) / OPERATIONS;
@@ -100,7 +135,7 @@ fn another_program_s_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("escale.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    let error = SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap();
+    let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
     assert_eq!(error.code(), escale::Code::StorageFailed);
     std::fs::write(
         &path,
@@ -109,7 +144,7 @@ fn another_program_s_database_is_refused() {
     )
     .unwrap();
     assert_eq!(
-        SqliteProvider::open(&path, &first_state(1).unwrap()).err().unwrap().code(),
+        SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap().code(),
         escale::Code::StorageFailed
     );
 }

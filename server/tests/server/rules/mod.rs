@@ -3,6 +3,7 @@
 mod r11_once;
 mod r12_lasting;
 mod r12_order;
+mod r34_heads;
 mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;

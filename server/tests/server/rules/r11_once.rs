@@ -191,7 +191,7 @@ fn r11_an_id_does_not_change_its_operation() {
 fn r11_a_new_epoch_keeps_what_was_executed() {
     let world = operating();
     let first = send(&world.engine, vec![add(1), add(2)]);
-    renew_epoch_of(&Engine::database_in(world.folder.path()), NOON).unwrap();
+    renew_epoch_of(&Engine::database_in(world.folder.path()), None, NOON).unwrap();
     let again = send(&world.engine, vec![add(2), add(3)]);
     assert!(again.epoch > first.epoch);
     assert_eq!(again.results[0], first.results[1]);
@@ -210,7 +210,7 @@ fn r11_what_was_sent_in_another_epoch_is_not_executed() {
         world.engine.sync("o", &caller(), &request).unwrap()
     };
     assert_eq!(told(&sent(&first.epoch, vec![add(2)])), [("op-2", "ok")]);
-    let renewed = renew_epoch_of(&Engine::database_in(world.folder.path()), NOON).unwrap();
+    let renewed = renew_epoch_of(&Engine::database_in(world.folder.path()), None, NOON).unwrap();
     for (ops, codes) in [
         (vec![add(3)], vec![("op-3", "contention")]),
         (vec![add(2), add(3)], vec![("op-2", "ok"), ("op-3", "contention")]),

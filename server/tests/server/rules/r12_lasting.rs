@@ -104,7 +104,7 @@ fn r12_waiting_for_others_is_no_try() {
     let clock = escale_server::clock::ManualClock::at(NOON);
     let settings = Settings { write_wait: Duration::from_millis(1), ..Settings::default() };
     let engine = open_with(folder.path(), &clock, settings, Seal::clear());
-    let another = engine.provider().write(Duration::ZERO).unwrap();
+    let another = engine.provider().write("o", Duration::ZERO).unwrap();
     for _ in 0..3 * TRIES_MAX {
         let reply = send(&engine, vec![add("a", 1)]);
         assert_eq!(told(&reply), [("a", "contention")]);
@@ -130,7 +130,7 @@ fn r12_a_fault_stands_at_the_first_that_is_not_known() {
     let settings = Settings { write_wait: Duration::from_millis(1), ..Settings::default() };
     let engine = open_with(folder.path(), &clock, settings, Seal::clear());
     send(&engine, vec![add("first", 1), add("beside", 2)]);
-    let another = engine.provider().write(Duration::ZERO).unwrap();
+    let another = engine.provider().write("o", Duration::ZERO).unwrap();
     let reply = send(&engine, vec![add("first", 1), add("lost", 2), add("beside", 3)]);
     assert_eq!(
         (told(&reply), reply.seq),

@@ -9,11 +9,13 @@ use escale::Code;
 use escale::model::schema::Schema;
 use escale_server::clock::{Clock, ManualClock};
 use escale_server::engine::{Engine, Opening};
+use escale_server::provider::{Document, Place};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 use proptest::prelude::*;
 
-use crate::support::cluster::cluster;
+use crate::support::cluster::{SKEW, cluster};
+use crate::support::operating::{op, put_args, send};
 use crate::support::session::Session;
 use crate::support::world::*;
 
@@ -247,18 +249,67 @@ fn r4_a_write_that_outlasts_a_second_is_given_up() {
     assert_eq!(ids(&pull(&world.engine, &def("Note"), 0)), ["b"]);
 }
 
+/// The third clock is ahead by the whole skew.
+#[test]
+fn r35_versions_of_an_org_rise_whichever_instance_gives_them() {
+    let cluster = cluster();
+    let mut versions = vec![put(&cluster.engines[2], note("a", "one")).unwrap().unwrap()];
+    for at in [0, 1, 0, 2] {
+        versions.push(put(&cluster.engines[at], note("b", &versions.len().to_string())).unwrap().unwrap());
+    }
+    assert!(versions.windows(2).all(|pair| pair[0] < pair[1]), "{versions:?}");
+}
+
+#[test]
+fn r35_orgs_have_their_own_time() {
+    let cluster = cluster();
+    let count = std::cell::Cell::new(0);
+    let put = |at: usize, org: &str| {
+        let engine = &cluster.engines[at];
+        count.set(count.get() + 1);
+        let shelf = count.get().to_string();
+        engine.write(org, |w| w.put("Note", note("a", &shelf))).unwrap().v.unwrap()
+    };
+    let ahead = put(2, "o");
+    assert_eq!((put(0, "p"), ahead), (NOON, NOON + SKEW), "the version of `o` moved nothing in `p`");
+    assert_eq!(put(0, "o"), ahead + 1);
+    cluster.pass(DAY);
+    ask(&cluster.engines[2], Vec::new());
+    cluster.clocks.iter().for_each(|clock| clock.set(NOON + 5));
+    assert_eq!(put(0, "p"), NOON + 5, "a `now` told in `o` is no promise in `p`");
+    assert_eq!(put(0, "o"), NOON + DAY + SKEW);
+}
+
+/// As if another program had written it.
 #[test]
 fn r4_a_document_that_is_not_older_starts_the_write_again() {
-    let cluster = cluster();
-    // The third clock is ahead by the whole skew.
-    let ahead = put(&cluster.engines[2], note("a", "one")).unwrap().unwrap();
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    let pk = escale::model::Pk::from_key(&["a"]).unwrap();
+    let at = Place { org: "o", class: "Note", pk: pk.as_str() };
+    let mut tx = world.engine.provider().write("o", Duration::ZERO).unwrap();
+    let document = tx.document(at).unwrap().unwrap();
+    tx.put_document(at, &Document { v: NOON + 90, ..document }).unwrap();
+    tx.commit().unwrap();
     let mut runs = 0;
-    let written = cluster.engines[0].write("o", |w| {
+    let written = world.engine.write("o", |w| {
         runs += 1;
         w.put("Note", note("a", "two"))
     });
-    assert!(written.unwrap().v.unwrap() > ahead);
-    assert_eq!(runs, 2);
+    assert_eq!((written.unwrap().v, runs), (Some(NOON + 91), 2));
+    let mut tx = world.engine.provider().write("o", Duration::ZERO).unwrap();
+    let document = tx.document(at).unwrap().unwrap();
+    tx.put_document(at, &Document { v: NOON + 190, ..document }).unwrap();
+    tx.commit().unwrap();
+    // The same for an operation, behind another one of its group.
+    let ops = vec![
+        op("1", 1, "doc.put", put_args("b", "one")),
+        op("2", 2, "doc.put", put_args("a", "three")),
+        op("3", 3, "doc.put", put_args("c", "one")),
+    ];
+    let reply = send(&world.engine, ops);
+    let versions: Vec<u64> = reply.results.iter().map(|result| result.ok.as_ref().unwrap().v).collect();
+    assert_eq!(versions, [NOON + 92, NOON + 191, NOON + 192]);
 }
 
 #[test]

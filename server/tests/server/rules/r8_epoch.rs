@@ -77,17 +77,62 @@ fn r8_the_epoch_is_renewed_by_command_under_a_running_server() {
     put(&world.engine, note("a", "one")).unwrap();
     let path = Engine::database_in(world.folder.path());
     let first = epoch(&world.engine);
-    assert_eq!(epoch_of(&path).unwrap(), first);
+    assert_eq!(epoch_of(&path, None).unwrap(), first);
     let mut session = Session::new(&shelf("one"));
     session.pull(&world.engine);
     // With a clock that is behind.
-    let renewed = renew_epoch_of(&path, NOON - DAY).unwrap();
+    let renewed = renew_epoch_of(&path, None, NOON - DAY).unwrap();
     assert!(renewed > first);
     assert_eq!(epoch(&world.engine), renewed);
     session.pull(&world.engine);
     assert_eq!(session.held(NOON).len(), 1);
     let other = open(world.folder.path(), &world.clock, Settings::default()).unwrap();
     assert_eq!(epoch(&other), renewed, "the mark follows");
+}
+
+#[test]
+fn r37_the_epoch_of_one_org_is_renewed_alone() {
+    let world = world();
+    let put = |org: &str| world.engine.write(org, |w| w.put("Note", note("a", "one"))).unwrap();
+    put("o");
+    put("p");
+    let path = Engine::database_in(world.folder.path());
+    let first = epoch_of(&path, None).unwrap();
+    let mut session = Session::new(&shelf("one"));
+    session.pull(&world.engine);
+    let renewed = renew_epoch_of(&path, Some("p"), NOON - DAY).unwrap();
+    assert!(renewed > first);
+    for (org, expected) in [(None, &first), (Some("o"), &first), (Some("p"), &renewed)] {
+        assert_eq!(epoch_of(&path, org).unwrap(), *expected, "{org:?}");
+    }
+    assert_eq!(epoch(&world.engine), first, "its sessions load nothing again");
+    put("q");
+    assert_eq!(epoch_of(&path, Some("q")).unwrap(), first, "a new org takes the one of the site");
+    // The next renewal is later than all of them, and so is the one after a restore.
+    let all = renew_epoch_of(&path, None, NOON - DAY).unwrap();
+    assert!(all > renewed);
+    for org in [None, Some("o"), Some("p"), Some("q")] {
+        assert_eq!(epoch_of(&path, org).unwrap(), all, "{org:?}");
+    }
+    for org in [Some("r"), Some("")] {
+        assert_eq!(epoch_of(&path, org).unwrap_err().code(), escale::Code::BadOption);
+        assert_eq!(renew_epoch_of(&path, org, NOON).unwrap_err().code(), escale::Code::BadOption);
+    }
+}
+
+/// The watermark knows the latest epoch of all, also that of a single org.
+#[test]
+fn r8_the_lost_epoch_of_one_org_is_followed_by_a_later_one() {
+    let World { folder, clock, engine } = world();
+    put(&engine, note("a", "one")).unwrap();
+    drop(engine);
+    let aside = tempfile::tempdir().unwrap();
+    copy(folder.path(), aside.path(), &[DATABASE]);
+    let path = Engine::database_in(folder.path());
+    let lost = renew_epoch_of(&path, Some("o"), NOON + DAY).unwrap();
+    copy(aside.path(), folder.path(), &[DATABASE]);
+    let engine = open(folder.path(), &clock, Settings::default()).unwrap();
+    assert!(epoch(&engine) > lost);
 }
 
 #[test]
@@ -106,8 +151,8 @@ fn r8_a_mark_that_cannot_be_read_is_as_good_as_none() {
 fn r8_there_is_no_epoch_without_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let path = Engine::database_in(folder.path());
-    assert_eq!(epoch_of(&path).unwrap_err().code(), escale::Code::NoStore);
-    assert_eq!(renew_epoch_of(&path, NOON).unwrap_err().code(), escale::Code::NoStore);
+    assert_eq!(epoch_of(&path, None).unwrap_err().code(), escale::Code::NoStore);
+    assert_eq!(renew_epoch_of(&path, None, NOON).unwrap_err().code(), escale::Code::NoStore);
     assert!(!path.exists());
 }
 

@@ -92,7 +92,7 @@ impl Cluster {
 
     /// Renews the epoch by command, on a machine whose clock is right.
     pub fn renew(&self) {
-        renew_epoch_of(&Engine::database_in(self.folder()), self.time.get() + SKEW).unwrap();
+        renew_epoch_of(&Engine::database_in(self.folder()), None, self.time.get() + SKEW).unwrap();
     }
 
     /// Copies the folder while it is served: the database, its log, and the mark.

@@ -114,12 +114,21 @@ pub fn add_args(id: &str, by: i64) -> Value {
 
 /// Sends a session's operations, and returns the reply, both through the codec.
 pub fn send_as(engine: &Engine, account: &str, session: &str, ops: Vec<Op>) -> SyncReply {
+    send_of(engine, ("o", account), session, ops)
+}
+
+/// The same for another org, without an account.
+pub fn send_to(engine: &Engine, org: &str, session: &str, ops: Vec<Op>) -> SyncReply {
+    send_of(engine, (org, ""), session, ops)
+}
+
+fn send_of(engine: &Engine, (org, account): (&str, &str), session: &str, ops: Vec<Op>) -> SyncReply {
     let request = SyncRequest { p: 1, session: session.into(), epoch: None, ops, subs: Vec::new() };
     let bytes = encode(Format::Msgpack, &request).unwrap();
     let request: SyncRequest = decode(Format::Msgpack, &bytes, usize::MAX).unwrap();
     request.check().unwrap();
     let caller = Caller { account: account.into(), may_write: true };
-    let reply = engine.sync("o", &caller, &request).unwrap();
+    let reply = engine.sync(org, &caller, &request).unwrap();
     reply.check().unwrap();
     decode(Format::Json, &encode(Format::Json, &reply).unwrap(), usize::MAX).unwrap()
 }
