@@ -12,7 +12,7 @@ use escale::{Code, Error, Result};
 use super::attempts::Tries;
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
-use super::{operate, shown, write};
+use super::{execute, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
 use crate::provider::{Head, Maintenance, Place, Provider, Site, SqliteProvider};
@@ -270,8 +270,8 @@ fn seal_operations(tx: &mut dyn Maintenance, seal: &Seal) -> Result<()> {
     }
     last = 0;
     while let Some(number) = tx.rewrite_results((last, WALK), &|org, account, operation| {
-        let pk = operate::result_pk(account, &operation.id);
-        close(operate::result_place(org, &pk), operation.seq, &operation.result)
+        let pk = execute::result_pk(account, &operation.id);
+        close(execute::result_place(org, &pk), operation.seq, &operation.result)
     })? {
         last = number;
     }

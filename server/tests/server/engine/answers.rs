@@ -13,6 +13,9 @@ impl Reference {
         let mut results: Vec<OpResult> = Vec::new();
         let mut room = self.settings.page_bytes;
         let mut stopped = None;
+        // A request here has a few operations while the clock stands: one group, so one commit.
+        let written = |of: &Reference| (of.known.len(), of.sessions.clone());
+        let before = written(self);
         for op in ops {
             if !results.is_empty() && room == 0 {
                 break;
@@ -27,6 +30,9 @@ impl Reference {
                     break;
                 }
             }
+        }
+        if written(self) != before {
+            self.heads.entry(asking.org.to_owned()).or_default().commits += 1;
         }
         let Some((code, doc)) = stopped else { return results };
         // The fault belongs to the first unknown operation. Known ones after it get their results.

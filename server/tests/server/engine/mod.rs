@@ -2,6 +2,7 @@
 
 mod answers;
 mod edges;
+mod groups;
 mod histories;
 mod pages;
 mod reference;

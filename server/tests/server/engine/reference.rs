@@ -411,7 +411,6 @@ impl Reference {
             let result = Self::known_result(known, &op.id);
             if op.seq == last + 1 {
                 self.sessions.insert(session.clone(), used);
-                self.heads.entry(asking.org.to_owned()).or_default().commits += 1;
             }
             self.tries.remove(&session);
             return Ok(result);
@@ -454,7 +453,6 @@ impl Reference {
             if ran.is_ok() && changed {
                 head.highest = now;
             }
-            head.commits += 1;
             self.heads.insert(asking.org.to_owned(), head);
             let (v, result) = match ran {
                 Ok(value) => (

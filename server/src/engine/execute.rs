@@ -1,0 +1,188 @@
+//! Executes one operation, within the transaction of its group.
+// A fault is as large as the information that the session needs. Refusals are rare.
+#![allow(clippy::result_large_err)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use escale::codec::{Fault, Format, Op, OpOk, OpResult, decode, encode};
+use escale::limits::DOCUMENT_BYTES_MAX;
+use escale::model::{Value, Version, sha_s};
+use escale::{Code, Error, Kind, Result};
+
+use super::Engine;
+use super::attempts::TRIES_MAX;
+use super::known::Known;
+use super::operate::{Asking, COMMITTING, Group};
+use super::operation::{Ran, Tx, WORKING, fault_of, working};
+use super::order::put_seq;
+use crate::provider::{Operation, Place};
+
+/// The outcome of one operation.
+pub(super) enum Done {
+    /// Its result. The operations after it can run.
+    Result(OpResult),
+    /// It was not executed. The request's results end here.
+    Not(Fault),
+    /// It met a document of this version, so it must start again with a higher one.
+    Regressed(Version),
+}
+
+impl Engine {
+    /// Runs an operation behind a savepoint, and writes its effect together with its result. If it is refused,
+    /// only the result is written. If it is not executed, it leaves nothing.
+    pub(super) fn execute(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Done {
+        let done = group.begun.tx.savepoint().and_then(|()| self.run(asking, op, group, at_least));
+        let tx = &mut group.begun.tx;
+        let ended = match &done {
+            Ok(Done::Result(_)) => tx.release(),
+            _ => tx.undo().and_then(|()| tx.release()),
+        };
+        if let Err(error) = ended {
+            // A database may give up a whole transaction, for example if its disk is full.
+            let fault = fault_of(&error, COMMITTING);
+            group.broken = Some(error);
+            return Done::Not(fault);
+        }
+        done.unwrap_or_else(|error| Done::Not(fault_of(&error, COMMITTING)))
+    }
+
+    fn run(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
+        let begun = &mut group.begun;
+        let writing =
+            self.writing(asking.org, &begun.head, at_least, begun.tx.as_mut())?.of_operation(&op.id);
+        let mut run = Tx { writing, account: &asking.caller.account };
+        let ran = if asking.caller.may_write {
+            catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))
+                .unwrap_or_else(|_| Err(panicked(&op.name)))
+                .and_then(check_value)
+        } else {
+            Err(Fault::new(Code::Forbidden, "the token's role does not allow operations"))
+        };
+        let Tx { writing, .. } = run;
+        let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
+        let changed = writing.has_changed();
+        if let Some(v) = writing.regressed {
+            return Ok(Done::Regressed(v));
+        }
+        if writing.is_blocked {
+            // Not a failed attempt: the cause lies in another org's write.
+            let what = "a write of another org holds a value that must be unique across orgs";
+            return Ok(Done::Not(Fault { phase: WORKING, ..Fault::new(Code::Contention, what) }));
+        }
+        let ran = ran.and_then(|value| in_time.map(|()| value).map_err(working));
+        let ran = match ran {
+            Err(fault) if fault.kind.is_retryable() => match self.given_up(asking, op, &fault) {
+                Some(refused) => Err(refused),
+                None => return Ok(Done::Not(fault)),
+            },
+            ran => ran,
+        };
+        let tx = &mut begun.tx;
+        let (v, result) = match ran {
+            Ok(value) => {
+                let ok = Some(OpOk { v: given, value });
+                (Some(given), OpResult { id: op.id.clone(), ok, fault: None })
+            }
+            Err(fault) => {
+                tx.undo()?;
+                (None, OpResult { id: op.id.clone(), ok: None, fault: Some(fault) })
+            }
+        };
+        let bytes = encode(Format::Msgpack, &result)?;
+        let (account, id, name) = (&asking.caller.account, op.id.clone(), sha_s(&op.name));
+        let pk = result_pk(account, &id);
+        let result_rests = self.seal.close(result_place(asking.org, &pk), op.seq, &bytes)?;
+        let session = asking.session.to_owned();
+        let operation = Operation { session, seq: op.seq, id, name, v, at: now, result: result_rests };
+        tx.append_operation(account, &operation)?;
+        put_seq(tx.as_mut(), asking, op.seq)?;
+        group.is_dirty = true;
+        if changed && v.is_some() {
+            // The next operation of the group is stamped above this one.
+            begun.head.highest = begun.head.highest.max(now);
+            group.has_changed = true;
+        }
+        Ok(Done::Result(result))
+    }
+
+    /// Counts a failed attempt to run an operation. On the last attempt it returns the fault that becomes the
+    /// operation's result.
+    ///
+    /// Not counted: a fault of kind O, whose cause is known and passes; and `order_held`, which depends on
+    /// another operation's fate.
+    fn given_up(&self, asking: Asking, op: &Op, fault: &Fault) -> Option<Fault> {
+        let may_last = matches!(fault.kind, Kind::C | Kind::X) && fault.code != Code::OrderHeld.as_str();
+        if !may_last || !self.tries.failed(asking.org, asking.session, &op.id) {
+            return None;
+        }
+        let Fault { code, message, .. } = fault;
+        tracing::error!(name = op.name, code, message, "an operation failed each time; it is refused");
+        let what = format!("given up after {TRIES_MAX} tries, the last one: {code}, {message}");
+        Some(Fault { phase: WORKING, ..Fault::new(Code::Internal, what) })
+    }
+
+    /// The result that an operation got. If the stored result is purged or unreadable, it will not be
+    /// readable next time either. The operation was executed or refused all the same. So the answer says
+    /// that, and the session proceeds.
+    pub(super) fn known_result(&self, asking: Asking, id: &str, known: &Known) -> OpResult {
+        if let Known::Kept(operation) = known {
+            match self.stored_result(asking, operation) {
+                Ok(result) => return result,
+                Err(error) => tracing::error!(org = asking.org, %error, "a stored result cannot be read"),
+            }
+        }
+        let fault = match known.v() {
+            Some(_) => Fault::new(Code::Forgotten, "the operation was executed; its result is gone"),
+            None => Fault::new(Code::Internal, "the operation was refused; why is not known any more"),
+        };
+        OpResult { id: id.to_owned(), ok: None, fault: Some(fault) }
+    }
+
+    fn stored_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
+        let pk = result_pk(&asking.caller.account, &operation.id);
+        let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, &operation.result)?;
+        decode(Format::Msgpack, &bytes, usize::MAX)
+            .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
+    }
+}
+
+/// The place of a result, for its seal. No document's place has an empty class.
+pub(super) fn result_place<'a>(org: &'a str, pk: &'a str) -> Place<'a> {
+    Place { org, class: "", pk }
+}
+
+/// The pk of that place.
+pub(super) fn result_pk(account: &str, id: &str) -> String {
+    format!("{account}/{id}")
+}
+
+/// The stored name is purged together with the result.
+pub(super) fn is_of_another_name(known: &Known, op: &Op) -> bool {
+    matches!(known, Known::Kept(operation) if operation.name != sha_s(&op.name))
+}
+
+/// An operation that panics is refused for good. Retried, it would block its session for ever.
+fn panicked(name: &str) -> Fault {
+    tracing::error!(name, "an operation panicked; it is refused");
+    Fault { phase: WORKING, ..Fault::new(Code::Internal, "the operation failed; the server's log says more") }
+}
+
+fn check_value(value: Option<Value>) -> Ran {
+    if let Some(value) = &value {
+        let refused = |code, what: &str| Err(Fault { phase: WORKING, ..Fault::new(code, what) });
+        match encode(Format::Msgpack, value) {
+            Ok(bytes) if bytes.len() <= DOCUMENT_BYTES_MAX => {}
+            Ok(_) => return refused(Code::TooLarge, "what the operation returned is too large"),
+            Err(_) => return refused(Code::Internal, "what the operation returned cannot be sent"),
+        }
+    }
+    Ok(value)
+}
+
+/// The bytes of a result that can be large: its value and its document. Small results have no weight.
+pub(super) fn weight(result: &OpResult) -> usize {
+    let value = result.ok.as_ref().and_then(|ok| ok.value.as_ref());
+    let data = result.fault.as_ref().and_then(|fault| fault.doc.as_ref()).and_then(|row| row.data.as_ref());
+    value.map_or(0, |value| encode(Format::Msgpack, value).map_or(0, |bytes| bytes.len()))
+        + data.map_or(0, |data| data.as_bytes().len())
+}

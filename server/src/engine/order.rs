@@ -1,0 +1,63 @@
+//! The rules of order: which operation may run next (R11, R12).
+
+use escale::codec::{Fault, Op};
+use escale::{Code, Result};
+
+use super::execute::is_of_another_name;
+use super::known::{Known, known};
+use super::operate::Asking;
+use crate::provider::{Session, Transaction};
+
+/// The state of an operation before it runs.
+pub(super) enum Before {
+    /// Already executed or refused. `is_next` says whether its number is the session's next one.
+    Known { known: Known, is_next: bool },
+    /// Refused without a trace: it is not executed, and nothing is recorded.
+    Refused(Fault),
+    /// It is the session's next.
+    Next,
+}
+
+/// Applies the rules of order (R11). A known id gets its stored result. Otherwise only the session's next
+/// operation may run.
+pub(super) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Before> {
+    let Asking { org, caller, session, .. } = asking;
+    let refused = |code, what: &str| Ok(Before::Refused(Fault::new(code, what)));
+    let last = match tx.session(org, session)? {
+        // Not `forbidden`: another account that used the name first must not lock this session out. It takes
+        // a new name.
+        Some(held) if held.account != caller.account => {
+            return refused(Code::SessionReused, "the session's name belongs to another account");
+        }
+        Some(held) => held.seq,
+        None => 0,
+    };
+    let is_next = op.seq == last + 1;
+    if let Some(known) = known(tx, org, &caller.account, &op.id)? {
+        if is_of_another_name(&known, op) {
+            return refused(Code::BadValue, "the id is that of an operation of another name");
+        }
+        return Ok(Before::Known { known, is_next });
+    }
+    if op.seq > last + 1 {
+        let what = format!("operation {} after {last}", op.seq);
+        return refused(Code::OrderGap, &what);
+    }
+    if !is_next {
+        // If it were the same operation, its id would be known.
+        return refused(Code::SessionReused, "the session used this number for another operation");
+    }
+    if let Some(after) = &op.after
+        && caller.may_write
+        && known(tx, org, &caller.account, after)?.is_none_or(|earlier| earlier.v().is_none())
+    {
+        return refused(Code::OrderHeld, "the operation that `after` names was refused, or is not known");
+    }
+    Ok(Before::Next)
+}
+
+/// Records the number of the session's last operation.
+pub(super) fn put_seq(tx: &mut dyn Transaction, asking: Asking, seq: u64) -> Result<()> {
+    let account = asking.caller.account.clone();
+    tx.put_session(asking.session, &Session { account, seq })
+}
