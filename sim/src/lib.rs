@@ -9,6 +9,7 @@
 mod clock;
 mod database;
 mod fiber;
+mod instance;
 mod plans;
 mod record;
 mod run;

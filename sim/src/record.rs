@@ -35,15 +35,15 @@ pub struct Life {
     pub executed: Vec<(Tenant, String)>,
 }
 
-/// The contents of the database in each of its epochs.
+/// The contents of the database in each of the epochs of its orgs.
 #[derive(Debug)]
 pub struct Record {
-    /// The contents in the current epoch.
+    /// The contents in the current epochs.
     pub life: Life,
-    /// The current epoch.
-    pub epoch: Epoch,
-    /// The contents in earlier epochs, as they were in the end.
-    pub past: BTreeMap<Epoch, Life>,
+    /// The epoch of each org.
+    pub epochs: Vec<Epoch>,
+    /// The contents in earlier epochs, as they were in the end, by org and epoch.
+    pub past: BTreeMap<(usize, Epoch), Life>,
     /// The highest `now` that was sent.
     pub told: u64,
 }
@@ -80,9 +80,10 @@ impl Written {
 }
 
 impl Record {
-    /// The record of a new database.
-    pub fn new(epoch: Epoch) -> Self {
-        Record { life: Life::default(), epoch, past: BTreeMap::new(), told: 0 }
+    /// The record of a new database, which that many orgs will use.
+    pub fn new(epoch: &Epoch, orgs: usize) -> Self {
+        let epochs = vec![epoch.clone(); orgs];
+        Record { life: Life::default(), epochs, past: BTreeMap::new(), told: 0 }
     }
 
     /// Records a commit. Gives the notifications for listening sessions, document by document.
@@ -105,19 +106,34 @@ impl Record {
         written.feed.iter().map(committed).collect()
     }
 
-    /// A new epoch has begun, with the present contents or with those of a copy.
-    pub fn enter(&mut self, epoch: Epoch, life: Life) {
-        if epoch == self.epoch {
+    /// The database was put back from a copy. Without a new epoch, it may have lost nothing.
+    pub fn put_back(&mut self, epochs: &[Epoch], life: Life) {
+        if self.epochs == epochs {
             assert_eq!(
                 self.life.history.values().map(Vec::len).sum::<usize>(),
                 life.history.values().map(Vec::len).sum::<usize>(),
-                "R8: the database was put back, and its epoch is the same"
+                "R8: the database was put back, and its epochs are the same"
             );
             return;
         }
-        assert!(epoch > self.epoch, "R8: {epoch:?} follows {:?}", self.epoch);
-        let ended = std::mem::replace(&mut self.life, life);
-        self.past.insert(std::mem::replace(&mut self.epoch, epoch), ended);
+        for (org, epoch) in epochs.iter().enumerate() {
+            self.enter(org, epoch.clone());
+        }
+        self.life = life;
+    }
+
+    /// An org has begun an epoch.
+    pub fn enter(&mut self, org: usize, epoch: Epoch) {
+        assert!(epoch > self.epochs[org], "R8: {epoch:?} follows {:?} in org {org}", self.epochs[org]);
+        let ended = std::mem::replace(&mut self.epochs[org], epoch);
+        self.past.insert((org, ended), self.life.clone());
+    }
+
+    /// Every write of an org in an epoch.
+    pub fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]> {
+        let life =
+            if *epoch == self.epochs[org] { &self.life } else { self.past.get(&(org, epoch.clone()))? };
+        Some(life.history.get(&org).map(Vec::as_slice).unwrap_or_default())
     }
 
     /// The living members of a def.

@@ -1,30 +1,26 @@
 //! The real server: several instances of the engine over one database, whose calls may be slow.
-// A `Fault` is large because it contains the whole message to the session.
-#![allow(clippy::result_large_err)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use escale::codec::{Fault, OpResult, ServerParts, SyncReply};
+use escale::Result;
+use escale::codec::{OpResult, ServerParts, SyncReply};
 use escale::crypto::SeededRandom;
-use escale::model::{Def, Epoch, Pk, Value};
-use escale::sync::Refusal;
-use escale::{Code, Error, Result};
-use escale_server::engine::{Caller, Engine, Opening, Ran, Tx, renew_epoch};
+use escale::model::{Def, Epoch, Pk};
+use escale_server::engine::{Engine, renew_epoch};
 use escale_server::mark::Mark;
 use escale_server::provider::Site;
-use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
 use crate::clock::SimClock;
 use crate::database::{Backup, Database};
 use crate::fiber::{Fiber, Progress};
+use crate::instance::{caller, engine, refusal, write};
 use crate::record::Record;
 use crate::support::backend::{Answer, Asked, Backend, Committed, Entry, Tenant, Write};
-use crate::support::outcome::{key_of, outcome, text};
 use crate::support::plan::Plan;
-use crate::support::schema::{Map, schema};
+use crate::support::schema::Map;
 use crate::support::world::client::org_name;
 use crate::tap::Wire;
 
@@ -135,87 +131,15 @@ impl RealServer {
         self.last_epoch_ms
     }
 
-    /// The epoch in the database.
-    fn epoch_there(&self) -> Epoch {
-        let site = self.database.provider(&self.wire).read().and_then(|snapshot| snapshot.site());
-        site.expect("a database that can be read").epoch
+    /// The epoch of each org in the database.
+    fn epochs_there(&self) -> Vec<Epoch> {
+        let provider = self.database.provider(&self.wire);
+        let snapshot = provider.read().expect("a database that can be read");
+        let of_site = snapshot.site().expect("a site").epoch;
+        let head = |org| snapshot.head(&org_name(org)).expect("a head, or none");
+        let epoch = |org| head(org).map_or_else(|| of_site.clone(), |head| head.epoch);
+        (0..self.record.epochs.len()).map(epoch).collect()
     }
-}
-
-fn engine(
-    database: &Database,
-    wire: &Arc<Wire>,
-    settings: &Settings,
-    clock: Arc<SimClock>,
-    name: u64,
-) -> Arc<Engine> {
-    let (schema, settings) = (schema(), settings.clone());
-    let opening = Opening { schema, settings, seal: Seal::clear(), clock };
-    let mark = Mark::in_memory(database.mark());
-    let engine = Engine::over(database.provider(wire), mark, opening, name)
-        .and_then(|engine| engine.operation("add", |tx, args| run(tx, "add", args)))
-        .and_then(|engine| engine.operation("blind", |tx, args| run(tx, "blind", args)));
-    Arc::new(engine.expect("an instance that opens"))
-}
-
-/// The application's own operations.
-fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
-    let refused = |code| Fault::new(code, "the operation of the simulation");
-    let key: Vec<String> = args
-        .as_map()
-        .and_then(|map| map.get("key"))
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|part| part.as_str().map(str::to_owned))
-        .collect();
-    let key: Vec<&str> = key.iter().map(String::as_str).collect();
-    let class = key_of(args).0;
-    let before = tx.get(class.as_str(), &key)?;
-    let Some(after) = outcome(name, args, before).map_err(refused)? else { return Ok(None) };
-    let value = after.get(text(args, "property")).cloned();
-    tx.put(class.as_str(), after)?;
-    Ok(value.filter(|_| name == "add"))
-}
-
-fn caller(tenant: Tenant) -> Caller {
-    Caller { account: format!("account{}", tenant.account), may_write: true }
-}
-
-/// The refusal that a session gets for a request that failed as a whole (docs/protocol.md).
-fn refusal(error: &Error) -> Refusal {
-    let told = match error.code() {
-        Code::Malformed | Code::WrongProtocol | Code::TooDeep | Code::BadValue | Code::UnknownOrg => {
-            panic!("a request that the server does not understand: {error}")
-        }
-        Code::Contention | Code::Unavailable => error.code(),
-        _ => Code::ServerError,
-    };
-    let retry_after_ms = (told != Code::ServerError).then_some(1_000);
-    Refusal { error: Error::new(told, "the server of the simulation"), retry_after_ms }
-}
-
-fn write(engine: &Engine, org: &str, writes: &[Write]) -> Result<()> {
-    let written = engine.write(org, |w| {
-        for write in writes {
-            match write {
-                Write::Put { key, data, max_life } => {
-                    let mut data = data.clone();
-                    if let Some(minutes) = max_life {
-                        data.insert("maxLife".into(), Value::from(*minutes as i64));
-                    }
-                    w.put(key.0.as_str(), data)?;
-                }
-                Write::Delete(key) => {
-                    if let Some((_, data)) = w.get(key.0.as_str(), key.1.as_str())? {
-                        w.delete(key.0.as_str(), &data)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    });
-    written.map(drop)
 }
 
 impl Backend for RealServer {
@@ -241,13 +165,14 @@ impl Backend for RealServer {
             Instance { engine, clock, ahead: 0 }
         });
         let instances = instances.collect();
+        let orgs = plan.tenants.iter().map(|(org, _)| org + 1).max().unwrap_or(1);
         let mut server = RealServer {
             wire,
             database,
             instances,
             settings,
             set_back_ms: 0,
-            record: Record::new(Epoch::new(now, "first").expect("an epoch")),
+            record: Record::new(&Epoch::new(now, "first").expect("an epoch"), orgs),
             last_epoch_ms: now,
             calls: BTreeMap::new(),
             writes: BTreeMap::new(),
@@ -421,12 +346,12 @@ impl Backend for RealServer {
         let keeps_mark = matches!(way, Way::UnderItsMark);
         self.database.put_back(&backup, keeps_mark, matches!(way, Way::Elsewhere));
         if matches!(way, Way::ByCommand) {
-            self.renew_there(time + SKEW_MS);
+            self.renew_there(None, time + SKEW_MS);
         }
         self.start();
-        let epoch = self.epoch_there();
-        self.last_epoch_ms = self.last_epoch_ms.max(epoch.ms());
-        self.record.enter(epoch, backup.life.clone());
+        let epochs = self.epochs_there();
+        self.saw(&epochs);
+        self.record.put_back(&epochs, backup.life.clone());
         self.backup = Some(backup);
         self.collect();
         true
@@ -436,15 +361,24 @@ impl Backend for RealServer {
         self.finish();
         let time = self.epoch_time(now);
         self.show(time);
-        self.renew_there(time);
-        let epoch = self.epoch_there();
-        self.last_epoch_ms = self.last_epoch_ms.max(epoch.ms());
-        let life = self.record.life.clone();
-        self.record.enter(epoch, life);
+        // One org in two of three cases, if anything was written in it.
+        let orgs = self.record.epochs.len() as u64;
+        let one = (self.below(3) > 0).then(|| self.below(orgs) as usize);
+        let before = self.epochs_there();
+        self.renew_there(one, time);
+        let epochs = self.epochs_there();
+        self.saw(&epochs);
+        for (org, (epoch, before)) in epochs.into_iter().zip(before).enumerate() {
+            if one.is_some_and(|one| one != org) {
+                assert_eq!(epoch, before, "R37: the epoch of another org was renewed");
+            } else if one.is_none() || epoch != before {
+                self.record.enter(org, epoch);
+            }
+        }
     }
 
-    fn epoch(&self) -> &Epoch {
-        &self.record.epoch
+    fn epoch(&self, org: usize) -> &Epoch {
+        &self.record.epochs[org]
     }
 
     fn has_past(&self) -> bool {
@@ -457,13 +391,11 @@ impl Backend for RealServer {
     }
 
     fn history(&self, org: usize, epoch: &Epoch) -> Option<&[Entry]> {
-        let life =
-            if *epoch == self.record.epoch { &self.record.life } else { self.record.past.get(epoch)? };
-        Some(life.history.get(&org).map(Vec::as_slice).unwrap_or_default())
+        self.record.history(org, epoch)
     }
 
     fn epochs(&self) -> Vec<Epoch> {
-        self.record.past.keys().chain([&self.record.epoch]).cloned().collect()
+        self.record.past.keys().map(|(_, epoch)| epoch).chain(&self.record.epochs).cloned().collect()
     }
 
     fn living(&self, org: usize, def: &Def, now: u64) -> Vec<(&Pk, u64, &Map)> {
@@ -486,10 +418,20 @@ impl Backend for RealServer {
 }
 
 impl RealServer {
-    fn renew_there(&mut self, time: u64) {
-        let name = self.random.next_u64();
+    /// Renews the epoch of an org, or of all. An org in which nothing was written has none of its own.
+    fn renew_there(&mut self, org: Option<usize>, time: u64) {
+        let (name, org) = (self.random.next_u64(), org.map(org_name));
         let mark = Mark::in_memory(self.database.mark());
-        let renewed = renew_epoch(self.database.provider(&self.wire).as_ref(), &mark, None, (time, name));
-        renewed.expect("an epoch that is renewed");
+        let provider = self.database.provider(&self.wire);
+        let has_head = |org: &String| provider.read().is_ok_and(|s| s.head(org).is_ok_and(|h| h.is_some()));
+        let is_known = org.as_ref().is_none_or(has_head);
+        let renewed = renew_epoch(provider.as_ref(), &mark, org.as_deref(), (time, name));
+        assert_eq!(renewed.is_ok(), is_known, "{renewed:?}");
+    }
+
+    /// The next epoch is later than these, even if nothing but the clocks knows of them.
+    fn saw(&mut self, epochs: &[Epoch]) {
+        let last = epochs.iter().map(Epoch::ms).max().unwrap_or(0);
+        self.last_epoch_ms = self.last_epoch_ms.max(last);
     }
 }

@@ -119,11 +119,11 @@ pub trait Backend: Sized {
     /// Restores the last copy. Returns whether there was one.
     fn restore(&mut self, now: u64) -> bool;
 
-    /// Begins another epoch by command.
+    /// Begins another epoch by command, for one org or for all.
     fn renew(&mut self, now: u64);
 
-    /// The database's epoch (R8).
-    fn epoch(&self) -> &Epoch;
+    /// The epoch of an org (R8).
+    fn epoch(&self, org: usize) -> &Epoch;
 
     /// Whether an earlier epoch has ended.
     fn has_past(&self) -> bool;

@@ -121,7 +121,7 @@ impl Backend for ModelServer {
         self.renew_from(self.db.clone(), now);
     }
 
-    fn epoch(&self) -> &Epoch {
+    fn epoch(&self, _: usize) -> &Epoch {
         &self.db.epoch
     }
 

@@ -94,7 +94,7 @@ impl<S: Backend> World<S> {
                 if self.server.restore(self.now) {
                     self.was_restored = true;
                     self.figures.restores += 1;
-                    note!(self, "epoch {:?}", self.server.epoch());
+                    note!(self, "epoch {:?}", self.server.epoch(0));
                 }
             }
             Action::Renew => self.server.renew(self.now),

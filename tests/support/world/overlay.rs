@@ -31,7 +31,7 @@ impl<S: Backend> World<S> {
             self.clients[number].ledger.forgotten.extend(forgotten);
             return self.check_overlay(number);
         }
-        if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch()) {
+        if self.was_restored && machine.memory().epoch().0 != Some(self.server.epoch(of.org)) {
             return; // It shows an effect that the server has undone. No reply has said so yet (R8).
         }
         let keys: BTreeSet<Key> = ops.iter().flat_map(|(op, _)| client.ledger.keys_of(op)).collect();
@@ -72,7 +72,10 @@ impl<S: Backend> World<S> {
             None if executed.is_empty() => (None, 0),
             None => return,
             Some(document) => {
-                if epoch != Some(self.server.epoch()) || document.at.era != era || document.defs.is_empty() {
+                if epoch != Some(self.server.epoch(of.org))
+                    || document.at.era != era
+                    || document.defs.is_empty()
+                {
                     return;
                 }
                 if matches!(document.content, Content::AtRest) && self.clients[number].reading > 0 {
@@ -81,7 +84,7 @@ impl<S: Backend> World<S> {
                 if matches!(document.content, Content::Lost) || document.max_life.is_some() {
                     return;
                 }
-                let history = self.server.history(of.org, self.server.epoch()).unwrap_or_default();
+                let history = self.server.history(of.org, self.server.epoch(of.org)).unwrap_or_default();
                 let mut written = history.iter().rev();
                 let entry = written.find(|entry| entry.key == *key && entry.v == document.at.v);
                 let Some(entry) = entry else { panic!("a base that nobody wrote") };
@@ -198,7 +201,7 @@ impl<S: Backend> World<S> {
             None => {
                 let v = machine.memory().by_id(id)?.1.at.v;
                 let org = self.clients[number].setup.tenant.org;
-                let history = self.server.history(org, self.server.epoch())?;
+                let history = self.server.history(org, self.server.epoch(org))?;
                 let entry = history.iter().find(|entry| entry.key == *key && entry.v == v)?;
                 Some(n(&entry.data))
             }
@@ -252,7 +255,8 @@ impl<S: Backend> World<S> {
                         // Without a subscription, this client does not know that the server was restored
                         // (R8).
                         let machine = client.machine.as_ref().expect("an open client");
-                        let is_told = machine.memory().epoch().0 == Some(self.server.epoch());
+                        let org = client.setup.tenant.org;
+                        let is_told = machine.memory().epoch().0 == Some(self.server.epoch(org));
                         assert!(
                             is_ok || both || !is_told || (self.was_restored && !issued.is_remembered),
                             "R11: client {number}, {id} was accepted, and is not there"
