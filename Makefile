@@ -19,8 +19,9 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make flips     flip FLIPS bits (200), one at a time, in the files of the browser's storage, and see that a session ends equal
   make histories  play HISTORIES random histories (100) of the package on a second server, written from docs/protocol.md alone
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
-  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages;
-                 ONLY=raw:plain,escale runs some. Five rounds of all take 20 minutes, and become the record in
+  make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages,
+                 or of SET=lists; ONLY=raw:plain,escale runs some; BEFORE is the npm package of another build of Escale,
+                 which is measured in turns with this one. Five rounds of all take 20 minutes, and become the record in
                  docs/performance.md; what is shorter is printed
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
@@ -40,7 +41,7 @@ FROM ?= 0
 SECONDS ?= 60
 RUNS ?= 0
 TARGETS :=
-export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY COMMAND
+export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
 .PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package size lint clean compiler rust npm browsers server counter

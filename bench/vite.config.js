@@ -3,12 +3,15 @@ import { defineConfig } from "vite";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
+/** The npm package that the pages import, and the folder that they are built into. */
+const { PACKAGE: pkg = here("../pkg"), DIST: outDir = here("dist") } = process.env;
+
 export default defineConfig({
   root: here("page"),
   base: "./",
-  resolve: { alias: { escale: here("../pkg/index.js"), events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
+  resolve: { alias: { escale: `${pkg}/index.js`, events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
   define: { global: "globalThis", "process.env.NODE_ENV": '"production"' },
   logLevel: "warn",
   worker: { format: "es" },
-  build: { outDir: here("dist"), emptyOutDir: true, target: "es2022", assetsInlineLimit: 0, chunkSizeWarningLimit: 10_000 },
+  build: { outDir, emptyOutDir: true, target: "es2022", assetsInlineLimit: 0, chunkSizeWarningLimit: 10_000 },
 });

@@ -1,5 +1,5 @@
-// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, or Debian's
-// packages.
+// The documents, the same for every system and every run: generated ones of about 1 KB of prose each, the same in a
+// hundred lists, or Debian's packages.
 
 const WORDS = (
   "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
@@ -24,6 +24,29 @@ const SECTION_SIZE = 100;
 /** The packages, if they are measured. */
 let packages;
 
+/** The property that a collection lists by: `section`, or `lists` if each document is in one to three lists. */
+export let listedBy = "section";
+
+/** The number of lists. */
+const LISTS = 100;
+
+/** Measures documents that are in one to three of a hundred lists. */
+export function useLists() {
+  listedBy = "lists";
+}
+
+const nameOf = (list) => `l${String(list).padStart(2, "0")}`;
+
+/** The names of all collections that an application of the lists shows; none for the other sets. */
+export const allLists = () => (listedBy === "lists" ? Array.from({ length: LISTS }, (_, list) => nameOf(list)) : []);
+
+/** The lists of a document: one to three different ones. */
+function listsOf(index) {
+  const next = random(index * 31 + 5);
+  const lists = new Set(Array.from({ length: 1 + Math.floor(next() * 3) }, () => Math.floor(next() * LISTS)));
+  return [...lists].map(nameOf);
+}
+
 /** Uses a list of packages as the documents, instead of generated ones. */
 export function usePackages(list) {
   packages = list.map(({ name, section, summary, version, maintainer, size, tags, depends }) => ({
@@ -46,8 +69,15 @@ const sectionOf = (index, count) =>
 /** The sections of the packages, ordered by how near they are to a hundred documents; for each requested count. */
 const nearest = new Map();
 
-/** A collection of about a hundred documents, `which` selects one of several: `{ section, size }`. */
+/** The lists with their numbers of documents, for each requested count. */
+const sizes = new Map();
+
+/** A collection of about a hundred documents, or one of the lists; `which` selects one of several: `{ section, size }`. */
 export function listed(which, count) {
+  if (listedBy === "lists") {
+    if (!sizes.has(count)) sizes.set(count, countedBy(Array.from({ length: count }, (_, index) => listsOf(index)).flat()));
+    return { section: nameOf(which), size: sizes.get(count).get(nameOf(which)) ?? 0 };
+  }
   if (!packages) return { section: sectionOf(which, count), size: Math.min(SECTION_SIZE, count) };
   // Counted once: counting takes longer than the measured work.
   if (!nearest.has(count)) nearest.set(count, sectionsOf(packages.slice(0, count)));
@@ -55,10 +85,14 @@ export function listed(which, count) {
   return { section, size };
 }
 
+function countedBy(names) {
+  const counts = new Map();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
 function sectionsOf(documents) {
-  const sizes = new Map();
-  for (const { section } of documents) sizes.set(section, (sizes.get(section) ?? 0) + 1);
-  return [...sizes].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
+  return [...countedBy(documents.map(({ section }) => section))].sort(([, a], [, b]) => Math.abs(a - SECTION_SIZE) - Math.abs(b - SECTION_SIZE));
 }
 
 /** The document with that index; `round` makes another version of it. */
@@ -69,6 +103,7 @@ export function documentAt(index, count, round = 0) {
   return {
     id: idOf(index),
     section: sectionOf(index, count),
+    ...(listedBy === "lists" ? { lists: listsOf(index) } : {}),
     title: words(6),
     author: words(2),
     n: Math.floor(next() * 1e9),

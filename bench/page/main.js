@@ -1,11 +1,12 @@
 // The page of one system: the functions that the runner calls, with their timing.
-import { batchesOf, idsOf, listed, touch, updatesOf, usePackages } from "./data.js";
+import { batchesOf, idsOf, listed, touch, updatesOf, useLists, usePackages } from "./data.js";
 
 const SYSTEMS = import.meta.glob("../systems/*.js");
 
 const asked = new URL(location.href).searchParams;
 const [file, variant] = asked.get("system").split(":");
 if (asked.get("set") === "packages") usePackages(await (await fetch("packages.json")).json());
+if (asked.get("set") === "lists") useLists();
 const { create } = await SYSTEMS[`../systems/${file}.js`]();
 const system = create(variant);
 // An application loads its code before it needs its data.

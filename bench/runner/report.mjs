@@ -117,14 +117,14 @@ export function plot(report, { key, name, goal }) {
 
 /** The full report of one run, as text for docs/performance.md. */
 function textOf(report) {
-  const what = report.set === "packages" ? "Debian's packages" : "generated documents";
+  const what = { packages: "Debian's packages", lists: "generated documents in 100 lists" }[report.set] ?? "generated documents";
   const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
   const of = `${report.documents} ${what}, ${report.rounds} rounds, ${report.machine.cores} cores; medians, with the least and the most.`;
   const alone = report.alone.length > 0 ? `\n\n${aloneText(report)}` : "";
   return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
 }
 
-const RESULTS = new URL("../results", import.meta.url);
+const RESULTS = new URL("../results/", import.meta.url);
 const PAGE = new URL("../../docs/performance.md", import.meta.url);
 const ROUNDS_MIN = 5;
 
@@ -135,6 +135,7 @@ const ROUNDS_MIN = 5;
 async function whyNot(report, run, pieces) {
   if (report.rounds < ROUNDS_MIN) return `a record has ${ROUNDS_MIN} rounds`;
   if (pieces.length !== 3) return `docs/performance.md has no place for ${run}`;
+  if (report.results.some(({ system }) => system.includes("before"))) return "it compares two builds";
   const earlier = await readFile(new URL(`${run}.json`, RESULTS), "utf8").then(JSON.parse, () => ({ results: [] }));
   const isMeasured = (id) => SYSTEMS.some((system) => system.id === id);
   const missing = earlier.results.find(({ system }) => isMeasured(system) && !report.results.some((result) => result.system === system));
@@ -156,7 +157,7 @@ export async function record(report) {
     return;
   }
   if (run === "documents-10000") {
-    const folder = new URL("../../docs/performance", import.meta.url);
+    const folder = new URL("../../docs/performance/", import.meta.url);
     await mkdir(folder, { recursive: true });
     for (const figure of FIGURES) await writeFile(new URL(`${figure.key}.svg`, folder), plot(report, figure));
   }

@@ -1,6 +1,7 @@
 // Measures every system once in each round, in turn:
 //
-//     node runner/run.mjs [--set documents|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]
+//     node runner/run.mjs [--set documents|lists|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]
+//         [--before FOLDER]: pages built with another build of Escale, which is measured in turns with this one
 import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
@@ -9,7 +10,7 @@ import { parseArgs } from "node:util";
 import { gunzipSync } from "node:zlib";
 
 import { CHROME } from "../../tests/e2e/support/paths.mjs";
-import { documentAt, usePackages } from "../page/data.js";
+import { documentAt, useLists, usePackages } from "../page/data.js";
 import { alone } from "./alone.mjs";
 import { live } from "./live.mjs";
 import { measure } from "./measure.mjs";
@@ -24,11 +25,13 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     documents: { type: "string", default: "10000" },
     only: { type: "string" },
+    before: { type: "string" },
   },
 });
 const rounds = Number(values.rounds);
 const isPackages = values.set === "packages";
 let count = Number(values.documents);
+if (values.set === "lists") useLists();
 if (isPackages) {
   const lines = gunzipSync(await readFile(new URL("../../data/packages.jsonl.gz", import.meta.url))).toString("utf8").split("\n");
   const packages = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -38,8 +41,12 @@ if (isPackages) {
   await writeFile(new URL("../dist/packages.json", import.meta.url), JSON.stringify(packages));
 }
 const only = values.only?.split(",");
-const systems = SYSTEMS.filter(({ id }) => !only || id === MEASURE || only.includes(id));
+const systems = SYSTEMS.filter(({ id, hasLists, isBefore }) => {
+  const isAsked = !only || id === MEASURE || only.includes(id);
+  return isAsked && (values.set !== "lists" || hasLists) && (!isBefore || values.before);
+});
 const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
+const siteBefore = values.before ? await serve(values.before) : site;
 const results = [];
 const failed = new Map();
 const ofItself = [];
@@ -48,7 +55,7 @@ try {
     for (const system of systems) {
       if (failed.has(system.id)) continue;
       try {
-        const figures = await measure(system, values.set, count, site);
+        const figures = await measure(system, values.set, count, system.isBefore ? siteBefore : site);
         results.push({ round, system: system.id, ...figures });
         const told = Object.entries(figures).map(([name, value]) => `${name} ${value < 10 ? value.toFixed(2) : Math.round(value)}`);
         console.log(`round ${round}, ${system.id}: ${told.join(", ")}`);
@@ -57,13 +64,14 @@ try {
         console.log(`round ${round}, ${system.id}: failed: ${failed.get(system.id)}`);
       }
     }
-    if (isPackages) continue;
+    if (values.set !== "documents" || values.before) continue;
     const figures = { ...(await alone(count, site)), ...(await live()) };
     ofItself.push({ round, ...figures });
     console.log(`round ${round}, Escale alone: ${Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value)}`).join(", ")}`);
   }
 } finally {
   site.stop();
+  if (siteBefore !== site) siteBefore.stop();
 }
 const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.version };
 // Bytes of the data itself, as JSON: memory is compared with it.

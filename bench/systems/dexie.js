@@ -1,10 +1,12 @@
 // Dexie: bulkPut, as its documentation advises for many documents.
 import Dexie from "dexie";
 
+import { listedBy } from "../page/data.js";
+
 class System {
   async open() {
     this.db = new Dexie("dexie");
-    this.db.version(1).stores({ docs: "id, section" });
+    this.db.version(1).stores({ docs: `id, ${listedBy === "lists" ? "*lists" : "section"}` });
     await this.db.open();
   }
   async arrive(batches) {
@@ -17,7 +19,7 @@ class System {
     return this.db.docs.toArray();
   }
   list(section) {
-    return this.db.docs.where("section").equals(section).toArray();
+    return this.db.docs.where(listedBy).equals(section).toArray();
   }
   get(ids) {
     return this.db.docs.bulkGet(ids);

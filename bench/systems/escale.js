@@ -3,17 +3,16 @@
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
 
-import { documentAt, idOf, listed } from "../page/data.js";
+import { allLists, documentAt, idOf, listed, listedBy } from "../page/data.js";
 
 /** The numbers of the documents whose sections the runner lists. */
 const LISTED = [3, 7];
 
-const schema = defineSchema({
-  Doc: {
-    key: ["id"],
-    collections: { section: { key: ["section"], mutable: true } },
-  },
-});
+const collection = listedBy === "lists" ? { key: ["lists"], list: true, mutable: true } : { key: ["section"], mutable: true };
+const schema = defineSchema({ Doc: { key: ["id"], collections: { [listedBy]: collection } } });
+
+/** Rows that a reply has at most, if it has several collections. */
+const ROWS_MAX = 4_000;
 const EPOCH = [1, "bench"];
 const START = 1_700_000_000_000;
 
@@ -29,7 +28,7 @@ class System {
   #passphrase;
   #isCold;
   constructor(variant) {
-    this.#isCold = variant === "cold";
+    this.#isCold = variant?.endsWith("cold") ?? false;
     if (variant === "passphrase") this.#passphrase = "a passphrase of the benchmark";
   }
   #replies = [];
@@ -43,11 +42,12 @@ class System {
   #count = 0;
   /** Documents that operations changed. */
   #written = new Map();
+  /** The collections that the page shows, by their names. */
   #listed = [];
-  /** The reply with the two collections. */
-  #lists;
-  /** Rows of each section, by its def. */
-  #sections = new Map();
+  /** For the def of each of these, the prepared reply that has it. */
+  #lists = new Map();
+  /** Rows of each collection, by its name. */
+  #rows = new Map();
 
   /**
    * The work that an application may do ahead of its first session. The wasm's memories, one for each store, are
@@ -70,22 +70,32 @@ class System {
     for (const [index, batch] of batches.entries()) {
       const rows = await Promise.all(batch.map((document) => rowOf(document, START - 1_000_000 + index)));
       pks.push(...rows.map(({ pk }) => pk));
-      for (const [at, { section }] of batch.entries()) {
-        if (!this.#sections.has(section)) this.#sections.set(section, []);
-        this.#sections.get(section).push(rows[at]);
+      for (const [at, document] of batch.entries()) {
+        for (const name of [document[listedBy]].flat()) {
+          if (!this.#rows.has(name)) this.#rows.set(name, []);
+          this.#rows.get(name).push(rows[at]);
+        }
       }
       const isLast = index === batches.length - 1;
       const part = { def: "Doc", rows, left: [], total: count, ...(isLast ? { present: pks } : { next: String(index + 1) }) };
       this.#replies.push(this.#reply([part]));
     }
-    const parts = [];
-    for (const index of LISTED) {
-      const { section } = listed(index, count);
-      const rows = this.#sections.get(section);
-      parts.push({ def: `Doc/section@${await pkOf(section)}`, rows, left: [], present: rows.map(({ pk }) => pk) });
-      this.#listed.push(section);
+    const lists = allLists();
+    this.#listed = lists.length > 0 ? lists : LISTED.map((index) => listed(index, count).section);
+    let parts = [];
+    let size = 0;
+    const end = () => {
+      const reply = this.#reply(parts);
+      for (const { def } of parts) this.#lists.set(def, reply);
+      [parts, size] = [[], 0];
+    };
+    for (const name of this.#listed) {
+      const rows = this.#rows.get(name) ?? [];
+      if (size > 0 && size + rows.length > ROWS_MAX) end();
+      parts.push({ def: `Doc/${listedBy}@${await pkOf(name)}`, rows, left: [], present: rows.map(({ pk }) => pk) });
+      size += rows.length;
     }
-    this.#lists = this.#reply(parts);
+    end();
   }
 
   #reply(parts, results = []) {
@@ -100,7 +110,8 @@ class System {
         if (ops.length > 0) return this.#execute(request);
         // Each reply is one of the prepared ones; defs that it leaves out are pulled again.
         const loading = subs.filter(([, v]) => v === 0);
-        if (loading.some(([def]) => def !== "Doc")) return this.#lists;
+        const list = loading.find(([def]) => def !== "Doc");
+        if (list) return this.#lists.get(list[0]);
         if (loading.length > 0) return this.#replies[Number(loading[0][2] ?? 0)];
         return this.#reply(subs.map(([def]) => ({ def, rows: [], left: [] })));
       },
@@ -119,7 +130,7 @@ class System {
 
   async arrive() {
     this.#follow({});
-    for (const section of this.#listed) this.#follow({ section });
+    for (const name of this.#listed) this.#follow({ [listedBy]: name });
     await new Promise((resolve) => {
       this.session.status.subscribe(({ phase }) => phase === "live" && resolve());
     });
@@ -153,7 +164,7 @@ class System {
     });
   }
   async list(section) {
-    const collection = this.session.collection("Doc", { section });
+    const collection = this.session.collection("Doc", { [listedBy]: section });
     await collection.ready;
     return collection.docs;
   }

@@ -1,6 +1,8 @@
 // IndexedDB by hand: one record for each document (the reference), 256 documents in a record, and one sealed record for
 // each document.
 
+import { listedBy } from "../page/data.js";
+
 const PACK = 256;
 
 const done = (request) =>
@@ -22,7 +24,7 @@ function openDatabase(upgrade) {
 
 class Plain {
   async open() {
-    this.db = await openDatabase((db) => db.createObjectStore("docs", { keyPath: "id" }).createIndex("section", "section"));
+    this.db = await openDatabase((db) => db.createObjectStore("docs", { keyPath: "id" }).createIndex(listedBy, listedBy, { multiEntry: listedBy === "lists" }));
   }
   async arrive(batches) {
     for (const batch of batches) {
@@ -39,7 +41,7 @@ class Plain {
     return done(this.db.transaction("docs").objectStore("docs").getAll());
   }
   list(section) {
-    return done(this.db.transaction("docs").objectStore("docs").index("section").getAll(section));
+    return done(this.db.transaction("docs").objectStore("docs").index(listedBy).getAll(section));
   }
   get(ids) {
     const store = this.db.transaction("docs").objectStore("docs");
@@ -97,7 +99,7 @@ class Packed extends Plain {
     return (await this.#pages()).pages.flat();
   }
   async list(section) {
-    return (await this.all()).filter((document) => document.section === section);
+    return (await this.all()).filter((document) => [document[listedBy]].flat().includes(section));
   }
   async get(ids) {
     const { pages, places } = await this.#pages();
@@ -111,14 +113,14 @@ class Sealed extends Plain {
     await super.open();
     this.#key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["encrypt", "decrypt"]);
   }
-  async #seal({ id, section, ...rest }) {
+  async #seal({ id, [listedBy]: listed, ...rest }) {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const bytes = new TextEncoder().encode(JSON.stringify(rest));
-    return { id, section, iv, data: await crypto.subtle.encrypt({ name: "AES-GCM", iv }, this.#key, bytes) };
+    return { id, [listedBy]: listed, iv, data: await crypto.subtle.encrypt({ name: "AES-GCM", iv }, this.#key, bytes) };
   }
-  async #unseal({ id, section, iv, data }) {
+  async #unseal({ id, [listedBy]: listed, iv, data }) {
     const bytes = await crypto.subtle.decrypt({ name: "AES-GCM", iv }, this.#key, data);
-    return { id, section, ...JSON.parse(new TextDecoder().decode(bytes)) };
+    return { id, [listedBy]: listed, ...JSON.parse(new TextDecoder().decode(bytes)) };
   }
   async arrive(batches) {
     for (const batch of batches) await super.arrive([await Promise.all(batch.map((document) => this.#seal(document)))]);
