@@ -31,7 +31,7 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make clean     remove all that was built
 endef
 
-CORE := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+CORE := Cargo.toml Cargo.lock cipher/Cargo.toml $(shell find src cipher -name '*.rs')
 API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
   $(shell find js/src -name '*.ts') js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')

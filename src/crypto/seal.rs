@@ -1,16 +1,12 @@
 //! Seals and opens records: AES-256-GCM with a fresh nonce each time, bound to the record's table and key
 //! (R14).
 
-use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
+pub use escale_cipher::NONCE_BYTES;
 
 use super::keys::StoreKeys;
 use super::random::{Random, drawn};
 use crate::error::{Code, Error, Result};
 use crate::store::{RecordKey, Store, Table};
-
-/// A sealed record begins with its nonce.
-pub const NONCE_BYTES: usize = 12;
 
 /// A record as it is stored: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
 #[derive(Clone, Debug)]
@@ -90,20 +86,12 @@ pub fn place(table: Table, key: RecordKey) -> Vec<u8> {
 }
 
 pub(super) fn seal_with(key: &[u8; 32], nonce: &[u8; 12], aad: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
-    let cipher = Aes256Gcm::new(key.into());
-    let sealed = cipher
-        .encrypt(&Nonce::from(*nonce), Payload { msg: plain, aad })
-        .map_err(|_| Error::new(Code::TooLarge, "a record too large to seal"))?;
-    let mut bytes = Vec::with_capacity(NONCE_BYTES + sealed.len());
-    bytes.extend_from_slice(nonce);
-    bytes.extend_from_slice(&sealed);
-    Ok(bytes)
+    escale_cipher::seal(key, nonce, aad, plain)
+        .ok_or_else(|| Error::new(Code::TooLarge, "a record too large to seal"))
 }
 
 pub(super) fn open_with(key: &[u8; 32], aad: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-    let (nonce, body) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-    let cipher = Aes256Gcm::new(key.into());
-    cipher.decrypt(&Nonce::from(*nonce), Payload { msg: body, aad }).ok()
+    escale_cipher::open(key, aad, sealed)
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ impl Pk {
 
     /// A pk received from elsewhere: only its length and its characters are checked.
     pub fn parse(text: &str) -> Result<Self> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-        if text.is_empty() || text.len() > TEXT_CHARS_MAX || !text.chars().all(plain) {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+        if text.is_empty() || text.len() > TEXT_CHARS_MAX || !text.bytes().all(plain) {
             return fail(Code::Malformed, "not a primary key");
         }
         Ok(Pk(SmolStr::new(text)))

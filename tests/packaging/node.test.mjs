@@ -35,7 +35,7 @@ test("it holds one wasm, one module with its types, a README and both licences",
 test("what a page loads of it stays within its budget", async () => {
   // Bytes with gzip, as the server of a page sends them (docs/performance.md). They may fall. An increase is a
   // decision.
-  const budget = { wasm: 389_800, js: 22_100 };
+  const budget = { wasm: 392_400, js: 22_100 };
   const pkg = join(ROOT, "pkg");
   const names = (await readdir(pkg)).filter((name) => /\.(js|wasm)$/.test(name));
   const bytes = { wasm: 0, js: 0 };

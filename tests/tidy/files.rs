@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 12] =
-    ["src", "js", "server", "sim", "bench", "fuzz", "mutants", "www", "tests", "scripts", "docs", ".ci"];
+const FOLDERS: [&str; 13] = [
+    "src", "cipher", "js", "server", "sim", "bench", "fuzz", "mutants", "www", "tests", "scripts", "docs",
+    ".ci",
+];
 
 /// Folders made by tools, at any depth.
 const GENERATED: [&str; 5] = ["node_modules", "dist", "target", "corpus", "artifacts"];
