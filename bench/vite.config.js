@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
@@ -6,10 +7,13 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** The npm package that the pages import, and the folder that they are built into. */
 const { PACKAGE: pkg = here("../pkg"), DIST: outDir = here("dist") } = process.env;
 
+/** Builds without this entry rehearse if `rehearsal` is true. */
+const rehearsal = existsSync(`${pkg}/rehearsal.js`) ? `${pkg}/rehearsal.js` : here("page/rehearsal-before.js");
+
 export default defineConfig({
   root: here("page"),
   base: "./",
-  resolve: { alias: { escale: `${pkg}/index.js`, events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
+  resolve: { alias: { "escale/rehearsal": rehearsal, escale: `${pkg}/index.js`, events: here("node_modules/events/events.js"), buffer: here("node_modules/buffer/index.js") } },
   define: { global: "globalThis", "process.env.NODE_ENV": '"production"' },
   logLevel: "warn",
   worker: { format: "es" },

@@ -1,17 +1,27 @@
-// Bundles the modules of js/dist and the glue of the wasm into one small file, pkg/index.js, with a source map that
-// only debuggers read. A page then requests two files, with less than half the bytes of the separate modules.
+// Bundles the modules of js/dist and the glue of the wasm: one small file for each entry of the package. Source maps are
+// for debuggers alone. A page then requests two files, with less than half the bytes of the separate modules.
 import { writeFile } from "node:fs/promises";
 
 import { rolldown } from "rolldown";
 
-const bundle = await rolldown({ input: "js/dist/index.js" });
-const { output } = await bundle.generate({ file: "pkg/index.js", format: "es", minify: true, sourcemap: true });
-await bundle.close();
-const [chunk, ...others] = output;
-if (others.some(({ type }) => type === "chunk")) throw new Error("the package is more than one file");
+/** Writes the bundle of an entry. It may import the files of `external`, which are bundles of their own. */
+async function write(name, { external = [], edit = (code) => code }) {
+  const bundle = await rolldown({ input: `js/dist/${name}.js`, external: external.map((file) => new RegExp(`/${file}$`)) });
+  const { output } = await bundle.generate({ file: `pkg/${name}.js`, format: "es", minify: true, sourcemap: true });
+  await bundle.close();
+  const [chunk, ...others] = output;
+  if (others.some(({ type }) => type === "chunk")) throw new Error(`${name} is more than one file`);
+  const code = edit(chunk.code).replace(/\n?\/\/# sourceMappingURL=.*\n?$/, "");
+  await writeFile(`pkg/${name}.js`, `${code}\n//# sourceMappingURL=${name}.js.map\n`);
+  await writeFile(`pkg/${name}.js.map`, chunk.map.toString());
+}
 
-// Applications' bundlers find the wasm by this expression, some only if its text is in quotes.
-const quoted = chunk.code.replace("`./escale_bg.wasm`", '"./escale_bg.wasm"');
-if (!quoted.includes('new URL("./escale_bg.wasm",import.meta.url)')) throw new Error("the wasm's address is lost");
-await writeFile("pkg/index.js", quoted.replace(/\n?\/\/# sourceMappingURL=.*\n?$/, "") + "\n//# sourceMappingURL=index.js.map\n");
-await writeFile("pkg/index.js.map", chunk.map.toString());
+await write("index", {
+  edit(code) {
+    // Applications' bundlers find the wasm by this expression, some only if its text is in quotes.
+    const quoted = code.replace("`./escale_bg.wasm`", '"./escale_bg.wasm"');
+    if (!quoted.includes('new URL("./escale_bg.wasm",import.meta.url)')) throw new Error("the wasm's address is lost");
+    return quoted;
+  },
+});
+await write("rehearsal", { external: ["index.js"] });

@@ -19,10 +19,11 @@ const manifest = {
   types: "./index.d.ts",
   exports: {
     ".": { types: "./index.d.ts", import: "./index.js" },
+    "./rehearsal": { types: "./rehearsal.d.ts", import: "./rehearsal.js" },
     "./escale.wasm": "./escale_bg.wasm",
     "./package.json": "./package.json",
   },
-  files: ["index.js", "index.js.map", "*.d.ts", "*/*.d.ts", "escale_bg.wasm", "LICENSE-*", "CHANGELOG.md"],
+  files: ["index.js", "index.js.map", "rehearsal.js", "rehearsal.js.map", "*.d.ts", "*/*.d.ts", "escale_bg.wasm", "LICENSE-*", "CHANGELOG.md"],
   engines: { node: ">=20" },
 };
 

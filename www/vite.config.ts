@@ -8,7 +8,7 @@ export default defineConfig({
   // The page can be served from any folder.
   base: "./",
   root: here("."),
-  resolve: { alias: { escale: here("../pkg/index.js") } },
+  resolve: { alias: { "escale/rehearsal": here("../pkg/rehearsal.js"), escale: here("../pkg/index.js") } },
   server: { port: 7800, fs: { allow: [here("..")] } },
   preview: { port: 7800 },
   plugins: [shell()],

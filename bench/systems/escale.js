@@ -2,6 +2,7 @@
 // sealed.
 import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
+import { rehearsal } from "escale/rehearsal";
 
 import { allLists, documentAt, idOf, listed, listedBy } from "../page/data.js";
 
@@ -60,7 +61,7 @@ class System {
       this.#memories.push(new WeakRef((made.instance ?? made).exports.memory));
       return made;
     };
-    await init(undefined, { rehearsal: !this.#isCold });
+    await init(undefined, { rehearsal: this.#isCold ? false : rehearsal });
   }
 
   /** Prepares the replies of a server that sends all documents, one batch in each. */

@@ -1,10 +1,10 @@
 /** The entry functions of the package: `init`, `open` and `wipe`, on the page's one wasm. */
 
 import { makeGlue } from "./escale.js";
+import { raise } from "./base/errors.js";
 import { openWith } from "./session/open.js";
 import type { Operations } from "./writes/operation-types.js";
 import type { OpenOptions, WipeOptions } from "./session/options.js";
-import { rehearseAhead } from "./wasm/rehearsal.js";
 import type { SchemaDeclaration } from "./schema/schema-types.js";
 import type { Session } from "./session/session.js";
 import { Wasm, type InitInput } from "./wasm/wasm.js";
@@ -15,9 +15,15 @@ export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_b
 
 /** Options of `init`, besides the source of the wasm. */
 export interface InitOptions {
-  /** Whether to rehearse an opening; the default is `true`. */
-  rehearsal?: boolean | undefined;
+  /** The rehearsal of `escale/rehearsal`, for a page that has time before it opens a session. */
+  rehearsal?: ((open: OpenInMemory) => Promise<void>) | undefined;
 }
+
+/** Opens a session in an instance of the wasm of its own, on the given databases. */
+export type OpenInMemory = <S extends SchemaDeclaration>(
+  options: OpenOptions<S>,
+  databases: IDBFactory,
+) => Promise<Session<S>>;
 
 let rehearsed: Promise<void> | undefined;
 
@@ -44,18 +50,27 @@ export function wipe(options: WipeOptions): Promise<void> {
 }
 
 /**
- * Loads the wasm ahead of `open`, from the file next to this package or from `input`, and rehearses an opening.
+ * Loads the wasm ahead of `open`, from the file next to this package or from `input`.
  *
- * The rehearsal exists because browsers compile each function at its first call, which is a large part of the cost of a
- * first opening. On a desktop it takes less than a tenth of a second of the page's thread, in pieces with pauses for
- * the page. It runs in its own instance with its own databases in memory, and needs no network. A failure of it has no
- * effect. `init(input, { rehearsal: false })` leaves it out.
+ * Calling `init` is optional; calling it again does nothing. A page that waits for its user, for a passphrase for example,
+ * can also rehearse an opening meanwhile:
  *
- * Calling `init` is optional; calling it again does nothing. Called while the page waits, for a passphrase for example,
- * it saves a third to a half of the first `open`'s time. If `open` follows at once, `init` only delays it. Fails with
- * `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
+ *     import { rehearsal } from "escale/rehearsal";
+ *     await init(undefined, { rehearsal });
+ *
+ * The rehearsal runs in its own instance of the wasm, on its own databases in memory, and needs no network. If `open`
+ * follows at once, it only delays it. Fails with `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
  */
-export async function init(input?: InitInput, { rehearsal = true }: InitOptions = {}): Promise<void> {
+export async function init(input?: InitInput, { rehearsal }: InitOptions = {}): Promise<void> {
+  if (rehearsal !== undefined && typeof rehearsal !== "function") {
+    throw raise("bad_option", "`rehearsal` must be the function that `escale/rehearsal` exports");
+  }
   await wasm.start(input);
-  if (rehearsal) await (rehearsed ??= rehearseAhead(wasm));
+  if (rehearsal) await (rehearsed ??= rehearsal(opener()));
+}
+
+/** @internal An opener of sessions whose failures cannot reach those of the page. Instances share the compiled code. */
+export function opener(): OpenInMemory {
+  const own = wasm.twin();
+  return (options, databases) => openWith(own, options, databases);
 }

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rehearse, rehearseAhead } from "../../js/dist/wasm/rehearsal.js";
+import { rehearsal, rehearse } from "../../js/dist/rehearsal.js";
 
-const nothing = { start: () => assert.fail("nothing is started"), twin: () => assert.fail("nor any other") };
+const nothing = () => assert.fail("nothing is opened");
 
 test("without IndexedDB, as in Node, there is none", async () => {
   await assert.rejects(rehearse(nothing), /IndexedDB/);
-  await rehearseAhead(nothing);
+  await rehearsal(nothing);
 });
 
 test("one that does not come to its end is left to itself", async (t) => {
@@ -21,7 +21,7 @@ test("one that does not come to its end is left to itself", async (t) => {
   });
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let isOver = false;
-  const waiting = rehearseAhead({ start: () => new Promise(() => {}) }).then(() => (isOver = true));
+  const waiting = rehearsal(() => new Promise(() => {})).then(() => (isOver = true));
   t.mock.timers.tick(4_999);
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(isOver, false);

@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 3] = ["js/src/index.ts", "www/src/main.ts", "www/src/sw.ts"];
+const ROOTS: [&str; 4] = ["js/src/index.ts", "js/src/rehearsal.ts", "www/src/main.ts", "www/src/sw.ts"];
 
 #[test]
 fn every_rust_file_is_named_by_a_mod_line() {

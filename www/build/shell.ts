@@ -21,7 +21,9 @@ export function shell(): Plugin {
       folder = join(config.root, config.build.outDir);
     },
     // After everything is written, including the files copied from `public`.
-    async closeBundle() {
+    async closeBundle(error?: Error) {
+      // The bundler reports it.
+      if (error) return;
       const files = await filesOf(folder);
       const version = createHash("sha256");
       for (const file of [...files, WORKER]) version.update(file).update(await readFile(join(folder, file)));

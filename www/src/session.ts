@@ -1,6 +1,7 @@
 /** Opens the session and erases its store: the only place that names the org, the schema and the options. */
 
 import { init, open, wipe, type Adapter, type Mode, type Session as EscaleSession, type StatusValue } from "escale";
+import { rehearsal } from "escale/rehearsal";
 import { schema } from "./schema";
 
 export type { Adapter, Mode, StatusValue };
@@ -16,7 +17,7 @@ export const ORG = "demo";
  * opens.
  */
 export function loadCore(): void {
-  void init().catch(() => {});
+  void init(undefined, { rehearsal }).catch(() => {});
 }
 
 /** Opens a session; it never waits for the network. */

@@ -1,10 +1,9 @@
-/** The schema, documents and server of a rehearsal. */
+/** The classes, documents and server of a rehearsal. */
 
 import type { Adapter } from "./core.js";
-import { defineSchema } from "../schema/schema.js";
 
-/** A schema that belongs to no application. */
-export const sampleSchema = /* @__PURE__ */ defineSchema({ Sample: { key: ["name"], collections: { kind: { key: ["kind"] } } } });
+/** Classes that belong to no application. */
+export const sampleClasses = { Sample: { key: ["name"], collections: { kind: { key: ["kind"] } } } } as const;
 
 const NOW = 1_700_000_100_000;
 // Long enough to be worth compressing.

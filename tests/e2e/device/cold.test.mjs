@@ -16,8 +16,9 @@ const print = (what, times) => {
 /** Opens in avion and reads everything; returns the times. */
 const openAgain = (page, options) =>
   page.evaluate(async (o) => {
+    const { rehearsal } = await import("/pkg/rehearsal.js");
     const t0 = performance.now();
-    await window.page.init();
+    await window.page.init(undefined, { rehearsal });
     const t1 = performance.now();
     const session = await window.page.start("main", { ...o, mode: "avion" });
     const t2 = performance.now();

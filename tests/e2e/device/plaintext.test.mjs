@@ -74,7 +74,10 @@ function watch(context, page) {
 async function controlHits(t, site, needles) {
   const browser = await openBrowser(t);
   const page = await browser.page(site.url);
-  await page.evaluate(() => window.page.init());
+  await page.evaluate(async () => {
+    const { rehearsal } = await import("/pkg/rehearsal.js");
+    await window.page.init(undefined, { rehearsal });
+  });
   await browser.close();
   const { hits } = await search(browser.profile, needles);
   return new Set(hits.map(({ text }) => text));

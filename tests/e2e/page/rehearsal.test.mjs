@@ -1,4 +1,5 @@
-// The rehearsal of an opening, which `init` does. It finishes, leaves nothing behind, and its failure has no effect.
+// The rehearsal of an opening, which a page asks `init` for. It finishes, leaves nothing behind, and its failure has no
+// effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -22,9 +23,9 @@ async function setUp(t) {
 test("it comes to its end, and leaves no database and no lock", { timeout: 60_000 }, async (t) => {
   const { page, opened } = await setUp(t);
   const left = await page.evaluate(async () => {
-    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/wasm/rehearsal.js")]);
+    const [{ opener }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/rehearsal.js")]);
     // Two at a time are as harmless as one.
-    await Promise.all([rehearse(wasm), rehearse(wasm)]);
+    await Promise.all([rehearse(opener()), rehearse(opener())]);
     const { held, pending } = await navigator.locks.query();
     return { databases: (await window.page.allDatabases()).map(({ name }) => name), locks: [...held, ...pending].map(({ name }) => name) };
   });
@@ -35,8 +36,8 @@ test("it comes to its end, and leaves no database and no lock", { timeout: 60_00
 test("its databases have all that the core asks of them", { timeout: 60_000 }, async (t) => {
   const { page } = await setUp(t);
   const missing = await page.evaluate(async () => {
-    const [{ wasm }, { rehearse }, { memoryDatabases }] = await Promise.all(
-      ["package", "wasm/rehearsal", "wasm/memory-databases"].map((name) => import(`/modules/${name}.js`)),
+    const [{ opener }, { rehearse }, { memoryDatabases }] = await Promise.all(
+      ["package", "rehearsal", "wasm/memory-databases"].map((name) => import(`/modules/${name}.js`)),
     );
     const missing = new Set();
     const isPlain = (value) => typeof value === "object" && value !== null && !ArrayBuffer.isView(value) && !(value instanceof ArrayBuffer) && !Array.isArray(value);
@@ -59,7 +60,7 @@ test("its databases have all that the core asks of them", { timeout: 60_000 }, a
           return true;
         },
       });
-    await rehearse(wasm, watched(memoryDatabases()));
+    await rehearse(opener(), watched(memoryDatabases()));
     return [...missing];
   });
   // The core works without a list of databases if there is none.
@@ -68,7 +69,7 @@ test("its databases have all that the core asks of them", { timeout: 60_000 }, a
 
 test("it needs no network", { timeout: 60_000 }, async (t) => {
   const { page } = await setUp(t);
-  await page.evaluate(() => Promise.all(["package", "wasm/rehearsal"].map((name) => import(`/modules/${name}.js`))));
+  await page.evaluate(() => Promise.all(["package", "rehearsal"].map((name) => import(`/modules/${name}.js`))));
   const isOnline = await page.evaluate(async () => {
     const { wasm } = await import("/modules/package.js");
     await wasm.start();
@@ -76,8 +77,8 @@ test("it needs no network", { timeout: 60_000 }, async (t) => {
   });
   await page.context().setOffline(true);
   const ended = await page.evaluate(async () => {
-    const [{ wasm }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/wasm/rehearsal.js")]);
-    await rehearse(wasm);
+    const [{ opener }, { rehearse }] = await Promise.all([import("/modules/package.js"), import("/modules/rehearsal.js")]);
+    await rehearse(opener());
     return { isOnline: navigator.onLine, locks: (await navigator.locks.query()).held.length };
   });
   assert.deepEqual({ before: isOnline, ...ended }, { before: true, isOnline: false, locks: 0 });
@@ -92,7 +93,8 @@ test("what the browser's own databases do is tried with them all the same", { ti
       if (key === "trial") window.tried += 1;
       return add.call(this, value, key);
     };
-    await window.page.init();
+    const { rehearsal } = await import("/pkg/rehearsal.js");
+    await window.page.init(undefined, { rehearsal });
     return window.tried;
   });
   assert.equal(tried, 0, "the rehearsal asks the browser nothing");
@@ -100,7 +102,7 @@ test("what the browser's own databases do is tried with them all the same", { ti
   assert.equal(await page.evaluate(() => window.tried), 2, "the trial adds one key twice");
 });
 
-test("where it cannot be done, or is not wanted, the wasm is loaded all the same", { timeout: 60_000 }, async (t) => {
+test("if it cannot be done, or is not asked for, the wasm is loaded all the same", { timeout: 60_000 }, async (t) => {
   const { page, opened } = await setUp(t);
   const asked = await page.evaluate(async () => {
     const { request } = LockManager.prototype;
@@ -109,13 +111,14 @@ test("where it cannot be done, or is not wanted, the wasm is loaded all the same
       locks += 1;
       return request.apply(this, values);
     };
-    await window.page.init(undefined, { rehearsal: false });
+    const { rehearsal } = await import("/pkg/rehearsal.js");
+    await window.page.init();
     const unwanted = locks;
     const bound = IDBKeyRange.bound;
     IDBKeyRange.bound = () => {
       throw new Error("no ranges here");
     };
-    await window.page.init();
+    await window.page.init(undefined, { rehearsal });
     IDBKeyRange.bound = bound;
     LockManager.prototype.request = request;
     return { unwanted, wanted: locks };

@@ -38,7 +38,8 @@ async function noteKeys(page) {
       if (bytes.length === 32) window.made.push(Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("-"));
       return filled;
     };
-    await window.page.init();
+    const { rehearsal } = await import("/pkg/rehearsal.js");
+    await window.page.init(undefined, { rehearsal });
     window.made = [];
   });
 }
