@@ -1,13 +1,7 @@
 //! The code that the fuzz targets share. The decoders under test (`doors`) and the bound of their cost are
-//! those of `tests/hostile`, which replays the corpus.
+//! those of `testkit`. `tests/hostile` replays the corpus with them.
 
-#[path = "../../tests/hostile/cost.rs"]
-pub mod cost;
-#[path = "../../tests/hostile/doors.rs"]
-pub mod doors;
-#[path = "../../tests/hostile/session.rs"]
-pub mod session;
-
+pub use escale_testkit::hostile::{cost, doors};
 pub use libfuzzer_sys;
 
 #[global_allocator]

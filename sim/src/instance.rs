@@ -15,10 +15,10 @@ use escale_server::settings::Settings;
 
 use crate::clock::SimClock;
 use crate::database::Database;
-use crate::support::backend::{Tenant, Write};
-use crate::support::outcome::{key_of, outcome, text};
-use crate::support::schema::schema;
 use crate::tap::Wire;
+use escale_testkit::backend::{Tenant, Write};
+use escale_testkit::outcome::{key_of, outcome, text};
+use escale_testkit::schema::schema;
 
 pub fn engine(
     database: &Database,

@@ -1,8 +1,8 @@
 //! The plans of the seeds. Each seed follows one plan, and each plan strains different promises.
 
 #[allow(clippy::enum_glob_use)] // a plan is a list of them
-use crate::support::plan::Kind::*;
-use crate::support::plan::Plan;
+use escale_testkit::plan::Kind::*;
+use escale_testkit::plan::Plan;
 
 /// Actions of the sessions and of the server's own writers, which every plan includes.
 macro_rules! weights {

@@ -7,8 +7,8 @@ use escale::model::{Def, Epoch, Name, Pk};
 use escale::{Code, Error, Result};
 use escale_server::provider::{Document, FeedRow, Operation, Place};
 
-use crate::support::backend::{Committed, Entry, Tenant};
-use crate::support::schema::{Key, Map};
+use escale_testkit::backend::{Committed, Entry, Tenant};
+use escale_testkit::schema::{Key, Map};
 
 /// The writes of one transaction.
 #[derive(Clone, Debug, Default)]

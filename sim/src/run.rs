@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::plans::{named, plan};
 use crate::server::RealServer;
-use crate::support::plan::Action;
-use crate::support::play;
-use crate::support::world::Figures;
+use escale_testkit::plan::Action;
+use escale_testkit::play;
+use escale_testkit::world::Figures;
 
 /// The result of a run over many seeds.
 #[derive(Debug)]

@@ -18,11 +18,11 @@ use crate::database::{Backup, Database};
 use crate::fiber::{Fiber, Progress};
 use crate::instance::{caller, engine, refusal, write};
 use crate::record::Record;
-use crate::support::backend::{Answer, Asked, Backend, Committed, Entry, Tenant, Write};
-use crate::support::plan::Plan;
-use crate::support::schema::Map;
-use crate::support::world::client::org_name;
 use crate::tap::Wire;
+use escale_testkit::backend::{Answer, Asked, Backend, Committed, Entry, Tenant, Write};
+use escale_testkit::plan::Plan;
+use escale_testkit::schema::Map;
+use escale_testkit::world::client::org_name;
 
 /// The most that the instances' clocks may disagree.
 const SKEW_MS: u64 = 800;

@@ -9,7 +9,7 @@ use escale::sync::StorageState;
 
 use crate::client::Client;
 use crate::scenarios::Scenario;
-use crate::support::backend::{Backend, Tenant};
+use escale_testkit::backend::{Backend, Tenant};
 
 /// Lets the session continue until it is in step, then checks every promise.
 pub fn check(client: &mut Client, scenario: Scenario, destroys: bool, what: &str) {

@@ -15,10 +15,10 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, Storage
 use escale::{Code, Error};
 
 use crate::device::{FaultyDevice, FaultyStore};
-use crate::support::asleep::check_asleep;
-use crate::support::schema::{SCHEMA, key};
-use crate::support::server::ModelServer;
-use crate::support::world::writes::Counters;
+use escale_testkit::asleep::check_asleep;
+use escale_testkit::schema::{SCHEMA, key};
+use escale_testkit::server::ModelServer;
+use escale_testkit::world::writes::Counters;
 
 pub const NOW: u64 = 1_700_000_000_000;
 

@@ -8,7 +8,7 @@ use escale::sync::{Event, StorageState};
 use crate::client::Client;
 use crate::device::{Fault, Plan};
 use crate::scenarios::{Scenario, Step, whole};
-use crate::support::backend::Backend;
+use escale_testkit::backend::Backend;
 
 fn loaded() -> Client {
     let scenario = Scenario { beginning: 1, deed: 0 };

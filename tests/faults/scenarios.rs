@@ -7,9 +7,9 @@ use escale::sync::Event;
 
 use crate::client::{Client, NOW};
 use crate::device::{FaultyDevice, Plan};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, def, key, name};
-use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, def, key, name};
+use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
 
 /// One step of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,24 +5,18 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test may need many lines
 
-mod cost;
-mod doors;
 mod mutate;
 mod plant;
-#[allow(dead_code)] // the part that runs properties of proptest
-#[path = "../support/seeds.rs"]
-mod seeds;
-mod session;
-#[path = "../wire/strategies.rs"]
-mod strategies;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
 use escale::crypto::SeededRandom;
+use escale_testkit::hostile::cost;
+use escale_testkit::hostile::doors::{DOORS, Door};
+use escale_testkit::seeds;
 
-use doors::{DOORS, Door};
 use mutate::{below, mutate};
 
 #[global_allocator]

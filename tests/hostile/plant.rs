@@ -19,7 +19,8 @@ use escale::store::Table;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use super::{doors, session, strategies};
+use escale_testkit::hostile::{doors, session};
+use escale_testkit::strategies;
 
 /// Seeds of each kind.
 const SEEDS: usize = 6;

@@ -10,7 +10,7 @@ use escale::sync::{Config, Effect, Event, Mode, Refusal, Write};
 
 use super::harness::{Bench, config, def, epoch, fault, part, refusal, reply, row_in, section, whole};
 use super::reference::{Reference, Shown, State};
-use super::seeds;
+use escale_testkit::seeds;
 
 struct Both {
     bench: Bench,

@@ -11,7 +11,7 @@ use escale::storage::Damage;
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
 use escale::{Code, Error};
 
-use crate::asleep::check_asleep;
+use escale_testkit::asleep::check_asleep;
 
 pub const WALL: u64 = 1_700_000_000_000;
 

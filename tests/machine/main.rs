@@ -3,20 +3,14 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic)] // a test may need many lines
 
-#[path = "../support/asleep.rs"]
-mod asleep;
-mod harness;
-mod harness_with_device;
-#[allow(dead_code)] // for the use of all tests
-#[path = "../support/seeds.rs"]
-mod seeds;
-
 mod backoff;
 mod contact;
 mod device;
 mod doubt;
 mod epochs;
 mod handles;
+mod harness;
+mod harness_with_device;
 mod life;
 mod marks;
 mod optimistic;

@@ -10,7 +10,7 @@ use escale::sync::{Config, Effect, Event, Phase, Write};
 use escale::{Code, Error};
 
 use super::harness::{Bench, config, def, epoch, pk, refusal, reply, row, whole};
-use super::seeds;
+use escale_testkit::seeds;
 
 /// A server that keeps an org once an operation was accepted for it.
 struct Server {

@@ -11,8 +11,8 @@ use escale::sync::{Effect, Event, Mode};
 use escale::{Code, Error};
 
 use super::driver::{Driver, id, server, stored};
-use crate::support::schema::{Map, data, key};
-use crate::support::server::{Idle, ModelServer};
+use escale_testkit::schema::{Map, data, key};
+use escale_testkit::server::{Idle, ModelServer};
 
 /// The server's answer to two writes of document 0. The first write changed nothing and was given version
 /// `v`. Taken literally, the document does not have the version that the second one expects.
@@ -230,7 +230,7 @@ fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BT
 /// or not. Under any policy, and any server that keeps the documents, no write is refused, dropped or lost.
 #[test]
 fn one_writer_meets_no_conflict_whatever_the_history() {
-    for seed in crate::support::seeds::each(600) {
+    for seed in escale_testkit::seeds::each(600) {
         let mut random = SeededRandom::new(seed);
         let policies = [Policy::Ask, Policy::Server, Policy::Client, Policy::Merge, Policy::Custom];
         let idles = [Idle::Kept, Idle::Zero, Idle::Stamped, Idle::Written];

@@ -7,7 +7,7 @@ use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 
 use super::driver::{Driver, id, put, server, stored};
-use crate::support::schema::data;
+use escale_testkit::schema::data;
 
 fn is_conflict(effect: &Effect) -> bool {
     matches!(

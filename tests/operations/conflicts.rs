@@ -8,8 +8,8 @@ use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 
 use super::driver::{Driver, id, put, server, stored};
-use crate::support::schema::data;
-use crate::support::server::ModelServer;
+use escale_testkit::schema::data;
+use escale_testkit::server::ModelServer;
 
 /// Somebody else writes `theirs` while this client, offline, writes twice to the same document.
 fn conflict(policy: Policy) -> (Driver, ModelServer) {
@@ -203,7 +203,7 @@ fn a_batch_goes_on_without_what_both_sides_deleted() {
     };
     driver.write("batch", Value::from([("ops", Value::Array(vec![delete(0), delete(1)]))]));
     let v = server.db.highest + 1;
-    server.db.write(v, &[crate::support::server::Write::Delete(crate::support::schema::key(0))]);
+    server.db.write(v, &[escale_testkit::server::Write::Delete(escale_testkit::schema::key(0))]);
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
     assert!(driver.machine.operations().is_empty());

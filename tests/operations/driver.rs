@@ -13,10 +13,10 @@ use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
 use escale::{Code, Error};
 
-use crate::support::asleep::check_asleep;
-use crate::support::schema::{Key, Map, SCHEMA, data, key, name};
-use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
-use crate::support::world::writes::Counters;
+use escale_testkit::asleep::check_asleep;
+use escale_testkit::schema::{Key, Map, SCHEMA, data, key, name};
+use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
+use escale_testkit::world::writes::Counters;
 
 pub const NOW: u64 = 1_700_000_000_000;
 

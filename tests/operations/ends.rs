@@ -11,9 +11,9 @@ use escale::sync::{Effect, Event, Mode, Write};
 use escale::{Code, Error};
 
 use super::driver::{Driver, LIVE_ACCOUNT, id, put, server, stored};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name};
-use crate::support::server::{ModelServer, Write as ServerWrite};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name};
+use escale_testkit::server::{ModelServer, Write as ServerWrite};
 
 /// Answers the request without any part: its operations are accepted, and nothing shows their effects.
 fn accepted_unseen(driver: &mut Driver, server: &mut ModelServer) {

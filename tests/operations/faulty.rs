@@ -9,8 +9,8 @@ use escale::sync::{Event, Mode};
 use proptest::prelude::*;
 
 use super::driver::{Driver, doc_key, put, server};
-use crate::support::schema::{data, name};
-use crate::support::seeds;
+use escale_testkit::schema::{data, name};
+use escale_testkit::seeds;
 
 /// How often a server is asked in ten minutes if it answers each operation so, and its `seq` never advances.
 fn asked(policy: Policy, answer: impl Fn(&Op) -> Option<OpResult>) -> u64 {

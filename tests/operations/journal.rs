@@ -8,7 +8,7 @@ use escale::store::Table;
 use escale::sync::{Effect, Event, Mode, StorageState};
 
 use super::driver::{Driver, server};
-use crate::support::backend::Backend;
+use escale_testkit::backend::Backend;
 
 #[test]
 fn the_history_tells_the_past_states() {

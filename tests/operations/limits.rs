@@ -7,8 +7,8 @@ use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, id, put, server, stored};
-use crate::support::schema::{data, key};
-use crate::support::server::ModelServer;
+use escale_testkit::schema::{data, key};
+use escale_testkit::server::ModelServer;
 
 /// More than half of the largest possible document.
 const HALF: usize = 600 << 10;

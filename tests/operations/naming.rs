@@ -9,9 +9,9 @@ use escale::model::Value;
 use escale::sync::{Event, Mode, Write};
 
 use super::driver::{Driver, doc_key, id, put, server, stored};
-use crate::support::schema::data;
-use crate::support::seeds;
-use crate::support::server::ModelServer;
+use escale_testkit::schema::data;
+use escale_testkit::seeds;
+use escale_testkit::server::ModelServer;
 
 const DOCUMENTS: usize = 4;
 

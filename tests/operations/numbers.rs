@@ -7,7 +7,7 @@ use escale::sync::{Event, Mode};
 
 use super::driver::{Driver, server, stored};
 use super::order::{answered_but, ids, lost, sent_with_ops};
-use crate::support::server::ModelServer;
+use escale_testkit::server::ModelServer;
 
 /// The next request with operations. Requests before it are lost.
 fn next_with_ops(driver: &mut Driver) -> (u64, SyncRequest) {

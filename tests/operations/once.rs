@@ -9,8 +9,8 @@ use escale::sync::{Event, Mode, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, server, stored};
-use crate::support::seeds;
-use crate::support::server::ModelServer;
+use escale_testkit::seeds;
+use escale_testkit::server::ModelServer;
 
 const OPERATIONS: usize = 100_000;
 const CLIENTS: usize = 20;

@@ -8,9 +8,9 @@ use escale::sync::{Effect, Event, Mode, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, LIVE_ACCOUNT, NOW, id, put, server, stored};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name};
-use crate::support::server::{ModelServer, Write};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name};
+use escale_testkit::server::{ModelServer, Write};
 
 pub fn lost(driver: &mut Driver) {
     let (number, _) = driver.sent.take().expect("a request");

@@ -9,9 +9,9 @@ use escale::sync::{Effect, Event, Mode, Phase, Refusal};
 use escale::{Code, Error};
 
 use super::driver::{Driver, NOW, TOKEN_ACCOUNT, doc_key, server, stored};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name, schema};
-use crate::support::server::{ModelServer, Write};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name, schema};
+use escale_testkit::server::{ModelServer, Write};
 
 /// How often the application was asked for a token since the last call: at first, and because a token was
 /// refused.

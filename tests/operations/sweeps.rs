@@ -10,8 +10,8 @@ use escale::model::Value;
 use escale::sync::{Event, Mode};
 
 use super::driver::{Driver, id, server};
-use crate::support::seeds;
-use crate::support::server::ModelServer;
+use escale_testkit::seeds;
+use escale_testkit::server::ModelServer;
 
 const DOCUMENTS: usize = 4;
 

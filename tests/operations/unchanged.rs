@@ -6,8 +6,8 @@ use escale::model::Value;
 use escale::sync::{Effect, Event, Mode};
 
 use super::driver::{Driver, NOW, id, put, server, stored};
-use crate::support::schema::{data, key};
-use crate::support::server::ModelServer;
+use escale_testkit::schema::{data, key};
+use escale_testkit::server::ModelServer;
 
 fn patch(number: usize, by: i64) -> Value {
     let set = Value::from([("size", Value::from(by))]);

@@ -8,8 +8,8 @@ use escale::storage::Limits;
 use escale::store::{MemoryDevice, RecordKey, Table};
 use escale::sync::{Event, Mode, StorageState};
 
-use crate::support::plan::Kind;
-use crate::support::{Action, Plan, World};
+use escale_testkit::plan::Kind;
+use escale_testkit::{Action, Plan, World};
 
 type Records = BTreeMap<(Table, RecordKey), Vec<u8>>;
 
@@ -223,7 +223,7 @@ fn r14_older_records_put_back_count_for_nothing() {
 }
 
 fn doc_key(world: &World, number: usize) -> escale::memory::DocKey {
-    let (class, pk) = crate::support::schema::key(number);
+    let (class, pk) = escale_testkit::schema::key(number);
     let machine = world.clients[0].machine.as_ref().expect("open");
     machine.memory().doc_key(&class, &pk).expect("a class")
 }

@@ -1,8 +1,8 @@
 //! R1 to R9 on random histories. R1, R2 and R4 are checked after every event, R7 after every opening, and R9
 //! at the end, after recovery.
 
-use crate::support::plan::Kind::{self, *};
-use crate::support::{Plan, property};
+use escale_testkit::plan::Kind::{self, *};
+use escale_testkit::{Plan, property};
 
 /// The actions of every history: writes, subscriptions and reads.
 macro_rules! weights {

@@ -3,10 +3,6 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
-#[path = "../support/mod.rs"]
-#[allow(dead_code)] // Some of it is for the simulator.
-mod support;
-
 mod budget;
 mod damage;
 mod format;

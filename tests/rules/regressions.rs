@@ -1,7 +1,7 @@
 //! Histories that once broke a rule, reduced, and named after their finding.
 
-use crate::support::plan::Kind;
-use crate::support::{Action, Plan, replay};
+use escale_testkit::plan::Kind;
+use escale_testkit::{Action, Plan, replay};
 
 const PLAN: Plan = Plan {
     name: "regression",

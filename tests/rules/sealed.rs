@@ -14,7 +14,7 @@ use escale::store::{MemoryDevice, RecordKey, Table};
 use escale::sync::{Event, Write};
 
 use super::budget::{NOW, Session, document, part, row, whole};
-use crate::support::seeds;
+use escale_testkit::seeds;
 
 /// A stored record.
 struct Record {

@@ -11,8 +11,8 @@ use escale::store::{Device, MemoryDevice, MemoryStore, RecordKey, Store, Table};
 use escale::{Code, Result};
 use sha2::{Digest, Sha256};
 
-use crate::support::plan::Kind;
-use crate::support::{Action, Plan, World};
+use escale_testkit::plan::Kind;
+use escale_testkit::{Action, Plan, World};
 
 const PLAN: Plan = Plan {
     name: "store",

@@ -7,7 +7,7 @@ use escale::memory::VersionedSet;
 use proptest::prelude::*;
 
 use super::upgrades::{Copy, Upgrade};
-use crate::support::seeds::config;
+use escale_testkit::seeds::config;
 
 type Set = VersionedSet<u8, u64>;
 

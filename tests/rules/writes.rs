@@ -2,8 +2,8 @@
 //! end.
 
 use super::histories;
-use crate::support::plan::Kind::{self, *};
-use crate::support::{Plan, property};
+use escale_testkit::plan::Kind::{self, *};
+use escale_testkit::{Plan, property};
 
 /// The actions of every history: operations, subscriptions, and writes of others.
 macro_rules! weights {

@@ -12,7 +12,7 @@ use escale::{Code, Error, journal::Policy};
 use super::ends::Play;
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
-use crate::support::schema::name;
+use escale_testkit::schema::name;
 
 /// Writes an operation and waits until it is saved. Returns its id.
 fn write(tab: &mut Tab, number: u8) -> String {

@@ -141,7 +141,7 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
     let mut play = Play::new(256 << 10);
     let tab = &mut play.leader;
     let closed = Fault { code: Code::StorageClosed, is_written: false };
-    tab.feed(Event::History { ticket: 3, key: (0, crate::support::schema::key(1).1) }, NOW);
+    tab.feed(Event::History { ticket: 3, key: (0, escale_testkit::schema::key(1).1) }, NOW);
     assert!(matches!(tab.tasks.front(), Some(Task::Journal(..))));
     step(tab, Some(closed));
     assert!(tab.past.is_empty(), "it waits for the next handle");

@@ -14,8 +14,8 @@ use escale::sync::{Event, Write};
 use super::regressions::{NOW, lead, look, settle};
 use super::tab::Tab;
 use super::told::Told;
-use crate::support::schema::name;
-use crate::support::server::{Habits, ModelServer};
+use escale_testkit::schema::name;
+use escale_testkit::server::{Habits, ModelServer};
 
 pub fn open(device: &MemoryDevice, seed: u64, log_bytes_min: usize) -> Tab {
     let limits = Limits { log_bytes_min, ..Limits::default() };
@@ -272,5 +272,5 @@ fn a_command_that_a_later_one_of_the_new_leader_outdates_is_undone_in_its_tab() 
 }
 
 fn key(number: usize) -> escale::model::Pk {
-    crate::support::schema::key(number).1
+    escale_testkit::schema::key(number).1
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use super::world::{Plan, World};
-use crate::support::seeds;
+use escale_testkit::seeds;
 
 /// Plays `usual` histories from fixed seeds, then more from a new seed.
 fn play(id: &str, promise: &str, usual: u32, plan: impl Fn(u64) -> Plan) {

@@ -12,7 +12,7 @@ use escale::{Code, Error, Kind};
 use super::ends::{Play, id, put};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
-use crate::support::schema::{key, name};
+use escale_testkit::schema::{key, name};
 
 pub const FULL: Fault = Fault { code: Code::StorageFull, is_written: false };
 

@@ -8,9 +8,9 @@ use escale::sync::{Event, Phase, TabEvent, Write as Issued};
 
 use super::regressions::{NOW, lead, open, settle};
 use super::tab::{Fault, Tab, Task};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name};
-use crate::support::server::{Habits, ModelServer, Write};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name};
+use escale_testkit::server::{Habits, ModelServer, Write};
 
 const DOCS: usize = 4;
 

@@ -4,10 +4,6 @@
 #![cfg(not(target_family = "wasm"))] // needs a machine
 #![allow(clippy::pedantic, clippy::print_stdout)] // a test may need many lines
 
-#[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports)] // Its world is for tests/rules.
-mod support;
-
 mod copy;
 mod deposed;
 mod ends;

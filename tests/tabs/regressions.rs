@@ -12,8 +12,8 @@ use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Event, Mode, Phase, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
-use crate::support::schema::name;
-use crate::support::server::{Habits, ModelServer};
+use escale_testkit::schema::name;
+use escale_testkit::server::{Habits, ModelServer};
 
 pub const NOW: u64 = 1_700_000_000_000;
 
@@ -85,7 +85,7 @@ fn a_record_written_twice_under_one_number_is_followed() {
     let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
     lead(&mut leader);
     let (whole, section) =
-        (Def::class_of(&name("Doc")), Def::document(&name("Doc"), &crate::support::schema::key(1).1));
+        (Def::class_of(&name("Doc")), Def::document(&name("Doc"), &escale_testkit::schema::key(1).1));
     subscribe(&mut leader, &whole);
     let fault = Fault { code: Code::StorageFailed, is_written: true };
     assert!(leader.work(Some(fault)), "told to have failed, and written");
@@ -215,7 +215,7 @@ fn a_subscription_of_a_follower_is_stored_once_it_leads() {
         let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
         lead(&mut leader);
         // Once there are records, a batch adds its changes to them.
-        subscribe(&mut leader, &Def::document(&name("Doc"), &crate::support::schema::key(1).1));
+        subscribe(&mut leader, &Def::document(&name("Doc"), &escale_testkit::schema::key(1).1));
         settle(&mut leader);
         drop(leader);
         look(&mut follower);
@@ -430,7 +430,7 @@ fn a_follower_goes_on_by_the_log() {
     settle(&mut leader);
     look(&mut follower);
     for number in 0..5 {
-        let def = Def::document(&name("Doc"), &crate::support::schema::key(number).1);
+        let def = Def::document(&name("Doc"), &escale_testkit::schema::key(number).1);
         subscribe(&mut leader, &def);
         settle(&mut leader);
         follower.feed(Event::Tab(TabEvent::Look), NOW);

@@ -13,7 +13,7 @@ use super::inbox::{FULL, document, issue_twice, whole};
 use super::regressions::{NOW, lead, look, settle};
 use super::tab::{Tab, Task, store_name};
 use super::told::Told;
-use crate::support::backend::Backend;
+use escale_testkit::backend::Backend;
 
 /// The leader writes until a checkpoint has replaced the log. It takes nothing from the inbox.
 fn churn(leader: &mut Tab) {

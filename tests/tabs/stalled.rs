@@ -6,9 +6,9 @@ use escale::sync::{Damaged, Event, StorageState, TabEvent};
 
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Tab, Task, store_name};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name};
-use crate::support::server::{Habits, ModelServer, Write};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name};
+use escale_testkit::server::{Habits, ModelServer, Write};
 
 const DOCS: usize = 3;
 

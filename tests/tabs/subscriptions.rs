@@ -12,8 +12,8 @@ use escale::sync::Event;
 
 use super::regressions::{NOW, open};
 use super::tab::{Tab, Task};
-use crate::support::schema::{key, name};
-use crate::support::seeds;
+use escale_testkit::schema::{key, name};
+use escale_testkit::seeds;
 
 fn defs() -> Vec<Def> {
     let documents = (0..2).map(|number| Def::document(&name("Doc"), &key(number).1));

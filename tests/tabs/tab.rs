@@ -18,9 +18,9 @@ use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect
 use escale::{Code, Error};
 
 use super::told::{Reports, Told};
-use crate::support::asleep::check_asleep;
-use crate::support::schema::schema;
-use crate::support::world::writes::Counters;
+use escale_testkit::asleep::check_asleep;
+use escale_testkit::schema::schema;
+use escale_testkit::world::writes::Counters;
 
 /// A request of a tab to the device.
 pub enum Task {

@@ -16,9 +16,9 @@ use escale::sync::{Event, Phase, Refusal, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task, store_name};
 use super::told::{Reports, Told};
-use crate::support::backend::Backend;
-use crate::support::schema::{data, key, name};
-use crate::support::server::{Habits, ModelServer, Write as ServerWrite};
+use escale_testkit::backend::Backend;
+use escale_testkit::schema::{data, key, name};
+use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
 
 const NOW: u64 = 1_700_000_000_000;
 /// Counters, which only the tabs write. The server writes other documents too.

@@ -5,8 +5,10 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 12] =
-    ["src", "cipher", "js", "server", "fuzz", "mutants", "www", "tests", "scripts", "docs", "data", ".ci"];
+const FOLDERS: [&str; 14] = [
+    "src", "cipher", "js", "server", "sim", "testkit", "fuzz", "mutants", "www", "tests", "scripts", "docs",
+    "data", ".ci",
+];
 
 /// Documents with an example, and the file in which the TypeScript compiler checks it.
 const EXAMPLES: [(&str, &str); 4] = [

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 13] = [
-    "src", "cipher", "js", "server", "sim", "bench", "fuzz", "mutants", "www", "tests", "scripts", "docs",
-    ".ci",
+const FOLDERS: [&str; 14] = [
+    "src", "cipher", "js", "server", "sim", "testkit", "bench", "fuzz", "mutants", "www", "tests", "scripts",
+    "docs", ".ci",
 ];
 
 /// Folders made by tools, at any depth.

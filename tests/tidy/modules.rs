@@ -8,6 +8,9 @@ use super::none;
 /// The entry files of the package and of the demonstration.
 const ROOTS: [&str; 4] = ["js/src/index.ts", "js/src/rehearsal.ts", "www/src/main.ts", "www/src/sw.ts"];
 
+/// An example is a program of its own: a test that calls its operation includes it by its path.
+const EXAMPLE: &str = "/examples/counter.rs\"";
+
 #[test]
 fn every_rust_file_is_named_by_a_mod_line() {
     let files = files::ending(&[".rs"]);
@@ -21,6 +24,18 @@ fn every_rust_file_is_named_by_a_mod_line() {
     }
     let orphans = files.iter().filter(|file| !reached.contains(&file.path));
     none("no `mod` names these files", orphans.map(|file| file.path.clone()).collect());
+}
+
+/// A file that two crates include by its path is compiled twice, and each of them leaves parts of it unused.
+#[test]
+fn shared_code_of_tests_is_in_a_crate() {
+    let mut findings = Vec::new();
+    for file in files::ending(&[".rs"]) {
+        let included = file.lines().filter(|(_, line)| line.trim_start().starts_with("#[path"));
+        let included = included.filter(|(_, line)| !line.contains(EXAMPLE));
+        findings.extend(included.map(|(place, line)| format!("{place} {}", line.trim())));
+    }
+    none("put what several crates use into testkit", findings);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use escale::storage::decoders::{StateRecord, decode_page};
 use proptest::prelude::*;
 
 use crate::messages::FORMATS;
-use crate::seeds::config;
-use crate::strategies::{frame, live, reply, request};
+use escale_testkit::seeds::config;
+use escale_testkit::strategies::{frame, live, reply, request};
 
 const MAX: usize = 1 << 20;
 

@@ -6,8 +6,8 @@ use escale::model::{Number, Value};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use crate::seeds::config;
-use crate::strategies::value;
+use escale_testkit::seeds::config;
+use escale_testkit::strategies::value;
 
 const MAX: usize = 1 << 20;
 

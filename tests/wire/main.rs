@@ -9,8 +9,4 @@ mod fixtures;
 mod hash;
 mod json;
 mod messages;
-#[allow(dead_code)] // the part that plays seeds one by one
-#[path = "../support/seeds.rs"]
-mod seeds;
-mod strategies;
 mod values;

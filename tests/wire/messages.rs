@@ -7,8 +7,8 @@ use escale::codec::{
 use escale::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX};
 use proptest::prelude::*;
 
-use crate::seeds::config;
-use crate::strategies::{frame, live, reply, request};
+use escale_testkit::seeds::config;
+use escale_testkit::strategies::{frame, live, reply, request};
 
 pub const FORMATS: [Format; 2] = [Format::Msgpack, Format::Json];
 const MAX: usize = 1 << 20;

@@ -6,8 +6,8 @@ use escale::model::{Name, Number, Value};
 use proptest::prelude::*;
 
 use crate::messages::FORMATS;
-use crate::seeds::config;
-use crate::strategies::{map, value};
+use escale_testkit::seeds::config;
+use escale_testkit::strategies::{map, value};
 
 const MAX: usize = 1 << 20;
 

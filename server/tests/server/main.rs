@@ -14,7 +14,4 @@ mod fire;
 mod operating;
 mod requests;
 mod rules;
-#[allow(dead_code)] // the part that plays seeds one by one
-#[path = "../../../tests/support/seeds.rs"]
-mod seeds;
 mod support;

@@ -109,7 +109,7 @@ fn stir(bench: &mut Bench, socket: u64, random: &mut SeededRandom, known: &mut u
 #[test]
 fn whatever_a_server_answers_it_is_not_asked_in_a_hot_loop() {
     let mut frames = 0;
-    let seeds = crate::seeds::each(800);
+    let seeds = escale_testkit::seeds::each(800);
     for seed in seeds.clone() {
         let mut random = SeededRandom::new(seed);
         let has_live = seed % 2 == 1;

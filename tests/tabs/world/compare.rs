@@ -1,7 +1,7 @@
 //! The end of a history: all tabs and the device equal the server, and each write was executed once.
 
 use super::*;
-use crate::support::world::compare::state;
+use escale_testkit::world::compare::state;
 
 impl World {
     /// The memory of each tab is the stored state, whether the tab has written or followed it (R7).

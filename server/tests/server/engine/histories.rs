@@ -461,7 +461,7 @@ const MET: &str = "ok bad_cursor bad_value contention forbidden forgotten immuta
 
 #[test]
 fn r11_a_server_answers_and_stores_what_the_reference_does() {
-    let (mut met, seeds) = (BTreeSet::new(), crate::seeds::each(24));
+    let (mut met, seeds) = (BTreeSet::new(), escale_testkit::seeds::each(24));
     let count = seeds.end - seeds.start;
     for seed in seeds {
         println!("ESCALE_SEED={seed}");

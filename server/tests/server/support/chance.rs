@@ -1,6 +1,6 @@
 //! Seeded random choices, for runs that are too long for proptest.
 
-use crate::seeds;
+use escale_testkit::seeds;
 
 /// SplitMix64: small, and good enough for choices.
 pub struct Chance(u64);

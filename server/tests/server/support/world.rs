@@ -14,7 +14,7 @@ use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 use proptest::test_runner::Config as ProptestConfig;
 
-use crate::seeds;
+use escale_testkit::seeds;
 
 /// A configuration of `n` random cases, from a seed that is printed if one fails.
 pub fn cases(n: u32) -> ProptestConfig {

@@ -4,7 +4,7 @@ use escale::limits::BACKOFF_MS;
 use escale::sync::Mode;
 
 use super::World;
-use crate::support::backend::Backend;
+use crate::backend::Backend;
 
 /// Longer than any delay of the machine.
 const IDLE_MS_MAX: u64 = BACKOFF_MS.1 + 10_000;

@@ -7,9 +7,9 @@ use escale::sync::{Event, Mode};
 
 use super::World;
 use super::wire::Job;
-use crate::support::backend::{Backend, Write};
-use crate::support::plan::Action;
-use crate::support::schema::{self, IDS, PAGES, data, def, key};
+use crate::backend::{Backend, Write};
+use crate::plan::Action;
+use crate::schema::{self, IDS, PAGES, data, def, key};
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -10,9 +10,9 @@ use escale::sync::Machine;
 
 use super::World;
 use super::writes::End;
-use crate::support::backend::Backend;
-use crate::support::outcome::outcome;
-use crate::support::schema::{Key, Map, schema};
+use crate::backend::Backend;
+use crate::outcome::outcome;
+use crate::schema::{Key, Map, schema};
 
 impl<S: Backend> World<S> {
     /// Checked after every event.
@@ -178,7 +178,7 @@ impl<S: Backend> World<S> {
     fn check_counters(&mut self, number: usize) {
         let now: BTreeMap<Key, i64> = (0..3)
             .filter_map(|n| {
-                let key = crate::support::schema::key(n);
+                let key = crate::schema::key(n);
                 Some((key.clone(), self.counter(number, &key)?))
             })
             .collect();
@@ -306,7 +306,7 @@ fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map>
         return state;
     }
     if name != "batch" {
-        let is_it = crate::support::outcome::key_of(args) == *key;
+        let is_it = crate::outcome::key_of(args) == *key;
         // An impossible operation has no effect on the overlay: the server will refuse it.
         return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };
     }

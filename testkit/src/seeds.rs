@@ -4,6 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
+#[cfg(feature = "proptest")]
 use proptest::test_runner::{Config, RngSeed};
 
 /// `ESCALE_SEED`, if it is given.
@@ -29,6 +30,7 @@ pub fn start() -> u64 {
 
 /// The configuration of a proptest property. The seed is printed, so that the test's output shows it if a
 /// case fails.
+#[cfg(feature = "proptest")]
 pub fn config(usual: u32) -> Config {
     let seed = start();
     eprintln!("ESCALE_SEED={seed}");

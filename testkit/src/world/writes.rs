@@ -12,9 +12,9 @@ use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
 use escale::{Code, Error, Result};
 
 use super::World;
-use crate::support::backend::Backend;
-use crate::support::outcome::{key_of, outcome};
-use crate::support::schema::{IDS, Key, PAGES, data, key};
+use crate::backend::Backend;
+use crate::outcome::{key_of, outcome};
+use crate::schema::{IDS, Key, PAGES, data, key};
 
 /// How an operation ended, for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +131,8 @@ pub struct Counters {
 }
 
 fn doc_key(key: &Key) -> DocKey {
-    let place = crate::support::schema::with(|schema| {
-        schema.classes().iter().position(|class| *class.name() == key.0)
-    });
+    let place =
+        crate::schema::with(|schema| schema.classes().iter().position(|class| *class.name() == key.0));
     (place.expect("a class") as u16, key.1.clone())
 }
 
@@ -202,10 +201,7 @@ impl<S: Backend> World<S> {
                 let mut set =
                     BTreeMap::from([(["text", "size", "color"][usize::from(arg % 3)].to_owned(), edition)]);
                 if number < IDS && arg & 8 != 0 {
-                    set.insert(
-                        "section".into(),
-                        crate::support::schema::SECTIONS[usize::from(arg) % 3].into(),
-                    );
+                    set.insert("section".into(), crate::schema::SECTIONS[usize::from(arg) % 3].into());
                 }
                 if arg > 235 {
                     set.insert("poison".into(), true.into());

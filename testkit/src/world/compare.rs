@@ -12,7 +12,7 @@ use escale::sync::{Effect, Event, Machine, Mode, Phase, StorageState};
 
 use super::World;
 use super::client::Client;
-use crate::support::backend::Backend;
+use crate::backend::Backend;
 
 /// Long enough for a pull of everything and the longest delays.
 pub const HEALING_MS: u64 = 7 * 60_000;

@@ -4,9 +4,9 @@ use escale::codec::{OpResult, ServerParts};
 use escale::model::{Def, Epoch, Pk};
 
 use super::{Call, Committed, Entry, Habits, ModelServer, Write};
-use crate::support::backend::{Answer, Asked, Backend, Tenant};
-use crate::support::plan::Plan;
-use crate::support::schema::Map;
+use crate::backend::{Answer, Asked, Backend, Tenant};
+use crate::plan::Plan;
+use crate::schema::Map;
 
 impl Backend for ModelServer {
     fn open(plan: &Plan, random: u64, now: u64) -> Self {

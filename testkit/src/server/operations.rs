@@ -9,8 +9,8 @@ use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row, SyncRequest};
 use escale::model::{Value, Version};
 
 use super::{Committed, Database, Idle, ModelServer, Write};
-use crate::support::outcome::{key_of, outcome, text};
-use crate::support::schema::{Key, Map};
+use crate::outcome::{key_of, outcome, text};
+use crate::schema::{Key, Map};
 
 /// A session as the server knows it.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::model::{Def, Epoch, Pk};
 
 use super::operations::Operations;
-use crate::support::backend::{Committed, Entry, Write};
-use crate::support::schema::{Key, Map, defs_of, with};
+use crate::backend::{Committed, Entry, Write};
+use crate::schema::{Key, Map, defs_of, with};
 
 /// A document or its tombstone. A tombstone keeps the defs that held the document.
 #[derive(Clone, Debug)]

@@ -62,7 +62,7 @@ pub fn property(plan: &Plan, usual: u32) {
 /// The file of proptest's findings against a plan, which it plays first. Each plan has its own file, because
 /// a seed makes a different history under another plan.
 fn regressions(plan: &Plan) -> &'static str {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/proptest-regressions");
     // It exists as long as the process, and once for each plan.
     Box::leak(format!("{folder}/{}.txt", plan.name).into_boxed_str())
 }

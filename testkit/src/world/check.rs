@@ -9,8 +9,8 @@ use escale::model::Def;
 use escale::sync::{Effect, ReadRow};
 
 use super::World;
-use crate::support::backend::{Backend, Entry};
-use crate::support::schema::Key;
+use crate::backend::{Backend, Entry};
+use crate::schema::Key;
 
 impl<S: Backend> World<S> {
     pub(super) fn check(&mut self, number: usize) {

@@ -7,7 +7,7 @@ use escale::{Code, Error};
 use super::World;
 use super::client::Socket;
 use super::wire::Job;
-use crate::support::backend::Backend;
+use crate::backend::Backend;
 
 /// Milliseconds after which the driver aborts a request.
 const REQUEST_TIMEOUT_MS: u64 = 60_000;

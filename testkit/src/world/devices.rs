@@ -7,7 +7,7 @@ use escale::store::conformance::block_on;
 use escale::store::{Device, MemoryDevice};
 
 use super::World;
-use crate::support::backend::Backend;
+use crate::backend::Backend;
 
 /// A copy of a device, and the operations that were saved on it by then.
 pub struct Copied {

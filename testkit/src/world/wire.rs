@@ -9,7 +9,7 @@ use escale::{Code, Error};
 
 use super::World;
 use super::client::Socket;
-use crate::support::backend::{Answer, Asked, Backend, Committed};
+use crate::backend::{Answer, Asked, Backend, Committed};
 
 const BYTES_MAX: usize = 32 << 20;
 

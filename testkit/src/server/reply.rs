@@ -5,7 +5,7 @@ use escale::codec::{Data, Fault, OpResult, Part, Row, ServerParts, Sub, SyncRepl
 use escale::model::{Def, Pk};
 
 use super::{Database, Habits, ModelServer, Stored};
-use crate::support::schema::Key;
+use crate::schema::Key;
 
 /// One row or departure.
 enum Change<'a> {

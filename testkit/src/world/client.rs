@@ -16,9 +16,9 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 use super::World;
 use super::devices::Copied;
 use super::writes::{Counters, Ledger};
-use crate::support::asleep::check_asleep;
-use crate::support::backend::{Backend, Tenant};
-use crate::support::schema::schema;
+use crate::asleep::check_asleep;
+use crate::backend::{Backend, Tenant};
+use crate::schema::schema;
 
 /// The fixed properties of a client.
 #[derive(Clone, Copy, Debug)]
