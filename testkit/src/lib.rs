@@ -8,6 +8,7 @@
 
 pub mod asleep;
 pub mod backend;
+pub mod client;
 #[cfg(feature = "proptest")]
 pub mod history;
 pub mod hostile;

@@ -3,7 +3,7 @@
 //! The session may have believed well-formed lies. So the honest server begins a later epoch than any in the
 //! lies (R8). From then on the session must show the server's documents, and get rid of its operations.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use escale::codec::{
     Data, Fault, Format, OpOk, OpResult, Part, Row, ServerFrame, SyncReply, SyncRequest, decode,
@@ -11,12 +11,12 @@ use escale::codec::{
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
 use escale::limits::{REPLY_BYTES_MAX, VERSION_MAX};
-use escale::memory::Memory;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Pk, Value};
-use escale::storage::{Damage, JournalAtRest};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Refusal, Write};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, Write};
 use escale::{Code, Result};
+
+use crate::client::{Client, Hooks, Opening, config};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 
@@ -33,13 +33,35 @@ pub const DEFS: [&str; 2] = ["Doc", "Doc/section@h3TFcr2KJa2-sb_NXAJWrg"];
 const ROUNDS_MAX: usize = 400;
 
 struct Bench {
-    machine: Machine,
-    mono: u64,
-    wish: Option<u64>,
-    socket: Option<u64>,
-    sent: Option<(u64, SyncRequest)>,
-    read: Vec<Data>,
+    client: Client<Open>,
     random: SeededRandom,
+}
+
+/// Each socket opens at once.
+#[derive(Default)]
+struct Open {
+    socket: Option<u64>,
+    read: Vec<Data>,
+}
+
+impl Hooks for Open {
+    fn network(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::OpenSocket(socket) => {
+                self.socket = Some(socket);
+                return Some(Event::SocketOpened { socket });
+            }
+            Effect::CloseSocket(_) => self.socket = None,
+            _ => {}
+        }
+        None
+    }
+
+    fn tell(&mut self, effect: Effect, _machine: &Machine) {
+        if let Effect::Answer { rows, .. } = effect {
+            self.read.extend(rows.into_iter().flatten().map(|row| row.data));
+        }
+    }
 }
 
 /// A server that executes each operation once, without effect, and has two documents.
@@ -65,13 +87,13 @@ pub fn session(bytes: &[u8]) -> bool {
         bench.look();
         bench.wake();
     }
-    let told = bench.machine.memory().epoch().0.cloned();
+    let told = bench.client.machine.memory().epoch().0.cloned();
     honest.epoch = later(told.filter(|told| *told > honest.epoch).as_ref().unwrap_or(&honest.epoch));
     bench.settle(&mut honest);
     bench.discard();
     bench.put("c");
     bench.settle(&mut honest);
-    let status = bench.machine.status();
+    let status = bench.client.machine.status();
     assert_eq!(status.pending, 0, "the queue is stuck: {status:?}");
     for def in DEFS {
         let shown = bench.shown(&def.parse().expect("a def"));
@@ -109,59 +131,25 @@ fn epoch(ms: u64, random: &str) -> Epoch {
 
 impl Bench {
     fn new(schema: Schema) -> Self {
-        let config = Config {
-            mode: Mode::Incognito,
-            has_live: true,
-            watches_silence: false,
-            has_token: false,
-            poll_every_ms: escale::limits::PULL_EVERY_MS,
-        };
-        let random = Box::new(SeededRandom::new(7));
-        let machine =
-            Machine::new(config, Memory::new(schema), None, Damage::default(), "session".into(), random);
-        let machine = machine.with_writes(JournalAtRest::default(), Box::new(NoApplication));
-        let mut bench = Bench {
-            machine,
-            mono: 1_000,
-            wish: None,
-            socket: None,
-            sent: None,
-            read: Vec::new(),
-            random: SeededRandom::new(9),
-        };
+        let config = Config { mode: Mode::Incognito, has_live: true, ..config() };
+        let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema) };
+        let clock = Clock { wall_ms: WALL + 1_000, mono_ms: 1_000 };
+        let client = Client::new(opening.incognito("session"), None, clock, Open::default());
+        let mut bench = Bench { client, random: SeededRandom::new(9) };
         bench.feed(Event::Started);
         DEFS.iter().for_each(|def| bench.feed(Event::Subscribe(def.parse().expect("a def"))));
         bench
     }
 
     fn feed(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            let clock = Clock { wall_ms: WALL + self.mono, mono_ms: self.mono };
-            for effect in self.machine.handle(event, clock) {
-                match effect {
-                    Effect::Send { number, request, .. } => self.sent = Some((number, request)),
-                    Effect::CancelSend(_) => self.sent = None,
-                    Effect::OpenSocket(socket) => {
-                        self.socket = Some(socket);
-                        events.push_back(Event::SocketOpened { socket });
-                    }
-                    Effect::CloseSocket(_) => self.socket = None,
-                    Effect::WakeAt(at) => self.wish = at,
-                    Effect::Answer { rows, .. } => {
-                        self.read.extend(rows.into_iter().flatten().map(|row| row.data));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        self.machine.memory().check_links();
+        self.client.feed(event);
+        self.client.machine.memory().check_links();
     }
 
     /// Lets the time come at which the machine wants to be woken. Returns whether it wanted to be.
     fn wake(&mut self) -> bool {
-        let Some(at) = self.wish.take() else { return false };
-        self.mono = at.max(self.mono);
+        let Some(at) = self.client.wake_at else { return false };
+        self.client.pass(at.saturating_sub(self.client.clock.mono_ms));
         self.feed(Event::Woke);
         true
     }
@@ -169,14 +157,15 @@ impl Bench {
     fn put(&mut self, id: &str) {
         let data = Value::from([("id", Value::from(id)), ("section", Value::from("s"))]);
         let args = Value::from([("class", Value::from("Doc")), ("data", data)]);
-        self.machine.check_write("doc.put", &args).expect("an operation that can be issued");
+        self.client.machine.check_write("doc.put", &args).expect("an operation that can be issued");
         let id = make_id(WALL, &mut self.random).expect("an id");
         self.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
     }
 
     /// Discards the refused operations, as an application may.
     fn discard(&mut self) {
-        let refused = self.machine.operations().into_iter().filter(|(op, _)| op.state.refused.is_some());
+        let refused =
+            self.client.machine.operations().into_iter().filter(|(op, _)| op.state.refused.is_some());
         let refused: Vec<String> = refused.map(|(op, _)| op.state.id.clone()).collect();
         refused.into_iter().for_each(|id| self.feed(Event::Discard(id)));
     }
@@ -185,14 +174,14 @@ impl Bench {
     fn lie(&mut self, kind: u8, message: &[u8]) -> bool {
         let format = if kind & 2 == 0 { Format::Msgpack } else { Format::Json };
         if kind & 1 == 1 {
-            let Some(socket) = self.socket else { return false };
+            let Some(socket) = self.client.hooks.socket else { return false };
             let frame: Result<ServerFrame> = decode(format, message, REPLY_BYTES_MAX);
             let is_read = frame.is_ok();
             self.feed(Event::Frame { socket, frame });
             return is_read;
         }
-        while self.sent.is_none() && self.wake() {}
-        let Some((number, _)) = self.sent.take() else { return false };
+        while self.client.sent.is_none() && self.wake() {}
+        let Some((number, _)) = self.client.sent.take() else { return false };
         let reply = decode::<SyncReply>(format, message, REPLY_BYTES_MAX);
         let is_read = reply.is_ok();
         self.feed(Event::Replied { number, reply: reply.map_err(Refusal::from) });
@@ -202,20 +191,24 @@ impl Bench {
     /// Reads the shown documents, as the application does.
     fn look(&mut self) {
         for def in DEFS {
-            let ids =
-                self.machine.list(&def.parse().expect("a def")).map(|(ids, ..)| ids).unwrap_or_default();
+            let ids = self
+                .client
+                .machine
+                .list(&def.parse().expect("a def"))
+                .map(|(ids, ..)| ids)
+                .unwrap_or_default();
             self.feed(Event::Read { ticket: 2, ids: ids.to_vec() });
         }
-        let _ = self.machine.status();
-        for data in std::mem::take(&mut self.read) {
+        let _ = self.client.machine.status();
+        for data in std::mem::take(&mut self.client.hooks.read) {
             let _ = data.write_json(&mut Vec::new());
         }
     }
 
     fn shown(&self, def: &Def) -> Vec<(Pk, u64)> {
-        let Some((ids, ..)) = self.machine.list(def) else { return Vec::new() };
+        let Some((ids, ..)) = self.client.machine.list(def) else { return Vec::new() };
         let of = |id: &u32| {
-            let (key, document) = self.machine.memory().by_id(*id)?;
+            let (key, document) = self.client.machine.memory().by_id(*id)?;
             Some((key.1.clone(), document.at.v))
         };
         let mut shown: Vec<(Pk, u64)> = ids.iter().filter_map(of).collect();
@@ -226,14 +219,14 @@ impl Bench {
     /// Lets the server answer until nothing is pending and each def has been loaded in its epoch.
     fn settle(&mut self, honest: &mut Honest) {
         for _ in 0..ROUNDS_MAX {
-            if let Some((number, request)) = self.sent.take() {
-                self.mono += 5;
+            if let Some((number, request)) = self.client.sent.take() {
+                self.client.pass(5);
                 self.feed(Event::Replied { number, reply: Ok(honest.answer(&request)) });
                 continue;
             }
             let all =
                 |def: &&str| self.shown(&def.parse().expect("a def")) == Honest::documents(&honest.epoch);
-            if self.machine.status().pending == 0 && DEFS.iter().all(all) || !self.wake() {
+            if self.client.machine.status().pending == 0 && DEFS.iter().all(all) || !self.wake() {
                 return;
             }
         }
