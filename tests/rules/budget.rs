@@ -2,14 +2,13 @@
 //! memory, for the cases of the benchmark (docs/performance.md, which has these figures). A figure may fall.
 //! An increase is a decision.
 
-use escale::codec::{Data, Part, Row, SyncReply, SyncRequest};
-use escale::crypto::{DerivedKey, SeededRandom, StoreKeys, WrapKind};
+use escale::codec::{Data, Part, Row, SyncReply};
+use escale::crypto::StoreKeys;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::storage::{AccountOptions, open_account};
-use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication};
+use escale::store::{Batch, MemoryDevice, RecordKey, Table};
+use escale::sync::{Clock, Effect, Event, Machine};
+use escale_testkit::client::{Call, Client, Fate, Hooks, Opening};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const DOCUMENTS: u64 = 10_000;
@@ -89,16 +88,44 @@ impl Cost {
     }
 }
 
-pub(super) struct Session {
-    pub(super) machine: Machine,
-    store: MemoryStore,
-    now: u64,
-    sent: Option<(u64, SyncRequest)>,
+/// Counts the calls to the device, which all succeed.
+#[derive(Default)]
+pub(super) struct Counting {
     cost: Cost,
     answered: usize,
-    pub(super) keys: StoreKeys,
     /// Every record written to the device, in order, even if it was deleted later.
     pub(super) written: Vec<(Table, RecordKey, Vec<u8>)>,
+}
+
+impl Hooks for Counting {
+    fn call(&mut self, call: &Call) -> Fate {
+        match call {
+            Call::Commit(batch) => {
+                self.cost.count(batch);
+                self.written.extend(batch.puts.iter().cloned());
+            }
+            Call::Pages { keys, .. } => self.cost.reads += keys.len(),
+            _ => {}
+        }
+        Fate::Done
+    }
+
+    fn answer(&mut self, event: &Event) {
+        if let Event::PagesRead { pages, .. } = event {
+            self.cost.read_bytes += pages.iter().flatten().flatten().map(Vec::len).sum::<usize>();
+        }
+    }
+
+    fn tell(&mut self, effect: Effect, _machine: &Machine) {
+        if let Effect::Answer { rows, .. } = effect {
+            self.answered += rows.expect("read").len();
+        }
+    }
+}
+
+pub(super) struct Session {
+    pub(super) client: Client<Counting>,
+    pub(super) keys: StoreKeys,
 }
 
 impl Session {
@@ -108,71 +135,29 @@ impl Session {
 
     /// All random values, K among them, come from `seed`.
     pub(super) fn open_as(device: &MemoryDevice, org: &str, account: &str, seed: u64) -> Self {
-        let options = AccountOptions { org, account, by: WrapKind::Key, rounds: 0, create: true };
         let schema = Schema::from_json(SCHEMA).expect("a schema");
-        let derive = async |_| Ok(DerivedKey::from_bytes([7; 32]));
-        let random = &mut SeededRandom::new(seed);
-        let opened = block_on(open_account(device, &options, schema, derive, random)).expect("opened");
+        let opening = Opening { seed, session_seed: seed + 1, ..Opening::of(org, account, schema) };
+        let opened = opening.open(device).expect("opened");
         assert!(!opened.damage.any());
-        let config = Config {
-            mode: Mode::Synced,
-            has_live: false,
-            watches_silence: true,
-            has_token: false,
-            poll_every_ms: escale::limits::PULL_EVERY_MS,
-        };
-        let source = Box::new(SeededRandom::new(seed + 1));
         let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
-        let machine =
-            Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
-                .with_writes(opened.journal, Box::new(NoApplication));
-        let mut session = Session {
-            machine,
-            store: opened.store,
-            now: 1_000,
-            sent: None,
-            cost: Cost::default(),
-            answered: 0,
-            keys,
-            written: Vec::new(),
-        };
+        let clock = Clock { wall_ms: NOW, mono_ms: 1_000 };
+        let mut session = Session { client: Client::of(opened, clock, Counting::default()), keys };
         session.feed(Event::Started);
         session
     }
 
     pub(super) fn feed(&mut self, event: Event) {
-        let mut events = vec![event];
-        while let Some(event) = events.pop() {
-            for effect in self.machine.handle(event, Clock { wall_ms: NOW, mono_ms: self.now }) {
-                match effect {
-                    Effect::Commit(batch) => {
-                        self.cost.count(&batch);
-                        self.written.extend(batch.puts.iter().cloned());
-                        events.push(Event::Committed(block_on(self.store.commit(batch))));
-                    }
-                    Effect::ReadPages { ticket, keys } => {
-                        let pages = block_on(self.store.get(Table::Pages, &keys));
-                        let found = pages.iter().flatten().flatten();
-                        self.cost.reads += keys.len();
-                        self.cost.read_bytes += found.map(Vec::len).sum::<usize>();
-                        events.push(Event::PagesRead { ticket, pages });
-                    }
-                    Effect::Send { number, request, .. } => self.sent = Some((number, request)),
-                    Effect::Answer { rows, .. } => self.answered += rows.expect("read").len(),
-                    _ => {}
-                }
-            }
-        }
+        self.client.feed(event);
     }
 
     /// Answers the request in flight with that part, and marks the sections as loaded. If no request is in
     /// flight, five minutes pass, and everything is pulled.
     pub(super) fn reply(&mut self, part: Part) {
-        if self.sent.is_none() {
-            self.now += 300_000;
+        if self.client.sent.is_none() {
+            self.client.clock.mono_ms += 300_000;
             self.feed(Event::Woke);
         }
-        let (number, request) = self.sent.take().expect("a request in flight");
+        let (number, request) = self.client.sent.take().expect("a request in flight");
         let mut parts = vec![part];
         for sub in request.subs.iter().filter(|sub| sub.def != whole()) {
             let number = if sub.def == section(3) { 3 } else { 7 };
@@ -181,13 +166,13 @@ impl Session {
             parts.push(self::part(sub.def.clone(), rows.collect()));
         }
         let epoch = Epoch::new(1, "e").expect("an epoch");
-        let reply =
-            SyncReply { p: 1, epoch, now: NOW + self.now, delta: 10, seq: 0, results: Vec::new(), parts };
+        let now = NOW + self.client.clock.mono_ms;
+        let reply = SyncReply { p: 1, epoch, now, delta: 10, seq: 0, results: Vec::new(), parts };
         self.feed(Event::Replied { number, reply: Ok(reply) });
     }
 
     fn taken(&mut self) -> Cost {
-        std::mem::take(&mut self.cost)
+        std::mem::take(&mut self.client.hooks.cost)
     }
 }
 
@@ -257,16 +242,16 @@ fn what_a_session_asks_of_its_device_stays_within_its_budget() {
     };
     let mut session = Session::open(&device);
     session.taken();
-    let (ids, ..) = session.machine.list(&section(7)).expect("subscribed");
+    let (ids, ..) = session.client.machine.list(&section(7)).expect("subscribed");
     assert_eq!(ids.len(), 100);
     session.feed(Event::Read { ticket: 2, ids });
     let first = session.taken();
-    let (ids, ..) = session.machine.list(&whole()).expect("subscribed");
+    let (ids, ..) = session.client.machine.list(&whole()).expect("subscribed");
     for ids in ids.chunks(1_000) {
         session.feed(Event::Read { ticket: 4, ids: ids.to_vec() });
     }
     let all = session.taken();
-    assert_eq!(session.answered, 100 + DOCUMENTS as usize);
+    assert_eq!(session.client.hooks.answered, 100 + DOCUMENTS as usize);
 
     for ((name, most), cost) in BUDGET.into_iter().zip([arrival, updates, first, all]) {
         let figures = cost.figures();

@@ -13,7 +13,8 @@ use escale::storage::decoders::{StateRecord, decode_page};
 use escale::storage::{AccountOptions, FoundPage, open_account};
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, RecordKey, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, NoApplication, Write};
+use escale::sync::{Clock, Event, Write};
+use escale_testkit::client::{Client, Opening, Quiet};
 
 const ORG: &str = "demo";
 const ACCOUNT: &str = "ada";
@@ -113,51 +114,30 @@ fn replies() -> Vec<(u64, String)> {
 /// Plays the history on a new store whose random bytes all come from a seed.
 fn write() -> Files {
     let device = MemoryDevice::new();
-    let derive = async |_| Ok(DerivedKey::from_bytes(X));
-    let random = &mut SeededRandom::new(1);
-    let opened = block_on(open_account(&device, &options(true), schema(), derive, random)).expect("made");
-    let config = Config {
-        mode: Mode::Synced,
-        has_live: false,
-        watches_silence: true,
-        has_token: false,
-        poll_every_ms: escale::limits::PULL_EVERY_MS,
+    let (by, rounds) = (WrapKind::Passphrase, 600_000);
+    let opening = Opening { x: X, by, rounds, ..Opening::of(ORG, ACCOUNT, schema()) };
+    let clock = Clock { wall_ms: 1_000, mono_ms: 1_000 };
+    let mut client = Client::of(opening.open(&device).expect("made"), clock, Quiet);
+    let step = |client: &mut Client, event| {
+        client.pass(300_000);
+        client.feed(event);
     };
-    let source = Box::new(SeededRandom::new(2));
-    let mut machine =
-        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
-            .with_writes(opened.journal, Box::new(NoApplication));
-    let mut now = 1_000;
-    let mut step = |event| {
-        now += 300_000;
-        let clock = Clock { wall_ms: now, mono_ms: now };
-        let mut sent = None;
-        let mut events = vec![event];
-        while let Some(event) = events.pop() {
-            for effect in machine.handle(event, clock) {
-                match effect {
-                    Effect::Commit(batch) => {
-                        events.push(Event::Committed(block_on(opened.store.commit(batch))))
-                    }
-                    Effect::Send { number, .. } => sent = Some(number),
-                    _ => {}
-                }
-            }
-        }
-        sent
-    };
-    let mut sent = step(Event::Started);
-    sent = step(Event::Subscribe("Package".parse().expect("a def"))).or(sent);
-    sent = step(Event::Subscribe(SECTION.parse().expect("a def"))).or(sent);
+    step(&mut client, Event::Started);
+    step(&mut client, Event::Subscribe("Package".parse().expect("a def")));
+    step(&mut client, Event::Subscribe(SECTION.parse().expect("a def")));
     for (now, parts) in replies() {
         // If no request is in flight, five minutes pass, and everything is pulled.
-        let number = sent.take().or_else(|| step(Event::Woke)).expect("a request in flight");
-        sent = step(Event::Replied { number, reply: Ok(reply(now, &parts)) });
+        if client.sent.is_none() {
+            step(&mut client, Event::Woke);
+        }
+        let (number, _) = client.sent.take().expect("a request in flight");
+        step(&mut client, Event::Replied { number, reply: Ok(reply(now, &parts)) });
     }
     let data = Value::from([("name", "doom"), ("section", "games")].map(|(name, text)| (name, text.into())));
     let args = Value::from([("class", "Package".into()), ("data", data)]);
     let id = "0198f6f4-0000-7000-8000-000000000001".to_owned();
-    step(Event::Write(Write { id, name: "doc.put".into(), args, touches: Vec::new(), after: Vec::new() }));
+    let write = Write { id, name: "doc.put".into(), args, touches: Vec::new(), after: Vec::new() };
+    step(&mut client, Event::Write(write));
     let mut files = Files::new();
     device.tamper_header(&store_name(ORG, ACCOUNT), |header| {
         files.insert("header.bin".into(), header.clone().expect("a header"));

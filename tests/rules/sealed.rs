@@ -51,9 +51,13 @@ impl Sealed {
                 after: Vec::new(),
             }));
         }
-        let Session { keys, written, .. } = session;
-        let mut records: Vec<Record> =
-            written.into_iter().map(|(table, key, sealed)| Record { table, key, sealed }).collect();
+        let Session { keys, client } = session;
+        let mut records: Vec<Record> = client
+            .hooks
+            .written
+            .into_iter()
+            .map(|(table, key, sealed)| Record { table, key, sealed })
+            .collect();
         records.extend((0..rows.div_ceil(4)).map(|number| request(&keys, number, seed, random)));
         Sealed { name, keys, records }
     }

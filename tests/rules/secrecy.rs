@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use escale::codec::{Data, Part, Row, SyncReply};
-use escale::crypto::{DerivedKey, Random, SeededRandom, StoreKeys, SystemRandom, WrapKind, store_name};
+use escale::crypto::{Random, StoreKeys, SystemRandom, store_name};
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::storage::{AccountOptions, open_account};
-use escale::store::conformance::block_on;
-use escale::store::{MemoryDevice, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
+use escale::store::{MemoryDevice, Table};
+use escale::sync::{Clock, Event};
+use escale_testkit::client::{Client, Opening, Quiet};
 
 const SCHEMA: &str = r#"{"Zwergpinguin":{"key":["kennzeichen"],
     "collections":{"nistplatz":{"key":["nistplatz"],"mutable":true}},
@@ -22,54 +21,38 @@ const ACCOUNT: &str = "account-wallaby";
 const VALUES: [&str; 4] =
     ["kennzeichen-0815", "nistplatz-feuerland", "geheimnis-kaktus", "umlaut-\u{e4}\u{f6}\u{fc}"];
 
+fn opening(seed: u64) -> Opening<'static> {
+    let schema = Schema::from_json(SCHEMA).expect("a schema");
+    Opening { x: X, seed, session_seed: seed + 1, ..Opening::of(ORG, ACCOUNT, schema) }
+}
+
 /// A session that loaded, changed and lost documents. Returns all stored bytes, and the words that must not
 /// appear in them.
 fn run() -> (Vec<u8>, Vec<Vec<u8>>) {
     let device = MemoryDevice::new();
-    let options = AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
-    let schema = Schema::from_json(SCHEMA).expect("a schema");
-    let derive = async |_| Ok(DerivedKey::from_bytes(X));
-    let random = &mut SeededRandom::new(77);
-    let opened = block_on(open_account(&device, &options, schema, derive, random)).expect("made");
+    let opened = opening(77).open(&device).expect("made");
     let keys = StoreKeys::derive(&opened.key, opened.header.store_id());
-    let session = opened.layout.session().to_owned();
+    let session = opened.machine.session().to_owned();
     let name = |text: &str| Name::new(text).expect("a name");
     let defs = [
         Def::class_of(&name("Zwergpinguin")),
         Def::collection(&name("Zwergpinguin"), &name("nistplatz"), &[VALUES[1]]).expect("a def"),
     ];
-    let config = Config {
-        mode: Mode::Synced,
-        has_live: false,
-        watches_silence: true,
-        has_token: false,
-        poll_every_ms: escale::limits::PULL_EVERY_MS,
-    };
-    let source = Box::new(SeededRandom::new(78));
-    let store = opened.store;
-    let mut machine =
-        Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source);
-    let mut events = vec![Event::Started];
-    events.extend(defs.iter().cloned().map(Event::Subscribe));
-    let (mut now, mut round) = (10_000, 0);
-    while let Some(event) = events.pop() {
-        for effect in machine.handle(event, Clock { wall_ms: now, mono_ms: now }) {
-            match effect {
-                Effect::Commit(batch) => events.insert(0, Event::Committed(block_on(store.commit(batch)))),
-                Effect::Send { number, request, .. } => {
-                    let parts = request.subs.iter().map(|sub| part(&sub.def, round)).collect();
-                    events.insert(0, Event::Replied { number, reply: Ok(reply(now, parts)) });
-                }
-                _ => {}
-            }
+    let mut client = Client::of(opened, Clock { wall_ms: 10_000, mono_ms: 10_000 }, Quiet);
+    client.feed(Event::Started);
+    defs.iter().for_each(|def| client.feed(Event::Subscribe(def.clone())));
+    for round in 0..5 {
+        if round > 0 {
+            client.pass(400_000);
+            client.feed(Event::Woke);
         }
-        if events.is_empty() && round < 4 {
-            round += 1;
-            now += 400_000;
-            events.push(Event::Woke);
+        while let Some((number, request)) = client.sent.take() {
+            let parts = request.subs.iter().map(|sub| part(&sub.def, round)).collect();
+            let reply = reply(client.clock.wall_ms, parts);
+            client.feed(Event::Replied { number, reply: Ok(reply) });
         }
     }
-    assert_eq!(machine.memory().documents().count(), 1);
+    assert_eq!(client.machine.memory().documents().count(), 1);
     let mut all = Vec::new();
     let store = store_name(ORG, ACCOUNT);
     device.tamper_header(&store, |header| all.extend(header.clone().expect("a header")));
@@ -178,12 +161,7 @@ fn r13_the_search_finds_what_is_there() {
 fn r15_equal_things_rest_differently_in_two_stores() {
     let keys = |seed| {
         let device = MemoryDevice::new();
-        let options =
-            AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
-        let derive = async |_| Ok(DerivedKey::from_bytes(X));
-        let schema = Schema::from_json(SCHEMA).expect("a schema");
-        let random = &mut SeededRandom::new(seed);
-        drop(block_on(open_account(&device, &options, schema, derive, random)).expect("made"));
+        drop(opening(seed).account(&device).expect("made"));
         let mut found = BTreeSet::new();
         device
             .tamper(&store_name(ORG, ACCOUNT), |records| found.extend(records.keys().map(|(_, key)| key.0)));
