@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use escale::Code;
-use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
-use escale::crypto::SeededRandom;
-use escale::memory::{Content, Memory};
+use escale::codec::{Format, LiveRequest, ServerFrame, SyncReply, SyncRequest, decode, encode};
+use escale::memory::Content;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch};
-use escale::storage::Damage;
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
+use escale::sync::{Clock, Config, Effect, Event, Phase, Refusal};
 use escale_server::engine::Engine;
+use escale_testkit::client::{Client, Hooks, Opening, config};
 
 use crate::support::world::{NOON, SCHEMA, caller};
 
@@ -18,30 +17,41 @@ use crate::support::world::{NOON, SCHEMA, caller};
 pub type Shown = BTreeMap<String, (u64, u64)>;
 
 pub struct Device {
-    machine: Machine,
-    mono: u64,
-    /// Sent, but not at a server yet: one at a time (R5).
-    request: Option<(u64, SyncRequest)>,
+    client: Client<Live>,
     /// Answers in transit.
     answers: VecDeque<(u64, SyncReply)>,
+}
+
+/// A socket that opens and confirms subscriptions at once.
+#[derive(Default)]
+struct Live {
     /// The socket, once its subscriptions are confirmed.
     socket: Option<u64>,
+}
+
+impl Hooks for Live {
+    fn network(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::OpenSocket(socket) => Some(Event::SocketOpened { socket }),
+            Effect::Say { socket, request: LiveRequest { subs, .. } } => {
+                self.socket = Some(socket);
+                let frame = Ok(ServerFrame::Live { live: subs, refused: Vec::new() });
+                Some(Event::Frame { socket, frame })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Device {
     /// A device that is subscribed to these defs.
     pub fn new(defs: &[Def]) -> Self {
-        let memory = Memory::new(Schema::from_json(SCHEMA).unwrap());
-        let config = Config {
-            mode: Mode::Synced,
-            has_live: true,
-            watches_silence: false,
-            has_token: false,
-            poll_every_ms: escale::limits::PULL_EVERY_MS,
-        };
-        let random = Box::new(SeededRandom::new(7));
-        let machine = Machine::new(config, memory, None, Damage::default(), "s".into(), random);
-        let mut device = Device { machine, mono: 0, request: None, answers: VecDeque::new(), socket: None };
+        let config = Config { has_live: true, ..config() };
+        let schema = Schema::from_json(SCHEMA).unwrap();
+        let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema) };
+        let clock = Clock { wall_ms: NOON, mono_ms: 0 };
+        let client = Client::new(opening.incognito("s"), None, clock, Live::default());
+        let mut device = Device { client, answers: VecDeque::new() };
         device.feed(Event::Started);
         for def in defs {
             device.feed(Event::Subscribe(def.clone()));
@@ -50,39 +60,20 @@ impl Device {
     }
 
     fn feed(&mut self, event: Event) {
-        let clock = Clock { wall_ms: NOON, mono_ms: self.mono };
-        let mut events = Vec::new();
-        for effect in self.machine.handle(event, clock) {
-            match effect {
-                Effect::Send { number, request, .. } => {
-                    assert!(self.request.replace((number, request)).is_none(), "two requests in flight");
-                }
-                Effect::CancelSend(_) => self.request = None,
-                Effect::OpenSocket(socket) => events.push(Event::SocketOpened { socket }),
-                Effect::Say { socket, request } => {
-                    self.socket = Some(socket);
-                    let frame = Ok(ServerFrame::Live { live: request.subs, refused: Vec::new() });
-                    events.push(Event::Frame { socket, frame });
-                }
-                _ => {}
-            }
-        }
-        self.machine.memory().check_links();
-        for event in events {
-            self.feed(event);
-        }
+        self.client.feed(event);
+        self.client.machine.memory().check_links();
     }
 
     /// Lets time pass on the device.
     pub fn pass(&mut self, ms: u64) {
-        self.mono += ms;
+        self.client.clock.mono_ms += ms;
         self.feed(Event::Woke);
     }
 
     /// Gives a hint for every def. The device pulls them all as soon as no request is in flight.
     pub fn hint(&mut self) {
-        let hints = self.machine.memory().collections().map(|(def, _)| (def.clone(), 1)).collect();
-        if let Some(socket) = self.socket {
+        let hints = self.client.machine.memory().collections().map(|(def, _)| (def.clone(), 1)).collect();
+        if let Some(socket) = self.client.hooks.socket {
             self.feed(Event::Frame { socket, frame: Ok(ServerFrame::Hints(hints)) });
         }
     }
@@ -90,7 +81,7 @@ impl Device {
     /// Delivers the request to a server, if there is one. The answer is then in transit, and is returned as
     /// well.
     pub fn ask(&mut self, engine: &Engine) -> Option<SyncReply> {
-        let (number, request) = self.request.take()?;
+        let (number, request) = self.client.sent.take()?;
         let bytes = encode(Format::Msgpack, &request).unwrap();
         let request: SyncRequest = decode(Format::Msgpack, &bytes, 1 << 20).unwrap();
         request.check().unwrap();
@@ -112,11 +103,10 @@ impl Device {
 
     /// The device's request times out. Its answer may still arrive, when nobody awaits it.
     pub fn give_up(&mut self) {
-        let number = match (&self.request, self.answers.back()) {
+        let number = match (&self.client.sent, self.answers.back()) {
             (Some((number, _)), _) | (None, Some((number, _))) => *number,
             (None, None) => return,
         };
-        self.request = None;
         let refusal = Refusal::from(escale::Error::new(Code::Timeout, "no answer"));
         self.feed(Event::Replied { number, reply: Err(refusal) });
     }
@@ -133,7 +123,7 @@ impl Device {
             self.hint();
             self.finish(engine);
         }
-        assert_eq!(self.machine.status().phase, Phase::Live, "{:?}", self.machine.status());
+        assert_eq!(self.client.machine.status().phase, Phase::Live, "{:?}", self.client.machine.status());
     }
 
     fn finish(&mut self, engine: &Engine) {
@@ -148,20 +138,20 @@ impl Device {
 
     /// The epoch of the device's memory.
     pub fn epoch(&self) -> Option<&Epoch> {
-        self.machine.memory().epoch().0
+        self.client.machine.memory().epoch().0
     }
 
     /// The defs that it is subscribed to.
     pub fn defs(&self) -> Vec<Def> {
-        self.machine.memory().collections().map(|(def, _)| def.clone()).collect()
+        self.client.machine.memory().collections().map(|(def, _)| def.clone()).collect()
     }
 
     /// The contents of a def.
     pub fn shown(&self, def: &Def) -> Shown {
-        let (ids, _, _) = self.machine.list(def).unwrap();
+        let (ids, _, _) = self.client.machine.list(def).unwrap();
         ids.iter()
             .map(|id| {
-                let (_, document) = self.machine.memory().by_id(*id).unwrap();
+                let (_, document) = self.client.machine.memory().by_id(*id).unwrap();
                 let Content::Resident(data) = &document.content else { panic!("a document without data") };
                 let map = data.to_map().unwrap();
                 let number = map["size"].as_u64().unwrap();
@@ -172,6 +162,6 @@ impl Device {
 
     /// Whether a complete load of a def has finished.
     pub fn is_ready(&self, def: &Def) -> bool {
-        self.machine.list(def).unwrap().1
+        self.client.machine.list(def).unwrap().1
     }
 }
