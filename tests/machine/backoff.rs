@@ -131,7 +131,7 @@ fn a_request_found_too_large_is_halved() {
         }
     }
     assert_eq!(size, 1);
-    assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
+    assert!(bench.client.machine.memory().collections().all(|(_, collection)| collection.ready));
 }
 
 /// A server that hints without end gets ten requests at once, then one a second. Only requests that bring

@@ -92,12 +92,12 @@ impl Both {
         wanted.extend(sent);
         assert_eq!(done, wanted);
         assert_eq!(self.bench.wake_at(), self.reference.wake_at(), "at {}", self.bench.now);
-        let operations = self.bench.machine.operations();
+        let operations = self.bench.client.machine.operations();
         let waiting = operations.iter().filter(|(op, _)| op.is_waiting());
         let numbers: Vec<_> = waiting.map(|(op, _)| (op.state.id.clone(), op.seq)).collect();
         assert_eq!(numbers, self.reference.sender.numbers());
         drop(operations);
-        let status = self.bench.machine.status();
+        let status = self.bench.client.machine.status();
         let shown = Shown {
             phase: status.phase,
             updates: status.updates,

@@ -5,6 +5,7 @@ use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice};
 use escale::sync::{Config, Effect, Event, StorageState, TabEvent};
 use escale::{Code, Error};
+use escale_testkit::client::Call;
 
 use crate::harness::{config, def, part, reply, row, section, these, whole};
 use crate::harness_with_device::Desk;
@@ -16,19 +17,19 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
     {
         let mut desk = Desk::new();
         desk.bench.subscribe(&def("Doc"));
-        let batch = |effect: &Effect| match effect {
-            Effect::Commit(batch) => Some(batch.clone()),
+        let batch = |call: &Call| match call {
+            Call::Commit(batch) => Some(batch.clone()),
             _ => None,
         };
         let mut delays = Vec::new();
         for _ in 0..8 {
-            let batches: Vec<Batch> = desk.bench.take(batch);
+            let batches: Vec<Batch> = desk.bench.take_calls(batch);
             assert_eq!(batches.len(), 1, "one batch at a time");
             desk.bench.feed(Event::Committed(Err(Error::new(code, "by the test"))));
             assert_eq!(desk.storage(), state);
             assert_eq!(desk.bench.error(), Some(code));
-            assert_eq!(desk.bench.machine.is_at_rest().err().map(|e| e.code()), Some(code));
-            assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
+            assert_eq!(desk.bench.client.machine.is_at_rest().err().map(|e| e.code()), Some(code));
+            assert!(desk.bench.take_calls(batch).is_empty(), "not tried again at once");
             // A good answer of the server does not end the device's failure.
             desk.bench.serve(5_000, |def| whole(def, vec![]));
             assert_eq!(desk.bench.error(), Some(code));
@@ -40,8 +41,8 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
         desk.work();
         assert_eq!(desk.storage(), StorageState::Ok);
         assert_eq!(desk.bench.error(), None);
-        assert!(desk.bench.machine.memory().is_clean());
-        assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(true));
+        assert!(desk.bench.client.machine.memory().is_clean());
+        assert_eq!(desk.bench.client.machine.is_at_rest().ok(), Some(true));
     }
 }
 
@@ -50,17 +51,17 @@ fn a_batch_that_fails_is_written_later_and_the_status_says_so() {
 fn a_reason_to_try_again_ends_the_delay_of_a_batch() {
     let mut desk = Desk::new();
     desk.bench.subscribe(&def("Doc"));
-    let batch = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    let batch = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
     for reason in [Event::Visible, Event::Network(true)] {
         for _ in 0..4 {
-            assert_eq!(desk.bench.take(batch).len(), 1);
+            assert_eq!(desk.bench.take_calls(batch).len(), 1);
             desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
             let at = desk.bench.wake_at().expect("tried again");
             desk.bench.wake(at);
         }
-        assert_eq!(desk.bench.take(batch).len(), 1);
+        assert_eq!(desk.bench.take_calls(batch).len(), 1);
         desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
-        assert!(desk.bench.take(batch).is_empty(), "not tried again at once");
+        assert!(desk.bench.take_calls(batch).is_empty(), "not tried again at once");
         desk.bench.feed(reason);
     }
     desk.work();
@@ -71,7 +72,7 @@ fn a_reason_to_try_again_ends_the_delay_of_a_batch() {
 fn data_rests_on_the_device_and_is_read_from_there() {
     let mut desk = Desk::new();
     desk.load((0..500).map(|n| row(&format!("d{n}"), 1_000 + n)).collect());
-    let (pages, rows) = desk.bench.machine.layout().expect("a device").page_counts();
+    let (pages, rows) = desk.bench.client.machine.layout().expect("a device").page_counts();
     assert!(pages < 20 && rows == 500, "{rows} documents in {pages} pages");
     assert_eq!(desk.read_all().len(), 500);
     assert!(desk.readings > 0, "nothing was kept in memory");
@@ -81,13 +82,13 @@ fn data_rests_on_the_device_and_is_read_from_there() {
 fn a_device_that_cannot_be_read_is_an_error_of_the_read_and_no_damage() {
     let mut desk = Desk::new();
     desk.load(vec![row("a", 1)]);
-    let (ids, _, _) = desk.bench.machine.list(&def("Doc")).expect("subscribed");
+    let (ids, _, _) = desk.bench.client.machine.list(&def("Doc")).expect("subscribed");
     desk.bench.feed(Event::Read { ticket: 2, ids });
-    let read = |effect: &Effect| match effect {
-        Effect::ReadPages { ticket, .. } => Some(*ticket),
+    let read = |call: &Call| match call {
+        Call::Pages { ticket, .. } => Some(*ticket),
         _ => None,
     };
-    let ticket = desk.bench.take(read)[0];
+    let ticket = desk.bench.take_calls(read)[0];
     let pages = Err(Error::new(Code::StorageFailed, "by the test"));
     desk.bench.feed(Event::PagesRead { ticket, pages });
     let answer = |effect: &Effect| match effect {
@@ -132,7 +133,7 @@ fn a_subscription_and_its_end_outlive_the_session() {
     desk.work();
     drop(desk);
     let (mut desk, _) = Desk::open(&device, config(), Limits::default());
-    let defs: Vec<_> = desk.bench.machine.memory().collections().map(|(def, _)| def.clone()).collect();
+    let defs: Vec<_> = desk.bench.client.machine.memory().collections().map(|(def, _)| def.clone()).collect();
     assert_eq!(defs, [section("games")]);
     let (_, request) = desk.bench.request();
     assert_eq!(request.subs[0].def, section("games"));
@@ -144,18 +145,18 @@ fn readings_wait_for_the_next_handle_and_are_answered_if_there_is_none() {
     for opens in [true, false] {
         let mut desk = Desk::new();
         desk.load(vec![row("a", 1)]);
-        let (ids, _, _) = desk.bench.machine.list(&def("Doc")).expect("subscribed");
+        let (ids, _, _) = desk.bench.client.machine.list(&def("Doc")).expect("subscribed");
         desk.bench.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")));
-        let expected = desk.bench.take(|effect| match effect {
-            Effect::Reopen(expected) => Some(expected.clone()),
+        let expected = desk.bench.take_calls(|call| match call {
+            Call::Reopen(expected) => Some(expected.clone()),
             _ => None,
         });
         assert_eq!(expected.len(), 1, "at once");
         desk.bench.feed(Event::Read { ticket: 2, ids });
-        let read = |effect: &Effect| matches!(effect, Effect::ReadPages { .. }).then_some(());
-        assert_eq!(desk.bench.take(read).len(), 0, "nothing is read with a dead handle");
+        let read = |call: &Call| matches!(call, Call::Pages { .. }).then_some(());
+        assert_eq!(desk.bench.take_calls(read).len(), 0, "nothing is read with a dead handle");
         let result = if opens {
-            block_on(reopen(&desk.store, &expected[0]))
+            block_on(reopen(desk.store(), &expected[0]))
         } else {
             Err(Error::new(Code::StorageClosed, "by the test"))
         };
@@ -180,13 +181,13 @@ fn a_handle_that_has_answered_is_replaced_at_once() {
         desk.load(vec![row("a", 1)]);
         let expected = |desk: &mut Desk| {
             desk.bench.feed(Event::DeviceClosed(Error::new(Code::StorageClosed, "by the test")));
-            desk.bench.take(|effect| match effect {
-                Effect::Reopen(expected) => Some(expected.clone()),
+            desk.bench.take_calls(|call| match call {
+                Call::Reopen(expected) => Some(expected.clone()),
                 _ => None,
             })
         };
         let first = expected(&mut desk);
-        let result = block_on(reopen(&desk.store, &first[0]));
+        let result = block_on(reopen(desk.store(), &first[0]));
         desk.bench.feed(Event::Reopened(result));
         if has_answered {
             assert_eq!(desk.read_all(), these(&[("a", 1)]));
@@ -209,7 +210,7 @@ fn a_deposed_session_closes_its_socket() {
         _ => None,
     };
     assert_eq!(desk.bench.take(closed), [socket]);
-    assert!(desk.bench.machine.is_following());
+    assert!(desk.bench.client.machine.is_following());
     desk.bench.wake(desk.bench.now + 120_000);
     assert_eq!((desk.bench.opened_socket(), desk.bench.requests.len()), (None, 0));
 }

@@ -73,11 +73,11 @@ fn an_accepted_operation_is_over_once_no_subscription_will_show_it() {
     let results = vec![accepted(&request.ops[0], 5_500)];
     let parts = vec![fault(&def("Doc"), Code::Contention)];
     bench.answer(number, SyncReply { results, seq: 1, ..reply(6_000, parts) });
-    assert_eq!(bench.machine.operations().len(), 1, "no pull has shown it");
+    assert_eq!(bench.client.machine.operations().len(), 1, "no pull has shown it");
     bench.feed(Event::Unsubscribe(def("Note")));
-    assert_eq!(bench.machine.operations().len(), 1, "another def does not matter");
+    assert_eq!(bench.client.machine.operations().len(), 1, "another def does not matter");
     bench.feed(Event::Unsubscribe(def("Doc")));
-    assert!(bench.machine.operations().is_empty(), "no pull will");
+    assert!(bench.client.machine.operations().is_empty(), "no pull will");
 }
 
 fn numbers(request: &SyncRequest) -> Vec<u64> {

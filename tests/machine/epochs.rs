@@ -113,7 +113,7 @@ fn r8_each_collection_keeps_its_old_documents_until_its_own_load() {
     bench.answer(number, in_epoch(2, 10_600, vec![part(&first, vec![row("a", 3_000)])]));
     assert_eq!(bench.shown(&first), these(&[("a", 3_000)]));
     assert_eq!(bench.shown(&other), these(&[("a", 3_000), ("b", 8_000)]));
-    assert!(bench.machine.find(other.class(), &pk("b")).is_some());
+    assert!(bench.client.machine.find(other.class(), &pk("b")).is_some());
     bench.serve_in(2, 10_700);
     assert_eq!(bench.shown(&other), these(&[("a", 3_000)]));
 }
@@ -174,5 +174,5 @@ fn r8_operations_of_an_earlier_name_are_not_reported_as_lost() {
     assert_eq!((after.ops[0].seq, &after.ops[0].id), (1, &before.ops[0].id));
     bench.wake(bench.now + escale::limits::PULL_EVERY_MS);
     answer(&mut bench, 2, None);
-    assert!(bench.machine.lost_by_server().is_empty(), "{:?}", bench.machine.lost_by_server());
+    assert!(bench.client.machine.lost_by_server().is_empty(), "{:?}", bench.client.machine.lost_by_server());
 }

@@ -10,6 +10,7 @@ use escale::store::conformance::block_on;
 use escale::store::{Durability, Store};
 use escale::sync::{Effect, Event, Machine, StorageState, Write};
 use escale::{Code, Error, Result};
+use escale_testkit::client::Call;
 
 use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, section, these, whole};
 use crate::harness_with_device::Desk;
@@ -19,15 +20,15 @@ fn dead() -> Error {
 }
 
 fn reopens(desk: &mut Desk) -> Vec<Expected> {
-    desk.bench.take(|effect| match effect {
-        Effect::Reopen(expected) => Some(expected.clone()),
+    desk.bench.take_calls(|call| match call {
+        Call::Reopen(expected) => Some(expected.clone()),
         _ => None,
     })
 }
 
 fn readings(desk: &mut Desk) -> Vec<u64> {
-    desk.bench.take(|effect| match effect {
-        Effect::ReadPages { ticket, .. } => Some(*ticket),
+    desk.bench.take_calls(|call| match call {
+        Call::Pages { ticket, .. } => Some(*ticket),
         _ => None,
     })
 }
@@ -41,7 +42,7 @@ fn answers(desk: &mut Desk) -> Vec<std::result::Result<usize, Code>> {
 }
 
 fn all_ids(desk: &Desk) -> Vec<u32> {
-    desk.bench.machine.list(&def("Doc")).expect("subscribed").0
+    desk.bench.client.machine.list(&def("Doc")).expect("subscribed").0
 }
 
 /// The store as the machine knows it, or an empty one.
@@ -72,7 +73,7 @@ fn r14_a_wiped_store_gets_cached_documents_back_and_the_others_are_requested() {
         let mut wanted = if is_cached { vec![] } else { singles };
         wanted.sort_unstable();
         assert_eq!(asked(&mut desk), wanted);
-        let damaged = desk.bench.machine.status().damaged.documents;
+        let damaged = desk.bench.client.machine.status().damaged.documents;
         assert_eq!(damaged, if is_cached { 0 } else { 2 });
         let batches = desk.write();
         assert_eq!(batches.len(), 1, "everything is written again");
@@ -101,7 +102,7 @@ fn readings_wait_for_the_next_handle_once() {
     desk.bench.wake(at);
     assert_eq!(reopens(&mut desk).len(), 1);
     read(&mut desk, 6);
-    let header = block_on(desk.store.header()).expect("a header");
+    let header = block_on(desk.store().header()).expect("a header");
     desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
     assert_eq!(desk.storage(), StorageState::Ok);
     let waited = readings(&mut desk);
@@ -112,7 +113,7 @@ fn readings_wait_for_the_next_handle_once() {
     assert_eq!(desk.bench.wake_at(), Some(desk.bench.now + 2_000));
     desk.bench.wake(desk.bench.now + 2_000);
     assert_eq!(reopens(&mut desk).len(), 1);
-    let header = block_on(desk.store.header()).expect("a header");
+    let header = block_on(desk.store().header()).expect("a header");
     desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
     // A reading that succeeds shows that the handle is good: the next failure is met at once again.
     assert_eq!(desk.read_all().len(), 2);
@@ -133,7 +134,7 @@ fn a_write_ends_the_delays_of_a_dead_handle() {
         assert_eq!(desk.bench.wake_at(), Some(desk.bench.now + 1_000), "the first delay");
         desk.bench.wake(desk.bench.now + 1_000);
         assert_eq!(reopens(&mut desk).len(), 1);
-        let header = block_on(desk.store.header()).expect("a header");
+        let header = block_on(desk.store().header()).expect("a header");
         desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
         desk.bench.subscribe(&def);
         desk.work();
@@ -164,16 +165,16 @@ fn a_closing_session_waits_for_the_first_new_handle() {
     let mut desk = Desk::new();
     desk.load(vec![row("a", 1)]);
     desk.bench.feed(Event::Unsubscribe(def("Doc")));
-    let is_batch = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
-    assert_eq!(desk.bench.take(is_batch).len(), 1);
-    assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false));
+    let is_batch = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
+    assert_eq!(desk.bench.take_calls(is_batch).len(), 1);
+    assert_eq!(desk.bench.client.machine.is_at_rest().ok(), Some(false));
     desk.bench.feed(Event::Committed(Err(dead())));
     assert_eq!(reopens(&mut desk).len(), 1);
     let next_poll = desk.bench.now + config().poll_every_ms;
     assert_eq!(desk.bench.wake_at(), Some(next_poll), "no batch is due without a handle");
-    assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(false), "a new handle may come");
+    assert_eq!(desk.bench.client.machine.is_at_rest().ok(), Some(false), "a new handle may come");
     desk.bench.feed(Event::Reopened(Err(Error::new(Code::StorageFailed, "by the test"))));
-    let failure = desk.bench.machine.is_at_rest().expect_err("it failed");
+    let failure = desk.bench.client.machine.is_at_rest().expect_err("it failed");
     assert_eq!(failure.code(), Code::StorageFailed);
 }
 
@@ -183,7 +184,7 @@ fn a_closing_session_waits_for_the_first_new_handle() {
 fn a_change_made_without_a_handle_is_at_rest_once_it_is_written() {
     let mut desk = Desk::new();
     desk.load(vec![row("a", 1)]);
-    let is_at_rest = |desk: &Desk| desk.bench.machine.is_at_rest().map_err(|error| error.code());
+    let is_at_rest = |desk: &Desk| desk.bench.client.machine.is_at_rest().map_err(|error| error.code());
     desk.bench.feed(Event::DeviceClosed(dead()));
     assert_eq!((reopens(&mut desk).len(), is_at_rest(&desk)), (1, Ok(true)));
     desk.bench.subscribe(&section("games"));
@@ -192,7 +193,7 @@ fn a_change_made_without_a_handle_is_at_rest_once_it_is_written() {
     assert_eq!((desk.storage(), is_at_rest(&desk)), (StorageState::Memory, Err(Code::StorageFailed)));
     desk.bench.wake(desk.bench.now + 1_000);
     assert_eq!(reopens(&mut desk).len(), 1);
-    let header = block_on(desk.store.header()).expect("a header");
+    let header = block_on(desk.store().header()).expect("a header");
     desk.bench.feed(Event::Reopened(Ok(Reopened { header, is_whole: true })));
     assert_eq!(desk.storage(), StorageState::Memory, "the handle works, and nothing is written yet");
     assert_eq!(desk.write().len(), 1);
@@ -296,20 +297,20 @@ fn a_query_of_an_unknown_class_is_refused_by_name() {
 #[test]
 fn a_signal_is_written_without_haste_and_read_by_all() {
     let mut desk = Desk::new();
-    let keys = desk.bench.machine.signal_keys().expect("a device");
+    let keys = desk.bench.client.machine.signal_keys().expect("a device");
     for signal in [Signal::Lock, Signal::Wipe, Signal::Synced, Signal::Avion, Signal::Beat] {
-        let batch = desk.bench.machine.signal(signal).expect("a batch");
+        let batch = desk.bench.client.machine.signal(signal).expect("a batch");
         assert_eq!(batch.durability, Durability::Relaxed);
         let (_, key, sealed) = &batch.puts[0];
         let (is_beat, key) = (signal == Signal::Beat, *key);
         assert_eq!(key, keys[usize::from(!is_beat)]);
-        assert_eq!(desk.bench.machine.open_signal(key, sealed), Some(signal));
-        let phase = desk.bench.machine.status().phase;
-        assert_eq!(desk.bench.machine.open_beat(key, sealed), is_beat.then_some(phase));
+        assert_eq!(desk.bench.client.machine.open_signal(key, sealed), Some(signal));
+        let phase = desk.bench.client.machine.status().phase;
+        assert_eq!(desk.bench.client.machine.open_beat(key, sealed), is_beat.then_some(phase));
     }
     let mut alone = Bench::new(config());
-    assert!(alone.machine.signal(Signal::Lock).is_err());
-    assert!(alone.machine.signal_keys().is_none());
+    assert!(alone.client.machine.signal(Signal::Lock).is_err());
+    assert!(alone.client.machine.signal_keys().is_none());
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn a_machine_leads_in_the_generation_that_its_state_was_read_in() {
     assert!(following.is_following() && !following.is_about_to_lead());
     assert!(!machine().is_following());
     let Desk { bench, .. } = Desk::new();
-    let machine = bench.machine.leading(5);
+    let machine = bench.client.machine.leading(5);
     assert_eq!((machine.generation(), machine.is_about_to_lead()), (Some(5), false));
 }
 

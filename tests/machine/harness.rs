@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 
 use escale::codec::{Data, Fault, LiveRequest, Part, Row, ServerFrame, SyncReply, SyncRequest};
-use escale::crypto::SeededRandom;
-use escale::memory::Memory;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
-use escale::storage::Damage;
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Phase, Refusal};
+use escale::store::MemoryStore;
+use escale::sync::{Clock, Config, Effect, Event, Machine, Phase, Refusal};
 use escale::{Code, Error};
 
 use escale_testkit::asleep::check_asleep;
+use escale_testkit::client::{self, Call, Client, Fate, Hooks, Opened, Opening};
 
 pub const WALL: u64 = 1_700_000_000_000;
 
@@ -25,25 +24,42 @@ pub const SCHEMA: &str = r#"{
 }"#;
 
 pub struct Bench {
-    pub machine: Machine,
+    pub client: Client<ByHand>,
     pub now: u64,
     pub wall: u64,
     /// Requests that the test has not taken yet.
     pub requests: VecDeque<(u64, SyncRequest, Option<String>)>,
-    /// When the machine wants to be woken, and when it was last fed.
-    wish: Option<u64>,
-    fed_at: Option<u64>,
+}
+
+/// Nothing is carried out: the test takes it.
+#[derive(Default)]
+pub struct ByHand {
+    token: Option<String>,
     effects: Vec<Effect>,
 }
 
-pub fn config() -> Config {
-    Config {
-        mode: Mode::Synced,
-        has_live: false,
-        watches_silence: true,
-        has_token: false,
-        poll_every_ms: escale::limits::PULL_EVERY_MS,
+impl Hooks for ByHand {
+    fn call(&mut self, _call: &Call) -> Fate {
+        Fate::Held
     }
+
+    fn request(&mut self, _request: &SyncRequest, token: Option<String>) -> Option<Refusal> {
+        self.token = token;
+        None
+    }
+
+    fn network(&mut self, effect: Effect) -> Option<Event> {
+        self.effects.push(effect);
+        None
+    }
+
+    fn tell(&mut self, effect: Effect, _machine: &Machine) {
+        self.effects.push(effect);
+    }
+}
+
+pub fn config() -> Config {
+    Config { watches_silence: true, ..client::config() }
 }
 
 pub fn schema() -> Schema {
@@ -112,42 +128,32 @@ pub fn fault(def: &Def, code: Code) -> Part {
 impl Bench {
     /// A machine without a device, started.
     pub fn new(config: Config) -> Self {
-        let memory = Memory::new(schema());
-        let random = Box::new(SeededRandom::new(7));
-        Bench::of(Machine::new(config, memory, None, Damage::default(), "session".into(), random))
+        let opening = Opening { config, session_seed: 7, ..Opening::of("o", "a", schema()) };
+        Bench::of(opening.incognito("session"))
     }
 
     pub fn of(machine: Machine) -> Self {
-        let mut bench = Bench {
-            machine,
-            now: 1_000,
-            wall: WALL,
-            requests: VecDeque::new(),
-            wish: None,
-            fed_at: None,
-            effects: Vec::new(),
-        };
+        Bench::start(Client::new(machine, None, Clock::default(), ByHand::default()))
+    }
+
+    /// A machine over a device.
+    pub fn over(opened: Opened<MemoryStore>) -> Self {
+        Bench::start(Client::of(opened, Clock::default(), ByHand::default()))
+    }
+
+    fn start(client: Client<ByHand>) -> Self {
+        let mut bench = Bench { client, now: 1_000, wall: WALL, requests: VecDeque::new() };
         bench.feed(Event::Started);
         bench
     }
 
     pub fn feed(&mut self, event: Event) {
-        let clock = Clock { wall_ms: self.wall, mono_ms: self.now };
-        if self.fed_at.replace(self.now).is_some_and(|at| at <= self.now) {
-            check_asleep(&mut self.machine, self.wish, clock);
+        self.client.clock = Clock { wall_ms: self.wall, mono_ms: self.now };
+        self.client.feed(event);
+        if let Some((number, request)) = self.client.sent.take() {
+            self.requests.push_back((number, request, self.client.hooks.token.take()));
         }
-        let before = self.machine.status();
-        let effects = self.machine.handle(event, clock);
-        let is_told = effects.iter().any(|effect| matches!(effect, Effect::StatusChanged));
-        assert!(is_told || self.machine.status() == before, "nothing tells of {:?}", self.machine.status());
-        for effect in effects {
-            match effect {
-                Effect::Send { number, request, token } => self.requests.push_back((number, request, token)),
-                Effect::WakeAt(at) => self.wish = at,
-                other => self.effects.push(other),
-            }
-        }
-        self.machine.memory().check_links();
+        self.client.machine.memory().check_links();
     }
 
     pub fn subscribe(&mut self, def: &Def) {
@@ -157,23 +163,20 @@ impl Bench {
     /// Takes the effects of a kind; the others stay.
     pub fn take<T>(&mut self, pick: impl Fn(&Effect) -> Option<T>) -> Vec<T> {
         let mut taken = Vec::new();
-        self.effects.retain(|effect| match pick(effect) {
-            Some(value) => {
-                taken.push(value);
-                false
-            }
-            None => true,
-        });
+        self.client.hooks.effects.retain(|effect| pick(effect).map(|value| taken.push(value)).is_none());
         taken
     }
 
-    pub fn put_back(&mut self, effect: Effect) {
-        self.effects.push(effect);
+    /// Takes the calls of a kind to the device; the others stay.
+    pub fn take_calls<T>(&mut self, pick: impl Fn(&Call) -> Option<T>) -> Vec<T> {
+        let mut taken = Vec::new();
+        self.client.held.retain(|call| pick(call).map(|value| taken.push(value)).is_none());
+        taken
     }
 
     /// Takes all effects.
     pub fn take_all(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.client.hooks.effects)
     }
 
     /// The single request that was sent since the last call.
@@ -201,18 +204,17 @@ impl Bench {
 
     /// The time at which the machine wants to be woken.
     pub fn wake_at(&self) -> Option<u64> {
-        self.wish
+        self.client.wake_at
     }
 
     /// Sets the time to `now`, and wakes the machine.
     pub fn wake(&mut self, now: u64) {
         assert!(now >= self.now, "time does not go back");
         for before in [self.now, now.saturating_sub(1).max(self.now), self.now.midpoint(now)] {
-            check_asleep(&mut self.machine, self.wish, Clock { wall_ms: self.wall, mono_ms: before });
+            let clock = Clock { wall_ms: self.wall, mono_ms: before };
+            check_asleep(&mut self.client.machine, self.client.wake_at, clock);
         }
         self.now = now;
-        self.wish = None;
-        self.fed_at = None;
         self.feed(Event::Woke);
     }
 
@@ -237,20 +239,20 @@ impl Bench {
     }
 
     pub fn phase(&self) -> Phase {
-        self.machine.status().phase
+        self.client.machine.status().phase
     }
 
     /// The code of the status's error.
     pub fn error(&self) -> Option<Code> {
-        self.machine.status().error.map(|error| error.code())
+        self.client.machine.status().error.map(|error| error.code())
     }
 
     /// The ids that a def shows, and their versions.
     pub fn shown(&self, def: &Def) -> Vec<(Pk, u64)> {
-        let Some((ids, _, _)) = self.machine.list(def) else { return Vec::new() };
+        let Some((ids, _, _)) = self.client.machine.list(def) else { return Vec::new() };
         let mut shown: Vec<(Pk, u64)> = ids
             .iter()
-            .map(|id| self.machine.memory().by_id(*id).expect("an id that was listed"))
+            .map(|id| self.client.machine.memory().by_id(*id).expect("an id that was listed"))
             .map(|(key, document)| (key.1.clone(), document.at.v))
             .collect();
         shown.sort_unstable();
@@ -258,11 +260,11 @@ impl Bench {
     }
 
     pub fn v(&self, def: &Def) -> u64 {
-        self.machine.list(def).expect("a subscribed def").2
+        self.client.machine.list(def).expect("a subscribed def").2
     }
 
     pub fn is_ready(&self, def: &Def) -> bool {
-        self.machine.list(def).expect("a subscribed def").1
+        self.client.machine.list(def).expect("a subscribed def").1
     }
 }
 

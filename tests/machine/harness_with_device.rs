@@ -1,11 +1,10 @@
 //! A test harness for the machine with a device: batches and reads reach the device at once.
 
 use escale::codec::Row;
-use escale::crypto::{DerivedKey, SeededRandom, WrapKind};
-use escale::storage::{AccountOptions, Damage, Limits, open_account};
-use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
-use escale::sync::{Config, Effect, Event, Machine, NoApplication, StorageState};
+use escale::storage::{Damage, Limits};
+use escale::store::{Batch, MemoryDevice, MemoryStore, Table};
+use escale::sync::{Config, Effect, Event, StorageState};
+use escale_testkit::client::{Call, Opening};
 
 use crate::harness::{Bench, config, def, part, reply, schema};
 
@@ -13,25 +12,25 @@ use crate::harness::{Bench, config, def, part, reply, schema};
 pub struct Desk {
     pub bench: Bench,
     pub device: MemoryDevice,
-    pub store: MemoryStore,
     pub batches: usize,
     pub readings: usize,
 }
 
 impl Desk {
     pub fn open(device: &MemoryDevice, config: Config, limits: Limits) -> (Self, Damage) {
-        let account = AccountOptions { org: "o", account: "a", by: WrapKind::Key, rounds: 0, create: true };
-        let x = async |_| Ok(DerivedKey::from_bytes([3; 32]));
-        let random = &mut SeededRandom::new(device.total() as u64 + 5);
-        let mut opened = block_on(open_account(device, &account, schema(), x, random)).expect("opened");
-        opened.layout.set_limits(limits);
-        let source = Box::new(SeededRandom::new(device.total() as u64 + 77));
-        let machine =
-            Machine::new(config, opened.memory, Some(opened.layout), opened.damage, String::new(), source)
-                .with_writes(opened.journal, Box::new(NoApplication));
-        let bench = Bench::of(machine);
-        let desk = Desk { bench, device: device.clone(), store: opened.store, batches: 0, readings: 0 };
-        (desk, opened.damage)
+        let seed = device.total() as u64 + 5;
+        let opening = Opening {
+            x: [3; 32],
+            config,
+            limits,
+            seed,
+            session_seed: seed + 72,
+            ..Opening::of("o", "a", schema())
+        };
+        let opened = opening.open(device).expect("opened");
+        let damage = opened.damage;
+        let desk = Desk { bench: Bench::over(opened), device: device.clone(), batches: 0, readings: 0 };
+        (desk, damage)
     }
 
     pub fn new() -> Self {
@@ -40,31 +39,33 @@ impl Desk {
 
     /// Carries out effects for the device until there are none. Returns the answers to reads.
     pub fn work(&mut self) -> Vec<Vec<(escale::model::Pk, u64)>> {
+        let answer = |effect: &Effect| match effect {
+            Effect::Answer { rows, .. } => {
+                let rows = rows.as_ref().expect("rows").iter().map(|row| (row.pk.clone(), row.v));
+                Some(rows.collect::<Vec<_>>())
+            }
+            _ => None,
+        };
         let mut answers = Vec::new();
         for round in 0.. {
             assert!(round < 300, "the device is never left in peace");
+            answers.extend(self.bench.take(answer));
+            let client = &mut self.bench.client;
             let mut events = Vec::new();
-            let mut others = Vec::new();
-            for effect in self.bench.take_all() {
-                match effect {
-                    Effect::Commit(batch) => {
-                        self.batches += 1;
-                        events.push(Event::Committed(block_on(self.store.commit(batch))));
-                    }
-                    Effect::ReadPages { ticket, keys } => {
+            for call in std::mem::take(&mut client.held) {
+                match &call {
+                    Call::Commit(_) => self.batches += 1,
+                    Call::Pages { ticket, .. } => {
                         self.readings += 1;
                         assert_eq!(ticket % 2, 1, "even tickets are the driver's");
-                        let pages = block_on(self.store.get(Table::Pages, &keys));
-                        events.push(Event::PagesRead { ticket, pages });
                     }
-                    Effect::Answer { rows, .. } => {
-                        let rows = rows.expect("rows").into_iter().map(|row| (row.pk, row.v));
-                        answers.push(rows.collect());
+                    _ => {
+                        client.held.push_back(call);
+                        continue;
                     }
-                    other => others.push(other),
                 }
+                events.push(client.make(call));
             }
-            others.into_iter().for_each(|effect| self.bench.put_back(effect));
             if events.is_empty() {
                 return answers;
             }
@@ -73,15 +74,19 @@ impl Desk {
         unreachable!("rounds are counted")
     }
 
+    pub fn store(&self) -> &MemoryStore {
+        self.bench.client.store.as_ref().expect("a device")
+    }
+
     /// Writes the batches that are due now, and returns them.
     pub fn write(&mut self) -> Vec<Batch> {
-        let batches: Vec<Batch> = self.bench.take(|effect| match effect {
-            Effect::Commit(batch) => Some(batch.clone()),
+        let batches: Vec<Batch> = self.bench.take_calls(|call| match call {
+            Call::Commit(batch) => Some(batch.clone()),
             _ => None,
         });
         for batch in &batches {
-            let result = block_on(self.store.commit(batch.clone()));
-            self.bench.feed(Event::Committed(result));
+            let written = self.bench.client.make(Call::Commit(batch.clone()));
+            self.bench.feed(written);
         }
         batches
     }
@@ -95,7 +100,7 @@ impl Desk {
     }
 
     pub fn read_all(&mut self) -> Vec<(escale::model::Pk, u64)> {
-        let (ids, _, _) = self.bench.machine.list(&def("Doc")).expect("subscribed");
+        let (ids, _, _) = self.bench.client.machine.list(&def("Doc")).expect("subscribed");
         self.bench.feed(Event::Read { ticket: 2, ids });
         let mut rows = self.work().pop().expect("an answer");
         rows.sort_unstable();
@@ -119,7 +124,7 @@ impl Desk {
     }
 
     pub fn storage(&self) -> StorageState {
-        self.bench.machine.status().storage
+        self.bench.client.machine.status().storage
     }
 }
 

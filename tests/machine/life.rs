@@ -43,10 +43,10 @@ fn a_document_is_hidden_at_its_minute_and_the_application_is_told() {
     bench.wake(end);
     assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
     assert!(changed(&mut bench), "the application is told");
-    assert_eq!(bench.machine.find(doc.class(), &pk("b")), None);
+    assert_eq!(bench.client.machine.find(doc.class(), &pk("b")), None);
     // Hidden, not removed: only a reply of the server removes it.
-    let key = bench.machine.memory().doc_key(doc.class(), &pk("b")).expect("a class");
-    assert!(bench.machine.memory().document(&key).is_some());
+    let key = bench.client.machine.memory().doc_key(doc.class(), &pk("b")).expect("a class");
+    assert!(bench.client.machine.memory().document(&key).is_some());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_reply_that_has_passed_the_minute_removes_and_a_later_life_brings_back() {
     bench.wake(bench.now + 5 * MINUTE);
     let (number, _) = bench.request();
     bench.answer(number, reply(WALL + 5 * MINUTE, vec![part(&doc, vec![])]));
-    assert_eq!(bench.machine.memory().documents().count(), 0, "removed");
+    assert_eq!(bench.client.machine.memory().documents().count(), 0, "removed");
     bench.wake(bench.now + 5 * MINUTE);
     let (number, _) = bench.request();
     let again = until("b", WALL, minute + 60);

@@ -5,8 +5,9 @@ use escale::codec::{ServerFrame, ServerParts};
 use escale::storage::Limits;
 use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, Store, Table};
-use escale::sync::{Config, Effect, Event, StorageState};
+use escale::sync::{Config, Event, StorageState};
 use escale::{Code, Error};
+use escale_testkit::client::Call;
 
 use crate::harness::{config, def, epoch, part, reply, row, section};
 use crate::harness_with_device::Desk;
@@ -37,23 +38,23 @@ fn what_the_server_can_tell_again_is_marked_within_a_second() {
     pull(&mut desk, 1);
     let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_none() && !batch.puts.is_empty(), "rows alone");
-    assert_eq!(desk.bench.machine.is_at_rest().ok(), Some(true), "the data is");
+    assert_eq!(desk.bench.client.machine.is_at_rest().ok(), Some(true), "the data is");
     let at = desk.bench.wake_at().expect("the mark is due");
     assert!(at <= desk.bench.now + 1_000, "within a second");
     desk.bench.wake(at);
     let [batch] = &desk.write()[..] else { panic!("one batch") };
     assert!(batch.mark.is_some() && batch.is_empty(), "the mark alone");
-    assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "and no more");
+    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "and no more");
 }
 
 #[test]
 fn a_mark_that_fails_is_tried_again() {
     let (_, mut desk) = behind();
-    let commits = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
+    let commits = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
     for _ in 0..3 {
         let at = desk.bench.wake_at().expect("the mark is due");
         desk.bench.wake(at);
-        assert_eq!(desk.bench.take(commits).len(), 1, "the mark");
+        assert_eq!(desk.bench.take_calls(commits).len(), 1, "the mark");
         desk.bench.feed(Event::Committed(Err(Error::new(Code::StorageFull, "by the test"))));
         assert_eq!(desk.storage(), StorageState::Full);
         let next = desk.bench.wake_at().expect("tried again");
@@ -113,7 +114,7 @@ fn a_subscription_takes_the_mark_along() {
             desk.bench.feed(Event::Unsubscribe(section("s1")));
         }
         assert!(desk.write().iter().any(|batch| batch.mark.is_some()));
-        block_on(desk.store.close());
+        block_on(desk.store().close());
         device.put_back(&Desk::name(), &before);
         let damage;
         (desk, damage) = Desk::open(&device, config(), Limits::default());
@@ -127,7 +128,7 @@ fn a_subscription_takes_the_mark_along() {
 #[test]
 fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
     let (device, desk) = behind();
-    block_on(desk.store.close());
+    block_on(desk.store().close());
     drop(desk);
     device.tamper(&Desk::name(), |records| {
         let last = *records.keys().rfind(|(table, _)| *table == Table::State).expect("a record");
@@ -135,7 +136,7 @@ fn no_mark_is_written_ahead_of_a_batch_that_is_due() {
     });
     let (mut desk, damage) = Desk::open(&device, config(), Limits::default());
     assert!(damage.any());
-    assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
+    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "the store is not there yet");
 }
 
 /// If the batch under way fails, the store stays behind such a mark. The next opening then reports a loss.
@@ -144,17 +145,17 @@ fn no_mark_is_written_beside_a_batch_that_is_under_way() {
     let (_, mut desk) = behind();
     let at = desk.bench.wake_at().expect("the mark is due");
     desk.bench.wake(at);
-    let commits = |effect: &Effect| matches!(effect, Effect::Commit(_)).then_some(());
-    assert_eq!(desk.bench.take(commits).len(), 1, "the mark itself");
-    assert!(desk.bench.machine.last_mark().expect("sealed").is_none(), "it is under way");
+    let commits = |call: &Call| matches!(call, Call::Commit(_)).then_some(());
+    assert_eq!(desk.bench.take_calls(commits).len(), 1, "the mark itself");
+    assert!(desk.bench.client.machine.last_mark().expect("sealed").is_none(), "it is under way");
 }
 
 #[test]
 fn a_session_that_ends_leaves_its_mark() {
     let (device, mut desk) = behind();
-    let batch = desk.bench.machine.last_mark().expect("sealed").expect("it is behind");
-    block_on(desk.store.commit(batch)).expect("written");
-    block_on(desk.store.close());
+    let batch = desk.bench.client.machine.last_mark().expect("sealed").expect("it is behind");
+    block_on(desk.store().commit(batch)).expect("written");
+    block_on(desk.store().close());
     drop(desk);
     // The loss of a record since then is reported: the mark has higher numbers.
     device.tamper(&Desk::name(), |records| {

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use escale::codec::{Data, Row, ServerFrame, ServerParts};
 use escale::crypto::SeededRandom;
 use escale::journal::{Change, ChangeKind, State, make_id};
-use escale::memory::{DocKey, Memory};
+use escale::memory::DocKey;
 use escale::model::{Name, Value};
-use escale::storage::{Damage, JournalAtRest};
-use escale::sync::{Application, Config, Effect, Event, Machine, Reader, Write};
+use escale::sync::{Application, Config, Effect, Event, Reader, Write};
 use escale::{Code, Error, Result};
+use escale_testkit::client::Opening;
 
 use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
 
@@ -71,11 +71,10 @@ fn session() -> (Bench, u64) {
 
 /// The same with another application.
 fn session_of(application: impl Application + 'static) -> (Bench, u64) {
-    let random = Box::new(SeededRandom::new(7));
     let config = Config { has_live: true, ..config() };
-    let machine =
-        Machine::new(config, Memory::new(schema()), None, Damage::default(), "session".into(), random);
-    let mut bench = Bench::of(machine.with_writes(JournalAtRest::default(), Box::new(application)));
+    let application = Box::new(application);
+    let opening = Opening { config, application, session_seed: 7, ..Opening::of("o", "a", schema()) };
+    let mut bench = Bench::of(opening.incognito("session"));
     bench.subscribe(&def("Doc"));
     let socket = bench.opened_socket().expect("a socket");
     bench.feed(Event::SocketOpened { socket });
@@ -110,7 +109,7 @@ fn seen(bench: &mut Bench, property: &str) -> Option<Value> {
 
 /// The same of another document.
 fn seen_of(bench: &mut Bench, id: &str, property: &str) -> Option<Value> {
-    let id = bench.machine.find(&Name::new("Doc").expect("a name"), &pk(id)).expect("held");
+    let id = bench.client.machine.find(&Name::new("Doc").expect("a name"), &pk(id)).expect("held");
     bench.feed(Event::Read { ticket: 2, ids: vec![id] });
     let mut answers = bench.take(|effect| match effect {
         Effect::Answer { rows, .. } => Some(rows.as_ref().expect("rows")[0].data.clone()),
@@ -134,7 +133,7 @@ fn an_operation_that_runs_again_reads_what_comes_before_it() {
         push(&mut bench, socket, vec![sized_row("a", 10_500, 1)]);
         let before = if has_earlier { 7_i64 } else { 5 };
         assert_eq!(seen(&mut bench, "copied"), Some(Value::from(before)));
-        let operations = bench.machine.operations();
+        let operations = bench.client.machine.operations();
         let (op, _) = operations.iter().find(|(op, _)| op.state.id == copy).expect("it waits");
         assert_eq!((op.keys.len(), op.state.touches.len()), (2, 2), "it depends on both documents");
         // Another operation after all of them sees the last put.
@@ -145,7 +144,7 @@ fn an_operation_that_runs_again_reads_what_comes_before_it() {
 
 /// The documents that an operation depends on.
 fn keys_of(bench: &Bench, id: &str) -> BTreeSet<DocKey> {
-    let operations = bench.machine.operations();
+    let operations = bench.client.machine.operations();
     let (op, _) = operations.iter().find(|(op, _)| op.state.id == id).expect("it waits");
     op.keys.iter().cloned().collect()
 }
@@ -261,7 +260,7 @@ fn a_document_too_large_under_an_operation_on_its_way_is_reported() {
     push(&mut bench, socket, vec![grown]);
     assert_eq!(bench.error(), Some(Code::TooLarge));
     assert_eq!((seen(&mut bench, "mine"), seen(&mut bench, "size")), (None, Some(Value::from(9_i64))));
-    let [(op, _)] = bench.machine.operations()[..] else { panic!("it waits for the server") };
+    let [(op, _)] = bench.client.machine.operations()[..] else { panic!("it waits for the server") };
     assert_eq!((&op.state.id, op.is_waiting()), (&id, true));
 }
 

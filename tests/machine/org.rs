@@ -139,11 +139,12 @@ fn whatever_comes_first_in_a_new_org_everything_is_sent_and_told() {
         // The longest delay between two attempts is 30 s.
         let asked = serve(&mut bench, &mut server, 120_000, &mut was_there);
         assert!(asked < 60, "seed {seed}: {asked} requests in two minutes");
-        assert_eq!(bench.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
+        assert_eq!(bench.client.machine.status().pending, 0, "seed {seed}: nothing waits for ever");
         let told = bench.take(|effect| matches!(effect, Effect::Refused { .. }).then_some(()));
-        let held = bench.machine.operations().iter().filter(|(op, _)| op.state.refused.is_some()).count();
+        let held =
+            bench.client.machine.operations().iter().filter(|(op, _)| op.state.refused.is_some()).count();
         assert!(told.len() >= held && held <= refusals, "seed {seed}: each refusal is told");
-        if server.has_org && bench.machine.list(&def("Doc")).is_some() {
+        if server.has_org && bench.client.machine.list(&def("Doc")).is_some() {
             assert_eq!(bench.shown(&def("Doc")), vec![(pk("a"), 5_000)], "seed {seed}");
             assert_eq!(bench.phase(), Phase::Live, "seed {seed}");
         }
@@ -162,7 +163,7 @@ fn the_first_write_does_not_wait_for_the_next_look_at_a_missing_org() {
     let before = bench.now;
     write(&mut bench, &mut random, false);
     serve(&mut bench, &mut server, 1_000, &mut was_there);
-    assert_eq!(bench.machine.status().pending, 0);
+    assert_eq!(bench.client.machine.status().pending, 0);
     assert_eq!((bench.phase(), bench.is_ready(&def("Doc"))), (Phase::Live, true));
     assert!(bench.now - before <= 1_000);
 }

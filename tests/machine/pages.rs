@@ -8,6 +8,7 @@ use escale::store::conformance::block_on;
 use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Config, Effect, Event, Mode, StorageState};
 use escale::{Code, Error};
+use escale_testkit::client::Call;
 
 use crate::harness::{config, def, part, reply, row};
 use crate::harness_with_device::Desk;
@@ -45,16 +46,16 @@ fn a_query_reads_a_bounded_number_of_pages_at_a_time() {
     desk.bench.feed(Event::Query { ticket: 2, class, predicates: Vec::new() });
     let mut read = Vec::new();
     loop {
-        let keys = |effect: &Effect| match effect {
-            Effect::ReadPages { ticket, keys } => Some((*ticket, keys.clone())),
+        let keys = |call: &Call| match call {
+            Call::Pages { ticket, keys } => Some((*ticket, keys.clone())),
             _ => None,
         };
-        let Some((ticket, keys)) = desk.bench.take(keys).pop() else { break };
+        let Some((ticket, keys)) = desk.bench.take_calls(keys).pop() else { break };
         read.push(keys.len());
-        let pages = block_on(desk.store.get(Table::Pages, &keys));
+        let pages = block_on(desk.store().get(Table::Pages, &keys));
         desk.bench.feed(Event::PagesRead { ticket, pages });
     }
-    let (pages, _) = desk.bench.machine.layout().expect("a device").page_counts();
+    let (pages, _) = desk.bench.client.machine.layout().expect("a device").page_counts();
     assert_eq!(read.iter().sum::<usize>(), pages, "each page once");
     assert!(pages > 32 && read.iter().all(|keys| *keys <= 32) && read[0] == 32, "{read:?}");
     let found = desk.bench.take(|effect| match effect {
@@ -76,7 +77,7 @@ fn sparse_pages_are_rewritten_together() {
         desk.bench.answer(number, reply(20_000 + n, vec![one]));
         desk.work();
     }
-    let (pages, rows) = desk.bench.machine.layout().expect("a device").page_counts();
+    let (pages, rows) = desk.bench.client.machine.layout().expect("a device").page_counts();
     assert_eq!(rows, 40);
     assert!(pages < 5, "{pages} pages for 40 small documents");
     assert_eq!(desk.read_all().len(), 40);
@@ -111,8 +112,8 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
     let limits = Limits { sparse_pages: 2, ..Limits::default() };
     let (mut desk, _) = Desk::open(&MemoryDevice::new(), config(), limits);
     desk.load(vec![]);
-    let read = |effect: &Effect| match effect {
-        Effect::ReadPages { ticket, .. } => Some(*ticket),
+    let read = |call: &Call| match call {
+        Call::Pages { ticket, .. } => Some(*ticket),
         _ => None,
     };
     let mut ticket = None;
@@ -125,10 +126,10 @@ fn a_device_that_fails_to_rewrite_is_left_in_peace() {
         for _ in 0..2 {
             desk.write();
         }
-        ticket = ticket.or(desk.bench.take(read).pop());
+        ticket = ticket.or(desk.bench.take_calls(read).pop());
     }
     let ticket = ticket.expect("sparse pages are read");
     desk.bench.feed(Event::PagesRead { ticket, pages: Err(Error::new(Code::StorageFailed, "by the test")) });
-    assert!(desk.bench.take(read).is_empty(), "not at once");
+    assert!(desk.bench.take_calls(read).is_empty(), "not at once");
     assert_eq!(desk.bench.error(), Some(Code::StorageFailed), "the application learns of it");
 }

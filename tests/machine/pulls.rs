@@ -85,11 +85,11 @@ fn r4_the_same_change_twice_changes_nothing() {
     let left = Part { left: vec![(pk("b"), 9_970)], ..part(&doc, vec![row("a", 9_980), gone("c", 9_990)]) };
     let number = pull(&mut bench);
     bench.answer(number, reply(10_050, vec![left.clone()]));
-    let ids = bench.machine.list(&doc);
+    let ids = bench.client.machine.list(&doc);
     bench.take_all();
     let number = pull(&mut bench);
     bench.answer(number, reply(10_050, vec![left]));
-    assert_eq!(bench.machine.list(&doc), ids, "not even another id");
+    assert_eq!(bench.client.machine.list(&doc), ids, "not even another id");
     let changed =
         |effect: &escale::sync::Effect| matches!(effect, escale::sync::Effect::Changed { .. }).then_some(());
     assert!(bench.take(changed).is_empty());
@@ -116,7 +116,7 @@ fn r5_a_reply_asked_before_an_unsubscription_is_dropped() {
     let mut bench = loaded(vec![row("a", 1)]);
     let number = pull(&mut bench);
     bench.feed(Event::Unsubscribe(doc.clone()));
-    assert_eq!(bench.machine.memory().documents().count(), 0, "R2");
+    assert_eq!(bench.client.machine.memory().documents().count(), 0, "R2");
     bench.subscribe(&doc);
     // Changes since 9,900: not everything that the new subscription needs.
     bench.answer(number, reply(20_000, vec![part(&doc, vec![])]));
@@ -134,7 +134,7 @@ fn a_def_that_nobody_asked_for_is_ignored() {
     let number = pull(&mut bench);
     let parts = vec![part(&section("games"), vec![row("a", 1)]), part(&def("Doc"), vec![])];
     bench.answer(number, reply(20_000, parts));
-    assert_eq!(bench.machine.memory().documents().count(), 0);
+    assert_eq!(bench.client.machine.memory().documents().count(), 0);
     assert_eq!(bench.v(&def("Doc")), 19_900);
 }
 
@@ -148,7 +148,7 @@ fn a_load_in_pages_goes_on_and_reaches_the_first_pages_v() {
     assert_eq!(bench.v(&doc), 0);
     assert_eq!(bench.phase(), Phase::Loading);
     assert_eq!(bench.shown(&doc), these(&[("a", 1)]), "shown as it comes");
-    let progress = bench.machine.status().progress.expect("a load");
+    let progress = bench.client.machine.status().progress.expect("a load");
     assert_eq!((progress.received, progress.total), (1, Some(10)));
     let (number, request) = bench.request();
     assert_eq!((request.subs[0].v, request.subs[0].cursor.as_deref()), (0, Some("c1")));
@@ -159,7 +159,7 @@ fn a_load_in_pages_goes_on_and_reaches_the_first_pages_v() {
     bench.answer(number, reply(30_000, vec![part(&doc, vec![row("c", 3)])]));
     assert!(bench.is_ready(&doc));
     assert_eq!(bench.v(&doc), 9_900, "the first page's now less DELTA");
-    assert_eq!(bench.machine.status().progress, None);
+    assert_eq!(bench.client.machine.status().progress, None);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_fault_of_a_part_leaves_the_rest_served() {
     bench.subscribe(&games);
     let (number, _) = bench.request();
     bench.answer(number, reply(20_000, vec![fault(&games, Code::Forbidden)]));
-    assert_eq!(bench.machine.status().faults[&games].code(), Code::Forbidden);
+    assert_eq!(bench.client.machine.status().faults[&games].code(), Code::Forbidden);
     assert_eq!(bench.phase(), Phase::Live, "a refused def loads nothing");
     assert!(bench.requests.is_empty(), "not asked again at once");
     let number = pull(&mut bench);
@@ -211,7 +211,7 @@ fn a_fault_of_a_part_leaves_the_rest_served() {
     // The permission was granted meanwhile.
     let number = pull(&mut bench);
     bench.answer(number, reply(40_000, vec![part(&doc, vec![]), part(&games, vec![])]));
-    assert!(bench.machine.status().faults.is_empty());
+    assert!(bench.client.machine.status().faults.is_empty());
     assert!(bench.is_ready(&games));
 }
 
@@ -246,7 +246,7 @@ fn parts_that_a_full_reply_left_out_are_asked_for_again() {
         assert!(told < 10, "asked for ever");
         bench.answer(number, reply(20_000, vec![part(&request.subs[0].def, vec![])]));
     }
-    assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
+    assert!(bench.client.machine.memory().collections().all(|(_, collection)| collection.ready));
 }
 
 /// A server that answers without any part would otherwise be asked again at once, for ever.
@@ -328,7 +328,7 @@ fn a_document_that_cannot_be_read_is_a_fault_of_its_def() {
     assert_eq!(bench.v(&note), 19_900);
     assert_eq!(bench.shown(&doc), these(&[("old", 5)]), "nothing half applied");
     assert_eq!(bench.v(&doc), 9_900);
-    assert_eq!(bench.machine.status().faults[&doc].code(), Code::BadValue);
+    assert_eq!(bench.client.machine.status().faults[&doc].code(), Code::BadValue);
     assert!(bench.requests.is_empty(), "not asked again at once");
     let number = pull(&mut bench);
     bench.answer(number, reply(30_000, vec![part(&doc, vec![row("bad", 15_000)]), part(&note, vec![])]));
@@ -351,7 +351,7 @@ fn what_cannot_be_subscribed_is_reported_and_changes_nothing() {
         bench.subscribe(&def(text));
         let code = bench.error().expect("an error");
         assert_eq!(code, Code::UnknownDef, "{text}");
-        assert!(bench.machine.list(&def(text)).is_none());
+        assert!(bench.client.machine.list(&def(text)).is_none());
     }
     assert!(bench.requests.is_empty());
 }

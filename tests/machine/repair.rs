@@ -28,7 +28,7 @@ fn r14_damaged_documents_are_asked_for_one_by_one() {
     desk.damage_pages();
     assert!(desk.read_all().is_empty());
     assert_eq!(desk.storage(), StorageState::Lost);
-    assert_eq!(desk.bench.machine.status().damaged.documents, 2);
+    assert_eq!(desk.bench.client.machine.status().damaged.documents, 2);
     assert_eq!(desk.bench.error(), Some(Code::RecordDamaged));
     let (number, request) = desk.bench.request();
     let asked: BTreeSet<String> = request.subs.iter().map(|sub| sub.def.to_string()).collect();
@@ -130,7 +130,7 @@ fn with_damaged(count: usize) -> (Desk, Vec<Row>) {
 #[test]
 fn r14_a_hundred_documents_are_asked_for_one_by_one() {
     let (desk, _) = with_damaged(DAMAGED_DOCUMENTS_MAX);
-    let damaged = desk.bench.machine.status().damaged;
+    let damaged = desk.bench.client.machine.status().damaged;
     assert_eq!((damaged.documents, damaged.collections), (DAMAGED_DOCUMENTS_MAX as u64, 0));
     let subs = desk.bench.requests.iter().flat_map(|(_, request, _)| &request.subs);
     assert!(subs.clone().count() > 0 && subs.clone().all(|sub| sub.def != def("Doc")));
@@ -139,7 +139,7 @@ fn r14_a_hundred_documents_are_asked_for_one_by_one() {
 #[test]
 fn r14_above_a_hundred_the_collection_is_loaded_anew() {
     let (mut desk, rows) = with_damaged(DAMAGED_DOCUMENTS_MAX + 1);
-    assert_eq!(desk.bench.machine.status().damaged.collections, 1);
+    assert_eq!(desk.bench.client.machine.status().damaged.collections, 1);
     let (number, request) = desk.bench.request();
     assert_eq!(request.subs.len(), 1);
     assert_eq!((request.subs[0].def.to_string().as_str(), request.subs[0].v), ("Doc", 0));
@@ -161,7 +161,7 @@ fn r14_in_avion_damage_is_listed_until_the_next_synced() {
     assert!(!damage.any(), "pages are read on demand");
     assert!(desk.read_all().is_empty());
     assert_eq!(desk.storage(), StorageState::Lost);
-    assert_eq!(desk.bench.machine.status().damaged.documents, 2);
+    assert_eq!(desk.bench.client.machine.status().damaged.documents, 2);
     assert!(desk.bench.requests.is_empty());
     desk.bench.feed(Event::SetMode(Mode::Synced));
     let (number, request) = desk.bench.request();

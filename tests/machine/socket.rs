@@ -82,7 +82,7 @@ fn a_socket_that_cannot_be_opened_again_asks_whether_the_server_is_there() {
     let (mut bench, socket) = registered();
     bench.feed(Event::SocketClosed { socket, code: 1006, reason: String::new() });
     bench.serve(20_000, |def| part(def, vec![]));
-    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+    assert_eq!(bench.client.machine.status().updates, Some(Updates::Polled));
     assert_eq!(bench.phase(), Phase::Live);
     let at = bench.wake_at().expect("a socket is opened again");
     bench.wake(at);
@@ -189,7 +189,7 @@ fn r4_pushed_parts_never_move_a_collections_v() {
     bench.frame(socket, push(vec![part(&doc, vec![row("b", 98_000)])]));
     bench.frame(socket, push(vec![part(&doc, vec![row("c", before - 1)])]));
     assert_eq!(bench.shown(&doc), these(&[("a", 100)]));
-    assert_eq!(bench.machine.find(doc.class(), &pk("c")), None);
+    assert_eq!(bench.client.machine.find(doc.class(), &pk("c")), None);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_refused_registration_is_a_fault_of_its_def() {
     let (mut bench, socket) = registered();
     let refused = vec![(def("Doc"), Fault::new(Code::Forbidden, "no"))];
     bench.frame(socket, ServerFrame::Live { live: vec![], refused });
-    assert_eq!(bench.machine.status().faults[&def("Doc")].code(), Code::Forbidden);
+    assert_eq!(bench.client.machine.status().faults[&def("Doc")].code(), Code::Forbidden);
 }
 
 #[test]
@@ -249,11 +249,11 @@ fn going_to_avion_gives_up_what_is_under_way() {
 fn a_mode_that_the_session_was_not_opened_for_is_refused() {
     let mut bench = Bench::new(Config { mode: Mode::Incognito, ..config() });
     bench.feed(Event::SetMode(Mode::Synced));
-    assert_eq!(bench.machine.status().mode, Mode::Incognito);
+    assert_eq!(bench.client.machine.status().mode, Mode::Incognito);
     assert_eq!(bench.error(), Some(Code::BadOption));
     let mut bench = Bench::new(config());
     bench.feed(Event::SetMode(Mode::Incognito));
-    assert_eq!(bench.machine.status().mode, Mode::Synced);
+    assert_eq!(bench.client.machine.status().mode, Mode::Synced);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn without_a_socket_the_session_is_live_and_polls() {
         pulls += bench.requests.len();
         bench.serve(10_000, |def| part(def, vec![]));
         assert_eq!((bench.phase(), bench.error()), (Phase::Live, None));
-        assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+        assert_eq!(bench.client.machine.status().updates, Some(Updates::Polled));
         bench.wake(bench.wake_at().expect("something is due"));
     }
     assert!((9..=11).contains(&pulls), "{pulls} pulls in five minutes");
@@ -301,7 +301,7 @@ fn without_a_socket_the_session_is_live_and_polls() {
     let mut bench = Bench::new(Config { poll_every_ms: 2_000, ..config() });
     bench.subscribe(&def("Doc"));
     bench.serve(10_000, |def| whole(def, vec![]));
-    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
+    assert_eq!(bench.client.machine.status().updates, Some(Updates::Polled));
     assert_eq!(bench.wake_at(), Some(bench.now + 2_000));
 }
 
@@ -323,7 +323,7 @@ fn a_socket_that_the_server_closed_with_a_reason_shows_it() {
         bench.serve(10_000, |def| part(def, vec![]));
         assert_eq!(bench.error(), expected, "{code} {reason}: a pull that works does not hide it");
         assert_eq!(bench.phase(), Phase::Live);
-        if let Some(error) = bench.machine.status().error {
+        if let Some(error) = bench.client.machine.status().error {
             assert!(error.detail().ends_with(format!("{code} {reason}").trim_end()), "{error}");
         }
         bench.wake(bench.now + 60_000);
@@ -354,7 +354,7 @@ fn past_a_thousand_subscriptions_the_rest_is_polled() {
     }
     assert_eq!(most, SUBS_MAX, "requests are split");
     assert_eq!((bench.phase(), bench.error()), (Phase::Live, None));
-    assert_eq!(bench.machine.status().updates, Some(Updates::Polled));
-    assert!(bench.machine.memory().collections().all(|(_, collection)| collection.ready));
+    assert_eq!(bench.client.machine.status().updates, Some(Updates::Polled));
+    assert!(bench.client.machine.memory().collections().all(|(_, collection)| collection.ready));
     assert!(bench.wake_at().expect("the next pull") <= bench.now + 30_000);
 }

@@ -46,7 +46,7 @@ pub trait Hooks {
         None
     }
 
-    /// `OpenSocket`, `Say`, `CloseSocket` or `AskToken`, and the event that answers it at once.
+    /// `CancelSend`, `OpenSocket`, `Say`, `CloseSocket` or `AskToken`, and the event that answers it at once.
     fn network(&mut self, _effect: Effect) -> Option<Event> {
         None
     }
@@ -120,10 +120,7 @@ impl<H: Hooks, S: Store> Client<H, S> {
         }
         match &event {
             Event::Committed(_) => self.is_writing = false,
-            Event::Replied { number, .. } => {
-                self.in_flight.take_if(|sent| *sent == *number);
-                self.sent.take_if(|(sent, _)| *sent == *number);
-            }
+            Event::Replied { number, .. } => self.end_request(*number),
             _ => {}
         }
         let before = self.machine.status();
@@ -145,12 +142,12 @@ impl<H: Hooks, S: Store> Client<H, S> {
                 self.sent = Some((number, request));
                 None
             }
-            Duty::Network(Effect::CancelSend(number)) => {
-                self.in_flight.take_if(|sent| *sent == number);
-                self.sent.take_if(|(sent, _)| *sent == number);
-                None
+            Duty::Network(effect) => {
+                if let Effect::CancelSend(number) = effect {
+                    self.end_request(number);
+                }
+                self.hooks.network(effect)
             }
-            Duty::Network(effect) => self.hooks.network(effect),
             Duty::Timer(at) => {
                 self.wake_at = at;
                 None
@@ -160,6 +157,11 @@ impl<H: Hooks, S: Store> Client<H, S> {
                 None
             }
         }
+    }
+
+    fn end_request(&mut self, number: u64) {
+        self.in_flight.take_if(|sent| *sent == number);
+        self.sent.take_if(|(sent, _)| *sent == number);
     }
 
     fn call(&mut self, call: Call) -> Option<Event> {

@@ -49,7 +49,7 @@ fn next_request(bench: &mut Bench) -> (u64, SyncRequest) {
 }
 
 fn detail(bench: &Bench) -> String {
-    bench.machine.status().error.map(|error| error.to_string()).unwrap_or_default()
+    bench.client.machine.status().error.map(|error| error.to_string()).unwrap_or_default()
 }
 
 /// The error after such a reply to a pull of the whole class from 0, then whether the next good reply is
@@ -289,7 +289,7 @@ fn a_seq_beyond_the_results_does_not_make_a_hot_loop() {
         }
     }
     assert!(times.len() < 40, "{} requests in a minute", times.len());
-    assert_eq!(bench.machine.status().pending, 1, "nothing is given up");
+    assert_eq!(bench.client.machine.status().pending, 1, "nothing is given up");
 }
 
 /// One server ignores the cursor, one hands out the same cursor, and one has empty pages for ever.
@@ -328,7 +328,7 @@ fn a_cursor_that_never_ends_is_named_and_asked_later_each_time() {
         assert!(was_named);
         assert!(asked < 60, "{asked} requests in two minutes");
         assert!(bench.is_ready(&def("Note")), "the other def goes on");
-        assert_eq!(bench.machine.status().faults[&def("Doc")].code(), Code::BadReply);
+        assert_eq!(bench.client.machine.status().faults[&def("Doc")].code(), Code::BadReply);
     }
 }
 
