@@ -59,7 +59,7 @@ fn assert_no_conflict(driver: &Driver) {
     let is_lost = |effect: &&Effect| {
         matches!(effect, Effect::Refused { .. } | Effect::Accepted { result: Err(Error { .. }), .. })
     };
-    assert_eq!(driver.told.iter().find(is_lost).map(|effect| format!("{effect:?}")), None);
+    assert_eq!(driver.hooks.told.iter().find(is_lost).map(|effect| format!("{effect:?}")), None);
     assert_eq!(driver.machine.status().pending, 0);
 }
 
@@ -160,9 +160,9 @@ fn a_write_that_names_a_batch_finds_a_document_that_the_batch_left_at_an_earlier
             driver.feed(Event::Replied { number, reply: Ok(reply) });
             if is_reopened {
                 driver.now += 1;
-                let told = std::mem::take(&mut driver.told);
+                let told = std::mem::take(&mut driver.hooks.told);
                 driver = driver.reopen(Mode::Synced, policy);
-                driver.told = told;
+                driver.hooks.told = told;
             }
             driver.settle(&mut server);
             assert_no_conflict(&driver);
@@ -202,7 +202,7 @@ fn change(
 /// Writes at random: one document, or several in a batch. Half of the writes change nothing.
 fn write_something(driver: &mut Driver, random: &mut SeededRandom, last: &mut BTreeMap<usize, String>) {
     // As the application's handle of a write does.
-    for effect in &driver.told {
+    for effect in &driver.hooks.told {
         if let Effect::Amended { id, by } = effect {
             last.values_mut().filter(|last| *last == id).for_each(|last| last.clone_from(by));
         }
@@ -253,9 +253,9 @@ fn one_writer_meets_no_conflict_whatever_the_history() {
                     driver.feed(Event::Network(false));
                     // Ids contain the time.
                     driver.now += 1;
-                    let told = std::mem::take(&mut driver.told);
+                    let told = std::mem::take(&mut driver.hooks.told);
                     driver = driver.reopen(Mode::Synced, policy);
-                    driver.told = told;
+                    driver.hooks.told = told;
                     // After that, the name of a finished operation has no meaning.
                     forget_finished(&driver, &mut last);
                 }
@@ -287,5 +287,9 @@ fn forget_finished(driver: &Driver, last: &mut BTreeMap<usize, String>) {
 fn assert_no_loss(driver: &Driver, seed: u64) {
     let is_lost =
         |effect: &&Effect| matches!(effect, Effect::Refused { .. } | Effect::Accepted { result: Err(_), .. });
-    assert_eq!(driver.told.iter().find(is_lost).map(|effect| format!("{effect:?}")), None, "seed {seed}");
+    assert_eq!(
+        driver.hooks.told.iter().find(is_lost).map(|effect| format!("{effect:?}")),
+        None,
+        "seed {seed}"
+    );
 }

@@ -44,7 +44,7 @@ fn r12_an_edit_after_a_mere_reading_is_no_conflict() {
         driver.feed(Event::Network(true));
         driver.settle(&mut server);
         assert_eq!(stored(&server, 1, "a"), Some(5), "{policy:?}: nobody else wrote");
-        assert!(!driver.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.told);
+        assert!(!driver.hooks.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.hooks.told);
     }
 }
 

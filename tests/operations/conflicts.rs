@@ -46,7 +46,7 @@ fn the_server_wins() {
     let (mut driver, server) = conflict(Policy::Server);
     assert_eq!(values(&server), [Some(7), Some(1), Some(9)]);
     assert_eq!([driver.seen(0, "a"), driver.seen(0, "b")], [Some(7), Some(1)]);
-    let given_up = driver.told.iter().filter(
+    let given_up = driver.hooks.told.iter().filter(
         |effect| matches!(effect, Effect::Accepted { result: Err(error), .. } if error.code() == Code::VersionConflict),
     );
     assert_eq!(given_up.count(), 2, "what stood on what was given up is given up");
@@ -56,7 +56,7 @@ fn the_server_wins() {
 fn the_client_wins() {
     let (driver, server) = conflict(Policy::Client);
     assert_eq!(values(&server), [Some(2), Some(2), None]);
-    assert!(driver.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
+    assert!(driver.hooks.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
 }
 
 #[test]
@@ -89,7 +89,9 @@ fn a_chain_does_not_conflict_with_itself() {
         let mut driver = driver.reopen(Mode::Synced, policy);
         driver.settle(&mut server);
         assert_eq!((stored(&server, 0, "a"), stored(&server, 0, "b")), (Some(4), Some(-4)), "{policy:?}");
-        assert!(!driver.told.iter().any(|e| matches!(e, Effect::Amended { .. } | Effect::Refused { .. })));
+        assert!(
+            !driver.hooks.told.iter().any(|e| matches!(e, Effect::Amended { .. } | Effect::Refused { .. }))
+        );
     }
 }
 
@@ -145,7 +147,7 @@ fn conflicts_of_a_batch_are_settled() {
             assert_eq!([of("c")[0], of("b")[1]], [Some(3), Some(4)], "{policy:?}");
             let kept = |number| (policy != Policy::Client && theirs.contains(&number)).then_some(9);
             assert_eq!(of("theirs"), [kept(0), kept(1)], "{policy:?}");
-            assert!(driver.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
+            assert!(driver.hooks.told.iter().any(|effect| matches!(effect, Effect::Amended { .. })));
         }
     }
 }
@@ -168,7 +170,7 @@ fn a_batch_that_conflicts_with_two_documents_is_settled_on_both() {
         driver.feed(Event::Network(true));
         driver.settle(&mut server);
         assert!(driver.machine.operations().is_empty(), "{policy:?}");
-        let amended = driver.told.iter().filter(|effect| matches!(effect, Effect::Amended { .. }));
+        let amended = driver.hooks.told.iter().filter(|effect| matches!(effect, Effect::Amended { .. }));
         assert_eq!(amended.count(), 2, "{policy:?}");
         let kept = (policy != Policy::Client).then_some(9);
         for number in 0..2 {
@@ -187,7 +189,7 @@ fn a_batch_is_given_up_whole() {
     assert_eq!([of("before"), of("a")], [[Some(1), None], [None, None]]);
     assert_eq!((of("b")[1], of("c")[0], of("theirs")[1]), (None, None, Some(9)));
     let given_up = |effect: &&Effect| matches!(effect, Effect::Accepted { result: Err(error), .. } if error.code() == Code::VersionConflict);
-    assert_eq!(driver.told.iter().filter(given_up).count(), 2);
+    assert_eq!(driver.hooks.told.iter().filter(given_up).count(), 2);
 }
 
 /// A document that both sides deleted leaves the batch; the rest of the batch is executed.
@@ -224,14 +226,14 @@ fn a_long_chain_is_given_up_at_once() {
     let mut theirs = data(0, None, 0, 0);
     theirs.insert("theirs".to_owned(), Value::from(9_i64));
     put(&mut server, 0, theirs);
-    let before = driver.requests;
+    let before = driver.hooks.requests;
     driver.feed(Event::Network(true));
     driver.settle(&mut server);
-    let trips = driver.requests - before;
+    let trips = driver.hooks.requests - before;
     println!("{EDITS} edits of one document, one conflict, policy server: {trips} round trips");
     assert!(driver.machine.operations().is_empty());
     assert_eq!((stored(&server, 0, "a"), stored(&server, 1, "a")), (None, Some(1)));
-    let told = driver.told.iter().filter_map(|effect| match effect {
+    let told = driver.hooks.told.iter().filter_map(|effect| match effect {
         Effect::Accepted { id, result: Err(error) } if error.code() == Code::VersionConflict => {
             Some(id.clone())
         }
@@ -265,7 +267,7 @@ fn what_stands_on_an_amended_operation_is_given_up_with_it() {
     assert!(driver.machine.operations().is_empty());
     assert_eq!(values(&server), [None, None, Some(9)]);
     let given_up =
-        driver.told.iter().filter(|effect| matches!(effect, Effect::Accepted { result: Err(_), .. }));
+        driver.hooks.told.iter().filter(|effect| matches!(effect, Effect::Accepted { result: Err(_), .. }));
     assert_eq!(given_up.count(), 3, "each is told once");
 }
 
@@ -387,7 +389,7 @@ fn r10_what_takes_a_refused_operations_place_leaves_no_moment_without_a_record()
     // The documents that it is based on are stored, and reading them takes time.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
-    driver.holds_pages_back = true;
+    driver.hooks.holds_pages_back = true;
     let args = driver.without_poison(&id);
     driver.feed(Event::Amend { id, new: "amended".into(), args: Some(args) });
     let driver = driver.reopen(Mode::Synced, Policy::Ask);

@@ -28,9 +28,9 @@ fn drained(name: &str, mut write: impl FnMut(&mut Driver, usize)) {
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     let reopened = began.elapsed();
     assert_eq!(driver.machine.status().pending, count as u64);
-    let (before, began) = (driver.requests, Instant::now());
+    let (before, began) = (driver.hooks.requests, Instant::now());
     driver.settle(&mut server);
-    let trips = driver.requests - before;
+    let trips = driver.hooks.requests - before;
     println!(
         "{count} {name}: written in {written:?}, reopened in {reopened:?}, drained in {:?}, {trips} round trips",
         began.elapsed()

@@ -1,19 +1,18 @@
 //! A session on a device in memory, driven by hand: nothing is sent or answered until the test says so.
 
-use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 
 use escale::codec::{SyncReply, SyncRequest};
-use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
+use escale::crypto::{SeededRandom, store_name};
 use escale::journal::{Policy, Retention, make_id};
-use escale::memory::{DocKey, Memory};
+use escale::memory::DocKey;
+use escale::model::schema::Schema;
 use escale::model::{Def, Value};
-use escale::storage::{AccountOptions, Damage, JournalAtRest, open_account};
-use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Write};
+use escale::store::MemoryDevice;
+use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, Write};
 use escale::{Code, Error};
 
-use escale_testkit::asleep::check_asleep;
+use escale_testkit::client::{Call, Client, Fate, Hooks, Opening, config};
 use escale_testkit::schema::{Key, Map, SCHEMA, data, key, name};
 use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
 use escale_testkit::world::writes::Counters;
@@ -21,29 +20,78 @@ use escale_testkit::world::writes::Counters;
 pub const NOW: u64 = 1_700_000_000_000;
 
 pub struct Driver {
-    pub machine: Machine,
+    client: Client<Told>,
     pub device: MemoryDevice,
-    pub store: Option<MemoryStore>,
     pub now: u64,
     pub account: usize,
-    /// The request that waits for its answer.
-    pub sent: Option<(u64, SyncRequest)>,
+    pub random: SeededRandom,
+}
+
+/// The events of a session, and the faults of its device.
+#[derive(Default)]
+pub struct Told {
     pub requests: u64,
-    /// The records of the journal that were read.
-    pub records_read: usize,
-    /// When the machine wants to be woken.
-    wake_at: Option<u64>,
     /// The token of the last request.
     pub token: Option<String>,
+    /// The records of the journal that were read.
+    pub records_read: usize,
     /// The machine's reports on operations.
     pub told: Vec<Effect>,
-    pub random: SeededRandom,
     /// Requested pages do not arrive.
     pub holds_pages_back: bool,
-    /// Batches that wait to be written.
-    pub held_commits: Option<Vec<Batch>>,
+    /// Batches wait to be written.
+    pub holds_commits_back: bool,
     /// The device is full: batches are not written.
     pub is_full: bool,
+}
+
+impl Hooks for Told {
+    fn call(&mut self, call: &Call) -> Fate {
+        match call {
+            Call::Commit(_) if self.is_full => Fate::Fails(Error::new(Code::StorageFull, "by the test")),
+            Call::Commit(_) if self.holds_commits_back => Fate::Held,
+            Call::Pages { .. } if self.holds_pages_back => Fate::Held,
+            Call::Journal { ticket, keys } => {
+                self.records_read += keys.len();
+                assert_eq!(ticket % 2, 1, "even tickets are the driver's");
+                Fate::Done
+            }
+            _ => Fate::Done,
+        }
+    }
+
+    fn request(&mut self, _request: &SyncRequest, token: Option<String>) -> Option<Refusal> {
+        self.requests += 1;
+        self.token = token;
+        None
+    }
+
+    fn network(&mut self, effect: Effect) -> Option<Event> {
+        if !matches!(effect, Effect::CancelSend(_)) {
+            self.told.push(effect);
+        }
+        None
+    }
+
+    fn tell(&mut self, effect: Effect, _machine: &Machine) {
+        if !matches!(effect, Effect::Changed { .. } | Effect::StatusChanged) {
+            self.told.push(effect);
+        }
+    }
+}
+
+impl Deref for Driver {
+    type Target = Client<Told>;
+
+    fn deref(&self) -> &Client<Told> {
+        &self.client
+    }
+}
+
+impl DerefMut for Driver {
+    fn deref_mut(&mut self) -> &mut Client<Told> {
+        &mut self.client
+    }
 }
 
 /// A server with that many counters.
@@ -66,71 +114,37 @@ pub const LIVE_ACCOUNT: usize = 77;
 /// Only the sessions of this account have a token.
 pub const TOKEN_ACCOUNT: usize = 78;
 
-fn config(mode: Mode, account: usize) -> Config {
-    let (has_live, has_token) = (account == LIVE_ACCOUNT, account == TOKEN_ACCOUNT);
-    let poll_every_ms = escale::limits::PULL_EVERY_MS;
-    Config { mode, has_live, watches_silence: false, has_token, poll_every_ms }
-}
-
 impl Driver {
     pub fn new(account: usize, mode: Mode, policy: Policy) -> Self {
         Driver::open(account, mode, policy, MemoryDevice::new(), NOW)
     }
 
     pub fn open(account: usize, mode: Mode, policy: Policy, device: MemoryDevice, now: u64) -> Self {
-        let number = account;
-        let schema = escale::model::schema::Schema::from_json(SCHEMA).expect("a schema");
-        let source = Box::new(SeededRandom::new(now ^ account as u64));
-        let application = Box::new(Counters { policy });
-        let (machine, store) = if mode == Mode::Incognito {
-            let session = format!("incognito{account}");
-            let machine = Machine::new(
-                config(mode, number),
-                Memory::new(schema),
-                None,
-                Damage::default(),
-                session,
-                source,
-            );
-            (machine.with_writes(JournalAtRest::default(), application), None)
+        let (has_live, has_token) = (account == LIVE_ACCOUNT, account == TOKEN_ACCOUNT);
+        let name = format!("account{account}");
+        let opening = Opening {
+            x: [9; 32],
+            config: Config { mode, has_live, has_token, ..config() },
+            application: Box::new(Counters { policy }),
+            seed: now,
+            session_seed: now ^ account as u64,
+            ..Opening::of("org", &name, Schema::from_json(SCHEMA).expect("a schema"))
+        };
+        let client = if mode == Mode::Incognito {
+            let machine = opening.incognito(&format!("incognito{account}"));
+            Client::new(machine, None, Clock::default(), Told::default())
         } else {
-            let account = format!("account{account}");
-            let options =
-                AccountOptions { org: "org", account: &account, by: WrapKind::Key, rounds: 0, create: true };
-            let derive = async |_| Ok(DerivedKey::from_bytes([9; 32]));
-            let mut random = SeededRandom::new(now);
-            let opened =
-                block_on(open_account(&device, &options, schema, derive, &mut random)).expect("a store");
-            let rest = Some(opened.layout);
-            let machine =
-                Machine::new(config(mode, number), opened.memory, rest, opened.damage, String::new(), source);
-            (machine.with_writes(opened.journal, application), Some(opened.store))
+            Client::of(opening.open(&device).expect("a store"), Clock::default(), Told::default())
         };
-        let mut driver = Driver {
-            machine,
-            device,
-            store,
-            now,
-            account,
-            sent: None,
-            requests: 0,
-            records_read: 0,
-            wake_at: None,
-            token: None,
-            told: Vec::new(),
-            random: SeededRandom::new(now ^ 7),
-            holds_pages_back: false,
-            held_commits: None,
-            is_full: false,
-        };
+        let mut driver = Driver { client, device, now, account, random: SeededRandom::new(now ^ 7) };
         driver.feed(Event::Started);
         driver
     }
 
     /// The process ends, and another one begins.
     pub fn reopen(self, mode: Mode, policy: Policy) -> Self {
-        let Driver { machine, device, store, now, account, .. } = self;
-        drop((machine, store));
+        let Driver { client, device, now, account, .. } = self;
+        drop(client);
         Driver::open(account, mode, policy, device, now)
     }
 
@@ -139,62 +153,26 @@ impl Driver {
     }
 
     pub fn feed(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
-        while let Some(event) = events.pop_front() {
-            let clock = Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 };
-            for effect in self.machine.handle(event, clock) {
-                match effect {
-                    Effect::Commit(_) if self.is_full => {
-                        let full = Error::new(Code::StorageFull, "by the test");
-                        events.push_back(Event::Committed(Err(full)));
-                    }
-                    Effect::Commit(batch) if self.held_commits.is_some() => {
-                        self.held_commits.get_or_insert_default().push(batch);
-                    }
-                    Effect::Commit(batch) => {
-                        let result = block_on(self.store.as_ref().expect("a device").commit(batch));
-                        events.push_back(Event::Committed(result));
-                    }
-                    Effect::ReadPages { .. } if self.holds_pages_back => {}
-                    Effect::ReadPages { ticket, keys } => {
-                        let pages = block_on(self.store.as_ref().expect("a device").get(Table::Pages, &keys));
-                        events.push_back(Event::PagesRead { ticket, pages });
-                    }
-                    Effect::ReadJournal { ticket, keys } => {
-                        self.records_read += keys.len();
-                        assert_eq!(ticket % 2, 1, "even tickets are the driver's");
-                        let records =
-                            block_on(self.store.as_ref().expect("a device").get(Table::Journal, &keys));
-                        events.push_back(Event::JournalRead { ticket, records });
-                    }
-                    Effect::Send { number, request, token, .. } => {
-                        self.requests += 1;
-                        self.token = token;
-                        self.sent = Some((number, request));
-                    }
-                    Effect::CancelSend(_) => self.sent = None,
-                    Effect::WakeAt(at) => self.wake_at = at,
-                    Effect::Changed { .. } | Effect::StatusChanged => {}
-                    effect => self.told.push(effect),
-                }
-            }
-        }
+        self.read_clock();
+        self.client.feed(event);
     }
 
-    /// Writes a batch that was kept back.
-    pub fn commit(&mut self, batch: Batch) {
-        let result = block_on(self.store.as_ref().expect("a device").commit(batch));
-        self.feed(Event::Committed(result));
+    fn read_clock(&mut self) {
+        self.client.clock = Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 };
+    }
+
+    /// Makes the oldest call that was kept back.
+    pub fn make_held(&mut self) {
+        let call = self.held.pop_front().expect("a call that was kept back");
+        let event = self.make(call);
+        self.feed(event);
     }
 
     /// Time passes. Before the machine is to be woken, it does nothing.
     pub fn wait(&mut self, ms: u64) {
-        for now in [self.now, self.now + ms / 2, self.now + ms.saturating_sub(1)] {
-            let clock = Clock { wall_ms: now, mono_ms: now - NOW + 1_000 };
-            check_asleep(&mut self.machine, self.wake_at, clock);
-        }
+        self.read_clock();
+        self.client.wait(ms);
         self.now += ms;
-        self.feed(Event::Woke);
     }
 
     /// The server's answer to a request.
@@ -283,7 +261,7 @@ impl Driver {
         let key = key(number);
         let id = self.machine.find(&key.0, &key.1)?;
         self.feed(Event::Read { ticket: 6, ids: vec![id] });
-        match self.told.pop() {
+        match self.hooks.told.pop() {
             Some(Effect::Answer { rows, .. }) => {
                 let data = rows.expect("a device that reads").pop().expect("a document").data;
                 data.to_map().expect("a map").get(property)?.as_f64().map(|n| n as i64)
@@ -299,8 +277,8 @@ impl Driver {
 
     /// The result of the last sweep that has finished.
     pub fn swept(&mut self) -> Option<escale::Result<Vec<i64>>> {
-        let told = self.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }))?;
-        match self.told.remove(told) {
+        let told = self.hooks.told.iter().rposition(|effect| matches!(effect, Effect::Swept { .. }))?;
+        match self.hooks.told.remove(told) {
             Effect::Swept { swept, .. } => Some(swept.map(|swept| swept.rowids)),
             _ => unreachable!(),
         }
@@ -308,7 +286,7 @@ impl Driver {
 
     pub fn history(&mut self, number: usize) -> Vec<(String, escale::journal::Action)> {
         self.feed(Event::History { ticket: 4, key: doc_key(number) });
-        match self.told.pop() {
+        match self.hooks.told.pop() {
             Some(Effect::Past { actions, .. }) => actions.expect("a device that reads"),
             other => panic!("{other:?}"),
         }

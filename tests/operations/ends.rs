@@ -27,7 +27,7 @@ fn accepted_unseen(driver: &mut Driver, server: &mut ModelServer) {
 
 /// The socket that the machine wants is open.
 fn open_socket(driver: &mut Driver) -> u64 {
-    let socket = driver.told.iter().find_map(|effect| match effect {
+    let socket = driver.hooks.told.iter().find_map(|effect| match effect {
         Effect::OpenSocket(socket) => Some(*socket),
         _ => None,
     });
@@ -64,7 +64,7 @@ fn a_deletion_of_a_deleted_document_is_over() {
         Effect::Accepted { id, result } => Some((id.clone(), result.as_ref().ok().map(|(v, _)| *v))),
         _ => None,
     };
-    assert_eq!(driver.told.iter().find_map(ended), Some((deletion, Some(v))));
+    assert_eq!(driver.hooks.told.iter().find_map(ended), Some((deletion, Some(v))));
     assert!(driver.machine.operations().is_empty());
     let driver = driver.reopen(Mode::Synced, Policy::Client);
     assert!(driver.machine.operations().is_empty(), "after a restart as well");

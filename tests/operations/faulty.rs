@@ -17,7 +17,7 @@ fn asked(policy: Policy, answer: impl Fn(&Op) -> Option<OpResult>) -> u64 {
     let mut driver = Driver::new(0, Mode::Synced, policy);
     driver.subscribe(&mut server(1));
     driver.patch(0, &[("n", 1)]);
-    let (from, before) = (driver.now, driver.requests);
+    let (from, before) = (driver.now, driver.hooks.requests);
     while driver.now < from + 600_000 {
         let Some((number, request)) = driver.sent.take() else {
             driver.wait(100);
@@ -30,7 +30,7 @@ fn asked(policy: Policy, answer: impl Fn(&Op) -> Option<OpResult>) -> u64 {
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     }
     assert_eq!(driver.machine.status().pending, 1, "nothing is given up");
-    driver.requests - before
+    driver.hooks.requests - before
 }
 
 fn refused(op: &Op, code: Code) -> Option<OpResult> {

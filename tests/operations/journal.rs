@@ -47,9 +47,9 @@ fn the_history_reads_the_records_of_its_document_alone() {
     }
     let mut driver = driver.reopen(Mode::Avion, Policy::Ask);
     for (number, records) in [(0, 1), (1, 2), (2, 1), (3, 0)] {
-        let before = driver.records_read;
+        let before = driver.hooks.records_read;
         driver.history(number);
-        assert_eq!(driver.records_read - before, records, "document {number}");
+        assert_eq!(driver.hooks.records_read - before, records, "document {number}");
     }
 }
 
@@ -72,16 +72,17 @@ fn the_history_tells_what_was_accepted_and_is_not_written_yet() {
         for n in 1..4 {
             driver.patch(0, &[("n", n)]);
             if is_full {
-                driver.is_full = true;
+                driver.hooks.is_full = true;
             } else {
-                driver.held_commits = Some(Vec::new());
+                driver.hooks.holds_commits_back = true;
             }
             driver.settle(&mut server);
             let told: Vec<(i64, bool)> = (1..=n).map(|n| (n, true)).collect();
             assert_eq!(states(&mut driver), told, "accepted");
-            driver.is_full = false;
-            for batch in driver.held_commits.take().into_iter().flatten() {
-                driver.commit(batch);
+            driver.hooks.is_full = false;
+            driver.hooks.holds_commits_back = false;
+            while !driver.held.is_empty() {
+                driver.make_held();
             }
             driver.wait(60_000);
             assert_eq!(states(&mut driver), told, "written");
@@ -127,13 +128,17 @@ fn in_incognito_an_operation_is_saved_in_memory_at_once() {
     let mut driver = Driver::new(0, Mode::Incognito, Policy::Ask);
     driver.subscribe(&mut server);
     let id = driver.add(0, 1);
-    assert!(matches!(&driver.told[..], [Effect::Saved { id: saved }] if *saved == id), "{:?}", driver.told);
+    assert!(
+        matches!(&driver.hooks.told[..], [Effect::Saved { id: saved }] if *saved == id),
+        "{:?}",
+        driver.hooks.told
+    );
     driver.settle(&mut server);
     assert_eq!(driver.seen(0, "n"), Some(1));
     assert_eq!(driver.history(0).len(), 2);
     driver.add(0, 1);
     driver.settle(&mut server);
-    driver.told.clear();
+    driver.hooks.told.clear();
     assert_eq!(driver.sweep(Retention::Count(1), true).expect("a rule").len(), 3);
     assert_eq!(driver.history(0).len(), 1);
 }

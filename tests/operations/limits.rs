@@ -28,7 +28,7 @@ fn refused(driver: &Driver) -> Vec<(String, String)> {
 
 fn told_too_large(driver: &Driver, id: &str) -> usize {
     let is_it = |effect: &&Effect| matches!(effect, Effect::Refused { id: told, error } if told == id && error.code() == Code::TooLarge);
-    driver.told.iter().filter(is_it).count()
+    driver.hooks.told.iter().filter(is_it).count()
 }
 
 /// If the document is in memory, the result of a patch is known.
@@ -70,7 +70,7 @@ fn a_patch_found_too_large_when_its_document_is_read_is_parked() {
     assert_eq!(told_too_large(&driver, &large), 1);
     assert_eq!((driver.seen(0, "n"), driver.seen(1, "n")), (Some(2), Some(3)), "the others are shown");
     let saved = |effect: &Effect| matches!(effect, Effect::Saved { .. });
-    assert_eq!(driver.told.iter().filter(|effect| saved(effect)).count(), 3);
+    assert_eq!(driver.hooks.told.iter().filter(|effect| saved(effect)).count(), 3);
     // It is stored like any other.
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
@@ -447,7 +447,7 @@ fn r11_an_operation_too_large_for_the_way_is_executed_or_parked() {
             assert_eq!(stored(&server, 0, "n"), (!is_parked).then_some(3), "{name}, {passes:?}");
             let accepted =
                 |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == issued);
-            assert_eq!(driver.told.iter().any(accepted), !is_parked, "{name}, {passes:?}");
+            assert_eq!(driver.hooks.told.iter().any(accepted), !is_parked, "{name}, {passes:?}");
             assert_eq!(is_parked, !matches!(passes, Some(1 | 2)), "{name}, {passes:?}");
         }
     }

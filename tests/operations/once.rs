@@ -208,7 +208,7 @@ fn r11_a_forgotten_result_is_an_accepted_operation() {
     driver.wait(40_000);
     driver.settle(&mut server);
     let accepted = |effect: &escale::sync::Effect| matches!(effect, escale::sync::Effect::Accepted { id: told, result: Ok((0, None)) } if *told == id);
-    assert!(driver.told.iter().any(accepted), "{:?}", driver.told);
+    assert!(driver.hooks.told.iter().any(accepted), "{:?}", driver.hooks.told);
     assert_eq!((driver.seen(0, "n"), stored(&server, 0, "n")), (Some(1), Some(1)));
 }
 

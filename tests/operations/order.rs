@@ -76,7 +76,7 @@ fn r11_what_was_executed_is_answered_behind_what_is_held() {
     assert!(left.contains(&(held, true)) && !left.iter().any(|(id, _)| *id == beside), "{left:?}");
     let accepted =
         |effect: &Effect| matches!(effect, Effect::Accepted { id, result: Ok(_) } if *id == beside);
-    assert!(driver.told.iter().any(accepted));
+    assert!(driver.hooks.told.iter().any(accepted));
 }
 
 /// A blocked operation is not sent, so no reply can reveal its fate. It was not executed, and must not hold
@@ -137,7 +137,7 @@ fn r12_a_push_says_nothing_of_an_operation_whose_number_may_be_anothers() {
     let mut server = server(2);
     let mut driver = Driver::new(LIVE_ACCOUNT, Mode::Synced, Policy::Client);
     driver.subscribe(&mut server);
-    let socket = driver.told.iter().find_map(|effect| match effect {
+    let socket = driver.hooks.told.iter().find_map(|effect| match effect {
         Effect::OpenSocket(socket) => Some(*socket),
         _ => None,
     });
@@ -309,7 +309,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
         };
         let epoch = Epoch::new(NOW, "first").expect("an epoch");
         let results: Vec<OpResult> = done.map(ok).into_iter().collect();
-        let seq = u64::from(driver.requests > 2);
+        let seq = u64::from(driver.hooks.requests > 2);
         let reply = SyncReply { p: 1, epoch, now: NOW + 1_000, delta: 990, seq, results, parts: vec![part] };
         driver.feed(Event::Replied { number, reply: Ok(reply) });
     };
@@ -400,7 +400,7 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
     let mut server = server(1);
     let mut driver = Driver::new(0, Mode::Synced, Policy::Ask);
     driver.add(0, 3);
-    let (before, began) = (driver.requests, driver.now);
+    let (before, began) = (driver.hooks.requests, driver.now);
     while driver.now < began + 60_000 {
         if let Some((number, request)) = driver.sent.take() {
             server.renew(driver.now);
@@ -409,7 +409,7 @@ fn r8_epochs_that_never_end_are_not_asked_for_at_the_pace_of_the_network() {
         }
         driver.wait(10);
     }
-    assert!(driver.requests - before < 100, "{} requests in a minute", driver.requests - before);
+    assert!(driver.hooks.requests - before < 100, "{} requests in a minute", driver.hooks.requests - before);
     driver.settle(&mut server);
     assert_eq!(stored(&server, 0, "n"), Some(3));
 }

@@ -50,7 +50,7 @@ fn an_operation_has_no_effect_before_the_document_that_it_reads_is_there() {
     let mut driver = driver.reopen(Mode::Synced, Policy::Ask);
     driver.settle(&mut server);
     driver.feed(Event::Network(false));
-    driver.holds_pages_back = true;
+    driver.hooks.holds_pages_back = true;
     driver.add(0, 1);
     let op = driver.machine.operations()[0].0.clone();
     assert!(op.changes.is_none() && !op.prepared, "{op:?}");

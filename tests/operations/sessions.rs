@@ -16,7 +16,7 @@ use escale_testkit::server::{ModelServer, Write};
 /// How often the application was asked for a token since the last call: at first, and because a token was
 /// refused.
 fn asked(driver: &mut Driver) -> (usize, usize) {
-    let told = std::mem::take(&mut driver.told);
+    let told = std::mem::take(&mut driver.hooks.told);
     let of = |refused: bool| {
         told.iter()
             .filter(|effect| matches!(effect, Effect::AskToken { refused: r } if *r == refused))
@@ -49,14 +49,14 @@ fn a_token_is_asked_for_before_the_first_request_and_again_when_it_is_refused() 
     driver.wait(60_000);
     assert!(driver.sent.is_none(), "nothing goes out before there is one");
     driver.feed(Event::Token(Some("one".into())));
-    assert_eq!((driver.sent.is_some(), driver.token.as_deref()), (true, Some("one")));
+    assert_eq!((driver.sent.is_some(), driver.hooks.token.as_deref()), (true, Some("one")));
     refuse(&mut driver);
     assert_eq!(asked(&mut driver), (0, 1), "that one is no good");
     assert_eq!(driver.machine.status().phase, Phase::Paused);
     driver.wait(60_000);
     assert!(driver.sent.is_none(), "nothing goes out under a token that was refused");
     driver.feed(Event::Token(Some("two".into())));
-    assert_eq!(driver.token.as_deref(), Some("two"), "a new one is tried at once");
+    assert_eq!(driver.hooks.token.as_deref(), Some("two"), "a new one is tried at once");
     driver.settle(&mut server);
     assert_eq!((stored(&server, 0, "n"), asked(&mut driver)), (Some(1), (0, 0)));
     assert!(driver.machine.status().error.is_none());
@@ -80,13 +80,13 @@ fn a_refusal_of_an_earlier_token_says_nothing_of_the_later_one() {
     let mut driver = Driver::new(TOKEN_ACCOUNT, Mode::Synced, Policy::Ask);
     driver.add(0, 1);
     driver.feed(Event::Token(Some("one".into())));
-    assert_eq!(driver.token.as_deref(), Some("one"));
+    assert_eq!(driver.hooks.token.as_deref(), Some("one"));
     driver.feed(Event::Token(Some("two".into())));
     asked(&mut driver);
     refuse(&mut driver);
     assert_eq!(asked(&mut driver), (0, 0), "the later one is not known to be bad");
     driver.settle(&mut server);
-    assert_eq!((driver.token.as_deref(), stored(&server, 0, "n")), (Some("two"), Some(1)));
+    assert_eq!((driver.hooks.token.as_deref(), stored(&server, 0, "n")), (Some("two"), Some(1)));
 }
 
 /// At its minute a document is hidden. It leaves the memory with the first reply after that.
@@ -173,7 +173,7 @@ fn a_query_finds_what_rests_and_what_was_written_since() {
     let class = schema.class("Doc").expect("a class");
     let predicate = Predicate::new(class, "size", ">=", Value::from(75_i64)).expect("a query");
     driver.feed(Event::Query { ticket: 8, class: class.name().clone(), predicates: vec![predicate] });
-    let Some(Effect::Matched { ids, .. }) = driver.told.pop() else { panic!("no answer") };
+    let Some(Effect::Matched { ids, .. }) = driver.hooks.told.pop() else { panic!("no answer") };
     let ids: BTreeSet<u32> = ids.expect("a device that reads").into_iter().collect();
     let named = [2, 3].map(|number| driver.machine.find(&key(number).0, &key(number).1).expect("there"));
     assert_eq!(ids, BTreeSet::from(named));
@@ -187,16 +187,15 @@ fn a_session_is_at_rest_once_all_that_it_holds_is_written() {
     driver.subscribe(&mut server);
     let rests = |driver: &Driver| driver.machine.is_at_rest().expect("a device that writes");
     assert!(rests(&driver));
-    driver.held_commits = Some(Vec::new());
+    driver.hooks.holds_commits_back = true;
     driver.feed(Event::Network(false));
     driver.patch(0, &[("n", 1)]);
     assert!(!rests(&driver), "its batch is on its way");
     driver.patch(1, &[("n", 1)]);
-    let batch = driver.held_commits.as_mut().and_then(Vec::pop).expect("a batch");
-    driver.commit(batch);
+    driver.make_held();
     assert!(!rests(&driver), "the second one's is on its way now");
-    let batch = driver.held_commits.take().and_then(|mut held| held.pop()).expect("a batch");
-    driver.commit(batch);
+    driver.hooks.holds_commits_back = false;
+    driver.make_held();
     assert!(rests(&driver));
 }
 

@@ -52,13 +52,13 @@ impl Session {
         match step {
             Step::Offline => driver.feed(Event::Network(false)),
             Step::Online => {
-                driver.is_full = false;
+                driver.hooks.is_full = false;
                 driver.wait(31_000);
                 driver.feed(Event::Network(true));
                 driver.settle(&mut server);
             }
             Step::Reopen => driver = driver.reopen(Mode::Synced, Policy::Ask),
-            Step::Full => driver.is_full = true,
+            Step::Full => driver.hooks.is_full = true,
             Step::Write(name, args) => drop(driver.write(name, args.clone())),
             Step::Amend(new) => {
                 if let Some(refused) = driver.first_refused() {
@@ -95,12 +95,12 @@ fn sweep(driver: &mut Driver, retention: &Retention, applies: bool) -> Vec<i64> 
     driver.feed(Event::Sweep { ticket: 2, retention: retention.clone(), apply: false });
     driver.feed(Event::Sweep { ticket: 4, retention: retention.clone(), apply: applies });
     let early: Vec<_> = std::iter::from_fn(|| driver.swept()).collect();
-    if applies && driver.is_full {
+    if applies && driver.hooks.is_full {
         let removes = early.iter().any(|swept| swept.as_ref().is_ok_and(|rows| !rows.is_empty()));
         assert!(!removes || early.len() == 1, "told before it is gone");
     }
     // There is room again.
-    driver.is_full = false;
+    driver.hooks.is_full = false;
     driver.wait(31_000);
     let told: Vec<Vec<i64>> = early
         .into_iter()
@@ -179,7 +179,7 @@ fn sweeps_lose_nothing_that_counts() {
             if !one.allows(&step) || !twin.allows(&step) {
                 continue;
             }
-            full += usize::from(one.driver.is_full);
+            full += usize::from(one.driver.hooks.is_full);
             let before = twin.history();
             one.driver.now += wait;
             twin.driver.now += wait;
@@ -225,11 +225,11 @@ fn a_sweep_is_told_when_it_is_done() {
         session.driver.settle(&mut session.server);
     }
     let driver = &mut session.driver;
-    driver.is_full = true;
+    driver.hooks.is_full = true;
     driver.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true });
     assert!(driver.swept().is_none(), "nothing is gone yet");
     assert_eq!(driver.history(0).len(), 12);
-    driver.is_full = false;
+    driver.hooks.is_full = false;
     driver.wait(31_000);
     let rows = driver.swept().expect("an answer").expect("a rule");
     assert_eq!((rows.len(), driver.history(0).len()), (11, 1));
@@ -243,12 +243,12 @@ fn sweeps_asked_together_are_all_answered() {
     session.driver.patch(0, &[("n", 1)]);
     session.driver.settle(&mut session.server);
     let driver = &mut session.driver;
-    driver.is_full = true;
+    driver.hooks.is_full = true;
     driver.patch(1, &[("n", 2)]);
     driver.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true });
     driver.feed(Event::Sweep { ticket: 4, retention: Retention::Count(1), apply: false });
     driver.feed(Event::Sweep { ticket: 6, retention: Retention::Count(1), apply: false });
-    driver.is_full = false;
+    driver.hooks.is_full = false;
     driver.wait(31_000);
     assert_eq!(std::iter::from_fn(|| driver.swept()).count(), 3);
 }

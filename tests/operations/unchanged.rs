@@ -68,7 +68,7 @@ fn r12_an_edit_upon_one_that_changed_nothing_is_no_conflict() {
         let is_conflict = |effect: &Effect| {
             matches!(effect, Effect::Accepted { result: Err(_), .. } | Effect::Amended { .. })
         };
-        assert!(!driver.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.told);
+        assert!(!driver.hooks.told.iter().any(is_conflict), "{policy:?}: {:?}", driver.hooks.told);
     }
 }
 
@@ -86,6 +86,6 @@ fn r12_a_batch_that_changed_one_document_may_be_built_on_with_the_other() {
         let reply = driver.answer(&mut server, &request);
         driver.feed(Event::Replied { number, reply: Ok(reply) });
         driver.settle(&mut server);
-        assert_eq!(stored(&server, 1, "size"), Some(7), "{policy:?}: {:?}", driver.told);
+        assert_eq!(stored(&server, 1, "size"), Some(7), "{policy:?}: {:?}", driver.hooks.told);
     }
 }

@@ -101,6 +101,9 @@ impl<H: Hooks, S: Store> Client<H, S> {
 
     /// Passes an event to the machine, carries out the effects, and so on with the events that answer them.
     pub fn feed(&mut self, event: Event) {
+        if !matches!(event, Event::Started | Event::Woke) {
+            check_asleep(&mut self.machine, self.wake_at, self.clock);
+        }
         let mut events = VecDeque::from([event]);
         for _ in 0..EVENTS_MAX {
             let Some(event) = events.pop_front().filter(|_| self.hooks.is_alive()) else { return };
@@ -114,11 +117,7 @@ impl<H: Hooks, S: Store> Client<H, S> {
     /// Passes an event to the machine. Returns the effects, which are not carried out yet.
     pub fn handle(&mut self, event: Event) -> Vec<Effect> {
         match &event {
-            Event::Started => {}
             Event::Woke => self.wake_at = None,
-            _ => check_asleep(&mut self.machine, self.wake_at, self.clock),
-        }
-        match &event {
             Event::Committed(_) => self.is_writing = false,
             Event::Replied { number, .. } => self.end_request(*number),
             _ => {}
