@@ -1,21 +1,21 @@
 //! A session over a device that fails, driven by hand. It acts like a browser's driver, with an application
 //! that opens again if its page has died.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use escale::codec::{Data, SyncReply, SyncRequest};
 use escale::crypto::{DerivedKey, Header, SeededRandom, WrapKind, store_name};
 use escale::journal::{Policy, Retention, make_id};
 use escale::model::schema::Schema;
 use escale::model::{Def, Value};
-use escale::storage::{AccountOptions, Damage, Limits, open_account, reopen, rewrap};
+use escale::storage::{Damage, Limits, rewrap};
 use escale::store::Store;
 use escale::store::conformance::block_on;
-use escale::sync::{Clock, Config, Effect, Event, Machine, Mode, Refusal, StorageState, Write};
+use escale::sync::{Clock, Effect, Event, Machine, Refusal, StorageState, Write};
 use escale::{Code, Error};
 
 use crate::device::{FaultyDevice, FaultyStore};
-use escale_testkit::asleep::check_asleep;
+use escale_testkit::client::{self, Call, Fate, Hooks, Opening};
 use escale_testkit::schema::{SCHEMA, key};
 use escale_testkit::server::ModelServer;
 use escale_testkit::world::writes::Counters;
@@ -25,14 +25,12 @@ pub const NOW: u64 = 1_700_000_000_000;
 pub struct Client {
     pub device: FaultyDevice,
     pub server: ModelServer,
-    pub machine: Option<Machine>,
-    pub store: Option<FaultyStore>,
+    session: Option<client::Client<Told, FaultyStore>>,
     pub header: Option<Header>,
     /// The secret of X; and the other possible secret, if a change of it was interrupted.
     pub secret: u8,
     pub other_secret: Option<u8>,
     pub now: u64,
-    pub sent: Option<(u64, SyncRequest)>,
     pub is_offline: bool,
     pub limits: Limits,
     /// The operations issued, and whether they were reported as saved.
@@ -57,7 +55,42 @@ pub struct Client {
     /// The contents that the last read of pages gave.
     pub rows: BTreeMap<String, Data>,
     random: SeededRandom,
-    wish: Option<u64>,
+}
+
+/// The events of a session until the application looks.
+struct Told {
+    device: FaultyDevice,
+    is_offline: bool,
+    reports: Vec<Effect>,
+    states: Vec<StorageState>,
+    reopenings: u64,
+}
+
+impl Hooks for Told {
+    fn is_alive(&self) -> bool {
+        !self.device.is_dead()
+    }
+
+    fn handled(&mut self, machine: &Machine) {
+        machine.memory().check_links();
+    }
+
+    fn call(&mut self, call: &Call) -> Fate {
+        self.reopenings += u64::from(matches!(call, Call::Reopen(_)));
+        Fate::Done
+    }
+
+    fn request(&mut self, _request: &SyncRequest, _token: Option<String>) -> Option<Refusal> {
+        self.is_offline.then(|| Refusal::from(Error::new(Code::Offline, "by the test")))
+    }
+
+    fn tell(&mut self, effect: Effect, machine: &Machine) {
+        match effect {
+            Effect::StatusChanged => self.states.push(machine.status().storage),
+            Effect::Tab(_) => panic!("a session alone on its device has no others"),
+            effect => self.reports.push(effect),
+        }
+    }
 }
 
 impl Client {
@@ -65,13 +98,11 @@ impl Client {
         Client {
             device,
             server,
-            machine: None,
-            store: None,
+            session: None,
             header: None,
             secret: 1,
             other_secret: None,
             now: NOW,
-            sent: None,
             is_offline: false,
             limits,
             issued: BTreeMap::new(),
@@ -89,7 +120,6 @@ impl Client {
             answers: Vec::new(),
             rows: BTreeMap::new(),
             random: SeededRandom::new(11),
-            wish: None,
         }
     }
 
@@ -100,46 +130,35 @@ impl Client {
     /// Opens the session, and again if that fails, as a user who reloads the page.
     pub fn open(&mut self) {
         for _ in 0..6 {
-            if self.machine.is_some() {
+            if self.is_open() {
                 return;
             }
             self.openings += 1;
             self.device.revive();
-            let (by, create) = (WrapKind::Key, !self.makes_none);
-            let options = AccountOptions { org: "org", account: "account", by, rounds: 0, create };
-            let secret = self.secret;
-            let derive = async move |_| Ok(DerivedKey::from_bytes([secret; 32]));
-            let schema = Schema::from_json(SCHEMA).expect("a schema");
-            let random = &mut SeededRandom::new(self.openings * 31 + 7);
-            match block_on(open_account(&self.device, &options, schema, derive, random)) {
-                Ok(mut opened) => {
-                    opened.layout.set_limits(self.limits);
-                    let config = Config {
-                        mode: Mode::Synced,
-                        has_live: false,
-                        watches_silence: false,
-                        has_token: false,
-                        poll_every_ms: escale::limits::PULL_EVERY_MS,
-                    };
-                    let source = Box::new(SeededRandom::new(self.openings * 77 + 5));
+            let opening = Opening {
+                x: [self.secret; 32],
+                creates: !self.makes_none,
+                limits: self.limits,
+                application: Box::new(Counters { policy: Policy::Ask }),
+                seed: self.openings * 31 + 7,
+                session_seed: self.openings * 77 + 5,
+                ..Opening::of("org", "account", Schema::from_json(SCHEMA).expect("a schema"))
+            };
+            match opening.open(&self.device) {
+                Ok(opened) => {
                     self.damage = opened.damage;
-                    let machine = Machine::new(
-                        config,
-                        opened.memory,
-                        Some(opened.layout),
-                        opened.damage,
-                        String::new(),
-                        source,
-                    );
-                    let application = Box::new(Counters { policy: Policy::Ask });
-                    self.machine = Some(machine.with_writes(opened.journal, application));
-                    self.store = Some(opened.store);
-                    self.wish = None;
-                    self.header = Some(opened.header);
-                    let damaged = self.machine().status().damaged;
-                    self.told_lost += damaged.operations + opened.damage.journal;
-                    let error = self.machine().status().error;
-                    self.was_told |= error.is_some_and(|error| error.code() == Code::LocalDataLost);
+                    self.header = Some(opened.header.clone());
+                    let told = Told {
+                        device: self.device.clone(),
+                        is_offline: false,
+                        reports: Vec::new(),
+                        states: Vec::new(),
+                        reopenings: 0,
+                    };
+                    self.session = Some(client::Client::of(opened, self.clock(), told));
+                    let status = self.machine().status();
+                    self.told_lost += status.damaged.operations + self.damage.journal;
+                    self.was_told |= status.error.is_some_and(|error| error.code() == Code::LocalDataLost);
                     self.feed(Event::Started);
                 }
                 Err(error) if error.code() == Code::WrongPassphrase => {
@@ -154,75 +173,58 @@ impl Client {
                 ),
             }
         }
-        assert!(self.machine.is_some(), "a store that never opens");
+        assert!(self.is_open(), "a store that never opens");
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.session.is_some()
     }
 
     pub fn machine(&self) -> &Machine {
-        self.machine.as_ref().expect("an open session")
+        &self.session.as_ref().expect("an open session").machine
+    }
+
+    fn clock(&self) -> Clock {
+        Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 }
     }
 
     /// The page dies: everything in progress is lost.
     pub fn die(&mut self) {
-        self.machine = None;
-        self.store = None;
-        self.sent = None;
+        self.session = None;
     }
 
     /// The page is closed in order: everything due is written first.
     pub fn close(&mut self) {
-        if let Some(store) = &self.store {
+        if let Some(store) = self.session.as_ref().and_then(|session| session.store.as_ref()) {
             block_on(store.close());
         }
         self.die();
     }
 
     pub fn feed(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
-        let mut rounds = 0;
-        while let Some(event) = events.pop_front() {
-            rounds += 1;
-            assert!(rounds < 5_000, "a loop: {event:?}");
-            if self.device.is_dead() {
-                self.die();
-            }
-            let clock = Clock { wall_ms: self.now, mono_ms: self.now - NOW + 1_000 };
-            let Some(machine) = &mut self.machine else { return };
-            let effects = machine.handle(event, clock);
-            machine.memory().check_links();
-            for effect in effects {
-                if self.machine.is_none() {
-                    return;
-                }
-                self.carry_out(effect, &mut events);
-            }
+        self.play(|session| session.feed(event));
+    }
+
+    /// Lets the session work, and takes its reports. If its page has died meanwhile, it is over.
+    fn play(&mut self, does: impl FnOnce(&mut client::Client<Told, FaultyStore>)) {
+        let (clock, is_offline) = (self.clock(), self.is_offline);
+        let Some(session) = &mut self.session else { return };
+        (session.clock, session.hooks.is_offline) = (clock, is_offline);
+        does(session);
+        let told = &mut session.hooks;
+        self.states.append(&mut told.states);
+        self.states.dedup();
+        self.reopenings += std::mem::take(&mut told.reopenings);
+        for report in std::mem::take(&mut told.reports) {
+            self.note(report);
+        }
+        if self.device.is_dead() {
+            self.die();
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, events: &mut VecDeque<Event>) {
-        let store = self.store.as_ref().expect("a device");
-        match effect {
-            Effect::Commit(batch) => events.push_back(Event::Committed(block_on(store.commit(batch)))),
-            Effect::Reopen(expected) => {
-                self.reopenings += 1;
-                events.push_back(Event::Reopened(block_on(reopen(store, &expected))));
-            }
-            Effect::ReadPages { ticket, keys } => {
-                let pages = block_on(store.get(escale::store::Table::Pages, &keys));
-                events.push_back(Event::PagesRead { ticket, pages });
-            }
-            Effect::ReadJournal { ticket, keys } => {
-                let records = block_on(store.get(escale::store::Table::Journal, &keys));
-                events.push_back(Event::JournalRead { ticket, records });
-            }
-            Effect::Send { number, request, .. } => {
-                if self.is_offline {
-                    let refusal = Refusal::from(Error::new(Code::Offline, "by the test"));
-                    events.push_back(Event::Replied { number, reply: Err(refusal) });
-                } else {
-                    self.sent = Some((number, request));
-                }
-            }
-            Effect::CancelSend(_) => self.sent = None,
+    fn note(&mut self, report: Effect) {
+        match report {
             Effect::Answer { rows, .. } => {
                 self.rows.clear();
                 self.answers.push(rows.as_ref().map(Vec::len).map_err(Clone::clone));
@@ -242,35 +244,20 @@ impl Client {
             },
             Effect::Refused { id, .. } => self.refused.push(id),
             Effect::Amended { id, .. } => self.left.push(id),
-            Effect::StatusChanged => {
-                let storage = self.machine().status().storage;
-                if self.states.last() != Some(&storage) {
-                    self.states.push(storage);
-                }
-            }
-            Effect::WakeAt(at) => self.wish = at,
-            Effect::Tab(_) => panic!("a session alone on its device has no others"),
-            Effect::Changed { .. }
-            | Effect::OpenSocket(_)
-            | Effect::Say { .. }
-            | Effect::CloseSocket(_)
-            | Effect::AskToken { .. } => {}
+            _ => {}
         }
     }
 
     /// Time passes. Before the machine is to be woken, it does nothing.
     pub fn wait(&mut self, ms: u64) {
-        for now in [self.now, self.now + ms / 2, self.now + ms.saturating_sub(1)] {
-            let clock = Clock { wall_ms: now, mono_ms: now - NOW + 1_000 };
-            self.machine.iter_mut().for_each(|machine| check_asleep(machine, self.wish, clock));
-        }
+        self.play(|session| session.wait(ms));
         self.now += ms;
-        self.feed(Event::Woke);
     }
 
     /// When the machine wants to be woken, in milliseconds from now.
     pub fn wish_in(&self) -> Option<u64> {
-        self.wish.map(|at| at.saturating_sub(self.now - NOW + 1_000))
+        let at = self.session.as_ref()?.wake_at?;
+        Some(at.saturating_sub(self.clock().mono_ms))
     }
 
     fn reply(&mut self, request: &SyncRequest) -> SyncReply {
@@ -285,13 +272,13 @@ impl Client {
         for round in 0.. {
             assert!(round < 400, "a session that never settles: {:?}", self.machine().status());
             self.open();
-            if let Some((number, request)) = self.sent.take() {
+            if let Some((number, request)) = self.session.as_mut().and_then(|session| session.sent.take()) {
                 self.now += 5;
                 let reply = self.reply(&request);
                 self.feed(Event::Replied { number, reply: Ok(reply) });
                 continue;
             }
-            let Some(machine) = &self.machine else { continue };
+            let Some(client::Client { machine, .. }) = &self.session else { continue };
             let is_at_rest = machine.memory().is_clean() && !machine.is_committing();
             let status = machine.status();
             let waits = machine.operations().iter().any(|(op, held)| !*held && op.is_waiting());
@@ -337,8 +324,8 @@ impl Client {
         self.open();
         let (old, next) = (self.secret, self.secret + 1);
         let x = |secret: u8| DerivedKey::from_bytes([secret; 32]);
-        let (header, store) =
-            (self.header.clone().expect("a header"), self.store.as_ref().expect("a device"));
+        let header = self.header.clone().expect("a header");
+        let store = self.session.as_ref().and_then(|session| session.store.as_ref()).expect("a device");
         let random = &mut SeededRandom::new(self.now);
         match block_on(rewrap(store, &header, WrapKind::Key, &x(old), &x(next), 0, random)) {
             Ok(header) => {

@@ -219,7 +219,7 @@ impl Client {
         self.server.db.write(v, &[write]);
         // The next pull of everything brings it.
         self.now += 300_000;
-        if self.machine.is_some() {
+        if self.is_open() {
             self.feed(Event::Woke);
         }
     }

@@ -33,6 +33,9 @@ pub trait Hooks {
         true
     }
 
+    /// The machine has handled an event. Its effects are still to be carried out.
+    fn handled(&mut self, _machine: &Machine) {}
+
     /// How the device takes a call.
     fn call(&mut self, _call: &Call) -> Fate {
         Fate::Done
@@ -126,6 +129,7 @@ impl<H: Hooks, S: Store> Client<H, S> {
         let effects = self.machine.handle(event, self.clock);
         let is_told = effects.iter().any(|effect| matches!(effect, Effect::StatusChanged));
         assert!(is_told || self.machine.status() == before, "nothing tells of {:?}", self.machine.status());
+        self.hooks.handled(&self.machine);
         effects
     }
 
