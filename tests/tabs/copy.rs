@@ -12,6 +12,7 @@ use escale::{Code, Error, journal::Policy};
 use super::ends::Play;
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
+use escale_testkit::client::Call;
 use escale_testkit::schema::name;
 
 /// Writes an operation and waits until it is saved. Returns its id.
@@ -230,7 +231,7 @@ fn r10_a_deposed_leader_that_cannot_read_the_state_does_not_go_on_without_it() {
     let theirs = write(&mut second, 2);
     let mut failures = 3;
     while !(first.tasks.is_empty() && first.arrived.is_empty()) {
-        let is_reading = matches!(first.tasks.front(), Some(Task::Read(..)));
+        let is_reading = matches!(first.tasks.front(), Some(Task::Device(Call::State { .. })));
         let fails = is_reading && failures > 0;
         first.work(fails.then_some(Fault { code: Code::StorageFailed, is_written: false }));
         while let Some(event) = first.arrived.pop_front() {

@@ -10,6 +10,7 @@ use super::ends::{Play, id};
 use super::inbox::{FULL, document, issue_twice, whole};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task};
+use escale_testkit::client::Call;
 
 fn ids(tab: &Tab) -> Vec<String> {
     tab.machine.operations().iter().map(|(op, _)| op.state.id.clone()).collect()
@@ -68,7 +69,7 @@ fn a_decision_that_waited_for_a_refusal_is_asked_of_the_next_leader() {
     }
     play.leader.feed(Event::Discard(id(0)), NOW);
     while let Some(task) = play.leader.tasks.front() {
-        let fault = matches!(task, Task::Commit(_)).then_some(FULL);
+        let fault = matches!(task, Task::Device(Call::Commit(_))).then_some(FULL);
         step(&mut play.leader, fault);
     }
     lead(&mut play.leader);
@@ -142,10 +143,10 @@ fn a_history_is_answered_although_the_store_cannot_be_opened_again() {
     let tab = &mut play.leader;
     let closed = Fault { code: Code::StorageClosed, is_written: false };
     tab.feed(Event::History { ticket: 3, key: (0, escale_testkit::schema::key(1).1) }, NOW);
-    assert!(matches!(tab.tasks.front(), Some(Task::Journal(..))));
+    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Journal { .. }))));
     step(tab, Some(closed));
     assert!(tab.past.is_empty(), "it waits for the next handle");
-    assert!(matches!(tab.tasks.front(), Some(Task::Reopen(_))));
+    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Reopen(_)))));
     step(tab, Some(closed));
     let ends: Vec<_> = tab.past.iter().map(|past| past.as_ref().map_err(escale::Error::code)).collect();
     assert_eq!(ends, [Err(Code::StorageClosed)]);

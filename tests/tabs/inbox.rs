@@ -12,6 +12,7 @@ use escale::{Code, Error, Kind};
 use super::ends::{Play, id, put};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task, store_name};
+use escale_testkit::client::Call;
 use escale_testkit::schema::{key, name};
 
 pub const FULL: Fault = Fault { code: Code::StorageFull, is_written: false };
@@ -164,7 +165,9 @@ fn a_followers_sweep_is_carried_out_by_the_leader() {
         // The follower reads no record that it knows to be gone.
         look(&mut play.follower);
         play.follower.feed(Event::History { ticket: 3, key: (0, key(5).1) }, play.now);
-        let Some(Task::Journal(_, keys)) = play.follower.tasks.front() else { panic!("records are read") };
+        let Some(Task::Device(Call::Journal { keys, .. })) = play.follower.tasks.front() else {
+            panic!("records are read")
+        };
         assert_eq!(keys.len(), if apply { 1 } else { 2 });
     }
 }

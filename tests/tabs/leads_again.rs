@@ -9,6 +9,7 @@ use escale::sync::{Event, Phase, TabEvent, Write as Issued};
 use super::regressions::{NOW, lead, open, settle};
 use super::tab::{Fault, Tab, Task};
 use escale_testkit::backend::Backend;
+use escale_testkit::client::Call;
 use escale_testkit::schema::{data, key, name};
 use escale_testkit::server::{Habits, ModelServer, Write};
 
@@ -101,7 +102,10 @@ fn a_poll_that_failed_does_not_end_a_later_one() {
     follower.work(None);
     let looked = follower.arrived.pop_front().expect("a poll");
     follower.feed(looked, NOW);
-    assert!(matches!(follower.tasks.front(), Some(Task::Journal(..))), "it reads the journal");
+    assert!(
+        matches!(follower.tasks.front(), Some(Task::Device(Call::Journal { .. }))),
+        "it reads the journal"
+    );
     follower.work(Some(Fault { code: Code::StorageFull, is_written: false }));
     let failed = follower.arrived.pop_front().expect("a reading");
     follower.tasks.push_back(Task::TakeOver);

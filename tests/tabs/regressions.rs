@@ -12,6 +12,7 @@ use escale::store::{MemoryDevice, RecordKey, Store, Table};
 use escale::sync::{Event, Mode, Phase, StorageState, TabEvent, Write};
 
 use super::tab::{Fault, Tab, Task};
+use escale_testkit::client::Call;
 use escale_testkit::schema::name;
 use escale_testkit::server::{Habits, ModelServer};
 
@@ -381,7 +382,7 @@ fn a_deposed_leaders_full_device_is_forgotten() {
     let status = tab.machine.status();
     assert_eq!((status.storage, status.error), (StorageState::Ok, None));
     assert!(
-        tab.tasks.iter().any(|task| matches!(task, Task::Commit(_))),
+        tab.tasks.iter().any(|task| matches!(task, Task::Device(Call::Commit(_)))),
         "what it wants is handed in at once"
     );
 }
@@ -436,7 +437,7 @@ fn a_follower_goes_on_by_the_log() {
         follower.feed(Event::Tab(TabEvent::Look), NOW);
         while !(follower.tasks.is_empty() && follower.arrived.is_empty()) {
             assert!(
-                !matches!(follower.tasks.front(), Some(Task::Read(..))),
+                !matches!(follower.tasks.front(), Some(Task::Device(Call::State { .. }))),
                 "record {number} is next in the log"
             );
             follower.work(None);

@@ -14,6 +14,7 @@ use super::regressions::{NOW, lead, look, settle};
 use super::tab::{Tab, Task, store_name};
 use super::told::Told;
 use escale_testkit::backend::Backend;
+use escale_testkit::client::Call;
 
 /// The leader writes until a checkpoint has replaced the log. It takes nothing from the inbox.
 fn churn(leader: &mut Tab) {
@@ -29,7 +30,7 @@ fn churn(leader: &mut Tab) {
 fn reads_all(tab: &mut Tab) -> bool {
     let mut reads = false;
     while !(tab.tasks.is_empty() && tab.arrived.is_empty()) {
-        reads |= matches!(tab.tasks.front(), Some(Task::Read(..)));
+        reads |= matches!(tab.tasks.front(), Some(Task::Device(Call::State { .. })));
         tab.work(None);
         while let Some(event) = tab.arrived.pop_front() {
             tab.feed(event, NOW);
@@ -173,7 +174,7 @@ fn a_follower_that_reads_damage_keeps_its_state_and_reads_again() {
     let at = follower.wake_at.expect("it reads again");
     assert!(at > NOW && at <= NOW + 1_000);
     follower.feed(Event::Woke, at);
-    assert!(matches!(follower.tasks.front(), Some(Task::Read(..))));
+    assert!(matches!(follower.tasks.front(), Some(Task::Device(Call::State { .. }))));
     lead(follower);
     assert_eq!(ids(follower), [id(0)], "a leader takes it from the copy");
 }
@@ -232,7 +233,9 @@ fn a_reading_whose_pages_are_gone_is_answered_after_a_reload() {
     assert_eq!(shown.len(), 1);
     churn(&mut play.leader);
     play.follower.feed(Event::Read { ticket: 2, ids: shown }, NOW);
-    let Some(Task::Pages(ticket, keys)) = play.follower.tasks.pop_front() else { panic!("pages are read") };
+    let Some(Task::Device(Call::Pages { ticket, keys })) = play.follower.tasks.pop_front() else {
+        panic!("pages are read")
+    };
     let pages = Ok(keys.iter().map(|_| None).collect());
     play.follower.feed(Event::PagesRead { ticket, pages }, NOW);
     assert_eq!(play.follower.awaited, 1, "it waits for the leader's changes");

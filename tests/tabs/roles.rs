@@ -10,6 +10,7 @@ use super::ends::{Play, id, put};
 use super::inbox::{FULL, document, issue_twice, whole};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Fault, Tab, Task};
+use escale_testkit::client::Call;
 
 /// Begins a generation, and returns the event that says so.
 pub fn begin(tab: &mut Tab) -> Event {
@@ -100,7 +101,7 @@ fn a_sweep_that_a_deposed_leader_could_not_write_is_told_to_have_failed() {
     settle(&mut play.leader);
     play.until(|leader| leader.machine.operations().is_empty());
     play.leader.feed(Event::Sweep { ticket: 2, retention: Retention::Count(1), apply: true }, play.now);
-    while !matches!(play.leader.tasks.front(), Some(Task::Commit(_))) {
+    while !matches!(play.leader.tasks.front(), Some(Task::Device(Call::Commit(_)))) {
         assert!(!play.leader.tasks.is_empty(), "it is being written");
         play.leader.work(None);
         while let Some(event) = play.leader.arrived.pop_front() {
@@ -135,7 +136,7 @@ fn a_request_that_a_deposed_leader_carried_out_and_did_not_write_stays() {
     first.feed(event, NOW);
     while first.machine.is_following() || !first.tasks.is_empty() {
         // It never comes to read the inbox.
-        if !matches!(first.tasks.front(), Some(Task::Inbox(_))) {
+        if !matches!(first.tasks.front(), Some(Task::Device(Call::Inbox { .. }))) {
             first.work(None);
         } else {
             first.tasks.pop_front();
@@ -177,7 +178,7 @@ fn sweep(tab: &mut Tab, ticket: u64) {
 /// Carries out the tasks of a tab except its readings of the journal. Returns those.
 fn journal_readings(tab: &mut Tab) -> Vec<Task> {
     let (readings, others): (Vec<_>, Vec<_>) =
-        tab.tasks.drain(..).partition(|task| matches!(task, Task::Journal(..)));
+        tab.tasks.drain(..).partition(|task| matches!(task, Task::Device(Call::Journal { .. })));
     tab.tasks.extend(others);
     settle(tab);
     readings
@@ -235,7 +236,7 @@ fn the_delays_of_a_leader_begin_again_when_it_leads_again() {
     lead(&mut first);
     let mut now = NOW;
     let mut delay = |tab: &mut Tab| {
-        assert!(matches!(tab.tasks.front(), Some(Task::Commit(_))));
+        assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Commit(_)))));
         tab.work(Some(FULL));
         let refused = tab.arrived.pop_front().expect("an answer");
         tab.feed(refused, now);
@@ -328,7 +329,7 @@ fn a_tab_that_leads_at_once_does_not_read_all_again() {
     let mut tab = open(&device, 2);
     tab.tasks.push_back(Task::TakeOver);
     while tab.machine.is_following() {
-        assert!(!matches!(tab.tasks.front(), Some(Task::Read(..))), "the whole state");
+        assert!(!matches!(tab.tasks.front(), Some(Task::Device(Call::State { .. }))), "the whole state");
         tab.work(None);
         while let Some(event) = tab.arrived.pop_front() {
             tab.feed(event, NOW);
@@ -346,7 +347,7 @@ fn a_follower_with_a_dead_handle_opens_the_store_again() {
     tab.work(Some(Fault { code: Code::StorageClosed, is_written: false }));
     let event = tab.arrived.pop_front().expect("an answer");
     tab.feed(event, NOW);
-    assert!(tab.tasks.iter().any(|task| matches!(task, Task::Reopen(_))));
+    assert!(tab.tasks.iter().any(|task| matches!(task, Task::Device(Call::Reopen(_)))));
     assert_eq!(tab.machine.status().error.map(|error| error.code()), Some(Code::StorageClosed));
     lead(&mut tab);
     assert_eq!(tab.machine.status().error.map(|error| error.code()), None);
@@ -381,7 +382,7 @@ fn a_tab_that_leads_again_reads_the_copies_of_requests_too() {
     lead(&mut tab);
     tab.feed(Event::Tab(TabEvent::Look), NOW);
     let reading = tab.tasks.pop_front().expect("the inbox is read");
-    assert!(matches!(reading, Task::Inbox(false)));
+    assert!(matches!(reading, Task::Device(Call::Inbox { with_copies: false })));
     tab.feed(Event::Tab(TabEvent::Depose), NOW);
     lead(&mut tab);
     tab.feed(Event::Tab(TabEvent::Look), NOW);
@@ -390,7 +391,7 @@ fn a_tab_that_leads_again_reads_the_copies_of_requests_too() {
     tab.work(None);
     let event = tab.arrived.pop_front().expect("an answer");
     tab.feed(event, NOW);
-    assert!(matches!(tab.tasks.front(), Some(Task::Inbox(true))));
+    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Inbox { with_copies: true }))));
 }
 
 /// A tab began a generation, and another tab the next one before the first had read the state.

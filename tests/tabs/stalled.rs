@@ -7,6 +7,7 @@ use escale::sync::{Damaged, Event, StorageState, TabEvent};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::tab::{Tab, Task, store_name};
 use escale_testkit::backend::Backend;
+use escale_testkit::client::Call;
 use escale_testkit::schema::{data, key, name};
 use escale_testkit::server::{Habits, ModelServer, Write};
 
@@ -17,7 +18,9 @@ fn stall(tab: &mut Tab) {
     let ids = tab.machine.list(&Def::class_of(&name("Doc"))).expect("subscribed").0;
     assert_eq!(ids.len(), DOCS);
     tab.feed(Event::Read { ticket: 2, ids }, NOW);
-    let Some(Task::Pages(ticket, keys)) = tab.tasks.pop_front() else { panic!("pages are read") };
+    let Some(Task::Device(Call::Pages { ticket, keys })) = tab.tasks.pop_front() else {
+        panic!("pages are read")
+    };
     assert!(tab.tasks.is_empty());
     tab.feed(Event::PagesRead { ticket, pages: Ok(keys.iter().map(|_| None).collect()) }, NOW);
     assert_eq!(tab.awaited, 1, "it waits for what the leader has written");
@@ -51,7 +54,7 @@ fn a_follower_that_hears_of_news_after_a_failed_poll_polls_at_once() {
     tab.feed(event, NOW);
     assert!(tab.tasks.is_empty());
     tab.feed(Event::Tab(TabEvent::Look), NOW);
-    assert!(matches!(tab.tasks.front(), Some(Task::Look(..))));
+    assert!(matches!(tab.tasks.front(), Some(Task::Device(Call::Look { .. }))));
 }
 
 /// A leader with a server that has `DOCS` documents, which it has loaded and written.

@@ -6,32 +6,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use escale::codec::SyncRequest;
-use escale::crypto::{DerivedKey, Random, SeededRandom, WrapKind};
+use escale::crypto::{Random, SeededRandom};
 use escale::journal::{PendingOp, Policy};
 use escale::memory::{Content, DocKey};
-use escale::storage::{
-    AccountOptions, Damage, Expected, FoundPage, Limits, Reader, open_account, reopen, with_copies,
-};
+use escale::storage::{Damage, FoundPage, Limits};
 use escale::store::conformance::block_on;
-use escale::store::{Batch, MemoryDevice, MemoryStore, RecordKey, Store, Table};
-use escale::sync::{Clock, Config, Effect, Event, Inbox, Machine, Mode, TabEffect, TabEvent};
+use escale::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
+use escale::sync::{Clock, Effect, Event, Machine, Mode, TabEffect, TabEvent};
 use escale::{Code, Error};
 
 use super::told::{Reports, Told};
 use escale_testkit::asleep::check_asleep;
+use escale_testkit::client::{Call, Duty, Opening};
 use escale_testkit::schema::schema;
 use escale_testkit::world::writes::Counters;
 
 /// A request of a tab to the device.
 pub enum Task {
-    Commit(Batch),
-    Pages(u64, Vec<RecordKey>),
-    Journal(u64, Vec<RecordKey>),
-    Look(u64, Vec<RecordKey>),
-    Read(u64, Reader),
-    Inbox(bool),
+    Device(Call),
     TakeOver,
-    Reopen(Expected),
     /// A message from another tab.
     Told(Event),
 }
@@ -124,27 +117,19 @@ impl Tab {
 
     /// The same after a database was dropped. Returns the damage found as well.
     pub fn open_damaged(device: &MemoryDevice, seed: u64, policy: Policy, limits: Limits) -> (Self, Damage) {
-        let options =
-            AccountOptions { org: ORG, account: ACCOUNT, by: WrapKind::Key, rounds: 0, create: true };
-        let derive = async |_| Ok(DerivedKey::from_bytes([9; 32]));
-        let random = &mut SeededRandom::new(seed);
-        let opened = block_on(open_account(device, &options, schema(), derive, random)).expect("a store");
-        let damage = opened.damage;
-        let config = Config {
-            mode: Mode::Synced,
-            has_live: false,
-            watches_silence: false,
-            has_token: false,
-            poll_every_ms: escale::limits::PULL_EVERY_MS,
+        let opening = Opening {
+            x: [9; 32],
+            limits,
+            application: Box::new(Counters { policy }),
+            seed,
+            ..Opening::of(ORG, ACCOUNT, schema())
         };
         let lacks_random = Rc::new(Cell::new(false));
         let (random, is_empty) = (SeededRandom::new(seed ^ 0xabcd), Rc::clone(&lacks_random));
         let source = Box::new(Source { random, is_empty });
-        let mut rest = opened.layout;
-        rest.set_limits(limits);
-        let machine = Machine::new(config, opened.memory, Some(rest), opened.damage, String::new(), source)
-            .with_writes(opened.journal, Box::new(Counters { policy }))
-            .following();
+        let opened = opening.open_with(device, source).expect("a store");
+        let damage = opened.damage;
+        let machine = opened.machine.following();
         let mut tab = Tab {
             machine,
             store: opened.store,
@@ -219,76 +204,21 @@ impl Tab {
         let is_read = matches!(event, Event::Tab(TabEvent::Read { .. }));
         self.awaited += usize::from(matches!(event, Event::Read { .. }));
         for effect in self.handle(event, clock) {
-            match effect {
-                Effect::Send { number, request, .. } => {
+            match Duty::of(effect, &self.machine) {
+                Duty::Device(call) => {
+                    if let Call::Commit(batch) = &call {
+                        self.check_batch(batch);
+                    }
+                    self.tasks.push_back(Task::Device(call));
+                }
+                Duty::Network(Effect::Send { number, request, .. }) => {
                     assert!(!self.machine.is_following(), "only who leads sends");
                     self.sent = Some((number, request));
                 }
-                Effect::CancelSend(_) => self.sent = None,
-                Effect::Commit(batch) => {
-                    let is_guarded = batch.generation.is_some();
-                    let inbox_alone = batch.puts.iter().all(|(table, ..)| *table == Table::Inbox)
-                        && batch.deletes.is_empty();
-                    assert!(is_guarded || inbox_alone, "who follows writes to the inbox alone");
-                    let is_fenced = !self.machine.is_unfenced() || self.machine.is_following();
-                    assert!(is_fenced, "who has begun no generation writes nothing");
-                    self.tasks.push_back(Task::Commit(batch));
-                }
-                Effect::ReadPages { ticket, keys } => self.tasks.push_back(Task::Pages(ticket, keys)),
-                Effect::ReadJournal { ticket, keys } => self.tasks.push_back(Task::Journal(ticket, keys)),
-                Effect::Tab(TabEffect::Look { number, keys }) => {
-                    self.tasks.push_back(Task::Look(number, keys));
-                }
-                Effect::Tab(TabEffect::Read(number)) => {
-                    let reader = self.machine.reader().expect("a device");
-                    self.tasks.push_back(Task::Read(number, reader));
-                }
-                Effect::Reopen(expected) => self.tasks.push_back(Task::Reopen(expected)),
-                Effect::Tab(TabEffect::ReadInbox { with_copies }) => {
-                    self.tasks.push_back(Task::Inbox(with_copies));
-                }
-                Effect::Tab(TabEffect::Leads) => {}
-                Effect::Tab(TabEffect::Deposed) => self.has_led = true,
-                Effect::Answer { rows, .. } => {
-                    self.awaited = self.awaited.checked_sub(1).expect("one answer to each reading");
-                    let read = |row: escale::sync::ReadRow| ((0, row.pk), row.data.to_map().expect("a map"));
-                    self.rows = rows.ok().map(|rows| rows.into_iter().map(read).collect());
-                }
-                Effect::WakeAt(at) => self.wake_at = at,
-                Effect::Saved { id } => {
-                    self.told.add(&id, Told::Saved);
-                    self.saved.insert(id);
-                }
-                Effect::Accepted { id, result } => {
-                    // Otherwise an application that waits only for `saved` would wait for ever.
-                    let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
-                    assert!(is_told, "R10: {id} was accepted, and never told to be saved");
-                    // A leader found that another tab's amendment came too late, and may be deposed before it has
-                    // written that. Then the next leader decides.
-                    let is_too_late = result.as_ref().is_err_and(|error| error.code() == Code::NotFound);
-                    if self.machine.is_following() || self.issued.contains(&id) || !is_too_late {
-                        self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
-                    }
-                    self.ended.entry(id).or_insert(result.map(|(v, _)| v));
-                }
-                Effect::Refused { id, error } => {
-                    self.told.add(&id, Told::Refused(error.code()));
-                    self.refused.insert(id);
-                }
-                Effect::Amended { id, by } => {
-                    self.told.add(&id, Told::Amended(by.clone()));
-                    if self.saved.contains(&id) {
-                        self.saved.insert(by.clone());
-                    }
-                    if self.issued.contains(&id) {
-                        self.issued.insert(by);
-                    }
-                    self.ended.entry(id).or_insert(Ok(0));
-                }
-                Effect::Changed { .. } | Effect::StatusChanged | Effect::Matched { .. } => {}
-                Effect::Past { actions, .. } => self.past.push(actions.map(|actions| actions.len())),
-                Effect::Swept { swept, .. } => self.swept.push(swept.map(|_| ())),
-                other => panic!("{other:?}"),
+                Duty::Network(Effect::CancelSend(_)) => self.sent = None,
+                Duty::Network(other) => panic!("{other:?}"),
+                Duty::Timer(at) => self.wake_at = at,
+                Duty::Application(effect) => self.tell(effect),
             }
         }
         // Server state that a deposed leader had not written is loaded again.
@@ -318,6 +248,62 @@ impl Tab {
         assert_eq!(status.updates.is_some(), status.leads && status.mode != Mode::Avion, "{status:?}");
     }
 
+    fn check_batch(&self, batch: &Batch) {
+        let is_guarded = batch.generation.is_some();
+        let inbox_alone =
+            batch.puts.iter().all(|(table, ..)| *table == Table::Inbox) && batch.deletes.is_empty();
+        assert!(is_guarded || inbox_alone, "who follows writes to the inbox alone");
+        let is_fenced = !self.machine.is_unfenced() || self.machine.is_following();
+        assert!(is_fenced, "who has begun no generation writes nothing");
+    }
+
+    /// A report to the application.
+    fn tell(&mut self, effect: Effect) {
+        match effect {
+            Effect::Tab(TabEffect::Leads) => {}
+            Effect::Tab(TabEffect::Deposed) => self.has_led = true,
+            Effect::Answer { rows, .. } => {
+                self.awaited = self.awaited.checked_sub(1).expect("one answer to each reading");
+                let read = |row: escale::sync::ReadRow| ((0, row.pk), row.data.to_map().expect("a map"));
+                self.rows = rows.ok().map(|rows| rows.into_iter().map(read).collect());
+            }
+            Effect::Saved { id } => {
+                self.told.add(&id, Told::Saved);
+                self.saved.insert(id);
+            }
+            Effect::Accepted { id, result } => {
+                // Otherwise an application that waits only for `saved` would wait for ever.
+                let is_told = result.is_err() || self.saved.contains(&id) || !self.issued.contains(&id);
+                assert!(is_told, "R10: {id} was accepted, and never told to be saved");
+                // A leader found that another tab's amendment came too late, and may be deposed before it has
+                // written that. Then the next leader decides.
+                let is_too_late = result.as_ref().is_err_and(|error| error.code() == Code::NotFound);
+                if self.machine.is_following() || self.issued.contains(&id) || !is_too_late {
+                    self.told.add(&id, Told::Ended(result.clone().map_err(|error| error.code())));
+                }
+                self.ended.entry(id).or_insert(result.map(|(v, _)| v));
+            }
+            Effect::Refused { id, error } => {
+                self.told.add(&id, Told::Refused(error.code()));
+                self.refused.insert(id);
+            }
+            Effect::Amended { id, by } => {
+                self.told.add(&id, Told::Amended(by.clone()));
+                if self.saved.contains(&id) {
+                    self.saved.insert(by.clone());
+                }
+                if self.issued.contains(&id) {
+                    self.issued.insert(by);
+                }
+                self.ended.entry(id).or_insert(Ok(0));
+            }
+            Effect::Changed { .. } | Effect::StatusChanged | Effect::Matched { .. } => {}
+            Effect::Past { actions, .. } => self.past.push(actions.map(|actions| actions.len())),
+            Effect::Swept { swept, .. } => self.swept.push(swept.map(|_| ())),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Whether it leads, in a generation that it has begun.
     pub fn leads(&self) -> bool {
         !self.machine.is_following() && !self.is_unfenced()
@@ -345,7 +331,7 @@ impl Tab {
     /// The records of a table that its batches in flight delete.
     pub fn deletes_of(&self, table: Table) -> usize {
         let batches = self.tasks.iter().filter_map(|task| match task {
-            Task::Commit(batch) => Some(&batch.deletes),
+            Task::Device(Call::Commit(batch)) => Some(&batch.deletes),
             _ => None,
         });
         batches.flatten().filter(|(of, _)| *of == table).count()
@@ -355,61 +341,14 @@ impl Tab {
     /// that other tabs should poll.
     pub fn work(&mut self, fault: Option<Fault>) -> bool {
         let Some(task) = self.tasks.pop_front() else { return false };
-        let mut is_written = false;
         self.is_closed |= fault.is_some_and(|fault| fault.code == Code::StorageClosed);
-        match task {
-            Task::Reopen(_) => self.is_closed = fault.is_some(),
-            Task::Look(..) | Task::Read(..) => self.read_at = fault.is_none().then_some(self.stored),
-            Task::Journal(..) if fault.is_some() => self.read_at = None,
-            _ => {}
-        }
-        let read = |found| fault.map_or(found, |fault| Err(fault.error()));
+        let mut is_written = false;
         let event = match task {
-            Task::Commit(_) if fault.is_some_and(|fault| !fault.is_written) => {
-                Event::Committed(Err(fault.expect("a fault").error()))
+            Task::Device(call) => {
+                let event;
+                (event, is_written) = self.call(call, fault);
+                event
             }
-            Task::Commit(batch) => {
-                let generation = batch.generation;
-                let result = block_on(self.store.commit(batch));
-                self.stored += u64::from(result.is_ok() && generation.is_some());
-                let now = block_on(self.store.generation()).expect("read");
-                assert!(result.is_err() || generation.is_none_or(|g| g == now), "a deposed leader wrote");
-                is_written = result.is_ok();
-                Event::Committed(fault.map_or(result, |fault| Err(fault.error())))
-            }
-            Task::Pages(ticket, keys) => {
-                let pages = read(block_on(self.store.get(Table::Pages, &keys)));
-                // A device with a cipher of its own answers by the other event.
-                if (ticket / 2).is_multiple_of(2) {
-                    Event::PagesOpened { ticket, pages: FoundPage::sealed(pages) }
-                } else {
-                    Event::PagesRead { ticket, pages }
-                }
-            }
-            Task::Journal(ticket, keys) => {
-                Event::JournalRead { ticket, records: read(block_on(self.store.get(Table::Journal, &keys))) }
-            }
-            Task::Look(number, keys) => {
-                let found = read(block_on(self.store.get(Table::State, &keys)));
-                Event::Tab(TabEvent::Looked { number, found })
-            }
-            Task::Read(number, reader) => {
-                let opened = block_on(reader.read(&self.store)).map(Box::new);
-                let opened = fault.map_or(opened, |fault| Err(fault.error()));
-                Event::Tab(TabEvent::Read { number, opened })
-            }
-            Task::Inbox(is_whole) => {
-                let generation = block_on(self.store.generation()).expect("read");
-                let found = block_on(self.store.scan(Table::Inbox, None, 10_000));
-                let found = match found {
-                    Ok(found) if is_whole => block_on(with_copies(&self.store, found)),
-                    found => found,
-                };
-                let found = fault.map_or(found, |fault| Err(fault.error()));
-                Event::Tab(TabEvent::Inbox(found.map(|requests| Inbox { generation, requests })))
-            }
-            Task::Reopen(_) if fault.is_some() => Event::Reopened(Err(fault.expect("a fault").error())),
-            Task::Reopen(expected) => Event::Reopened(block_on(reopen(&self.store, &expected))),
             Task::TakeOver if fault.is_some_and(|fault| !fault.is_written) => {
                 let seen = block_on(self.store.generation()).expect("read");
                 let error = fault.expect("a fault").error();
@@ -429,6 +368,38 @@ impl Tab {
         };
         self.arrived.push_back(event);
         is_written
+    }
+
+    /// Makes a call to the device. Returns the answer, and whether something was written. A batch that fails may
+    /// have been written.
+    fn call(&mut self, call: Call, fault: Option<Fault>) -> (Event, bool) {
+        match &call {
+            Call::Reopen(_) => self.is_closed = fault.is_some(),
+            Call::Look { .. } | Call::State { .. } => self.read_at = fault.is_none().then_some(self.stored),
+            Call::Journal { .. } if fault.is_some() => self.read_at = None,
+            _ => {}
+        }
+        let generation = match &call {
+            Call::Commit(batch) => batch.generation,
+            _ => None,
+        };
+        let failure = fault.map(|fault| call.failed(fault.error()));
+        let is_made = fault.is_none_or(|fault| fault.is_written && matches!(call, Call::Commit(_)));
+        let answer = is_made.then(|| call.make(&self.store));
+        let mut is_written = false;
+        if let Some(Event::Committed(result)) = &answer {
+            is_written = result.is_ok();
+            self.stored += u64::from(is_written && generation.is_some());
+            let now = block_on(self.store.generation()).expect("read");
+            assert!(!is_written || generation.is_none_or(|g| g == now), "a deposed leader wrote");
+        }
+        match failure.or(answer).expect("a call fails or is made") {
+            // A device with a cipher of its own answers by the other event.
+            Event::PagesRead { ticket, pages } if (ticket / 2).is_multiple_of(2) => {
+                (Event::PagesOpened { ticket, pages: FoundPage::sealed(pages) }, is_written)
+            }
+            event => (event, is_written),
+        }
     }
 
     /// A counter as the application sees it, if its data is in memory.

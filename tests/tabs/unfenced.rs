@@ -8,6 +8,7 @@ use super::inbox::{FULL, document};
 use super::regressions::{NOW, lead, look, open, settle};
 use super::roles::{begin, holds};
 use super::tab::{Tab, Task};
+use escale_testkit::client::Call;
 
 /// The device takes no generation of the tab.
 fn fail_to_lead(tab: &mut Tab) {
@@ -78,7 +79,9 @@ fn a_tab_that_gives_up_leading_without_a_generation_is_well() {
     settle(&mut second);
     look(&mut first);
     refuse_generation(&mut first);
-    assert!(first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Read(..))));
+    assert!(
+        first.machine.is_unfenced() && matches!(first.tasks.front(), Some(Task::Device(Call::State { .. })))
+    );
     lead(&mut second);
     settle(&mut first);
     assert!(first.machine.is_following() && !first.machine.is_unfenced());

@@ -1,7 +1,7 @@
 //! How tests open a session: over a device, or without one in incognito.
 
 use escale::Result;
-use escale::crypto::{AccountKey, DerivedKey, Header, SeededRandom, WrapKind};
+use escale::crypto::{AccountKey, DerivedKey, Header, Random, SeededRandom, WrapKind};
 use escale::limits::PULL_EVERY_MS;
 use escale::memory::Memory;
 use escale::model::schema::Schema;
@@ -80,9 +80,14 @@ impl<'a> Opening<'a> {
 
     /// Opens the session over a device.
     pub fn open<D: Device>(self, device: &D) -> Result<Opened<D::Store>> {
+        let source = Box::new(SeededRandom::new(self.session_seed));
+        self.open_with(device, source)
+    }
+
+    /// Opens the session over a device. It takes its random numbers from this source, and not from its seed.
+    pub fn open_with<D: Device>(self, device: &D, source: Box<dyn Random>) -> Result<Opened<D::Store>> {
         let Account { store, header, key, memory, mut layout, journal, damage, .. } = self.account(device)?;
         layout.set_limits(self.limits);
-        let source = Box::new(SeededRandom::new(self.session_seed));
         let machine = Machine::new(self.config, memory, Some(layout), damage, String::new(), source);
         Ok(Opened { machine: machine.with_writes(journal, self.application), store, header, key, damage })
     }
