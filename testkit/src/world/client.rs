@@ -4,12 +4,11 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::Format;
-use escale::crypto::{DerivedKey, SeededRandom, WrapKind, store_name};
+use escale::crypto::store_name;
 use escale::journal::Policy;
-use escale::memory::{DocKey, Memory, Stamp};
+use escale::memory::{DocKey, Stamp};
 use escale::model::Def;
-use escale::storage::{AccountOptions, Damage, JournalAtRest, Limits, open_account};
-use escale::store::conformance::block_on;
+use escale::storage::{Damage, Limits};
 use escale::store::{MemoryDevice, MemoryStore};
 use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
@@ -18,6 +17,7 @@ use super::devices::Copied;
 use super::writes::{Counters, Ledger};
 use crate::asleep::check_asleep;
 use crate::backend::{Backend, Tenant};
+use crate::client::{Opening, config};
 use crate::schema::schema;
 
 /// The fixed properties of a client.
@@ -174,18 +174,29 @@ impl Client {
         Clock { wall_ms: now.saturating_add_signed(self.setup.ahead_ms), mono_ms: now - self.mono_base }
     }
 
+    /// How its session opens.
+    fn opening<T>(&self, random: u64, with: impl FnOnce(Opening<'_>) -> T) -> T {
+        let (org, account) = (self.org(), self.account());
+        let config =
+            Config { mode: self.mode, has_live: self.setup.has_live, watches_silence: true, ..config() };
+        with(Opening {
+            x: [self.setup.number as u8 + 1; 32],
+            config,
+            limits: self.setup.limits,
+            application: Box::new(Counters { policy: self.setup.policy }),
+            seed: random,
+            session_seed: random ^ 0xabcd,
+            ..Opening::of(&org, &account, schema())
+        })
+    }
+
     /// Opens the device, or another one of the same account.
     pub fn open_device(
         &self,
         device: &MemoryDevice,
         random: u64,
     ) -> escale::Result<escale::storage::Account<MemoryStore>> {
-        let (org, account) = (self.org(), self.account());
-        let options =
-            AccountOptions { org: &org, account: &account, by: WrapKind::Key, rounds: 0, create: true };
-        let x = [self.setup.number as u8 + 1; 32];
-        let derive = async |_| Ok(DerivedKey::from_bytes(x));
-        block_on(open_account(device, &options, schema(), derive, &mut SeededRandom::new(random)))
+        self.opening(random, |opening| opening.account(device))
     }
 }
 
@@ -199,28 +210,15 @@ impl<S: Backend> World<S> {
         if client.machine.is_some() {
             return;
         }
-        let config = Config {
-            mode: client.mode,
-            has_live: client.setup.has_live,
-            watches_silence: true,
-            has_token: false,
-            poll_every_ms: escale::limits::PULL_EVERY_MS,
-        };
-        let source = Box::new(SeededRandom::new(random ^ 0xabcd));
         let mut damage = Damage::default();
-        let application = Box::new(Counters { policy: client.setup.policy });
         let machine = if client.setup.incognito {
-            let session = format!("incognito{random}");
-            let machine = Machine::new(config, Memory::new(schema()), None, damage, session, source);
-            machine.with_writes(JournalAtRest::default(), application)
+            client.opening(random, |opening| opening.incognito(&format!("incognito{random}")))
         } else {
-            let mut opened = client.open_device(&client.device, random).expect("a device that opens");
-            opened.layout.set_limits(client.setup.limits);
+            let opened = client.opening(random, |opening| opening.open(&client.device));
+            let opened = opened.expect("a device that opens");
             client.store = Some(opened.store);
             damage = opened.damage;
-            let rest = Some(opened.layout);
-            let machine = Machine::new(config, opened.memory, rest, damage, String::new(), source);
-            machine.with_writes(opened.journal, application)
+            opened.machine
         };
         client.damage = damage;
         // The high-water mark in the backup database shows that the newest records were lost with the power.

@@ -13,6 +13,7 @@ use escale::sync::{Effect, Event, Machine, Mode, Phase, StorageState};
 use super::World;
 use super::client::Client;
 use crate::backend::Backend;
+use crate::client::Duty;
 
 /// Long enough for a pull of everything and the longest delays.
 pub const HEALING_MS: u64 = 7 * 60_000;
@@ -97,21 +98,18 @@ impl<S: Backend> World<S> {
         let mut rows = None;
         while rows.is_none() {
             let mut events = Vec::new();
+            let Client { machine, store, .. } = &mut self.clients[number];
+            let machine = machine.as_mut().expect("an open client");
             for effect in effects {
-                match effect {
-                    Effect::Answer { ticket: 0, rows: answered } => {
-                        rows = Some(answered.expect("a device that reads"))
+                match Duty::of(effect, machine) {
+                    Duty::Device(call) => events.push(call.make(store.as_ref().expect("an open store"))),
+                    Duty::Application(Effect::Answer { ticket: 0, rows: answered }) => {
+                        rows = Some(answered.expect("a device that reads"));
                     }
-                    Effect::ReadPages { ticket, keys } => {
-                        let store = self.clients[number].store.as_ref().expect("an open store");
-                        let pages = block_on(store.get(Table::Pages, &keys));
-                        events.push(Event::PagesRead { ticket, pages });
-                    }
-                    _ => {}
+                    Duty::Network(_) | Duty::Timer(_) | Duty::Application(_) => {}
                 }
             }
             assert!(rows.is_some() || !events.is_empty(), "a read without an answer");
-            let machine = self.clients[number].machine.as_mut().expect("an open client");
             effects = events.into_iter().flat_map(|event| machine.handle(event, clock)).collect();
         }
         let rows = rows.expect("answered");

@@ -8,12 +8,69 @@ use super::World;
 use super::client::Socket;
 use super::wire::Job;
 use crate::backend::Backend;
+use crate::client::{Call, Duty};
 
 /// Milliseconds after which the driver aborts a request.
 const REQUEST_TIMEOUT_MS: u64 = 60_000;
 
 impl<S: Backend> World<S> {
     pub(super) fn carry_out(&mut self, client: usize, effect: Effect) {
+        let life = self.clients[client].life;
+        let machine = self.clients[client].machine.as_ref().expect("an open client");
+        match Duty::of(effect, machine) {
+            Duty::Device(call) => self.call(client, call),
+            Duty::Network(effect) => self.reach_out(client, effect),
+            Duty::Timer(mono) => {
+                let at = mono.map(|mono| mono + self.clients[client].mono_base);
+                self.clients[client].wake_at = at;
+                if let Some(at) = at {
+                    assert!(at > self.now, "a wish to be woken in the past");
+                    self.at(at, Job::Wake { client, life });
+                }
+            }
+            Duty::Application(effect) => self.report(client, effect),
+        }
+    }
+
+    /// A call reaches the device after a while.
+    fn call(&mut self, client: usize, call: Call) {
+        let state = &mut self.clients[client];
+        let life = state.life;
+        assert_ne!(state.mode, Mode::Incognito, "a call to the device in incognito");
+        match &call {
+            Call::Commit(batch) => {
+                assert!(!std::mem::replace(&mut state.is_writing, true), "two batches in flight");
+                state.commits += 1;
+                let fails = state.fail_commits.checked_sub(1).map(|left| state.fail_commits = left).is_some();
+                let code = if state.fails_full { Code::StorageFull } else { Code::StorageFailed };
+                note!(
+                    self,
+                    "client {client} > commit {} puts, {} deletes{}",
+                    batch.puts.len(),
+                    batch.deletes.len(),
+                    if fails { ", which fails" } else { "" }
+                );
+                let at = self.now + self.below(50);
+                if fails {
+                    self.clients[client].ledger.may_forget_discards = true;
+                    let event = call.failed(Error::new(code, "the device of the model"));
+                    self.at(at, Job::Called { client, life, event });
+                } else {
+                    self.at(at, Job::Call { client, life, call });
+                }
+            }
+            Call::Pages { .. } | Call::Journal { .. } => {
+                let at = self.now + self.below(30);
+                self.at(at, Job::Call { client, life, call });
+            }
+            Call::Reopen(_) => panic!("this device closes under nobody: tests/faults has those that do"),
+            Call::Look { .. } | Call::State { .. } | Call::Inbox { .. } => {
+                panic!("a session alone on its device has no others")
+            }
+        }
+    }
+
+    fn reach_out(&mut self, client: usize, effect: Effect) {
         let life = self.clients[client].life;
         let mode = self.clients[client].mode;
         match effect {
@@ -54,36 +111,12 @@ impl<S: Backend> World<S> {
             Effect::CloseSocket(socket) => {
                 self.clients[client].socket.take_if(|s| s.number == socket);
             }
-            Effect::Reopen(_) => panic!("this device closes under nobody: tests/faults has those that do"),
-            Effect::AskToken { .. } => panic!("this server asks for no token"),
-            Effect::Commit(batch) => {
-                assert_ne!(mode, Mode::Incognito, "a write in incognito");
-                let state = &mut self.clients[client];
-                assert!(!std::mem::replace(&mut state.is_writing, true), "two batches in flight");
-                state.commits += 1;
-                let fails = state.fail_commits.checked_sub(1).map(|left| state.fail_commits = left).is_some();
-                let code = if state.fails_full { Code::StorageFull } else { Code::StorageFailed };
-                note!(
-                    self,
-                    "client {client} > commit {} puts, {} deletes{}",
-                    batch.puts.len(),
-                    batch.deletes.len(),
-                    if fails { ", which fails" } else { "" }
-                );
-                let at = self.now + self.below(50);
-                if fails {
-                    self.clients[client].ledger.may_forget_discards = true;
-                    let result = Err(Error::new(code, "the device of the model"));
-                    self.at(at, Job::Written { client, life, result });
-                } else {
-                    self.at(at, Job::Write { client, life, batch });
-                }
-            }
-            Effect::ReadPages { ticket, keys } => {
-                assert_ne!(mode, Mode::Incognito, "a read in incognito");
-                let at = self.now + self.below(30);
-                self.at(at, Job::Pages { client, life, ticket, keys });
-            }
+            other => panic!("this server asks for no token: {other:?}"),
+        }
+    }
+
+    fn report(&mut self, client: usize, effect: Effect) {
+        match effect {
             Effect::Answer { ticket, rows } => {
                 assert!(self.clients[client].awaited.remove(&ticket), "an answer that nobody awaits");
                 self.check_rows(client, &rows.expect("a device that reads"));
@@ -92,27 +125,9 @@ impl<S: Backend> World<S> {
                 assert!(self.clients[client].awaited.remove(&ticket), "an answer that nobody awaits");
                 ids.expect("a device that reads");
             }
-            Effect::WakeAt(mono) => {
-                let at = mono.map(|mono| mono + self.clients[client].mono_base);
-                self.clients[client].wake_at = at;
-                if let Some(at) = at {
-                    assert!(at > self.now, "a wish to be woken in the past");
-                    self.at(at, Job::Wake { client, life });
-                }
-            }
-            Effect::ReadJournal { ticket, keys } => {
-                assert_ne!(mode, Mode::Incognito, "a read in incognito");
-                let at = self.now + self.below(30);
-                self.at(at, Job::Journal { client, life, ticket, keys });
-            }
-            effect @ (Effect::Saved { .. }
-            | Effect::Accepted { .. }
-            | Effect::Refused { .. }
-            | Effect::Amended { .. }
-            | Effect::Past { .. }
-            | Effect::Swept { .. }) => self.told_of_op(client, effect),
-            Effect::Tab(_) => panic!("a session alone on its device has no others"),
             Effect::Changed { .. } | Effect::StatusChanged => {}
+            Effect::Tab(_) => panic!("a session alone on its device has no others"),
+            effect => self.told_of_op(client, effect),
         }
     }
 

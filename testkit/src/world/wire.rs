@@ -2,14 +2,13 @@
 
 use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::Def;
-use escale::store::conformance::block_on;
-use escale::store::{Batch, RecordKey, Store, Table};
 use escale::sync::{Event, Refusal};
 use escale::{Code, Error};
 
 use super::World;
 use super::client::Socket;
 use crate::backend::{Answer, Asked, Backend, Committed};
+use crate::client::Call;
 
 const BYTES_MAX: usize = 32 << 20;
 
@@ -65,41 +64,17 @@ pub enum Job {
         life: u64,
         socket: u64,
     },
-    /// A batch reaches the device.
-    Write {
+    /// A call reaches the device.
+    Call {
         client: usize,
         life: u64,
-        batch: Batch,
+        call: Call,
     },
-    Written {
+    /// The device has answered.
+    Called {
         client: usize,
         life: u64,
-        result: escale::Result<()>,
-    },
-    Pages {
-        client: usize,
-        life: u64,
-        ticket: u64,
-        keys: Vec<RecordKey>,
-    },
-    PagesRead {
-        client: usize,
-        life: u64,
-        ticket: u64,
-        pages: Vec<Option<Vec<u8>>>,
-    },
-    /// Journal records are read.
-    Journal {
-        client: usize,
-        life: u64,
-        ticket: u64,
-        keys: Vec<RecordKey>,
-    },
-    JournalRead {
-        client: usize,
-        life: u64,
-        ticket: u64,
-        records: Vec<Option<Vec<u8>>>,
+        event: Event,
     },
     Wake {
         client: usize,
@@ -123,12 +98,8 @@ impl Job {
             | Job::Said { client, .. }
             | Job::Frame { client, .. }
             | Job::Alive { client, .. }
-            | Job::Write { client, .. }
-            | Job::Written { client, .. }
-            | Job::Pages { client, .. }
-            | Job::PagesRead { client, .. }
-            | Job::Journal { client, .. }
-            | Job::JournalRead { client, .. }
+            | Job::Call { client, .. }
+            | Job::Called { client, .. }
             | Job::Wake { client, .. } => Some(*client),
             Job::Commit { .. } => None,
         }
@@ -231,46 +202,30 @@ impl<S: Backend> World<S> {
                     self.at(self.now + 10_000, Job::Alive { client, life, socket });
                 }
             }
-            Job::Write { client, life, batch } => {
+            Job::Call { client, life, call } => {
                 if self.is_current(client, life) {
                     let store = self.clients[client].store.as_ref().expect("an open store");
-                    let result = block_on(store.commit(batch));
-                    self.clients[client].at_rest.take();
+                    let event = call.make(store);
+                    if let Event::Committed(_) = event {
+                        self.clients[client].at_rest.take();
+                    }
                     let at = self.now + self.below(30);
-                    self.at(at, Job::Written { client, life, result });
+                    self.at(at, Job::Called { client, life, event });
                 }
             }
-            Job::Written { client, life, result } => {
+            Job::Called { client, life, event } => {
                 if self.is_current(client, life) {
-                    self.clients[client].is_writing = false;
-                    self.feed(client, Event::Committed(result));
-                }
-            }
-            Job::Pages { client, life, ticket, keys } => {
-                if self.is_current(client, life) {
-                    let store = self.clients[client].store.as_ref().expect("an open store");
-                    let pages = block_on(store.get(Table::Pages, &keys)).expect("an open store");
-                    let at = self.now + self.below(30);
-                    self.at(at, Job::PagesRead { client, life, ticket, pages });
-                }
-            }
-            Job::PagesRead { client, life, ticket, pages } => {
-                if self.is_current(client, life) {
-                    self.clients[client].reading -= 1;
-                    self.feed(client, Event::PagesRead { ticket, pages: Ok(pages) });
-                }
-            }
-            Job::Journal { client, life, ticket, keys } => {
-                if self.is_current(client, life) {
-                    let store = self.clients[client].store.as_ref().expect("an open store");
-                    let records = block_on(store.get(Table::Journal, &keys)).expect("an open store");
-                    let at = self.now + self.below(30);
-                    self.at(at, Job::JournalRead { client, life, ticket, records });
-                }
-            }
-            Job::JournalRead { client, life, ticket, records } => {
-                if self.is_current(client, life) {
-                    self.feed(client, Event::JournalRead { ticket, records: Ok(records) });
+                    let state = &mut self.clients[client];
+                    match &event {
+                        Event::Committed(_) => state.is_writing = false,
+                        Event::PagesRead { pages, .. } => {
+                            assert!(pages.is_ok(), "an open store");
+                            state.reading -= 1;
+                        }
+                        Event::JournalRead { records, .. } => assert!(records.is_ok(), "an open store"),
+                        _ => {}
+                    }
+                    self.feed(client, event);
                 }
             }
             Job::Wake { client, life } => {
