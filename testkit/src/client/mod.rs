@@ -1,5 +1,5 @@
-//! A client: the one driver of the machine for tests. `session` owns the machine and carries out its effects, `call`
-//! translates them, and `opening` opens the machine.
+//! A client: the driver of the machine for tests. `session` owns the machine and carries out its effects, `call`
+//! translates them, and `opening` opens the machine. A driver that delivers answers late uses `call` alone.
 
 mod call;
 mod opening;
