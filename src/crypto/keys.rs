@@ -6,8 +6,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::random::Random;
 use crate::error::Result;
-use crate::model::sha_s;
-use crate::store::{RecordKey, Table};
+use crate::model::{RecordKey, Table, sha_s};
 
 /// The name of an account's store. A reader who guesses both org and account learns that a store exists
 /// (R13).
@@ -81,7 +80,8 @@ impl StoreKeys {
         RecordKey(digest[..16].try_into().expect("16 of 32 bytes"))
     }
 
-    pub(super) fn seal_key(&self, table: Table) -> &[u8; 32] {
+    /// The key that the records of a table are sealed with. Only a device with its own cipher needs it.
+    pub fn seal_key(&self, table: Table) -> &[u8; 32] {
         &self.seal[table as usize]
     }
 }

@@ -1,9 +1,8 @@
 //! Keys, sealing and the header that wraps K (docs/security.md). Nothing else in the crate touches a cipher,
 //! except the browser's, which opens records that were sealed here (`src/web/platform/cipher.rs`).
 //!
-//! There is no plaintext mode. A store takes bytes and cannot know whether they are sealed. So only
-//! `src/storage` fills batches, with results of [`StoreKeys::seal`], and `tests/tidy` fails if other code
-//! does.
+//! There is no plaintext mode. A batch takes [`Sealed`] records only, and [`StoreKeys::seal`] makes them. The
+//! exceptions are the header, which is in clear, and copies that a device reads back from its backup.
 
 mod header;
 mod keys;

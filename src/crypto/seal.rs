@@ -1,21 +1,47 @@
 //! Seals and opens records: AES-256-GCM with a fresh nonce each time, bound to the record's table and key
 //! (R14).
 
+use std::ops::Deref;
+
 pub use escale_cipher::NONCE_BYTES;
 
 use super::keys::StoreKeys;
 use super::random::{Random, drawn};
 use crate::error::{Code, Error, Result};
-use crate::store::{RecordKey, Store, Table};
+use crate::model::{RecordKey, Table};
 
-/// A record as it is stored: nonce, ciphertext, tag. Only [`StoreKeys::seal`] makes one.
-#[derive(Clone, Debug)]
+/// A record as it is stored: nonce, ciphertext, tag. A batch takes nothing else, so no plain bytes reach a
+/// device. [`StoreKeys::seal`] makes one, and a device reads one back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
+    /// A record that a device found in its backup. Only devices call this, for [`Store::copies`]. The record
+    /// was sealed before it was written there: no batch takes other bytes. If somebody changed it since, no
+    /// key opens it (R14).
+    ///
+    /// [`Store::copies`]: crate::store::Store::copies
+    pub fn from_backup(bytes: Vec<u8>) -> Self {
+        Sealed(bytes)
+    }
+
+    /// Any bytes in place of a record, for tests of devices: these do not look into records.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn stand_in(bytes: impl Into<Vec<u8>>) -> Self {
+        Sealed(bytes.into())
+    }
+
     /// The bytes to write.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
+    }
+}
+
+impl Deref for Sealed {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -48,32 +74,6 @@ impl StoreKeys {
     pub fn open(&self, table: Table, key: RecordKey, sealed: &[u8]) -> Result<Vec<u8>> {
         open_with(self.seal_key(table), &place(table, key), sealed)
             .ok_or_else(|| Error::new(Code::RecordDamaged, format!("a record of table {}", table.name())))
-    }
-
-    /// Opens records of a table, each found under its key; `None` for one that was not sealed for that key. A
-    /// device with its own cipher does most of the work. A record that it does not open is judged here, as
-    /// without such a cipher.
-    pub async fn open_all<S: Store>(
-        &self,
-        store: &S,
-        table: Table,
-        found: &[(RecordKey, Vec<u8>)],
-    ) -> Vec<Option<Vec<u8>>> {
-        let bound: Vec<_> =
-            found.iter().map(|(key, sealed)| (place(table, *key), sealed.as_slice())).collect();
-        let mut opened = store.unseal(self.seal_key(table), &bound).await;
-        opened.resize(found.len(), None);
-        for (plain, (key, sealed)) in opened.iter_mut().zip(found) {
-            if plain.is_none() {
-                *plain = self.open(table, *key, sealed).ok();
-            }
-        }
-        opened
-    }
-
-    /// The key of the pages, for a device that has its own cipher.
-    pub fn page_key(&self) -> &[u8; 32] {
-        self.seal_key(Table::Pages)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The vocabulary of the core: identity, values, the schema and defs. Also the sorted maps and the short hash
+//! The vocabulary of the core: identity, values, the schema, defs and the names of stored records. Also the sorted maps and the short hash
 //! that all modules use. Plain data, without state, input or output.
 
 mod clock;
@@ -8,6 +8,7 @@ mod name;
 pub(crate) mod order;
 mod pk;
 mod quick;
+mod record;
 pub mod schema;
 mod sorted;
 mod value;
@@ -19,5 +20,6 @@ pub use name::Name;
 pub use pk::Pk;
 pub(crate) use pk::join_key;
 pub(crate) use quick::{QuickHasher, QuickMap, QuickSet};
+pub use record::{RecordKey, Table};
 pub use sorted::{SortedMap, SortedSet};
 pub use value::{Number, Value};

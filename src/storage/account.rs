@@ -1,6 +1,6 @@
 //! Opens an account's store, from its name to the memory: the same steps on every device.
 
-use super::inbox::{Requests, with_copies};
+use super::inbox::Requests;
 use super::journal::JournalAtRest;
 use super::layout::Layout;
 use super::mark::{Copied, HighWater, RolledBack};
@@ -202,8 +202,9 @@ async fn first<S: Store>(
     let (mut batch, receipt) = layout.batch(&mut memory, None, true, random)?.ok_or_else(internal)?;
     batch.header = Some(header.to_bytes());
     // Commands that only the copy has are then in both databases again, for any leader at any time.
-    let inbox = with_copies(store, Requests::new()).await?;
-    batch.puts.extend(inbox.iter().map(|(key, sealed)| (Table::Inbox, *key, sealed.clone())));
+    let copies = store.copies(Table::Inbox).await?;
+    batch.puts.extend(copies.iter().map(|(key, sealed)| (Table::Inbox, *key, sealed.clone())));
+    let inbox: Requests = copies.into_iter().map(|(key, sealed)| (key, sealed.into_bytes())).collect();
     let Some(generation) = store.take_over(seen).await? else {
         return Err(Error::new(Code::Deposed, "somebody else makes the store"));
     };

@@ -16,7 +16,8 @@ pub type Requests = Vec<(RecordKey, Vec<u8>)>;
 pub async fn with_copies<S: Store>(store: &S, mut found: Requests) -> Result<Requests> {
     let there: SortedSet<RecordKey> = found.iter().map(|(key, _)| *key).collect();
     let copies = store.copies(Table::Inbox).await?.into_iter();
-    found.extend(copies.filter(|(key, _)| !there.contains(key)));
+    let others = copies.filter(|(key, _)| !there.contains(key));
+    found.extend(others.map(|(key, sealed)| (key, sealed.into_bytes())));
     Ok(found)
 }
 
@@ -37,7 +38,7 @@ impl Layout {
         let mut batch = Batch { durability: Durability::Strict, hands_in: true, ..Batch::default() };
         for (key, request) in requests {
             let sealed = self.keys.seal(Table::Inbox, *key, &request.encode()?, random)?;
-            batch.puts.push((Table::Inbox, *key, sealed.into_bytes()));
+            batch.puts.push((Table::Inbox, *key, sealed));
         }
         Ok(batch)
     }

@@ -71,7 +71,7 @@ impl Layout {
         for record in &changes.records {
             let key = self.keys.record_key(Table::Journal, record.number);
             let sealed = self.keys.seal(Table::Journal, key, &record.encode()?, random)?;
-            batch.puts.push((Table::Journal, key, sealed.into_bytes()));
+            batch.puts.push((Table::Journal, key, sealed));
         }
         let gone = changes.deletes.iter().map(|number| (Table::Journal, self.journal_key(*number)));
         batch.deletes.extend(gone);
@@ -93,14 +93,14 @@ impl Layout {
 }
 
 /// Reads the whole journal. Damage is no error: this counts it, and the machine reports it (R14).
-pub fn read_journal(found: &[(RecordKey, Vec<u8>)], keys: &StoreKeys) -> JournalAtRest {
+pub fn read_journal(found: &mut dyn Iterator<Item = (RecordKey, &[u8])>, keys: &StoreKeys) -> JournalAtRest {
     let mut journal = JournalAtRest::default();
     for (key, sealed) in found {
-        if let Ok(record) = read(keys, *key, sealed) {
+        if let Ok(record) = read(keys, key, sealed) {
             journal.records.push(record);
         } else {
             journal.damaged += 1;
-            journal.strays.push(*key);
+            journal.strays.push(key);
         }
     }
     order::sort_by_key(&mut journal.records, |record| record.number);

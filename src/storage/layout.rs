@@ -3,7 +3,7 @@
 use super::journal::JournalMark;
 use super::page::{FoundPage, PAGE_ROWS_BYTES, PageRow, decode_page};
 use super::pages::Pages;
-use crate::crypto::{SealId, StoreKeys};
+use crate::crypto::{SealId, Sealed, StoreKeys};
 use crate::error::Result;
 use crate::model::SortedSet;
 use crate::store::{RecordKey, Table};
@@ -39,7 +39,7 @@ pub struct Layout {
     /// The mark is behind the store, but not behind its journal: it is written later.
     pub(super) is_mark_behind: bool,
     /// Sealed journal records that only the backup database has: the next batch writes them.
-    pub(super) restored: Vec<(RecordKey, Vec<u8>)>,
+    pub(super) restored: Vec<(RecordKey, Sealed)>,
     /// Nothing is stored: the next batch writes the whole state.
     pub(super) is_anew: bool,
     pub(super) limits: Limits,
@@ -140,7 +140,7 @@ impl Layout {
 
     /// The key that pages are sealed with, for a device with its own cipher.
     pub fn key_of_pages(&self) -> &[u8; 32] {
-        self.keys.page_key()
+        self.keys.seal_key(Table::Pages)
     }
 
     /// Pages with few bytes in use, once there are enough of them: rewriting them together saves records.

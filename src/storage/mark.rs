@@ -8,7 +8,7 @@
 use super::journal::{JournalAtRest, JournalMark, read_journal};
 use super::layout::Layout;
 use crate::codec::{pack, record, unpack};
-use crate::crypto::{Random, StoreKeys};
+use crate::crypto::{Random, Sealed, StoreKeys};
 use crate::error::Result;
 use crate::model::{Epoch, SortedMap, SortedSet, order};
 use crate::store::{RecordKey, Store, Table};
@@ -50,21 +50,21 @@ pub struct RolledBack {
 pub(super) struct Copied {
     pub journal: JournalAtRest,
     /// Its sealed records.
-    pub sealed: Vec<(RecordKey, Vec<u8>)>,
+    pub sealed: Vec<(RecordKey, Sealed)>,
 }
 
 /// A journal that was replaced by its copy.
 pub(super) struct Restoring {
     pub journal: JournalAtRest,
     /// Sealed records to put into the store.
-    pub records: Vec<(RecordKey, Vec<u8>)>,
+    pub records: Vec<(RecordKey, Sealed)>,
 }
 
 impl Copied {
     /// The copy; `None` if a part of it cannot be read: the store's journal is better then.
     pub async fn read<S: Store>(store: &S, keys: &StoreKeys, mark: &HighWater) -> Result<Option<Self>> {
         let sealed = store.copies(Table::Journal).await?;
-        let journal = read_journal(&sealed, keys);
+        let journal = read_journal(&mut sealed.iter().map(|(key, sealed)| (*key, &sealed[..])), keys);
         let is_whole = journal.damaged == 0 && journal.records.len() as u64 == mark.journal.records;
         Ok(is_whole.then_some(Copied { journal, sealed }))
     }
@@ -76,7 +76,9 @@ impl Copied {
         // A record that the copy lacks was over when the store was last written.
         journal.strays = found.keys().filter(|key| !keys.contains(key)).copied().collect();
         order::sort(&mut journal.strays);
-        let records = sealed.into_iter().filter(|(key, bytes)| found.get(key) != Some(bytes)).collect();
+        let is_there =
+            |key: &RecordKey, sealed: &Sealed| found.get(key).is_some_and(|bytes| bytes[..] == sealed[..]);
+        let records = sealed.into_iter().filter(|(key, sealed)| !is_there(key, sealed)).collect();
         Restoring { journal, records }
     }
 }
@@ -104,8 +106,8 @@ impl HighWater {
 
 impl Layout {
     /// The mark, sealed.
-    pub(super) fn seal_mark(&self, mark: &HighWater, random: &mut dyn Random) -> Result<Vec<u8>> {
-        Ok(self.keys.seal(Table::State, place(&self.keys), &pack(mark)?, random)?.into_bytes())
+    pub(super) fn seal_mark(&self, mark: &HighWater, random: &mut dyn Random) -> Result<Sealed> {
+        self.keys.seal(Table::State, place(&self.keys), &pack(mark)?, random)
     }
 }
 

@@ -38,7 +38,7 @@ pub use inbox::{Requests, with_copies};
 pub use journal::{JournalAtRest, JournalChanges, JournalMark};
 pub use layout::{Layout, Limits};
 pub use mark::{HighWater, RolledBack};
-pub use open::{Damage, Opened, open};
+pub use open::{Damage, Opened, open, open_all};
 pub use page::{FoundPage, PageRow};
 pub use reopen::{Expected, Reopened, Verdict, reopen};
 pub use tail::{LogRecord, Reader, Tail};

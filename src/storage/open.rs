@@ -6,7 +6,7 @@ use super::journal::{JournalAtRest, JournalMark, read_journal};
 use super::layout::{Layout, Limits};
 use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
-use crate::crypto::{SealId, StoreKeys};
+use crate::crypto::{SealId, StoreKeys, place};
 use crate::error::{Code, Error, Result};
 use crate::memory::{DocumentAtRest, Memory};
 use crate::model::schema::Schema;
@@ -75,7 +75,7 @@ pub async fn open<S: Store>(
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
     let found = snapshot_with_copies(store).await?;
     let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
-    let opened = keys.open_all(store, Table::State, &found.state).await;
+    let opened = open_all(store, &keys, Table::State, &found.state).await;
     let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or_default();
@@ -117,7 +117,7 @@ pub async fn open<S: Store>(
     let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     let numbers: Vec<u64> = records.keys().copied().collect();
     let mut abandoned = fold_all(&mut memory, records);
-    let mut journal = read_journal(&found.journal, &keys);
+    let mut journal = read_journal(&mut found.journal.iter().map(|(key, bytes)| (*key, &bytes[..])), &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
@@ -210,6 +210,26 @@ fn is_newer(head: Option<&Head>, schema: &Schema) -> Result<bool> {
     let older = Schema::from_json(&head.schema).map_err(|e| Error::new(Code::SchemaMismatch, e.detail()))?;
     schema.check_follows(&older)?;
     Ok(true)
+}
+
+/// Opens records of a table, each found under its key; `None` for one that was not sealed for that key. A
+/// device with its own cipher does most of the work. A record that it does not open is judged here, as
+/// without such a cipher.
+pub async fn open_all<S: Store>(
+    store: &S,
+    keys: &StoreKeys,
+    table: Table,
+    found: &[(RecordKey, Vec<u8>)],
+) -> Vec<Option<Vec<u8>>> {
+    let bound: Vec<_> = found.iter().map(|(key, sealed)| (place(table, *key), sealed.as_slice())).collect();
+    let mut opened = store.unseal(keys.seal_key(table), &bound).await;
+    opened.resize(found.len(), None);
+    for (plain, (key, sealed)) in opened.iter_mut().zip(found) {
+        if plain.is_none() {
+            *plain = keys.open(table, *key, sealed).ok();
+        }
+    }
+    opened
 }
 
 /// The state records in the store.

@@ -156,9 +156,9 @@ impl Layout {
             return;
         }
         let deleted: SortedSet<&(Table, RecordKey)> = batch.deletes.iter().collect();
-        let records = self.restored.iter().map(|(key, bytes)| (Table::Journal, *key, bytes));
+        let records = self.restored.iter().map(|(key, sealed)| (Table::Journal, *key, sealed));
         let kept = records.filter(|(table, key, _)| !deleted.contains(&(*table, *key)));
-        let sealed: Vec<_> = kept.map(|(table, key, bytes)| (table, key, bytes.clone())).collect();
+        let sealed: Vec<_> = kept.map(|(table, key, sealed)| (table, key, sealed.clone())).collect();
         batch.puts.extend(sealed);
         batch.durability = Durability::Strict;
     }
@@ -214,7 +214,7 @@ impl Layout {
         pages.next += 1;
         let plain = encode_page(rows)?;
         let sealed = self.keys.seal(Table::Pages, key, &plain, random)?;
-        batch.puts.push((Table::Pages, key, sealed.into_bytes()));
+        batch.puts.push((Table::Pages, key, sealed));
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Layout {
             let record = StateRecord { number, base, chunks, next_page, journal, delta, along };
             let key = self.keys.record_key(Table::State, number);
             let plain = record.encode()?;
-            let sealed = self.keys.seal(Table::State, key, &plain, random)?.into_bytes();
+            let sealed = self.keys.seal(Table::State, key, &plain, random)?;
             written += sealed.len();
             newest = SealId::of(&sealed);
             batch.puts.push((Table::State, key, sealed));

@@ -1,40 +1,7 @@
 //! A batch: all changes that one step makes to the stored state, as one value (R7).
 
-/// The name of a record: the output of a keyed pseudo-random function (R15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordKey(pub [u8; 16]);
-
-/// The tables of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
-    /// The records that say which documents and collections exist. Read whole, at an opening.
-    State,
-    /// Documents' data. Read on demand.
-    Pages,
-    /// Operations and actions (R10). Read whole.
-    Journal,
-    /// Requests of followers to the leader. Only shared devices have this table.
-    Inbox,
-}
-
-impl Table {
-    /// The tables of every store. A shared store also has the inbox.
-    pub const ALL: [Table; 3] = [Table::State, Table::Pages, Table::Journal];
-
-    /// The tables of a shared store, in the order of their discriminants.
-    pub const SHARED: [Table; 4] = [Table::State, Table::Pages, Table::Journal, Table::Inbox];
-
-    /// The table's name in the browser's database: one letter, so that nothing of the application shows
-    /// (R13).
-    pub fn name(self) -> &'static str {
-        match self {
-            Table::State => "s",
-            Table::Pages => "p",
-            Table::Journal => "j",
-            Table::Inbox => "i",
-        }
-    }
-}
+use crate::crypto::Sealed;
+use crate::model::{RecordKey, Table};
 
 /// How safe a batch must be when its commit resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,7 +13,8 @@ pub enum Durability {
     Strict,
 }
 
-/// Puts and deletes that are written together or not at all. Records are sealed before the transaction opens.
+/// Puts and deletes that are written together or not at all. Records are sealed before the transaction opens:
+/// a batch takes no other bytes, except for the header.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Deletes the store's records first, so that only the batch remains. The inbox and the generations stay,
@@ -56,13 +24,13 @@ pub struct Batch {
     pub header: Option<Vec<u8>>,
     /// The sealed high-water mark, which the backup gets once the rest is written. A failure there is no
     /// error. A batch without it and without a header writes nothing to the backup, except by `hands_in`.
-    pub mark: Option<Vec<u8>>,
+    pub mark: Option<Sealed>,
     /// The backup's copy of the journal does not match the store, for example because the store was cleared.
     /// It is made again from all records of the store after this batch. Otherwise the copy gets the batch's
     /// changes of the journal.
     pub recopy: bool,
     /// Records to write.
-    pub puts: Vec<(Table, RecordKey, Vec<u8>)>,
+    pub puts: Vec<(Table, RecordKey, Sealed)>,
     /// Records to delete. A key without a record is no error.
     pub deletes: Vec<(Table, RecordKey)>,
     /// How safe the batch must be.
@@ -83,6 +51,6 @@ impl Batch {
 
     /// Bytes of the records to write.
     pub fn bytes(&self) -> usize {
-        self.puts.iter().map(|(_, _, bytes)| bytes.len()).sum()
+        self.puts.iter().map(|(_, _, sealed)| sealed.len()).sum()
     }
 }

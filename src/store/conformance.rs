@@ -7,6 +7,7 @@ use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
 use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Store, Table, Witness};
+use crate::crypto::Sealed;
 use crate::error::Code;
 
 /// Runs a future that never waits for an outside event, as those of the twin in memory.
@@ -67,7 +68,14 @@ fn key(n: u8) -> RecordKey {
 }
 
 fn put(table: Table, n: u8, byte: u8, len: usize) -> Batch {
-    Batch { puts: vec![(table, key(n), vec![byte; len])], ..Batch::default() }
+    Batch { puts: vec![(table, key(n), Sealed::stand_in(vec![byte; len]))], ..Batch::default() }
+}
+
+async fn copies_of<S: Store>(store: &S, table: Table) -> Vec<(RecordKey, Vec<u8>)> {
+    let copies = store.copies(table).await.expect("copies").into_iter();
+    let mut copies: Vec<_> = copies.map(|(key, sealed)| (key, sealed.into_bytes())).collect();
+    copies.sort();
+    copies
 }
 
 async fn a_store_that_is_not_there_is_not_made<D: Device>(device: &D) {
@@ -345,10 +353,13 @@ async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
     let store = fresh(device, "beside").await;
     assert_eq!(store.witness().await.expect("witness"), Witness::default());
     store
-        .commit(Batch { header: Some(vec![1]), mark: Some(vec![2]), ..Batch::default() })
+        .commit(Batch { header: Some(vec![1]), mark: Some(Sealed::stand_in([2])), ..Batch::default() })
         .await
         .expect("commit");
-    store.commit(Batch { mark: Some(vec![3]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
+    store
+        .commit(Batch { mark: Some(Sealed::stand_in([3])), ..put(Table::State, 1, 1, 1) })
+        .await
+        .expect("commit");
     store.commit(Batch { clear: true, ..Batch::default() }).await.expect("commit");
     store.close().await;
     let store = device.open("beside", false).await.expect("open").expect("there");
@@ -362,12 +373,8 @@ async fn what_stands_beside_is_kept_apart<D: Device>(device: &D) {
 }
 
 async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
-    let copies = async |store: &D::Store| {
-        let mut copies = store.copies(Table::Journal).await.expect("copies");
-        copies.sort();
-        copies
-    };
-    let marked = |batch: Batch| Batch { mark: Some(vec![1]), ..batch };
+    let copies = async |store: &D::Store| copies_of(store, Table::Journal).await;
+    let marked = |batch: Batch| Batch { mark: Some(Sealed::stand_in([1])), ..batch };
     let store = fresh(device, "copies").await;
     assert_eq!(copies(&store).await, []);
     store.commit(put(Table::Journal, 1, 1, 1)).await.expect("commit");
@@ -394,11 +401,7 @@ async fn the_copy_of_the_journal_is_kept_beside<D: Device>(device: &D) {
 }
 
 async fn what_is_handed_in_is_kept_beside<D: Device>(device: &D) {
-    let copies = async |store: &D::Store| {
-        let mut copies = store.copies(Table::Inbox).await.expect("copies");
-        copies.sort();
-        copies
-    };
+    let copies = async |store: &D::Store| copies_of(store, Table::Inbox).await;
     let store = fresh(device, "requests").await;
     assert_eq!(copies(&store).await, []);
     let mut batch = put(Table::Inbox, 1, 1, 1);
@@ -408,15 +411,18 @@ async fn what_is_handed_in_is_kept_beside<D: Device>(device: &D) {
     assert_eq!(copies(&store).await, [(key(1), vec![1]), (key(2), vec![2])], "what is to be done alone");
     let deletes = vec![(Table::Inbox, key(1))];
     store
-        .commit(Batch { deletes, mark: Some(vec![1]), ..put(Table::Journal, 1, 1, 1) })
+        .commit(Batch { deletes, mark: Some(Sealed::stand_in([1])), ..put(Table::Journal, 1, 1, 1) })
         .await
         .expect("commit");
     assert_eq!(copies(&store).await, [(key(2), vec![2])], "what is carried out goes");
     let deletes = vec![(Table::Inbox, key(2))];
-    let batch = Batch { deletes, mark: Some(vec![2]), recopy: true, ..Batch::default() };
+    let batch = Batch { deletes, mark: Some(Sealed::stand_in([2])), recopy: true, ..Batch::default() };
     store.commit(batch).await.expect("commit");
     assert_eq!(copies(&store).await, [(key(3), vec![3])], "made anew, it has what the store has");
-    store.commit(Batch { clear: true, mark: Some(vec![3]), ..Batch::default() }).await.expect("commit");
+    store
+        .commit(Batch { clear: true, mark: Some(Sealed::stand_in([3])), ..Batch::default() })
+        .await
+        .expect("commit");
     assert_eq!(copies(&store).await, [(key(3), vec![3])], "clearing the store leaves it");
     store.close().await;
     device.delete("requests").await.expect("delete");
@@ -435,7 +441,10 @@ async fn a_store_opened_again_is_still_owned<D: Device>(device: &D) {
 
 async fn a_store_opened_again_is_the_same<D: Device>(device: &D) {
     let store = fresh(device, "again").await;
-    store.commit(Batch { mark: Some(vec![9]), ..put(Table::State, 1, 1, 1) }).await.expect("commit");
+    store
+        .commit(Batch { mark: Some(Sealed::stand_in([9])), ..put(Table::State, 1, 1, 1) })
+        .await
+        .expect("commit");
     store.reopen().await.expect("reopened");
     assert_eq!(store.get(Table::State, &[key(1)]).await.expect("get"), vec![Some(vec![1])]);
     store.commit(put(Table::State, 2, 2, 1)).await.expect("commit");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
 use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table, Witness};
+use crate::crypto::Sealed;
 use crate::error::{Code, Error, Result, fail};
 
 mod beside;
@@ -65,13 +66,13 @@ impl Content {
         }
     }
 
-    fn change(&mut self, deletes: Vec<(Table, RecordKey)>, puts: Vec<(Table, RecordKey, Vec<u8>)>) -> Before {
+    fn change(&mut self, deletes: Vec<(Table, RecordKey)>, puts: Vec<(Table, RecordKey, Sealed)>) -> Before {
         let mut replaced = Vec::with_capacity(deletes.len() + puts.len());
         for key in deletes {
             replaced.push((key, self.records.remove(&key)));
         }
-        for (table, key, bytes) in puts {
-            replaced.push(((table, key), self.records.insert((table, key), bytes)));
+        for (table, key, sealed) in puts {
+            replaced.push(((table, key), self.records.insert((table, key), sealed.into_bytes())));
         }
         replaced
     }
@@ -347,13 +348,14 @@ impl Store for MemoryStore {
         Ok(self.witnesses.borrow().get(&self.name).map(|beside| beside.witness.clone()).unwrap_or_default())
     }
 
-    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         self.content()?;
-        Ok(self.beside(|beside| match table {
-            Table::Journal => beside.journal.clone().into_iter().collect(),
-            Table::Inbox => beside.inbox.clone().into_iter().collect(),
-            Table::State | Table::Pages => Vec::new(),
-        }))
+        let copies = self.beside(|beside| match table {
+            Table::Journal => beside.journal.clone(),
+            Table::Inbox => beside.inbox.clone(),
+            Table::State | Table::Pages => BTreeMap::new(),
+        });
+        Ok(copies.into_iter().map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
     }
 
     async fn reopen(&self) -> Result<()> {
@@ -388,7 +390,8 @@ mod tests {
         let store = conformance::block_on(device.open("a", true)).unwrap().unwrap();
         let write = |n: u8, durability| {
             let key = RecordKey([n; 16]);
-            let puts = vec![(Table::State, key, vec![n]), (Table::Pages, RecordKey([0; 16]), vec![n])];
+            let sealed = Sealed::stand_in([n]);
+            let puts = vec![(Table::State, key, sealed.clone()), (Table::Pages, RecordKey([0; 16]), sealed)];
             let deletes = vec![(Table::State, RecordKey([n - 1; 16]))];
             let batch = Batch { puts, deletes, durability, header: Some(vec![n]), ..Batch::default() };
             conformance::block_on(store.commit(batch)).unwrap();
@@ -420,13 +423,13 @@ mod tests {
         };
         let mut before = Vec::new();
         for n in 1..=4_u8 {
-            let puts = vec![(Table::Journal, key(n), vec![n])];
+            let puts = vec![(Table::Journal, key(n), Sealed::stand_in([n]))];
             let batch = Batch {
                 puts,
                 deletes: vec![(Table::Journal, key(n - 1))],
                 durability: Durability::Strict,
                 header: (n == 1).then(|| vec![n]),
-                mark: Some(vec![n]),
+                mark: Some(Sealed::stand_in([n])),
                 clear: n == 3,
                 recopy: n == 4,
                 ..Batch::default()

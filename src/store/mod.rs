@@ -11,11 +11,14 @@ mod failure;
 mod memory;
 mod snapshot;
 
-pub use batch::{Batch, Durability, RecordKey, Table};
+pub use batch::{Batch, Durability};
 pub use failure::Failure;
 pub use memory::{MemoryDevice, MemoryStore};
 pub use snapshot::Snapshot;
 
+pub use crate::model::{RecordKey, Table};
+
+use crate::crypto::Sealed;
 use crate::error::Result;
 
 /// Opens and deletes stores: an origin's databases, or a map in memory.
@@ -114,8 +117,9 @@ pub trait Store {
     async fn witness(&self) -> Result<Witness>;
 
     /// The backup's copy of a table, in any order. The journal is as of the batch that wrote the high-water
-    /// mark. The inbox has all requests, and perhaps some that the leader has carried out since.
-    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>>;
+    /// mark. The inbox has all requests, and perhaps some that the leader has carried out since. These are the
+    /// only stored records that a batch may contain again, so they are typed as sealed.
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>>;
 
     /// The first read of an opening: the generation and the header, from one point in time if the device can.
     /// Also the backup's header and high-water mark, from any time since this handle was made.

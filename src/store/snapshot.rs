@@ -1,6 +1,6 @@
 //! A store at one point in time.
 
-use super::batch::RecordKey;
+use crate::model::RecordKey;
 
 /// Records of one table, in the order of their keys.
 type Records = Vec<(RecordKey, Vec<u8>)>;

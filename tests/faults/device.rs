@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use escale::crypto::Sealed;
 use escale::store::{Batch, Device, MemoryDevice, MemoryStore, RecordKey, Store, Table, Witness};
 use escale::{Code, Error, Result};
 
@@ -255,7 +256,7 @@ impl Store for FaultyStore {
         if self.meet(false)? { Err(closed()) } else { self.inner.witness().await }
     }
 
-    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         if self.meet(false)? { Err(closed()) } else { self.inner.copies(table).await }
     }
 

@@ -84,7 +84,8 @@ impl Cost {
         self.deletes += batch.deletes.len();
         self.state += of(Table::State);
         self.pages += of(Table::Pages);
-        self.bytes += Table::ALL.into_iter().map(of).sum::<usize>() + batch.mark.as_ref().map_or(0, Vec::len);
+        self.bytes +=
+            Table::ALL.into_iter().map(of).sum::<usize>() + batch.mark.as_ref().map_or(0, |mark| mark.len());
     }
 }
 
@@ -102,7 +103,8 @@ impl Hooks for Counting {
         match call {
             Call::Commit(batch) => {
                 self.cost.count(batch);
-                self.written.extend(batch.puts.iter().cloned());
+                let puts = batch.puts.iter();
+                self.written.extend(puts.map(|(table, key, sealed)| (*table, *key, sealed.to_vec())));
             }
             Call::Pages { keys, .. } => self.cost.reads += keys.len(),
             _ => {}

@@ -39,7 +39,7 @@ impl Beside {
     pub fn hand_in(&mut self, batch: &Batch) {
         self.remember(batch, &Records::new());
         let requests = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
-        self.inbox.extend(requests.map(|(_, key, bytes)| (*key, bytes.clone())));
+        self.inbox.extend(requests.map(|(_, key, sealed)| (*key, sealed.to_vec())));
     }
 
     /// Writes the backup's part of a batch. The store held `content` before the batch.
@@ -54,7 +54,7 @@ impl Beside {
         self.remember(batch, if batch.recopy { &content.records } else { &none });
         self.generation = batch.generation.unwrap_or(self.generation);
         self.witness.header = batch.header.clone().or(self.witness.header.take());
-        self.witness.mark = batch.mark.clone().or(self.witness.mark.take());
+        self.witness.mark = batch.mark.as_deref().map(<[u8]>::to_vec).or(self.witness.mark.take());
         if batch.clear {
             self.journal.clear();
         } else if batch.recopy {
@@ -68,8 +68,8 @@ impl Beside {
                 Table::State | Table::Pages => None,
             };
         }
-        for (_, key, bytes) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
-            self.journal.insert(*key, bytes.clone());
+        for (_, key, sealed) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
+            self.journal.insert(*key, sealed.to_vec());
         }
     }
 

@@ -6,6 +6,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
 
 use super::records::to_key;
+use crate::crypto::Sealed;
 use crate::store::{Batch, FENCES_KEPT, RecordKey, Table, Witness};
 
 /// The object stores: `TABLE` for the header, the high-water mark and the fences, `JOURNAL` and `INBOX` for
@@ -51,11 +52,11 @@ impl Change {
             deletes.map(|(_, key)| *key).collect()
         };
         Change {
-            witness: Witness { header: batch.header, mark: batch.mark },
+            witness: Witness { header: batch.header, mark: batch.mark.map(Sealed::into_bytes) },
             recopy: batch.recopy || batch.clear,
             generation: batch.generation,
             deletes: of(Table::Journal),
-            puts: puts.map(|(_, key, bytes)| (key, bytes)).collect(),
+            puts: puts.map(|(_, key, sealed)| (key, sealed.into_bytes())).collect(),
             taken: of(Table::Inbox),
             requests: Records::new(),
         }

@@ -17,7 +17,7 @@ use super::failure;
 use super::lock::StoreLock;
 use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after, record_of, to_key};
 use super::witness::{Beside, Change, Copies};
-use crate::crypto::place;
+use crate::crypto::{Sealed, place};
 use crate::error::{Code, Result, fail};
 use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
@@ -381,9 +381,10 @@ impl Store for IdbStore {
         Ok(self.beside.witness_now().await)
     }
 
-    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Vec<u8>)>> {
+    async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         self.check_open()?;
-        Ok(self.beside.copies(table).await)
+        let copies = self.beside.copies(table).await.into_iter();
+        Ok(copies.map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
     }
 
     async fn look(&self) -> Result<(u64, Option<Vec<u8>>, Witness)> {
@@ -451,8 +452,8 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
     for (place, key) in &batch.deletes {
         table(*place)?.delete(&to_key(key))?;
     }
-    for (place, key, bytes) in &batch.puts {
-        table(*place)?.put_with_key(&Uint8Array::from(bytes.as_slice()), &to_key(key))?;
+    for (place, key, sealed) in &batch.puts {
+        table(*place)?.put_with_key(&Uint8Array::from(&**sealed), &to_key(key))?;
     }
     if let Some(header) = &batch.header {
         let table = transaction.object_store(HEADER_TABLE)?;

@@ -173,7 +173,7 @@ impl Beside {
     /// the store has them.
     pub async fn hand_in(&self, batch: &Batch) {
         let puts = batch.puts.iter().filter(|(table, ..)| *table == Table::Inbox);
-        let requests: Records = puts.map(|(_, key, bytes)| (*key, bytes.clone())).collect();
+        let requests: Records = puts.map(|(_, key, sealed)| (*key, sealed.to_vec())).collect();
         // A handle that failed is not used again, but a second one may work.
         for _ in 0..2 {
             if self.is_left.get() || self.put_requests(&requests).await.is_ok() {

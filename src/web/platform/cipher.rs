@@ -79,7 +79,7 @@ mod tests {
     async fn r14_it_opens_what_was_sealed_at_that_place_and_nothing_else() {
         let mut random = SeededRandom::new(1);
         let keys = StoreKeys::derive(&AccountKey::make(&mut random).expect("K"), &[1; 16]);
-        let cipher = Cipher::new(keys.page_key()).expect("localhost is secure");
+        let cipher = Cipher::new(keys.seal_key(Table::Pages)).expect("localhost is secure");
         let [here, there] = [5, 6].map(|number| keys.record_key(Table::Pages, number));
         let mut seal =
             |plain: &[u8]| keys.seal(Table::Pages, here, plain, &mut random).expect("sealed").into_bytes();

@@ -3,6 +3,7 @@
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::{Patch, fresh, js, one};
+use crate::crypto::Sealed;
 use crate::store::{Batch, Device, RecordKey, Store, Table};
 use crate::web::idb::IdbDevice;
 use crate::web::idb::ending::is_whole;
@@ -25,13 +26,18 @@ async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
          };";
     let store = fresh("unended").await;
     store.take_over(0).await.expect("taken");
-    store.commit(Batch { mark: Some(vec![1]), ..one(1) }).await.expect("committed");
+    store.commit(Batch { mark: Some(Sealed::stand_in([1])), ..one(1) }).await.expect("committed");
     let _patch = Patch::new(WATCH, "unwatch();").await;
     // More requests than one listing gives, and more than were once read at a time. The first ones must not
     // be left out.
     for hundred in 0..11_u8 {
-        let request =
-            |n: u8| (Table::Inbox, RecordKey([[hundred, n]; 8].concat().try_into().expect("16")), vec![n]);
+        let request = |n: u8| {
+            (
+                Table::Inbox,
+                RecordKey([[hundred, n]; 8].concat().try_into().expect("16")),
+                Sealed::stand_in([n]),
+            )
+        };
         let puts = (0..100).map(request).collect();
         store.commit(Batch { puts, hands_in: true, ..Batch::default() }).await.expect("handed in");
     }
@@ -43,7 +49,10 @@ async fn no_transaction_of_a_leader_waits_for_its_page_to_end() {
     store.get(Table::State, &[RecordKey([1; 16])]).await.expect("read");
     store.read_pages(&[RecordKey([1; 16])]).await.expect("read");
     store.witness().await.expect("read");
-    store.commit(Batch { mark: Some(vec![2]), generation: Some(1), ..one(2) }).await.expect("committed");
+    store
+        .commit(Batch { mark: Some(Sealed::stand_in([2])), generation: Some(1), ..one(2) })
+        .await
+        .expect("committed");
     // If the browser does not write such a transaction whole or not at all, none that writes is committed
     // explicitly.
     let is_whole = is_whole().into();

@@ -3,6 +3,7 @@
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::{fresh, one};
+use crate::crypto::Sealed;
 use crate::store::{Batch, Device, RecordKey, Store, Table};
 use crate::web::idb::IdbDevice;
 
@@ -38,8 +39,11 @@ async fn who_takes_over_sees_large_records_as_well() {
     let store = fresh("taken-over-large").await;
     let keys: Vec<RecordKey> = (1..=4).map(|n| RecordKey([n; 16])).collect();
     let records = [3_000_000, 10, 200_000, 1_000_000];
-    let puts =
-        keys.iter().zip(records).map(|(key, size)| (Table::State, *key, vec![key.0[0]; size])).collect();
+    let puts = keys
+        .iter()
+        .zip(records)
+        .map(|(key, size)| (Table::State, *key, Sealed::stand_in(vec![key.0[0]; size])))
+        .collect();
     store.commit(Batch { puts, ..Batch::default() }).await.expect("committed");
     for seen in 0..10 {
         let (generation, found) =
