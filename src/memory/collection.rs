@@ -42,4 +42,9 @@ impl Collection {
     pub fn v(&self, era: u32) -> Version {
         if self.set.v().era == era { self.set.v().v } else { 0 }
     }
+
+    /// Whether a whole load is in progress or due.
+    pub fn is_loading(&self, era: u32) -> bool {
+        self.load.is_some() || self.v(era) == 0
+    }
 }

@@ -5,13 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tests::{Seeded, below, seeds};
 use super::told_tests::{SCHEMA, defs, ids, pk, seen, state, step};
-use super::{Content, DocKey, DocumentAtRest, Memory, PageRef, PartContext, Stamp};
+use super::{
+    Collection, CollectionAtRest, Content, DocKey, DocumentAtRest, LinkAtRest, Memory, Origin, PageRef,
+    PartContext, Stamp, StoredChanges,
+};
 use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
-use crate::model::{Def, Pk, SortedSet, order};
+use crate::model::{Def, Pk, SortedMap, SortedSet, order};
 
 fn memory() -> Memory {
     Memory::new(Schema::from_json(SCHEMA).unwrap())
+}
+
+fn collection_at_rest(held: &Collection) -> CollectionAtRest {
+    CollectionAtRest { v: held.set.v(), ready: held.ready, load: held.load.clone() }
 }
 
 /// The leader's changes in the order in which the log has them. Returns the documents among them, and whether the
@@ -24,11 +31,9 @@ fn replay(
 ) -> (Vec<DocKey>, bool) {
     let dirty = leader.take_dirty();
     let (epoch, era) = leader.epoch();
-    follower.follow_epoch(epoch.cloned(), era);
+    let mut changes = StoredChanges { epoch: Some((epoch.cloned(), era)), ..StoredChanges::default() };
     for def in &dirty.collections {
-        if let Some(held) = leader.collection(def) {
-            follower.follow_collection(def, Some((held.set.v(), held.ready, held.load.clone())));
-        }
+        changes.collections.push((def.clone(), leader.collection(def).map(collection_at_rest)));
     }
     let changed: Vec<DocKey> = dirty.documents.into_iter().collect();
     for key in &changed {
@@ -39,15 +44,16 @@ fn replay(
             leader.settle_at_rest(key, at, place);
         }
         let state = facts.map(|(at, max_life)| DocumentAtRest { at, max_life, place });
-        follower.follow_document(key.clone(), state);
+        changes.documents.push((leader.class_name(key), vec![(key.1.clone(), state)]));
     }
     for (def, pk) in &dirty.links {
         let set = leader.collection(def).map(|held| &held.set);
         let (member, mark) = (set.and_then(|set| set.member(pk)), set.and_then(|set| set.mark(pk)));
-        follower.follow_link(def, pk, member, mark);
+        changes.links.push((def.clone(), vec![LinkAtRest { pk: pk.clone(), member, mark }]));
     }
-    for def in dirty.collections.iter().filter(|def| leader.collection(def).is_none()).chain(dropped.iter()) {
-        follower.follow_collection(def, None);
+    follower.apply_stored(changes, Origin::Following);
+    for def in dropped {
+        follower.unsubscribe(def);
     }
     let lacks_documents = follower.end_following();
     (changed, lacks_documents)
@@ -63,23 +69,24 @@ fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
     }
     let mut read = memory();
     let (epoch, era) = leader.epoch();
-    read.restore_epoch(epoch.cloned(), era);
+    let mut changes = StoredChanges { epoch: Some((epoch.cloned(), era)), ..StoredChanges::default() };
+    let mut told = SortedMap::new();
     for (def, held) in leader.collections() {
-        read.restore_collection(def, held.set.v(), held.ready, held.load.clone());
+        changes.collections.push((def.clone(), Some(collection_at_rest(held))));
+        let pks: BTreeSet<&Pk> = held.set.keys().chain(held.set.marks().map(|(pk, _)| pk)).collect();
+        told.insert(def.clone(), pks.len());
+        let link =
+            |pk: &Pk| LinkAtRest { pk: pk.clone(), member: held.set.member(pk), mark: held.set.mark(pk) };
+        changes.links.push((def.clone(), pks.into_iter().map(link).collect()));
     }
     read.reserve_documents(leader.documents().count());
     for (key, document) in leader.documents() {
         let place = document.slot.expect("written");
         let state = DocumentAtRest { at: document.at, max_life: document.max_life, place };
-        read.restore_document(key.clone(), Some(state));
+        changes.documents.push((leader.class_name(key), vec![(key.1.clone(), Some(state))]));
     }
-    for (def, held) in leader.collections() {
-        let pks: BTreeSet<&Pk> = held.set.keys().chain(held.set.marks().map(|(pk, _)| pk)).collect();
-        read.reserve_members(def, pks.len());
-        let states = pks.into_iter().map(|pk| (pk.clone(), held.set.member(pk), held.set.mark(pk)));
-        read.restore_set_of(def, states);
-    }
-    assert_eq!(read.restore_links().documents, 0, "no link without its document");
+    read.apply_stored(changes, Origin::Opening(&told));
+    assert_eq!(read.end_opening(false).documents, 0, "no link without its document");
     assert!(read.is_clean() && !read.has_changes());
     read.check_links();
     read
@@ -225,9 +232,9 @@ fn r2_a_removed_document_leaves_the_defs_that_hold_it() {
     replay(&mut leader, &mut follower, &SortedSet::new(), &mut page);
     let keys: Vec<DocKey> = follower.documents().map(|(key, _)| key.clone()).collect();
     assert!(!keys.is_empty());
-    for key in keys {
-        follower.follow_document(key, None);
-    }
+    let gone = keys.into_iter().map(|(_, pk)| (pk, None)).collect();
+    let documents = vec![(leader.class_name(&(0, pk(0))), gone)];
+    follower.apply_stored(StoredChanges { documents, ..StoredChanges::default() }, Origin::Following);
     follower.end_following();
     assert_eq!(follower.documents().count(), 0);
     follower.check_links();

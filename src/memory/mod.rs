@@ -7,16 +7,14 @@ mod collection;
 mod defs;
 mod dirty;
 mod document;
-mod follow;
 mod overlay;
 pub mod query;
-mod restore;
 mod set;
 mod shelf;
 mod stamp;
 mod state;
+mod stored;
 mod tombstones;
-mod unsettle;
 
 pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};
@@ -25,10 +23,11 @@ pub use defs::Defs;
 pub use dirty::Dirty;
 pub use document::{Content, DocKey, Document, PageRef};
 pub use overlay::{Base, Shown};
-pub use restore::{DocumentAtRest, Missing};
 pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
 pub use state::{EpochChange, Memory};
+pub(crate) use stored::{ClassAtRest, Origin, StoredChanges};
+pub use stored::{CollectionAtRest, DocumentAtRest, LinkAtRest, Missing};
 
 #[cfg(test)]
 mod device_tests;

@@ -7,7 +7,7 @@
 use std::hash::Hash;
 
 use super::shelf::Shelf;
-use crate::model::{QuickMap, SortedSet};
+use crate::model::{QuickMap, SortedSet, order};
 
 /// A member: the version of its link, and whether the whole load in progress has confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,19 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
     /// Reserves memory for that many more members.
     pub fn reserve(&mut self, count: usize) {
         self.members.reserve(count);
+    }
+
+    /// The keys whose member or tombstone is not as in `before`, ascending. Those that left since are among them.
+    pub fn difference(&self, before: Option<&Self>) -> Vec<K>
+    where
+        S: PartialEq,
+    {
+        let none = Self::default();
+        let before = before.unwrap_or(&none);
+        let is_other =
+            |key: &&K| self.member(key) != before.member(key) || self.mark(key) != before.mark(key);
+        let keys = self.keys().chain(self.marks.keys()).chain(before.keys()).chain(before.marks.keys());
+        order::set_of(keys.filter(is_other).cloned()).into_iter().collect()
     }
 
     /// Restores a stored member or tombstone.

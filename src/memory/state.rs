@@ -268,6 +268,13 @@ impl Memory {
         self.dirty.merge(dirty);
     }
 
+    /// The next batch says whether there is this subscription: it may not be in storage yet, or a follower may
+    /// show something else.
+    pub(crate) fn restate_collection(&mut self, def: &Def) {
+        self.dirty.collections.insert(def.clone());
+        self.dirty.subscriptions = true;
+    }
+
     /// Notes that a field of the head changed.
     pub(crate) fn mark_head(&mut self) {
         self.dirty.head = true;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Content, DocumentAtRest, Member, Memory, PageRef, PartContext, Stamp};
+use super::{
+    Content, DocumentAtRest, LinkAtRest, Member, Memory, Origin, PageRef, PartContext, Stamp, StoredChanges,
+};
 use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
-use crate::model::{Def, Name, Pk, Value, order};
+use crate::model::{Def, Name, Pk, SortedMap, Value, order};
 
 const SCHEMA: &str = r#"{"Doc":{"key":["id"],"collections":{"section":{"key":["section"],"mutable":true}}}}"#;
 const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
@@ -229,11 +231,15 @@ fn an_id_names_its_document_or_nothing() {
         for doc in 0..4 + below(random, 8) {
             let place = PageRef { page: 1, slot: doc as u32, bytes: 9 };
             let state = (below(random, 4) > 0).then_some(DocumentAtRest { at, max_life: None, place });
-            memory.restore_document((0, pk(doc % 6)), state);
-            let member = state.map(|_| Member { at, confirmed: true });
-            memory.restore_set_of(&class(), [(pk(doc % 6), member, None)].into_iter());
+            let (pk, member) = (pk(doc % 6), state.map(|_| Member { at, confirmed: true }));
+            let changes = StoredChanges {
+                documents: vec![(class().class().clone(), vec![(pk.clone(), state)])],
+                links: vec![(class(), vec![LinkAtRest { pk, member, mark: None }])],
+                ..StoredChanges::default()
+            };
+            memory.apply_stored(changes, Origin::Opening(&SortedMap::new()));
         }
-        memory.restore_links();
+        memory.end_opening(false);
         memory.check_links();
         for v in 2..40 {
             named.extend(memory.documents().map(|(key, document)| (document.id, key.clone())));

@@ -175,7 +175,7 @@ async fn vanished<S: Store>(
             let restoring = copied.replace(&SortedMap::new());
             (journal, layout.restored) = (restoring.journal, restoring.records);
             (layout.journal, layout.session) = (mark.journal, mark.session);
-            memory.restore_epoch(mark.epoch.0, mark.epoch.1);
+            memory.set_epoch(mark.epoch.0, mark.epoch.1);
         }
     }
     layout.next_record += SKIPPED;

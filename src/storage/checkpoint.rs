@@ -1,7 +1,9 @@
 //! The whole state as records of a bounded size, and one batch's changes as one record.
 
-use super::delta::{ClassStates, CollectionState, Delta, DocumentState, Head, LinkState};
-use crate::memory::{Dirty, DocKey, DocumentAtRest, Memory, PageRef};
+use super::delta::{Delta, Head};
+use crate::memory::{
+    ClassAtRest, CollectionAtRest, Dirty, DocKey, DocumentAtRest, LinkAtRest, Memory, PageRef,
+};
 use crate::model::{Def, Name, Pk, SortedMap, order};
 
 /// Entries of a record of the checkpoint: about 150 KiB.
@@ -15,20 +17,21 @@ pub fn head_of(memory: &Memory, session: &str) -> Head {
     Head { session: session.to_owned(), epoch: epoch.cloned(), era, schema: memory.schema().to_json() }
 }
 
-fn collection_state(memory: &Memory, def: &Def) -> Option<CollectionState> {
+fn collection_state(memory: &Memory, def: &Def) -> Option<CollectionAtRest> {
     let collection = memory.collection(def)?;
-    Some(CollectionState { v: collection.set.v(), ready: collection.ready, load: collection.load.clone() })
+    Some(CollectionAtRest { v: collection.set.v(), ready: collection.ready, load: collection.load.clone() })
 }
 
-fn document_state(memory: &Memory, key: &DocKey, places: &Places) -> Option<DocumentState> {
+fn document_state(memory: &Memory, key: &DocKey, places: &Places) -> Option<DocumentAtRest> {
     let document = memory.document(key)?;
     let place = places.get(key).copied().or(document.slot)?;
-    Some(DocumentAtRest { at: document.at, max_life: document.max_life, place }.into())
+    Some(DocumentAtRest { at: document.at, max_life: document.max_life, place })
 }
 
-fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkState {
+fn link_state(memory: &Memory, def: &Def, pk: &Pk) -> LinkAtRest {
     let set = memory.collection(def).map(|collection| &collection.set);
-    LinkState::new(pk.clone(), set.and_then(|s| s.member(pk)), set.and_then(|s| s.mark(pk)))
+    let (member, mark) = (set.and_then(|set| set.member(pk)), set.and_then(|set| set.mark(pk)));
+    LinkAtRest { pk: pk.clone(), member, mark }
 }
 
 /// The present state of each dirty name.
@@ -36,13 +39,13 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     let mut delta = Delta { head: dirty.head.then(|| head_of(memory, session)), ..Delta::default() };
     let collections = dirty.collections.iter();
     delta.collections = collections.map(|def| (def.clone(), collection_state(memory, def))).collect();
-    let mut documents: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>> = SortedMap::new();
+    let mut documents: SortedMap<&Name, Vec<(Pk, Option<DocumentAtRest>)>> = SortedMap::new();
     for key in &dirty.documents {
         let state = document_state(memory, key, places);
         documents.entry(memory.class(key.0).name()).or_default().push((key.1.clone(), state));
     }
     delta.documents = sorted(documents);
-    let mut links: SortedMap<&Def, Vec<LinkState>> = SortedMap::new();
+    let mut links: SortedMap<&Def, Vec<LinkAtRest>> = SortedMap::new();
     // The end of a subscription removes its links.
     for (def, pk) in dirty.links.iter().filter(|(def, _)| memory.collection(def).is_some()) {
         links.entry(def).or_default().push(link_state(memory, def, pk));
@@ -50,14 +53,14 @@ pub fn changes(memory: &Memory, dirty: &Dirty, session: &str, places: &Places) -
     delta.links = links
         .into_iter()
         .map(|(def, mut states)| {
-            order::sort_by(&mut states, |a, b| a.0.cmp(&b.0));
+            order::sort_by(&mut states, |a, b| a.pk.cmp(&b.pk));
             (def.clone(), states)
         })
         .collect();
     delta
 }
 
-fn sorted(map: SortedMap<&Name, Vec<(Pk, Option<DocumentState>)>>) -> Vec<ClassStates> {
+fn sorted(map: SortedMap<&Name, Vec<(Pk, Option<DocumentAtRest>)>>) -> Vec<ClassAtRest> {
     map.into_iter()
         .map(|(name, mut states)| {
             order::sort_by(&mut states, |a, b| a.0.cmp(&b.0));
@@ -114,8 +117,8 @@ pub fn whole(memory: &Memory, session: &str, places: &Places) -> Vec<Delta> {
 /// A record that is not complete yet.
 #[derive(Default)]
 struct Chunk<'m> {
-    documents: Vec<ClassStates>,
-    links: SortedMap<&'m Def, Vec<LinkState>>,
+    documents: Vec<ClassAtRest>,
+    links: SortedMap<&'m Def, Vec<LinkAtRest>>,
     entries: usize,
 }
 

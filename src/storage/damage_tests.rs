@@ -102,10 +102,10 @@ fn recount(world: &World, device: &MemoryDevice) -> (u64, BTreeSet<Def>) {
         for (def, states) in record.delta.links {
             for state in states.into_iter().filter(|_| defs.contains(&def)) {
                 let of = links.entry(def.clone()).or_default();
-                if state.member().is_some() {
-                    of.insert(state.0)
+                if state.member.is_some() {
+                    of.insert(state.pk)
                 } else {
-                    of.remove(&state.0)
+                    of.remove(&state.pk)
                 };
             }
         }

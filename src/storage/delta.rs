@@ -4,8 +4,8 @@ use super::columns;
 use super::journal::JournalMark;
 use crate::codec::{Decode, Encode, Fields, Format, Node, NodeError, Presence, Writer, record};
 use crate::error::{Code, Error, Result};
-use crate::memory::{DocumentAtRest, Load, Member, PageRef, Stamp};
-use crate::model::{Def, Epoch, Name, Pk};
+use crate::memory::{ClassAtRest, CollectionAtRest, LinkAtRest, StoredChanges};
+use crate::model::{Def, Epoch};
 
 /// A state record. The checkpoint is the records `base .. base + chunks`; the log continues from there.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,11 +46,11 @@ pub struct Delta {
     /// The fields of the whole state.
     pub head: Option<Head>,
     /// Collections, or `None` if a subscription ended.
-    pub collections: Vec<(Def, Option<CollectionState>)>,
+    pub collections: Vec<(Def, Option<CollectionAtRest>)>,
     /// Documents by class, or `None` if one left.
-    pub documents: Vec<ClassStates>,
+    pub documents: Vec<ClassAtRest>,
     /// Links and removal tombstones by def.
-    pub links: Vec<(Def, Vec<LinkState>)>,
+    pub links: Vec<(Def, Vec<LinkAtRest>)>,
 }
 
 impl Encode for Delta {
@@ -69,9 +69,6 @@ impl Decode for Delta {
     }
 }
 
-/// A class's documents, or `None` if one left.
-pub type ClassStates = (Name, Vec<(Pk, Option<DocumentState>)>);
-
 /// The fields of the whole state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
@@ -87,74 +84,22 @@ pub struct Head {
 
 record!(Head { session, epoch, era, schema });
 
-/// A collection's own fields.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CollectionState {
-    /// The version below which every change is known.
-    pub v: Stamp,
-    /// Whether a whole load has ended once.
-    pub ready: bool,
-    /// The load in progress.
-    pub load: Option<Load>,
-}
-
-record!(CollectionState { v, ready, load });
-
-/// A document's version and slot: era, v, end of life, page, slot, bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DocumentState(
-    pub(super) u32,
-    pub(super) u64,
-    pub(super) Option<u64>,
-    pub(super) u64,
-    pub(super) u32,
-    pub(super) u32,
-);
-
-impl From<DocumentAtRest> for DocumentState {
-    fn from(d: DocumentAtRest) -> Self {
-        DocumentState(d.at.era, d.at.v, d.max_life, d.place.page, d.place.slot, d.place.bytes)
-    }
-}
-
-impl From<DocumentState> for DocumentAtRest {
-    fn from(d: DocumentState) -> Self {
-        let place = PageRef { page: d.3, slot: d.4, bytes: d.5 };
-        DocumentAtRest { at: Stamp::new(d.0, d.1), max_life: d.2, place }
-    }
-}
-
-/// A link (its version, and whether it is confirmed) and a removal tombstone: both absent if nothing is
-/// remembered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkState(pub Pk, pub(super) Option<(u32, u64, bool)>, pub(super) Option<(u32, u64)>);
-
-impl LinkState {
-    /// The state of one pk in a def.
-    pub fn new(pk: Pk, member: Option<Member<Stamp>>, mark: Option<Stamp>) -> Self {
-        LinkState(pk, member.map(|m| (m.at.era, m.at.v, m.confirmed)), mark.map(|m| (m.era, m.v)))
-    }
-
-    /// The link.
-    pub fn member(&self) -> Option<Member<Stamp>> {
-        self.1.map(|(era, v, confirmed)| Member { at: Stamp::new(era, v), confirmed })
-    }
-
-    /// The removal tombstone.
-    pub fn mark(&self) -> Option<Stamp> {
-        self.2.map(|(era, v)| Stamp::new(era, v))
-    }
-}
-
 impl Delta {
+    /// The head, and the changes that the memory takes.
+    pub fn split(self) -> (Option<Head>, StoredChanges) {
+        let Delta { head, collections, documents, links } = self;
+        (head, StoredChanges { epoch: None, collections, documents, links })
+    }
+
     /// The latest era of anything in it.
     pub fn newest_era(&self) -> u32 {
         let collections = self.collections.iter().filter_map(|(_, state)| Some(state.as_ref()?.v.era));
         let documents = self.documents.iter().flat_map(|(_, states)| states);
-        let documents = documents.filter_map(|(_, state)| Some(state.as_ref()?.0));
-        let links = self.links.iter().flat_map(|(_, states)| states);
-        let links =
-            links.flat_map(|state| state.1.map(|link| link.0).into_iter().chain(state.2.map(|m| m.0)));
+        let documents = documents.filter_map(|(_, state)| Some(state.as_ref()?.at.era));
+        let links = self.links.iter().flat_map(|(_, links)| links);
+        let links = links.flat_map(|link| {
+            link.member.map(|member| member.at.era).into_iter().chain(link.mark.map(|mark| mark.era))
+        });
         collections.chain(documents).chain(links).max().unwrap_or(0)
     }
 }

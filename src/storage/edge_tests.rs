@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::delta::{CollectionState, Delta, DocumentState, LinkState, StateRecord};
+use super::delta::{Delta, StateRecord};
 use super::history_tests::Whole;
 use super::journal::{JournalAtRest, JournalMark};
 use super::mark::{HighWater, RolledBack};
@@ -15,7 +15,9 @@ use crate::codec::{Data, Part, Row};
 use crate::crypto::{Random, StoreKeys};
 use crate::error::{Code, Error, Result};
 use crate::journal::JournalRecord;
-use crate::memory::{Memory, PageRef, PartContext, Stamp};
+use crate::memory::{
+    CollectionAtRest, DocumentAtRest, LinkAtRest, Member, Memory, PageRef, PartContext, Stamp,
+};
 use crate::model::{Def, Pk, SortedSet, Value};
 use crate::store::conformance::block_on;
 use crate::store::{Batch, MemoryDevice, MemoryStore, Store, Table};
@@ -38,7 +40,7 @@ pub(super) fn check_order(account: &Account<MemoryStore>, batch: &Batch) {
         }
         let runs = if record.number < record.base + u64::from(record.chunks) { 2 } else { 1 };
         for (def, states) in links {
-            let pks: Vec<&Pk> = states.iter().map(|state| &state.0).collect();
+            let pks: Vec<&Pk> = states.iter().map(|state| &state.pk).collect();
             assert!(pks.chunk_by(|a, b| a < b).count() <= runs, "{def}");
             assert_eq!(pks.iter().collect::<BTreeSet<_>>().len(), pks.len(), "{def}");
         }
@@ -271,14 +273,17 @@ fn the_newest_era_of_a_record_is_that_of_any_part_of_it() {
     assert_eq!(Delta::default().newest_era(), 0);
     for eras in 0..81 {
         let [a, b, c, d] = [eras % 3, eras / 3 % 3, eras / 9 % 3, eras / 27];
-        let state = CollectionState { v: Stamp::new(a, 9), ready: true, load: None };
+        let state = CollectionAtRest { v: Stamp::new(a, 9), ready: true, load: None };
         let def = Def::class_of(&name("Doc"));
-        let (document, link) =
-            (DocumentState(b, 9, None, 1, 1, 1), LinkState(pk(1), Some((c, 9, true)), Some((d, 9))));
+        let place = PageRef { page: 1, slot: 1, bytes: 1 };
+        let document = DocumentAtRest { at: Stamp::new(b, 9), max_life: None, place };
+        let member = Some(Member { at: Stamp::new(c, 9), confirmed: true });
+        let link = LinkAtRest { pk: pk(1), member, mark: Some(Stamp::new(d, 9)) };
+        let bare = LinkAtRest { pk: pk(2), member: None, mark: None };
         let delta = Delta {
             collections: vec![(def.clone(), None), (def.clone(), Some(state))],
             documents: vec![(name("Doc"), vec![(pk(1), None), (pk(2), Some(document))])],
-            links: vec![(def, vec![LinkState(pk(2), None, None), link])],
+            links: vec![(def, vec![bare, link])],
             ..Delta::default()
         };
         assert_eq!(delta.newest_era(), [a, b, c, d].into_iter().max().unwrap(), "{a} {b} {c} {d}");

@@ -1,6 +1,6 @@
 //! An opening: from the state records to the memory.
 
-use super::delta::{Delta, Head, StateRecord};
+use super::delta::{Head, StateRecord};
 use super::inbox::{Requests, snapshot_with_copies};
 use super::journal::{JournalAtRest, JournalMark, read_journal};
 use super::layout::{Layout, Limits};
@@ -8,7 +8,7 @@ use super::mark::{Copied, HighWater, RolledBack};
 use super::pages::Pages;
 use crate::crypto::{SealId, StoreKeys, place};
 use crate::error::{Code, Error, Result};
-use crate::memory::{DocumentAtRest, Memory};
+use crate::memory::{Memory, Origin};
 use crate::model::schema::Schema;
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::store::{RecordKey, Store, Table};
@@ -100,14 +100,14 @@ pub async fn open<S: Store>(
     let mut memory = Memory::new(schema);
     if is_newer {
         // From now on an application with the older schema must not read this store.
-        memory.touch_head();
+        memory.mark_head();
     }
     let mut name = head.as_ref().map_or(session, |head| head.session.clone());
     let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or_default();
     match head {
-        Some(Head { epoch, era, .. }) if era >= newest_era => memory.restore_epoch(epoch, era),
+        Some(Head { epoch, era, .. }) if era >= newest_era => memory.set_epoch(epoch, era),
         // The record with the epoch of these records is lost: all that the server sends is of a later era.
-        _ if !records.is_empty() => memory.restore_epoch(None, newest_era + 1),
+        _ if !records.is_empty() => memory.set_epoch(None, newest_era + 1),
         _ => {}
     }
     let next_page = records.values().map(|record| record.next_page).max().unwrap_or(0);
@@ -133,13 +133,12 @@ pub async fn open<S: Store>(
         (mark, name) = (beside.journal, beside.session.clone());
         damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });
         if beside.epoch.1 >= memory.epoch().1 {
-            memory.restore_epoch(beside.epoch.0.clone(), beside.epoch.1);
+            memory.set_epoch(beside.epoch.0.clone(), beside.epoch.1);
         }
     }
     pin_operations(&mut memory, &journal);
-    damage.documents = memory.restore_links().documents;
+    damage.documents = memory.end_opening(is_damaged).documents;
     if is_damaged {
-        memory.restart_all();
         // A checkpoint is due at once, and it deletes all earlier records.
         strays.extend(numbers.iter().map(|number| (Table::State, keys.record_key(Table::State, *number))));
     }
@@ -309,41 +308,21 @@ fn in_its_place(keys: &StoreKeys, key: RecordKey, plain: &[u8]) -> Result<StateR
     }
 }
 
-/// Applies all records to an empty memory. Returns the pages that [`fold`] returns.
+/// Applies all records to an empty memory. Returns the pages of documents whose class the schema no longer has:
+/// these documents are dropped.
 fn fold_all(memory: &mut Memory, records: SortedMap<u64, StateRecord>) -> SortedSet<u64> {
-    let told = records.values().flat_map(|record| &record.delta.documents);
-    memory.reserve_documents(told.map(|(_, states)| states.len()).sum());
+    let told = || records.values().flat_map(|record| &record.delta.documents);
+    memory.reserve_documents(told().map(|(_, states)| states.len()).sum());
+    let dropped = told().filter(|(class, _)| memory.schema().position(class).is_none());
+    let dropped =
+        dropped.flat_map(|(_, states)| states).filter_map(|(_, state)| Some(state.as_ref()?.place.page));
+    let abandoned = dropped.collect();
     let mut links: SortedMap<Def, usize> = SortedMap::new();
     for (def, states) in records.values().flat_map(|record| &record.delta.links) {
         *links.entry(def.clone()).or_default() += states.len();
     }
-    records.into_values().flat_map(|record| fold(memory, record.delta, &links)).collect()
-}
-
-/// Applies `delta` to the memory; `told` is the number of links of each def in all records. Returns the pages
-/// of documents whose class the schema no longer has: these documents are dropped.
-fn fold(memory: &mut Memory, delta: Delta, told: &SortedMap<Def, usize>) -> Vec<u64> {
-    let mut abandoned = Vec::new();
-    for (def, state) in delta.collections {
-        match state {
-            Some(state) => memory.restore_collection(&def, state.v, state.ready, state.load),
-            None => memory.restore_no_collection(&def),
-        }
-    }
-    for (class, states) in delta.documents {
-        let Some(position) = memory.schema().position(&class) else {
-            let places = states.into_iter().filter_map(|(_, state)| Some(DocumentAtRest::from(state?).place));
-            abandoned.extend(places.map(|place| place.page));
-            continue;
-        };
-        for (pk, state) in states {
-            memory.restore_document((position as u16, pk), state.map(Into::into));
-        }
-    }
-    for (def, states) in delta.links {
-        memory.reserve_members(&def, told.get(&def).copied().unwrap_or_default());
-        let links = states.into_iter().map(|state| (state.member(), state.mark(), state.0));
-        memory.restore_set_of(&def, links.map(|(member, mark, pk)| (pk, member, mark)));
+    for record in records.into_values() {
+        memory.apply_stored(record.delta.split().1, Origin::Opening(&links));
     }
     abandoned
 }

@@ -5,12 +5,12 @@
 //! record that it has: if a device reports a failure but has written, the leader writes another record under
 //! the same number.
 
-use super::delta::{Delta, StateRecord};
+use super::delta::StateRecord;
 use super::layout::Layout;
 use super::open::{Opened, open};
 use crate::crypto::{SealId, StoreKeys};
 use crate::error::Result;
-use crate::memory::{DocumentAtRest, Memory};
+use crate::memory::{Memory, Origin};
 use crate::model::schema::Schema;
 use crate::store::{RecordKey, Store, Table};
 
@@ -94,31 +94,12 @@ impl Layout {
         self.newest = seal;
         self.next_record = record.number + 1;
         self.journal = record.journal;
-        let Delta { head, collections, documents, links } = record.delta;
+        let (head, mut changes) = record.delta.split();
         if let Some(head) = head {
-            memory.follow_epoch(head.epoch, head.era);
+            changes.epoch = Some((head.epoch, head.era));
             self.session = head.session;
         }
-        let (there, ended): (Vec<_>, Vec<_>) =
-            collections.into_iter().partition(|(_, state)| state.is_some());
-        for (def, state) in there {
-            memory.follow_collection(&def, state.map(|state| (state.v, state.ready, state.load)));
-        }
-        for (class, states) in documents {
-            let Some(position) = memory.schema().position(&class) else { continue };
-            for (pk, state) in states {
-                memory.follow_document((position as u16, pk), state.map(DocumentAtRest::from));
-            }
-        }
-        for (def, states) in links {
-            for state in states {
-                memory.follow_link(&def, &state.0, state.member(), state.mark());
-            }
-        }
-        // Last: another def may hold their documents by now.
-        for (def, _) in ended {
-            memory.follow_collection(&def, None);
-        }
+        memory.apply_stored(changes, Origin::Following);
     }
 
     /// Continues from the whole state that was read from scratch.

@@ -6,9 +6,10 @@
 //! record, and costs a byte. Any bytes decode to a record or to nothing, and a row never decodes to more than
 //! its bytes justify.
 
-use super::delta::{ClassStates, Delta, DocumentState, LinkState, StateRecord};
+use super::delta::{Delta, StateRecord};
 use crate::codec::{pack, unpack};
 use crate::error::Result;
+use crate::memory::{ClassAtRest, DocumentAtRest, LinkAtRest, Member, PageRef, Stamp};
 use crate::model::{Def, Name, Pk};
 
 /// In a document's row: it is there, and did not leave.
@@ -97,7 +98,7 @@ pub fn decode(bytes: &[u8]) -> Option<StateRecord> {
 }
 
 /// The documents of the record that links of the def can name by an index.
-fn of_class<'d>(documents: &'d [ClassStates], def: &Def) -> &'d [(Pk, Option<DocumentState>)] {
+fn of_class<'d>(documents: &'d [ClassAtRest], def: &Def) -> &'d [(Pk, Option<DocumentAtRest>)] {
     documents.iter().find(|(class, _)| class == def.class()).map_or(&[], |(_, states)| states)
 }
 
@@ -149,13 +150,14 @@ impl Writer {
         }
     }
 
-    fn document(&mut self, pk: &Pk, state: Option<&DocumentState>, before: &mut Before) {
+    fn document(&mut self, pk: &Pk, state: Option<&DocumentAtRest>, before: &mut Before) {
         let hash = pk.to_hash();
         let mut tag = if hash.is_some() { HASHED } else { 0 };
-        let Some(&DocumentState(era, v, max_life, page, slot, bytes)) = state else {
+        let Some(&DocumentAtRest { at: Stamp { era, v }, max_life, place }) = state else {
             self.0.push(tag);
             return self.pk(pk, hash);
         };
+        let PageRef { page, slot, bytes } = place;
         let (is_same, is_next) =
             (before.version == (era, v), (before.page, before.slot.wrapping_add(1)) == (page, slot));
         tag |= HELD;
@@ -180,8 +182,8 @@ impl Writer {
 
     fn link(
         &mut self,
-        LinkState(pk, member, mark): &LinkState,
-        listed: &[(Pk, Option<DocumentState>)],
+        LinkAtRest { pk, member, mark }: &LinkAtRest,
+        listed: &[(Pk, Option<DocumentAtRest>)],
         next: &mut usize,
         version: &mut Version,
     ) {
@@ -190,14 +192,16 @@ impl Writer {
         let search = || listed.binary_search_by(|(document, _)| document.cmp(pk)).ok();
         let place = if is_next { Some(*next) } else { search() };
         let hash = if place.is_none() { pk.to_hash() } else { None };
-        let expected = place.and_then(|place| listed[place].1).map_or(*version, |state| (state.0, state.1));
+        let expected =
+            place.and_then(|place| listed[place].1).map_or(*version, |state| (state.at.era, state.at.v));
+        let member = member.map(|Member { at, confirmed }| (at.era, at.v, confirmed));
         let mut tag = match (place, hash) {
             (Some(_), _) if is_next => LISTED | NEXT,
             (Some(_), _) => LISTED,
             (None, Some(_)) => HASHED_LINK,
             (None, None) => 0,
         };
-        if let Some((era, v, confirmed)) = *member {
+        if let Some((era, v, confirmed)) = member {
             tag |= MEMBER;
             tag |= if confirmed { CONFIRMED } else { 0 };
             tag |= if expected == (era, v) { AS_EXPECTED } else { 0 };
@@ -213,13 +217,13 @@ impl Writer {
             }
             None => self.pk(pk, hash),
         }
-        match *member {
+        match member {
             Some((era, v, _)) if expected == (era, v) => *version = expected,
             Some((era, v, _)) => self.version(version, (era, v)),
             None => {}
         }
-        if let Some(mark) = *mark {
-            self.version(version, mark);
+        if let Some(Stamp { era, v }) = *mark {
+            self.version(version, (era, v));
         }
     }
 }
@@ -280,7 +284,7 @@ impl<'b> Input<'b> {
         Some(Pk::from_hash(hash))
     }
 
-    fn document(&mut self, before: &mut Before) -> Option<(Pk, Option<DocumentState>)> {
+    fn document(&mut self, before: &mut Before) -> Option<(Pk, Option<DocumentAtRest>)> {
         let tag = self.byte()?;
         let has = |flag| tag & flag != 0;
         if tag >= NEXT_SLOT << 1 || (!has(HELD) && tag & !HASHED != 0) {
@@ -297,15 +301,16 @@ impl<'b> Input<'b> {
         } else {
             (before.page, before.slot) = (unzigzag(before.page, self.number()?), self.small()?);
         }
-        Some((pk, Some(DocumentState(era, v, max_life, before.page, before.slot, self.small()?))))
+        let place = PageRef { page: before.page, slot: before.slot, bytes: self.small()? };
+        Some((pk, Some(DocumentAtRest { at: Stamp { era, v }, max_life, place })))
     }
 
     fn link(
         &mut self,
-        listed: &[(Pk, Option<DocumentState>)],
+        listed: &[(Pk, Option<DocumentAtRest>)],
         next: &mut usize,
         version: &mut Version,
-    ) -> Option<LinkState> {
+    ) -> Option<LinkAtRest> {
         let tag = self.byte()?;
         let has = |flag| tag & flag != 0;
         let is_meant = match (has(LISTED), has(MEMBER)) {
@@ -321,7 +326,7 @@ impl<'b> Input<'b> {
             let place = if has(NEXT) { *next } else { usize::try_from(self.number()?).ok()? };
             let (pk, state) = listed.get(place)?;
             *next = place + 1;
-            (pk.clone(), state.map_or(*version, |state| (state.0, state.1)))
+            (pk.clone(), state.map_or(*version, |state| (state.at.era, state.at.v)))
         } else {
             (self.pk(has(HASHED_LINK))?, *version)
         };
@@ -334,7 +339,9 @@ impl<'b> Input<'b> {
             None
         };
         let mark = if has(MARKED) { Some(self.version(version)?) } else { None };
-        Some(LinkState(pk, member.map(|(era, v)| (era, v, has(CONFIRMED))), mark))
+        let stamp = |(era, v)| Stamp { era, v };
+        let member = member.map(|member| Member { at: stamp(member), confirmed: has(CONFIRMED) });
+        Some(LinkAtRest { pk, member, mark: mark.map(stamp) })
     }
 }
 

@@ -1,9 +1,9 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::memory::{Load, Stamp};
+use crate::memory::{CollectionAtRest, Load};
 use crate::model::Epoch;
-use crate::storage::delta::{CollectionState, Head, JournalNumbers};
+use crate::storage::delta::{Head, JournalNumbers};
 use crate::storage::journal::JournalMark;
 
 /// Numbers from a seed.
@@ -41,6 +41,10 @@ fn pks(numbers: &mut Numbers, count: u64) -> Vec<Pk> {
     pks
 }
 
+fn at_rest((era, v): Version, max_life: Option<u64>, (page, slot, bytes): (u64, u32, u32)) -> DocumentAtRest {
+    DocumentAtRest { at: Stamp::new(era, v), max_life, place: PageRef { page, slot, bytes } }
+}
+
 fn record(seed: u64) -> StateRecord {
     let numbers = &mut Numbers(seed);
     let names = ["Article", "Package"].map(|name| Name::new(name).unwrap());
@@ -57,7 +61,7 @@ fn record(seed: u64) -> StateRecord {
             (
                 pk,
                 (!numbers.is(6))
-                    .then(|| DocumentState(era, v, life, page, slot, numbers.below(1 << 22) as u32)),
+                    .then(|| at_rest((era, v), life, (page, slot, numbers.below(1 << 22) as u32))),
             )
         });
         (name, states.collect::<Vec<_>>())
@@ -68,15 +72,16 @@ fn record(seed: u64) -> StateRecord {
         let states = pks(numbers, count).into_iter().map(|pk| {
             let listed = documents.iter().find(|(name, _)| *name == class);
             let state = listed.and_then(|(_, states)| states.iter().find(|(of, _)| *of == pk)?.1);
-            let (era, v) = state.map_or_else(|| numbers.version(), |state| (state.0, state.1));
-            let member = (!numbers.is(5)).then(|| (era, v, !numbers.is(4)));
-            let mark = numbers.is(4).then(|| numbers.version());
-            LinkState(pk, member, mark)
+            let (era, v) = state.map_or_else(|| numbers.version(), |state| (state.at.era, state.at.v));
+            let at = Stamp::new(era, v);
+            let member = (!numbers.is(5)).then(|| Member { at, confirmed: !numbers.is(4) });
+            let mark = numbers.is(4).then(|| numbers.version()).map(|(era, v)| Stamp::new(era, v));
+            LinkAtRest { pk, member, mark }
         });
         (def, states.collect::<Vec<_>>())
     });
     let load = Load { cursor: "c".into(), since: 1, settle: 2, received: 3, total: Some(4) };
-    let state = CollectionState { v: Stamp::new(1, 2), ready: true, load: Some(load) };
+    let state = CollectionAtRest { v: Stamp::new(1, 2), ready: true, load: Some(load) };
     let head =
         Head { session: "s".into(), epoch: Some(Epoch::new(5, "e").unwrap()), era: 1, schema: "{}".into() };
     let [first, .., last] = defs;
@@ -151,10 +156,11 @@ fn a_document_in_two_collections_costs_little_more_than_its_pk() {
     };
     let mut record = record(1);
     let rows = pks.iter().enumerate();
-    let rows = rows.map(|(slot, pk)| (pk.clone(), Some(DocumentState(0, 9, None, 3, slot as u32, 1_000))));
+    let rows = rows.map(|(slot, pk)| (pk.clone(), Some(at_rest((0, 9), None, (3, slot as u32, 1_000)))));
     record.delta.documents = vec![(Name::new("Article").unwrap(), rows.collect())];
     let links = ["Article", "Article/tags@BTziUq_SSySPM1Z0dmeokg"].map(|def| {
-        let states = pks.iter().map(|pk| LinkState(pk.clone(), Some((0, 9, true)), None)).collect();
+        let member = Some(Member { at: Stamp::new(0, 9), confirmed: true });
+        let states = pks.iter().map(|pk| LinkAtRest { pk: pk.clone(), member, mark: None }).collect();
         (def.parse().unwrap(), states)
     });
     record.delta.links = links.into();

@@ -134,7 +134,7 @@ impl Router {
             }
         }
         for def in self.tabs.unwanted.clone() {
-            self.ctx.memory.follow_collection(&def, None);
+            self.ctx.memory.unsubscribe(&def);
         }
         self.tabs.is_reload_due |= self.ctx.memory.end_following();
         self.replay().follow_journal(journal, &deletes);
