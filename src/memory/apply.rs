@@ -166,7 +166,7 @@ impl Memory {
             self.dirty.links.insert((def.clone(), pk));
         }
         if !std::mem::replace(&mut collection.ready, true) {
-            self.changed.insert(def.clone());
+            self.unreported.defs.insert(def.clone());
         }
     }
 

@@ -31,8 +31,8 @@ fn memory() -> Memory {
     memory.subscribe(&class).unwrap();
     let part = memory.prepare(part(&class, (0..4).map(|doc| row(doc, 7)).collect())).unwrap();
     memory.apply(part, PartContext { era: 0, settled: 7, asked: Some(0) });
-    memory.take_dirty();
-    memory.take_changes();
+    memory.dirty.take();
+    memory.unreported.take();
     memory
 }
 
@@ -57,7 +57,7 @@ fn is_resident(memory: &Memory, doc: usize) -> bool {
 #[test]
 fn r14_a_wiped_store_is_written_again_as_far_as_the_data_is_in_memory() {
     let mut memory = memory();
-    memory.pin(&key(1));
+    memory.pins.add(&key(1));
     for doc in 1..4 {
         write(&mut memory, doc);
     }
@@ -65,16 +65,16 @@ fn r14_a_wiped_store_is_written_again_as_far_as_the_data_is_in_memory() {
     let class = defs()[0].clone();
     let left = memory.prepare(Part { left: vec![(pk(3), 8)], ..part(&class, vec![]) }).unwrap();
     memory.apply(left, PartContext { era: 0, settled: 8, asked: None });
-    assert_eq!(memory.freed().len(), 1);
+    assert_eq!(memory.dirty.freed.len(), 1);
     let lost = memory.unsettle();
     assert_eq!(lost.into_iter().collect::<Vec<_>>(), [key(2)], "it was in storage alone");
-    let dirty = memory.take_dirty();
+    let dirty = memory.dirty.take();
     assert!(dirty.head && dirty.freed.is_empty() && dirty.links.is_empty());
     assert_eq!(dirty.documents.into_iter().collect::<BTreeSet<_>>(), [key(0), key(1)].into());
     assert!(is_resident(&memory, 0) && is_resident(&memory, 1));
     assert!(matches!(memory.document(&key(2)).unwrap().content, Content::Lost));
     assert!(memory.documents().all(|(_, document)| document.slot.is_none()));
-    assert_eq!(memory.take_changes().0, [defs()[0].clone()], "its data cannot be read");
+    assert_eq!(memory.unreported.take().0, [defs()[0].clone()], "its data cannot be read");
 }
 
 /// Only the data of the present version comes back into memory, and only if it is not there.
@@ -82,15 +82,15 @@ fn r14_a_wiped_store_is_written_again_as_far_as_the_data_is_in_memory() {
 fn data_comes_back_into_memory_if_it_is_the_present_versions() {
     for (version, is_written, comes_back) in [(7, true, true), (6, true, false), (7, false, false)] {
         let mut memory = memory();
-        memory.pin(&key(0));
-        memory.take_touched();
+        memory.pins.add(&key(0));
+        memory.pins.take_touched();
         if is_written {
             write(&mut memory, 0);
         }
         memory.reload(&key(0), at(version), data(1));
-        let dirty = memory.take_dirty();
+        let dirty = memory.dirty.take();
         assert_eq!(dirty.documents.contains(&key(0)), comes_back);
-        assert_eq!(memory.take_touched().contains(&key(0)), comes_back);
+        assert_eq!(memory.pins.take_touched().contains(&key(0)), comes_back);
         assert_eq!(is_resident(&memory, 0), comes_back || !is_written);
         let kept = memory.base_data(&key(0)).cloned();
         assert_eq!(kept, Some(if comes_back { data(1) } else { data(0) }));
@@ -101,9 +101,9 @@ fn data_comes_back_into_memory_if_it_is_the_present_versions() {
 fn a_slot_that_was_written_for_a_document_that_has_left_is_freed() {
     let mut memory = memory();
     memory.unsubscribe(&defs()[0].clone());
-    memory.take_dirty();
+    memory.dirty.take();
     write(&mut memory, 0);
-    assert_eq!(memory.freed(), [PageRef { page: 1, slot: 0, bytes: 9 }]);
+    assert_eq!(memory.dirty.freed, [PageRef { page: 1, slot: 0, bytes: 9 }]);
     assert!(!memory.is_clean());
 }
 
@@ -127,11 +127,11 @@ fn r14_a_lost_document_stays_until_the_server_has_nothing_of_it() {
     ] {
         let mut memory = memory();
         write(&mut memory, 0);
-        memory.pin(&key(1));
-        memory.pin(&key(0));
-        memory.take_touched();
+        memory.pins.add(&key(1));
+        memory.pins.add(&key(0));
+        memory.pins.take_touched();
         memory.lose(&key(0));
-        assert!(memory.take_touched().contains(&key(0)), "operations on it wait for its data");
+        assert!(memory.pins.take_touched().contains(&key(0)), "operations on it wait for its data");
         memory.unpin(&key(0));
         let answer = memory.prepare(answer).unwrap();
         assert_eq!(memory.apply_repair(answer, 0), is_answer);
@@ -164,8 +164,8 @@ fn r14_a_repair_of_a_whole_document_takes_a_later_version_only() {
 fn a_collection_that_begins_again_has_changed() {
     let mut memory = memory();
     memory.restart(&defs()[0].clone());
-    assert_eq!(memory.take_changes().0, [defs()[0].clone()]);
-    assert_eq!(memory.take_dirty().links.len(), 4, "its links are to be confirmed");
+    assert_eq!(memory.unreported.take().0, [defs()[0].clone()]);
+    assert_eq!(memory.dirty.take().links.len(), 4, "its links are to be confirmed");
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! The changes in memory that are not yet in storage, by name only. A batch is built from the memory as it is
-//! at that time, so the stored state always satisfies R1 to R3 (R7).
+//! The changes in memory, by name only: those that are not yet in storage, and those that are not yet
+//! reported to the application. A batch is built from the memory as it is at that time, so the stored state always satisfies R1 to R3
+//! (R7).
 
 use super::document::{DocKey, PageRef};
 use crate::model::{Def, Pk, QuickSet, SortedSet};
@@ -31,6 +32,18 @@ impl Dirty {
             && self.freed.is_empty()
     }
 
+    /// Takes the changes, to write them or to drop them.
+    pub fn take(&mut self) -> Dirty {
+        std::mem::take(self)
+    }
+
+    /// The next batch says whether there is this subscription: it may not be in storage yet, or a follower may
+    /// show something else.
+    pub fn restate(&mut self, def: &Def) {
+        self.collections.insert(def.clone());
+        self.subscriptions = true;
+    }
+
     /// Adds the changes of a batch that failed.
     pub fn merge(&mut self, other: Dirty) {
         self.documents.extend(other.documents);
@@ -39,5 +52,26 @@ impl Dirty {
         self.subscriptions |= other.subscriptions;
         self.head |= other.head;
         self.freed.extend(other.freed);
+    }
+}
+
+/// The changes that are not yet reported to the application.
+#[derive(Default)]
+pub struct Unreported {
+    /// Defs whose members or documents changed.
+    pub(super) defs: SortedSet<Def>,
+    /// Ids that are not used any more.
+    pub(super) gone: Vec<u32>,
+}
+
+impl Unreported {
+    /// Whether there is nothing to report.
+    pub fn is_empty(&self) -> bool {
+        self.defs.is_empty() && self.gone.is_empty()
+    }
+
+    /// The defs that changed and the ids that are not used any more, since the last call.
+    pub fn take(&mut self) -> (Vec<Def>, Vec<u32>) {
+        (std::mem::take(&mut self.defs).into_iter().collect(), std::mem::take(&mut self.gone))
     }
 }

@@ -19,6 +19,17 @@ pub struct PageRef {
     pub bytes: u32,
 }
 
+/// The stored facts about a document, without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentAtRest {
+    /// The version.
+    pub at: Stamp,
+    /// Minutes since 1970 at which the document expires.
+    pub max_life: Option<u64>,
+    /// The slot of its data.
+    pub place: PageRef,
+}
+
 /// A document's data, or the reason why it is not in memory.
 #[derive(Clone, Debug)]
 pub enum Content {

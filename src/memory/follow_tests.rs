@@ -29,7 +29,7 @@ fn replay(
     dropped: &SortedSet<Def>,
     page: &mut u64,
 ) -> (Vec<DocKey>, bool) {
-    let dirty = leader.take_dirty();
+    let dirty = leader.dirty.take();
     let (epoch, era) = leader.epoch();
     let mut changes = StoredChanges { epoch: Some((epoch.cloned(), era)), ..StoredChanges::default() };
     for def in &dirty.collections {
@@ -61,7 +61,7 @@ fn replay(
 
 /// The leader writes its state. Returns the state that an opening restores.
 fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
-    leader.take_dirty();
+    leader.dirty.take();
     let held: Vec<(DocKey, Stamp)> = leader.documents().map(|(key, held)| (key.clone(), held.at)).collect();
     for (key, at) in held {
         *page += 1;
@@ -79,7 +79,7 @@ fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
             |pk: &Pk| LinkAtRest { pk: pk.clone(), member: held.set.member(pk), mark: held.set.mark(pk) };
         changes.links.push((def.clone(), pks.into_iter().map(link).collect()));
     }
-    read.reserve_documents(leader.documents().count());
+    read.documents.reserve(leader.documents().count());
     for (key, document) in leader.documents() {
         let place = document.slot.expect("written");
         let state = DocumentAtRest { at: document.at, max_life: document.max_life, place };
@@ -87,7 +87,7 @@ fn restored(leader: &mut Memory, page: &mut u64) -> Memory {
     }
     read.apply_stored(changes, Origin::Opening(&told));
     assert_eq!(read.end_opening(false).documents, 0, "no link without its document");
-    assert!(read.is_clean() && !read.has_changes());
+    assert!(read.is_clean() && read.unreported.is_empty());
     read.check_links();
     read
 }
@@ -110,7 +110,7 @@ fn known(memory: &Memory, except: &SortedSet<Def>) -> BTreeMap<Def, Known> {
 
 /// The base of each pinned document: its version, and the defs that hold it.
 fn bases(memory: &Memory) -> BTreeMap<DocKey, (Option<Stamp>, Vec<Def>)> {
-    let keys = (0..4).map(|doc| (0, pk(doc))).filter(|key| memory.is_pinned(key));
+    let keys = (0..4).map(|doc| (0, pk(doc))).filter(|key| memory.pins.holds(key));
     keys.map(|key| {
         let at = memory.document(&key).map(|document| document.at);
         let held = memory.holders(&key).to_vec();
@@ -145,15 +145,15 @@ fn a_follower_is_as_the_leader_whether_it_replays_or_takes_over() {
                 2 => follower.lose(&(0, pk(below(random, 4)))),
                 3 => {
                     let key = (0, pk(below(random, 4)));
-                    follower.pin(&key);
+                    follower.pins.add(&key);
                     pinned.push(key);
                 }
                 4 => pinned.pop().iter().for_each(|key| follower.unpin(key)),
                 _ => {}
             }
-            follower.take_changes();
-            follower.take_touched();
-            follower.take_dirty();
+            follower.unreported.take();
+            follower.pins.take_touched();
+            follower.dirty.take();
             let (before, used, under) = (seen(&follower), ids(&follower), bases(&follower));
             let mut takes_over = below(random, 4) == 0;
             if !takes_over {
@@ -175,7 +175,7 @@ fn a_follower_is_as_the_leader_whether_it_replays_or_takes_over() {
                 let ended = order::set_of(ended.cloned());
                 follower.adopt(read, &kept, &dropped);
                 // If it leads now, it writes this.
-                assert_eq!(follower.take_dirty().collections, ended, "ESCALE_SEED={seed}");
+                assert_eq!(follower.dirty.take().collections, ended, "ESCALE_SEED={seed}");
             }
             kept.retain(|def| leader.collection(def).is_none());
             dropped.retain(|def| leader.collection(def).is_some());
@@ -200,7 +200,7 @@ type Before<'a> = (
 /// The application of the follower learns of each change, and so do its operations.
 fn check_told(follower: &mut Memory, (before, used, under): Before<'_>, seed: u64) {
     let after = seen(follower);
-    let (changed, gone) = follower.take_changes();
+    let (changed, gone) = follower.unreported.take();
     for def in defs() {
         let is_other = before.get(&def) != after.get(&def);
         assert!(!is_other || changed.contains(&def), "ESCALE_SEED={seed}: {def} changed");
@@ -208,7 +208,7 @@ fn check_told(follower: &mut Memory, (before, used, under): Before<'_>, seed: u6
     let unused: BTreeSet<u32> = used.difference(&ids(follower)).copied().collect();
     let told: BTreeSet<u32> = gone.into_iter().filter(|id| used.contains(id)).collect();
     assert_eq!(told, unused, "ESCALE_SEED={seed}: the ids that are not used any more");
-    let touched = follower.take_touched();
+    let touched = follower.pins.take_touched();
     for (key, base) in bases(follower) {
         assert!(under.get(&key) == Some(&base) || touched.contains(&key), "ESCALE_SEED={seed}: {key:?}");
     }
@@ -294,7 +294,7 @@ fn r14_changes_that_an_opening_makes_are_due_after_a_takeover() {
     read.restart(class);
     follower.subscribe(&defs()[1]).unwrap();
     follower.adopt(read, &none, &none);
-    let dirty = follower.take_dirty();
+    let dirty = follower.dirty.take();
     assert!(dirty.collections.iter().eq([class]), "and nothing of its own");
 }
 

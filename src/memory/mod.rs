@@ -7,7 +7,9 @@ mod collection;
 mod defs;
 mod dirty;
 mod document;
+mod documents;
 mod overlay;
+mod pins;
 pub mod query;
 mod set;
 mod shelf;
@@ -21,13 +23,13 @@ pub use apply::{PartContext, PartOutcome};
 pub use collection::{Collection, Load};
 pub use defs::Defs;
 pub use dirty::Dirty;
-pub use document::{Content, DocKey, Document, PageRef};
+pub use document::{Content, DocKey, Document, DocumentAtRest, PageRef};
 pub use overlay::{Base, Shown};
 pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
 pub use state::{EpochChange, Memory};
 pub(crate) use stored::{ClassAtRest, Origin, StoredChanges};
-pub use stored::{CollectionAtRest, DocumentAtRest, LinkAtRest, Missing};
+pub use stored::{CollectionAtRest, LinkAtRest, Missing};
 
 #[cfg(test)]
 mod device_tests;

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::document::{Content, DocKey, is_over};
-use super::stamp::Stamp;
+use super::document::{Content, DocKey, Document, is_over};
 use super::state::Memory;
 use crate::codec::Data;
 use crate::error::Result;
@@ -49,68 +48,28 @@ pub enum Base {
     Lost,
 }
 
-/// Keeps a document in memory while pending operations touch it.
-#[derive(Clone, Debug, Default)]
-pub struct Pin {
-    count: u32,
-    /// The base data of that version, if the document's own is in storage only.
-    pub(super) data: Option<(Stamp, Data)>,
-}
-
 impl Memory {
-    /// Keeps a document in memory, with its data, while operations touch it, even if no def holds it.
-    pub(crate) fn pin(&mut self, key: &DocKey) {
-        self.pins.entry(key.clone()).or_default().count += 1;
-        self.unread.insert(key.clone());
-    }
-
-    /// Notes that the base of a pinned document has changed.
-    pub(super) fn touch_pin(&mut self, key: &DocKey) {
-        if self.is_pinned(key) {
-            self.touched.insert(key.clone());
-        }
-    }
-
-    /// The pinned documents whose base or links changed since the last call.
-    pub(crate) fn take_touched(&mut self) -> SortedSet<DocKey> {
-        std::mem::take(&mut self.touched)
-    }
-
-    /// One operation less touches the document.
+    /// One operation less touches the document: it leaves if it was the last one, and no def holds the document.
     pub(crate) fn unpin(&mut self, key: &DocKey) {
-        let Some(pin) = self.pins.get_mut(key) else { return };
-        pin.count -= 1;
-        if pin.count > 0 {
-            return;
-        }
-        self.pins.remove(key);
-        if self.documents.get(key).is_some_and(|document| document.defs.is_empty()) {
+        let is_free = self.pins.remove(key);
+        if is_free && self.documents.get(key).is_some_and(|document| document.defs.is_empty()) {
             self.remove_document(key);
         }
     }
 
-    pub(super) fn is_pinned(&self, key: &DocKey) -> bool {
-        self.pins.contains_key(key)
-    }
-
     /// The ids of pinned documents whose data is still to be read.
     pub(crate) fn pins_at_rest(&mut self) -> Vec<u32> {
-        let mut unread = std::mem::take(&mut self.unread);
-        unread.retain(|key| {
-            let rests = self.documents.get(key).is_some_and(|d| matches!(d.content, Content::AtRest));
-            rests && self.is_pinned(key) && self.base_data(key).is_none()
-        });
-        self.unread = unread;
-        self.unread.iter().filter_map(|key| Some(self.documents.get(key)?.id)).collect()
+        let Memory { pins, documents, .. } = self;
+        let is_at_rest = |document: &&Document| matches!(document.content, Content::AtRest);
+        let at_rest = |key: &DocKey| documents.get(key).filter(is_at_rest);
+        let unread = pins.unread(|pins, key| at_rest(key).is_some_and(|d| pins.data(key, d.at).is_none()));
+        unread.iter().filter_map(|key| Some(documents.get(key)?.id)).collect()
     }
 
     /// Keeps a pinned document's data, which is in storage too.
     pub(crate) fn hold(&mut self, id: u32, data: Data) {
-        let Some((key, document)) = self.by_id(id) else { return };
-        let (key, at) = (key.clone(), document.at);
-        if let Some(pin) = self.pins.get_mut(&key) {
-            pin.data = Some((at, data));
-        }
+        let Some((key, document)) = self.documents.by_id(id) else { return };
+        self.pins.keep(key, document.at, data);
     }
 
     /// The base data, if it is in memory.
@@ -118,10 +77,7 @@ impl Memory {
         let document = self.documents.get(key)?;
         match &document.content {
             Content::Resident(data) => Some(data),
-            Content::AtRest => {
-                let (at, data) = self.pins.get(key)?.data.as_ref()?;
-                (*at == document.at).then_some(data)
-            }
+            Content::AtRest => self.pins.data(key, document.at),
             Content::Lost => None,
         }
     }
@@ -157,10 +113,10 @@ impl Memory {
             return Ok(());
         }
         self.unshow(key);
-        let id = if data.is_some() { self.take_id(key) } else { 0 };
-        self.changed.extend(defs.iter().cloned());
+        let id = if data.is_some() { self.documents.take_id(key) } else { 0 };
+        self.unreported.defs.extend(defs.iter().cloned());
         let document = self.documents.get(key);
-        self.changed.extend(document.into_iter().flat_map(|d| d.defs.iter().cloned()));
+        self.unreported.defs.extend(document.into_iter().flat_map(|d| d.defs.iter().cloned()));
         let v = document.map_or(0, |document| document.at.v);
         let max_life = state.and_then(|state| state.get("maxLife")).and_then(Value::as_u64);
         self.shown.insert(key.clone(), Shown { id, v, data, max_life, defs });
@@ -171,12 +127,12 @@ impl Memory {
     pub(crate) fn unshow(&mut self, key: &DocKey) {
         let Some(shown) = self.shown.remove(key) else { return };
         if shown.id != 0 {
-            self.by_id.remove(&shown.id);
-            self.gone.push(shown.id);
+            self.documents.free_id(shown.id);
+            self.unreported.gone.push(shown.id);
         }
-        self.changed.extend(shown.defs);
+        self.unreported.defs.extend(shown.defs);
         let holders = self.holders(key);
-        self.changed.extend(holders.iter().cloned());
+        self.unreported.defs.extend(holders.iter().cloned());
     }
 
     /// The subscribed defs that hold a document with that data. For a collection whose key properties are as

@@ -2,15 +2,16 @@
 
 use super::collection::Collection;
 use super::defs::Defs;
-use super::dirty::Dirty;
-use super::document::{Content, DocKey, Document, PageRef, is_over};
-use super::overlay::{Pin, Shown};
-use super::shelf::Shelf;
+use super::dirty::{Dirty, Unreported};
+use super::document::{Content, DocKey, Document, PageRef};
+use super::documents::Documents;
+use super::overlay::Shown;
+use super::pins::Pins;
 use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
 use crate::model::schema::{Class, Schema};
-use crate::model::{Def, Epoch, Pk, QuickMap, SortedMap, SortedSet};
+use crate::model::{Def, Epoch, Pk, SortedMap, SortedSet};
 
 /// Documents and collections of one org and account.
 ///
@@ -18,27 +19,18 @@ use crate::model::{Def, Epoch, Pk, QuickMap, SortedMap, SortedSet};
 /// in collection.pks <=> def in document.defs` and remove a document that no def holds.
 pub struct Memory {
     pub(super) schema: Schema,
-    pub(super) documents: Shelf<DocKey, Document>,
+    pub(super) documents: Documents,
     pub(super) collections: SortedMap<Def, Collection>,
-    /// Ids up to this one were given by the restoration: each is its document's index plus one.
-    pub(super) placed_ids: u32,
-    /// The keys of all other ids.
-    pub(super) by_id: QuickMap<u32, DocKey>,
-    pub(super) lives: SortedSet<(u64, DocKey)>,
-    pub(super) next_id: u32,
     pub(super) epoch: Option<Epoch>,
     pub(super) era: u32,
-    pub(super) dirty: Dirty,
-    pub(super) changed: SortedSet<Def>,
-    pub(super) gone: Vec<u32>,
+    /// The changes that are not in storage. A batch that takes them writes them, or gives them back.
+    pub(crate) dirty: Dirty,
+    /// The changes that are not yet reported to the application.
+    pub(crate) unreported: Unreported,
     /// Documents that the server reported as deleted.
     pub(super) tombstones: Tombstones,
     /// Documents that pending operations touch.
-    pub(super) pins: SortedMap<DocKey, Pin>,
-    /// Pinned documents whose data may have to be read.
-    pub(super) unread: SortedSet<DocKey>,
-    /// Pinned documents whose base or links changed since the last [`Memory::take_touched`].
-    pub(super) touched: SortedSet<DocKey>,
+    pub(crate) pins: Pins,
     /// Documents that leave at the end of a replay of another session's state.
     pub(super) leaving: SortedSet<DocKey>,
     /// Whether a replay linked a document that is not in memory.
@@ -52,21 +44,14 @@ impl Memory {
     pub fn new(schema: Schema) -> Self {
         Memory {
             schema,
-            documents: Shelf::default(),
+            documents: Documents::default(),
             collections: SortedMap::new(),
-            placed_ids: 0,
-            by_id: QuickMap::default(),
-            lives: SortedSet::new(),
-            next_id: 1,
             epoch: None,
             era: 0,
             dirty: Dirty::default(),
-            changed: SortedSet::new(),
-            gone: Vec::new(),
+            unreported: Unreported::default(),
             tombstones: Tombstones::default(),
-            pins: SortedMap::new(),
-            unread: SortedSet::new(),
-            touched: SortedSet::new(),
+            pins: Pins::default(),
             leaving: SortedSet::new(),
             lacks_documents: false,
             shown: SortedMap::new(),
@@ -100,18 +85,12 @@ impl Memory {
 
     /// The document with that id, if that version is still the current one.
     pub fn by_id(&self, id: u32) -> Option<(&DocKey, &Document)> {
-        let found = if id <= self.placed_ids {
-            self.documents.at((id as usize).checked_sub(1)?)
-        } else {
-            let key = self.by_id.get(&id)?;
-            Some((key, self.documents.get(key)?))
-        };
-        found.filter(|(_, document)| document.id == id)
+        self.documents.by_id(id)
     }
 
     /// The document whose overlay has that id, if there is one.
     pub fn shown_by_id(&self, id: u32) -> Option<(&DocKey, &Shown)> {
-        let key = self.by_id.get(&id)?;
+        let key = self.documents.key_of(id)?;
         Some((key, self.shown.get(key).filter(|shown| shown.id == id)?))
     }
 
@@ -146,7 +125,7 @@ impl Memory {
         self.collections.insert(def.clone(), collection);
         self.dirty.collections.insert(def.clone());
         self.dirty.subscriptions = true;
-        self.changed.insert(def.clone());
+        self.unreported.defs.insert(def.clone());
         Ok(true)
     }
 
@@ -165,7 +144,7 @@ impl Memory {
         self.collections.remove(def);
         self.dirty.collections.insert(def.clone());
         self.dirty.subscriptions = true;
-        self.changed.insert(def.clone());
+        self.unreported.defs.insert(def.clone());
         true
     }
 
@@ -182,7 +161,7 @@ impl Memory {
                 self.dirty.links.insert((def.clone(), pk));
             }
             self.dirty.collections.insert(def.clone());
-            self.changed.insert(def.clone());
+            self.unreported.defs.insert(def.clone());
         }
     }
 
@@ -212,11 +191,7 @@ impl Memory {
     /// Documents that have expired by the server's time leave every def, without a removal tombstone: a
     /// higher `v` with a later `maxLife` brings them back (docs/rules.md).
     pub fn remove_expired(&mut self, now_ms: u64) {
-        while let Some((minutes, key)) = self.lives.first().cloned() {
-            if !is_over(Some(minutes), now_ms) {
-                break;
-            }
-            self.lives.remove(&(minutes, key.clone()));
+        while let Some(key) = self.documents.take_expired(now_ms) {
             for def in self.holders(&key).iter() {
                 self.drop_link(def, &key.1);
             }
@@ -225,74 +200,29 @@ impl Memory {
 
     /// The first expiry of a document after `now_ms`, in milliseconds.
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
-        let from = (now_ms / 60_000 + 1, (0, Pk::parse("-").ok()?));
-        self.lives.range(from..).next().map(|(minutes, _)| minutes.saturating_mul(60_000))
+        self.documents.next_expiry(now_ms)
     }
 
     /// Notes as changed the defs of documents that expire between two times. They are hidden now, or shown
     /// again if the clock went back.
     pub fn touch_expired(&mut self, from_ms: u64, to_ms: u64) {
-        let (earlier, later) = (from_ms.min(to_ms), from_ms.max(to_ms));
-        let Ok(lowest) = Pk::parse("-") else { return };
-        for (minutes, key) in self.lives.range((earlier / 60_000 + 1, (0, lowest))..) {
-            if !is_over(Some(*minutes), later) {
-                break;
-            }
-            if let Some(document) = self.documents.get(key) {
-                self.changed.extend(document.defs.iter().cloned());
-            }
+        for document in self.documents.expiring(from_ms.min(to_ms), from_ms.max(to_ms)) {
+            self.unreported.defs.extend(document.defs.iter().cloned());
         }
     }
 
     /// Notes that a document's stored data is damaged: it is requested again (R14).
     pub fn lose(&mut self, key: &DocKey) {
-        self.touch_pin(key);
+        self.pins.touch(key);
         if let Some(document) = self.documents.get_mut(key) {
             document.content = Content::Lost;
-            self.changed.extend(document.defs.iter().cloned());
+            self.unreported.defs.extend(document.defs.iter().cloned());
         }
-    }
-
-    /// The slots of documents that are gone, which the next batch frees.
-    pub(crate) fn freed(&self) -> &[PageRef] {
-        &self.dirty.freed
-    }
-
-    /// The changes that are not in storage; the caller is responsible for writing them.
-    pub fn take_dirty(&mut self) -> Dirty {
-        std::mem::take(&mut self.dirty)
-    }
-
-    /// Gives back changes that could not be written.
-    pub fn put_back_dirty(&mut self, dirty: Dirty) {
-        self.dirty.merge(dirty);
-    }
-
-    /// The next batch says whether there is this subscription: it may not be in storage yet, or a follower may
-    /// show something else.
-    pub(crate) fn restate_collection(&mut self, def: &Def) {
-        self.dirty.collections.insert(def.clone());
-        self.dirty.subscriptions = true;
-    }
-
-    /// Notes that a field of the head changed.
-    pub(crate) fn mark_head(&mut self) {
-        self.dirty.head = true;
     }
 
     /// Whether everything is in storage.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty()
-    }
-
-    /// Whether [`Memory::take_changes`] would return anything.
-    pub fn has_changes(&self) -> bool {
-        !self.changed.is_empty() || !self.gone.is_empty()
-    }
-
-    /// The defs that changed and the ids that are not used any more, since the last call.
-    pub fn take_changes(&mut self) -> (Vec<Def>, Vec<u32>) {
-        (std::mem::take(&mut self.changed).into_iter().collect(), std::mem::take(&mut self.gone))
     }
 
     /// A version of a document was written into that slot. If the document has left meanwhile, the next batch
@@ -303,8 +233,8 @@ impl Memory {
                 document.slot = Some(place);
                 if document.at == at && matches!(document.content, Content::Resident(_)) {
                     let content = std::mem::replace(&mut document.content, Content::AtRest);
-                    if let (Some(pin), Content::Resident(data)) = (self.pins.get_mut(key), content) {
-                        pin.data = Some((at, data));
+                    if let Content::Resident(data) = content {
+                        self.pins.keep(key, at, data);
                     }
                 }
             }
@@ -319,43 +249,18 @@ impl Memory {
             document.content = Content::Resident(data);
             self.dirty.documents.insert(key.clone());
             // Operations on it may have waited for this data.
-            self.touch_pin(key);
+            self.pins.touch(key);
         }
-    }
-
-    /// A new id for a state of a document.
-    pub(super) fn take_id(&mut self, key: &DocKey) -> u32 {
-        let id = self.next_id;
-        self.next_id = self.next_id.checked_add(1).expect("four billion versions in one session");
-        self.by_id.insert(id, key.clone());
-        id
     }
 
     /// Replaces a document's data, or adds the document. The caller checks R1.
     pub(super) fn set_document(&mut self, key: &DocKey, at: Stamp, max_life: Option<u64>, content: Content) {
-        let id = self.take_id(key);
-        self.touch_pin(key);
+        self.pins.touch(key);
         self.tombstones.raise(key, at);
         self.dirty.documents.insert(key.clone());
-        if let Some(minutes) = max_life {
-            self.lives.insert((minutes, key.clone()));
-        }
-        if let Some(document) = self.documents.get_mut(key) {
-            if let Some(minutes) = document.max_life.filter(|_| document.max_life != max_life) {
-                self.lives.remove(&(minutes, key.clone()));
-            }
-            self.by_id.remove(&document.id);
-            self.gone.push(document.id);
-            document.id = id;
-            document.at = at;
-            document.max_life = max_life;
-            document.content = content;
-            self.changed.extend(document.defs.iter().cloned());
-        } else {
-            self.documents.insert(
-                key.clone(),
-                Document { id, at, max_life, content, slot: None, defs: Defs::default() },
-            );
+        self.unreported.gone.extend(self.documents.set(key, at, max_life, content));
+        if let Some(document) = self.documents.get(key) {
+            self.unreported.defs.extend(document.defs.iter().cloned());
         }
     }
 
@@ -370,8 +275,8 @@ impl Memory {
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
         if collection.sharing.add(&mut document.defs, def) {
-            self.changed.insert(def.clone());
-            self.touch_pin(key);
+            self.unreported.defs.insert(def.clone());
+            self.pins.touch(key);
         }
     }
 
@@ -406,9 +311,9 @@ impl Memory {
             return;
         }
         let is_unheld = document.defs.is_empty();
-        self.changed.insert(def.clone());
-        self.touch_pin(&key);
-        if is_unheld && !self.is_pinned(&key) {
+        self.unreported.defs.insert(def.clone());
+        self.pins.touch(&key);
+        if is_unheld && !self.pins.holds(&key) {
             self.remove_document(&key);
         }
     }
@@ -416,12 +321,8 @@ impl Memory {
     /// Removes a document that no def holds.
     pub(super) fn remove_document(&mut self, key: &DocKey) {
         if let Some(document) = self.documents.remove(key) {
-            self.touch_pin(key);
-            self.by_id.remove(&document.id);
-            self.gone.push(document.id);
-            if let Some(minutes) = document.max_life {
-                self.lives.remove(&(minutes, key.clone()));
-            }
+            self.pins.touch(key);
+            self.unreported.gone.push(document.id);
             self.dirty.documents.insert(key.clone());
             self.dirty.freed.extend(document.slot);
         }
@@ -440,19 +341,16 @@ impl Memory {
             }
         }
         for ((class, pk), document) in self.documents.iter() {
-            let held = !document.defs.is_empty() || self.is_pinned(&(*class, pk.clone()));
+            let held = !document.defs.is_empty() || self.pins.holds(&(*class, pk.clone()));
             assert!(held, "R2: {pk} is held by no def");
             for def in document.defs.iter() {
                 assert_eq!(self.schema.position(def.class()), Some(usize::from(*class)));
                 let member = self.collections.get(def).and_then(|collection| collection.set.member(pk));
                 assert!(member.is_some(), "R2: {pk} names {def}, which does not hold it");
             }
-            let (key, named) = self.by_id(document.id).expect("an id that names its document");
-            assert_eq!((key, named.id), (&(*class, pk.clone()), document.id));
         }
         let shown = self.shown.values().filter(|shown| shown.data.is_some()).count();
-        let placed = self.documents.iter().filter(|(_, d)| d.id <= self.placed_ids).count();
-        assert_eq!(self.by_id.len(), self.documents.len() - placed + shown);
+        self.documents.check_ids(shown);
     }
 }
 

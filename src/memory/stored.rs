@@ -8,9 +8,8 @@
 //! The other direction is a device that was wiped ([`Memory::unsettle`]): nothing in memory is stored any more.
 
 use super::collection::{Collection, Load};
-use super::defs::Defs;
 use super::dirty::Dirty;
-use super::document::{Content, DocKey, Document, PageRef};
+use super::document::{Content, DocKey, Document, DocumentAtRest};
 use super::set::Member;
 use super::stamp::Stamp;
 use super::state::Memory;
@@ -29,17 +28,6 @@ pub struct CollectionAtRest {
 }
 
 record!(CollectionAtRest { v, ready, load });
-
-/// The stored facts about a document, without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DocumentAtRest {
-    /// The version.
-    pub at: Stamp,
-    /// Minutes since 1970 at which the document expires.
-    pub max_life: Option<u64>,
-    /// The slot of its data.
-    pub place: PageRef,
-}
 
 /// The link of a document in a def, and its removal tombstone. Both are absent if nothing is remembered.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +102,7 @@ impl Memory {
             let Some(position) = self.schema.position(&class) else { continue };
             for (pk, state) in states {
                 match origin {
-                    Origin::Opening(_) => self.restore_document((position as u16, pk), state),
+                    Origin::Opening(_) => self.documents.restore((position as u16, pk), state),
                     Origin::Following => self.follow_document((position as u16, pk), state),
                 }
             }
@@ -149,27 +137,8 @@ impl Memory {
         collection.load = state.load;
         let is_other = std::mem::replace(&mut collection.ready, state.ready) != state.ready;
         if follows && (is_new || is_other) {
-            self.changed.insert(def);
+            self.unreported.defs.insert(def);
         }
-    }
-
-    /// Restores a document and gives it an id. Ids follow the order of the records, so they are the same at
-    /// each opening.
-    fn restore_document(&mut self, key: DocKey, document: Option<DocumentAtRest>) {
-        let Some(DocumentAtRest { at, max_life, place: slot }) = document else {
-            self.documents.remove(&key);
-            return;
-        };
-        let (content, slot, defs) = (Content::AtRest, Some(slot), Defs::default());
-        let document = Document { id: 0, at, max_life, content, slot, defs };
-        let (place, _) = self.documents.put(key, document, false);
-        // Each index is used once, and nothing else takes an id before the opening ends.
-        let id = place as u32 + 1;
-        if let Some(document) = self.documents.at_mut(place) {
-            document.id = id;
-        }
-        self.placed_ids = self.placed_ids.max(id);
-        self.next_id = self.placed_ids + 1;
     }
 
     /// Replays the state of a document; `None` if it was removed. Links come after their documents, and removed
@@ -190,8 +159,8 @@ impl Memory {
         if let Some(document) = self.documents.get_mut(&key) {
             document.slot = Some(place);
         }
-        if self.is_pinned(&key) {
-            self.unread.insert(key);
+        if self.pins.holds(&key) {
+            self.pins.want(&key);
         } else if self.holders(&key).is_empty() {
             // Until its link follows: this session may have ended the subscription that holds it.
             self.leaving.insert(key);
@@ -213,7 +182,7 @@ impl Memory {
     fn follow_link(&mut self, def: &Def, LinkAtRest { pk, member, mark }: LinkAtRest) {
         let Some(key) = self.doc_key(def.class(), &pk) else { return };
         let Some(collection) = self.collections.get_mut(def) else { return };
-        let is_there = self.documents.contains_key(&key);
+        let is_there = self.documents.contains(&key);
         self.lacks_documents |= member.is_some() && !is_there;
         let member = member.filter(|_| is_there);
         collection.set.restore(pk, member, mark);
@@ -225,9 +194,9 @@ impl Memory {
         // Another def may hold the document later in this replay, so it leaves only at the end.
         let is_unheld = document.defs.is_empty();
         if is_news {
-            self.changed.insert(def.clone());
-            self.touch_pin(&key);
-            if is_unheld && !self.is_pinned(&key) {
+            self.unreported.defs.insert(def.clone());
+            self.pins.touch(&key);
+            if is_unheld && !self.pins.holds(&key) {
                 self.leaving.insert(key);
             } else if member.is_some() {
                 self.leaving.remove(&key);
@@ -266,16 +235,14 @@ impl Memory {
             }
         }
         // Pinned documents stay: pending operations touch them (R2).
-        let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.is_pinned(key);
+        let is_unheld = |key: &DocKey, document: &Document| document.defs.is_empty() && !self.pins.holds(key);
         let unheld: Vec<DocKey> =
             self.documents.iter().filter(|(key, d)| is_unheld(key, d)).map(|(key, _)| key.clone()).collect();
         for key in unheld {
             self.remove_document(&key);
         }
-        for (key, document) in self.documents.iter() {
-            self.lives.extend(document.max_life.map(|minutes| (minutes, key.clone())));
-        }
-        self.take_changes();
+        self.documents.end_restoring();
+        self.unreported.take();
         if is_damaged {
             for def in &defs {
                 self.restart(def);
@@ -294,7 +261,7 @@ impl Memory {
             }
             self.remove_document(&key);
         }
-        self.take_dirty();
+        self.dirty.take();
         std::mem::take(&mut self.lacks_documents)
     }
 
@@ -340,7 +307,7 @@ impl Memory {
         changes.documents = classes.collect();
         let mut tell =
             |(class, pk): &DocKey, state| changes.documents[usize::from(*class)].1.push((pk.clone(), state));
-        for key in self.documents.keys().filter(|key| !read.documents.contains_key(*key)) {
+        for key in self.documents.keys().filter(|key| !read.documents.contains(*key)) {
             tell(key, None);
         }
         for (key, document) in read.documents.iter() {

@@ -205,17 +205,17 @@ fn r4_the_same_reply_twice_changes_nothing() {
                 }
             }
             apply(&mut memory, whole.clone(), Some(0), settled);
-            memory.take_dirty();
-            memory.take_changes();
+            memory.dirty.take();
+            memory.unreported.take();
             let before = shown(&memory, &def);
             apply(&mut memory, whole, Some(settled), settled);
             assert_eq!(shown(&memory, &def), before, "ESCALE_SEED={seed}: {def}");
-            let (changed, gone) = memory.take_changes();
+            let (changed, gone) = memory.unreported.take();
             assert!(
                 changed.is_empty() && gone.is_empty(),
                 "ESCALE_SEED={seed}: nothing to tell the application"
             );
-            assert!(memory.take_dirty().documents.is_empty(), "ESCALE_SEED={seed}: no data to write");
+            assert!(memory.dirty.take().documents.is_empty(), "ESCALE_SEED={seed}: no data to write");
         }
     }
 }

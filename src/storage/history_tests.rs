@@ -113,7 +113,7 @@ impl Follower {
                     for record in &gone {
                         unpin(memory, record);
                     }
-                    memory.take_dirty();
+                    memory.dirty.take();
                 }
                 Tail::Anew => {
                     assert!(self.has_strayed || behind.contains(&true), "{behind:?}: the log goes on");

@@ -100,7 +100,7 @@ pub async fn open<S: Store>(
     let mut memory = Memory::new(schema);
     if is_newer {
         // From now on an application with the older schema must not read this store.
-        memory.mark_head();
+        memory.dirty.head = true;
     }
     let mut name = head.as_ref().map_or(session, |head| head.session.clone());
     let newest_era = records.values().map(|record| record.delta.newest_era()).max().unwrap_or_default();
@@ -193,7 +193,7 @@ fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMar
 fn pages_in_use(memory: &Memory, next: u64) -> Pages {
     let mut pages = Pages::starting_at(next);
     // The next batch frees the slots of documents that just left, and deletes a page when it is empty.
-    let leaving = memory.freed().iter().copied();
+    let leaving = memory.dirty.freed.iter().copied();
     for place in memory.documents().filter_map(|(_, document)| document.slot).chain(leaving) {
         pages.occupy(place);
     }
@@ -268,7 +268,7 @@ fn pin_operations(memory: &mut Memory, journal: &JournalAtRest) {
         journal.records.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches)
     {
         if let Some(key) = memory.doc_key(class, pk) {
-            memory.pin(&key);
+            memory.pins.add(&key);
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn operation(id: &str, docs: &[u64]) -> OpState {
 
 pub(super) fn pin(memory: &mut Memory, record: &JournalRecord) {
     for (class, pk) in record.op.iter().flat_map(|op| &op.touches) {
-        memory.pin(&memory.doc_key(class, pk).unwrap());
+        memory.pins.add(&memory.doc_key(class, pk).unwrap());
     }
 }
 
@@ -411,9 +411,9 @@ impl World {
 
 /// Whether only this device knows some of the changes.
 fn memory_is_own(memory: &mut Memory) -> bool {
-    let dirty = memory.take_dirty();
+    let dirty = memory.dirty.take();
     let is_own = dirty.head || dirty.subscriptions;
-    memory.put_back_dirty(dirty);
+    memory.dirty.merge(dirty);
     is_own
 }
 

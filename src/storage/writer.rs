@@ -57,14 +57,14 @@ impl Layout {
         if memory.is_clean() && journal.is_none() && !self.is_due() {
             return if marks { self.mark_alone(memory, random) } else { Ok(None) };
         }
-        let dirty = memory.take_dirty();
+        let dirty = memory.dirty.take();
         match self.build(memory, journal, &dirty, marks, random) {
             Ok((batch, mut receipt)) => {
                 receipt.dirty = dirty;
                 Ok(Some((batch, receipt)))
             }
             Err(error) => {
-                memory.put_back_dirty(dirty);
+                memory.dirty.merge(dirty);
                 Err(error)
             }
         }
@@ -289,7 +289,7 @@ impl Layout {
     /// The batch failed, or its result is unknown: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
         self.ghosts.extend(receipt.written);
-        memory.put_back_dirty(receipt.dirty);
+        memory.dirty.merge(receipt.dirty);
     }
 }
 

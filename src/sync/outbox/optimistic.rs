@@ -28,7 +28,7 @@ pub struct Overlay {
 impl Overlay {
     /// Does the work that is due for operations after an event: optimistic parts, actions and the overlay.
     pub fn advance_writes(&mut self, ctx: &mut Ctx, table: &mut Table, app: &dyn Application) {
-        let touched = ctx.memory.take_touched();
+        let touched = ctx.memory.pins.take_touched();
         table.stale.extend(touched);
         self.show_operations(ctx, table, app);
     }
@@ -341,7 +341,7 @@ fn stand_on(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey) -> bool 
     if op.prepared {
         table.due.rewrite(order);
     }
-    ctx.memory.pin(key);
+    ctx.memory.pins.add(key);
     table.by_key.entry(key.clone()).or_default().insert(order);
     true
 }

@@ -316,7 +316,7 @@ impl Sender {
         table.mark.name += 1;
         self.highest_sent = 0;
         self.accepted.clear();
-        ctx.memory.mark_head();
+        ctx.memory.dirty.head = true;
         for op in table.ops.values_mut() {
             op.seq = None;
             if op.state.accepted.is_some() {

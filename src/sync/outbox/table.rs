@@ -185,7 +185,7 @@ impl Table {
         state.touches = keys.iter().map(|key| (ctx.memory.class_name(key), key.1.clone())).collect();
         state.after = write.after;
         for key in &keys {
-            ctx.memory.pin(key);
+            ctx.memory.pins.add(key);
         }
         let mut op = PendingOp::new(state, keys);
         op.changes = changes;

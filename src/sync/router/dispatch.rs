@@ -55,7 +55,7 @@ impl Router {
         if let Err(error) = self.advance() {
             self.ctx.errors.report(error);
         }
-        let (defs, gone) = self.ctx.memory.take_changes();
+        let (defs, gone) = self.ctx.memory.unreported.take();
         if !defs.is_empty() || !gone.is_empty() {
             self.ctx.effects.push(Effect::Changed { defs, gone });
         }

@@ -159,7 +159,7 @@ impl Replay<'_> {
                 Some(_) if self.tabs.dealt.contains(&id) => {}
                 Some(mut op) => {
                     connect(self.ctx, &mut op);
-                    op.keys.iter().for_each(|key| self.ctx.memory.pin(key));
+                    op.keys.iter().for_each(|key| self.ctx.memory.pins.add(key));
                     let replaced = self.replaced(&op.state.replaces, &id);
                     for op in &replaced {
                         unpin(self.ctx, op);
@@ -310,7 +310,7 @@ impl Router {
         self.ctx.memory.adopt(memory, &self.tabs.wanted, &self.tabs.unwanted);
         if self.tabs.next.is_none() {
             // A follower writes nothing.
-            self.ctx.memory.take_dirty();
+            self.ctx.memory.dirty.take();
         }
         self.reads.forget_found(&self.ctx);
         let mark = layout.journal_mark();
@@ -420,7 +420,7 @@ fn pin_of(ctx: &mut Ctx, journal: &[JournalRecord]) -> Vec<DocKey> {
     let touched = journal.iter().filter_map(|record| record.op.as_ref()).flat_map(|op| &op.touches);
     let keys: Vec<DocKey> = touched.filter_map(|(class, pk)| ctx.memory.doc_key(class, pk)).collect();
     for key in &keys {
-        ctx.memory.pin(key);
+        ctx.memory.pins.add(key);
     }
     keys
 }

@@ -80,7 +80,7 @@ impl Batches<'_> {
     /// The work that is due in a follower: it writes to nothing but the inbox.
     pub fn advance_following(&mut self, now: u64) -> Result<()> {
         if self.tabs.has_followed {
-            self.ctx.memory.take_dirty();
+            self.ctx.memory.dirty.take();
         }
         self.outbox.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {

@@ -56,7 +56,7 @@ impl Router {
         for (key, request) in outdated {
             self.tabs.done.push(key);
             if let Wanted::Subscribe(def) | Wanted::Unsubscribe(def) = &request.wanted {
-                self.ctx.memory.restate_collection(def);
+                self.ctx.memory.dirty.restate(def);
             }
         }
         let requests = requests.into_iter().map(|(key, request)| (Some(key), request.wanted));

@@ -58,7 +58,7 @@ impl Received<'_> {
             let all = self.pull.apply_part(self.ctx, part, &request, settled)?;
             whole.extend(all.map(|all| (def, all)));
         }
-        if is_progress || (!is_alone && self.ctx.memory.has_changes()) {
+        if is_progress || (!is_alone && !self.ctx.memory.unreported.is_empty()) {
             self.pull.progressed();
         }
         // The reply had no room for the other defs: they are requested again.

@@ -25,7 +25,7 @@ impl Batches<'_> {
     pub fn advance_commit(&mut self) -> Result<()> {
         if self.ctx.layout.is_none() {
             // Incognito has no device to write to: everything in memory counts as saved at once.
-            self.ctx.memory.take_dirty();
+            self.ctx.memory.dirty.take();
             if let Some(journal) = journal_changes(self.outbox, self.tabs) {
                 journal_committed(self.ctx, self.outbox, self.tabs, journal);
             }

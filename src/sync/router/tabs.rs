@@ -130,7 +130,7 @@ impl Router {
         self.outbox.table.last_order = last_order;
         requests.extend(others.into_iter().map(|wanted| (None, wanted)));
         for def in std::mem::take(&mut self.tabs.wanted) {
-            self.ctx.memory.restate_collection(&def);
+            self.ctx.memory.dirty.restate(&def);
             requests.push((None, Wanted::Subscribe(def)));
         }
         for def in std::mem::take(&mut self.tabs.unwanted) {
@@ -186,7 +186,7 @@ impl Router {
             self.tabs.dealt.extend(amends.clone());
             self.tabs.provisional.insert(op.state.id.clone(), Provisional { key, amends });
         }
-        let dirty = self.ctx.memory.take_dirty();
+        let dirty = self.ctx.memory.dirty.take();
         for def in dirty.collections {
             if self.ctx.memory.collection(&def).is_some() {
                 self.tabs.wanted.insert(def.clone());
