@@ -25,11 +25,9 @@ pub struct Dirty {
 impl Dirty {
     /// Whether everything is in storage.
     pub fn is_empty(&self) -> bool {
-        self.documents.is_empty()
-            && self.links.is_empty()
-            && self.collections.is_empty()
-            && !self.head
-            && self.freed.is_empty()
+        // `subscriptions` comes with a collection: it only says that the mark must go along.
+        let Dirty { documents, links, collections, subscriptions: _, head, freed } = self;
+        documents.is_empty() && links.is_empty() && collections.is_empty() && !head && freed.is_empty()
     }
 
     /// Takes the changes, to write them or to drop them.
@@ -46,12 +44,13 @@ impl Dirty {
 
     /// Adds the changes of a batch that failed.
     pub fn merge(&mut self, other: Dirty) {
-        self.documents.extend(other.documents);
-        self.links.extend(other.links);
-        self.collections.extend(other.collections);
-        self.subscriptions |= other.subscriptions;
-        self.head |= other.head;
-        self.freed.extend(other.freed);
+        let Dirty { documents, links, collections, subscriptions, head, freed } = other;
+        self.documents.extend(documents);
+        self.links.extend(links);
+        self.collections.extend(collections);
+        self.subscriptions |= subscriptions;
+        self.head |= head;
+        self.freed.extend(freed);
     }
 }
 

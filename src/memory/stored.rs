@@ -284,49 +284,53 @@ impl Memory {
 
     /// The changes that lead from this memory to the state `read`, but for the subscriptions in `kept`.
     fn difference(&self, read: &Memory, kept: &SortedSet<Def>) -> StoredChanges {
-        let mut changes =
-            StoredChanges { epoch: Some((read.epoch.clone(), read.era)), ..StoredChanges::default() };
+        let epoch = Some((read.epoch.clone(), read.era));
+        let (mut collections, mut links) = (Vec::new(), Vec::new());
         for (def, Collection { set, ready, load, .. }) in &read.collections {
             let own = self.collections.get(def);
             let is_same =
                 |own: &Collection| own.set.v() == set.v() && own.ready == *ready && own.load == *load;
             if !own.is_some_and(is_same) {
                 let state = CollectionAtRest { v: set.v(), ready: *ready, load: load.clone() };
-                changes.collections.push((def.clone(), Some(state)));
+                collections.push((def.clone(), Some(state)));
             }
-            let links = set.difference(own.map(|own| &own.set));
-            let links = links.into_iter().map(|pk| {
+            let others = set.difference(own.map(|own| &own.set)).into_iter().map(|pk| {
                 let (member, mark) = (set.member(&pk), set.mark(&pk));
                 LinkAtRest { pk, member, mark }
             });
-            changes.links.push((def.clone(), links.collect()));
+            links.push((def.clone(), others.collect()));
         }
         let is_gone = |def: &&Def| !read.collections.contains_key(*def) && !kept.contains(*def);
-        changes.collections.extend(self.collections.keys().filter(is_gone).map(|def| (def.clone(), None)));
-        let classes = self.schema.classes().iter().map(|class| (class.name().clone(), Vec::new()));
-        changes.documents = classes.collect();
+        collections.extend(self.collections.keys().filter(is_gone).map(|def| (def.clone(), None)));
+        let classes = self.schema.classes().iter();
+        let mut documents: Vec<ClassAtRest> =
+            classes.map(|class| (class.name().clone(), Vec::new())).collect();
         let mut tell =
-            |(class, pk): &DocKey, state| changes.documents[usize::from(*class)].1.push((pk.clone(), state));
-        for key in self.documents.keys().filter(|key| !read.documents.contains(*key)) {
+            |(class, pk): &DocKey, state| documents[usize::from(*class)].1.push((pk.clone(), state));
+        for key in self.documents.keys().filter(|key| !read.documents.contains(key)) {
             tell(key, None);
         }
         for (key, document) in read.documents.iter() {
             let Document { at, max_life, slot, .. } = *document;
             let is_same = |own: &Document| {
-                (own.at, own.max_life, own.slot) == (at, max_life, slot)
-                    && matches!(own.content, Content::AtRest)
+                let is_at_rest = matches!(own.content, Content::AtRest);
+                is_at_rest && (own.at, own.max_life, own.slot) == (at, max_life, slot)
             };
             if let Some(place) = slot.filter(|_| !self.documents.get(key).is_some_and(is_same)) {
                 tell(key, Some(DocumentAtRest { at, max_life, place }));
             }
         }
-        changes
+        StoredChanges { epoch, collections, documents, links }
     }
 
     /// Marks the whole memory as unwritten: the device was wiped. Returns the documents whose data was in storage
     /// only: they stay without it, until it is requested again (R14).
     pub(crate) fn unsettle(&mut self) -> SortedSet<DocKey> {
-        self.dirty = Dirty { head: true, ..Dirty::default() };
+        // The next batch writes the whole state, from the memory. So no name is listed but those of documents whose
+        // data it writes as well.
+        let (documents, links, collections) = Default::default();
+        self.dirty =
+            Dirty { documents, links, collections, subscriptions: false, head: true, freed: Vec::new() };
         let keys: Vec<DocKey> = self.documents.keys().cloned().collect();
         let mut lost = SortedSet::new();
         for key in keys {
