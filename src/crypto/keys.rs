@@ -60,14 +60,14 @@ impl AccountKey {
 /// budget.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct StoreKeys {
-    seal: [[u8; 32]; Table::SHARED.len()],
+    seal: [[u8; 32]; Table::ALL.len()],
     index: [u8; 32],
 }
 
 impl StoreKeys {
     /// The keys of the store with that id.
     pub fn derive(key: &AccountKey, store_id: &[u8; 16]) -> Self {
-        let seal = Table::SHARED.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
+        let seal = Table::ALL.map(|table| derive(&key.0, &format!("seal/{}", table.name()), store_id));
         StoreKeys { seal, index: derive(&key.0, "index", store_id) }
     }
 

@@ -20,6 +20,6 @@ pub use name::Name;
 pub use pk::Pk;
 pub(crate) use pk::join_key;
 pub(crate) use quick::{QuickHasher, QuickMap, QuickSet};
-pub use record::{RecordKey, Table};
+pub use record::{Copying, PerTable, RecordKey, TABLES_VERSION, Table};
 pub use sorted::{SortedMap, SortedSet};
 pub use value::{Number, Value};

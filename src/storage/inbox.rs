@@ -28,7 +28,8 @@ const SIGNAL: u64 = 1;
 /// A store at one point in time; its inbox includes the commands that only the copy has.
 pub(super) async fn snapshot_with_copies<S: Store>(store: &S) -> Result<Snapshot> {
     let mut found = store.snapshot().await?;
-    found.inbox = with_copies(store, found.inbox).await?;
+    let inbox = &mut found.records[Table::Inbox];
+    *inbox = with_copies(store, std::mem::take(inbox)).await?;
     Ok(found)
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::memory::{Memory, Origin};
 use crate::model::schema::Schema;
 use crate::model::{Def, SortedMap, SortedSet};
-use crate::store::{RecordKey, Store, Table};
+use crate::store::{RecordKey, Snapshot, Store, Table};
 
 /// Pages read in one go, for their names only.
 const SCAN_PAGES: usize = 64;
@@ -73,10 +73,10 @@ pub async fn open<S: Store>(
     mark: Option<&[u8]>,
 ) -> Result<Opened> {
     let high_water = mark.and_then(|sealed| HighWater::open(&keys, sealed));
-    let found = snapshot_with_copies(store).await?;
-    let (header, inbox, generation) = (found.header.unwrap_or_default(), found.inbox, found.generation);
-    let opened = open_all(store, &keys, Table::State, &found.state).await;
-    let Found { mut records, sizes, seals, mut strays } = read_state(&found.state, opened, &keys);
+    let Snapshot { header, records: mut found, generation } = snapshot_with_copies(store).await?;
+    let (header, inbox) = (header.unwrap_or_default(), std::mem::take(&mut found[Table::Inbox]));
+    let opened = open_all(store, &keys, Table::State, &found[Table::State]).await;
+    let Found { mut records, sizes, seals, mut strays } = read_state(&found[Table::State], opened, &keys);
     let mut damage = Damage { records: strays.len() as u64, ..Damage::default() };
     let (base, chunks) = records.values().map(|r| (r.base, r.chunks)).max().unwrap_or_default();
     // Somebody put back records of an earlier checkpoint: they do not count.
@@ -117,7 +117,8 @@ pub async fn open<S: Store>(
     let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     let numbers: Vec<u64> = records.keys().copied().collect();
     let mut abandoned = fold_all(&mut memory, records);
-    let mut journal = read_journal(&mut found.journal.iter().map(|(key, bytes)| (*key, &bytes[..])), &keys);
+    let found = std::mem::take(&mut found[Table::Journal]);
+    let mut journal = read_journal(&mut found.iter().map(|(key, bytes)| (*key, &bytes[..])), &keys);
     let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
@@ -128,7 +129,7 @@ pub async fn open<S: Store>(
     if let Some(beside) = high_water.as_ref().filter(is_better)
         && let Some(copied) = Copied::read(store, &keys, beside).await?
     {
-        let restoring = copied.replace(&found.journal.into_iter().collect());
+        let restoring = copied.replace(&found.into_iter().collect());
         (journal, restored, lost) = (restoring.journal, restoring.records, 0);
         (mark, name) = (beside.journal, beside.session.clone());
         damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });

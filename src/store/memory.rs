@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::{Batch, Device, Durability, FENCES_KEPT, RecordKey, Snapshot, Store, Table, Witness};
 use crate::crypto::Sealed;
 use crate::error::{Code, Error, Result, fail};
+use crate::model::{Copying, PerTable};
 
 mod beside;
 
@@ -45,10 +46,9 @@ impl Content {
         let mut records = Before::new();
         if batch.clear {
             self.header = None;
-            // Requests of other sessions stay: the leader must not lose them.
-            let (kept, cleared): (Records, Records) = std::mem::take(&mut self.records)
-                .into_iter()
-                .partition(|((table, _), _)| *table == Table::Inbox);
+            // Records of other sessions stay: the leader must not lose them.
+            let (kept, cleared): (Records, Records) =
+                std::mem::take(&mut self.records).into_iter().partition(|((table, _), _)| table.is_shared());
             self.records = kept;
             records.extend(cleared.into_iter().map(|(key, old)| (key, Some(old))));
         }
@@ -306,9 +306,7 @@ impl Store for MemoryStore {
         };
         Ok(Snapshot {
             header: content.header.clone(),
-            state: all(Table::State),
-            journal: all(Table::Journal),
-            inbox: all(Table::Inbox),
+            records: PerTable::of(|table| if table.is_read_whole() { all(table) } else { Vec::new() }),
             generation: self.last_generation(&content),
         })
     }
@@ -350,10 +348,10 @@ impl Store for MemoryStore {
 
     async fn copies(&self, table: Table) -> Result<Vec<(RecordKey, Sealed)>> {
         self.content()?;
-        let copies = self.beside(|beside| match table {
-            Table::Journal => beside.journal.clone(),
-            Table::Inbox => beside.inbox.clone(),
-            Table::State | Table::Pages => BTreeMap::new(),
+        let copies = self.beside(|beside| match table.copying() {
+            Copying::WithMark => beside.journal.clone(),
+            Copying::HandedIn => beside.inbox.clone(),
+            Copying::Never => BTreeMap::new(),
         });
         Ok(copies.into_iter().map(|(key, bytes)| (key, Sealed::from_backup(bytes))).collect())
     }

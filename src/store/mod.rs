@@ -74,22 +74,22 @@ pub trait Store {
     ) -> Result<Vec<(RecordKey, Vec<u8>)>>;
 
     /// All records that an opening needs, from one point in time. This default is for a store whose holder
-    /// owns it: no session writes between the reads, and there is no inbox.
+    /// owns it: no session writes between the reads, and there are no shared tables.
     async fn snapshot(&self) -> Result<Snapshot> {
         let header = self.header().await?;
-        let mut tables = [Vec::new(), Vec::new()];
-        for (table, records) in [Table::State, Table::Journal].into_iter().zip(&mut tables) {
+        let mut found = Snapshot { header, ..Snapshot::default() };
+        for table in Table::ALL.into_iter().filter(|table| table.is_read_whole() && !table.is_shared()) {
+            let records = &mut found.records[table];
             loop {
-                let after = records.last().map(|(key, _): &(RecordKey, Vec<u8>)| *key);
-                let found = self.scan(table, after, SNAPSHOT_RECORDS).await?;
-                if found.is_empty() {
+                let after = records.last().map(|(key, _)| *key);
+                let read = self.scan(table, after, SNAPSHOT_RECORDS).await?;
+                if read.is_empty() {
                     break;
                 }
-                records.extend(found);
+                records.extend(read);
             }
         }
-        let [state, journal] = tables;
-        Ok(Snapshot { header, state, journal, inbox: Vec::new(), generation: 0 })
+        Ok(found)
     }
 
     /// The latest generation that has begun. In a store that is new, the latest one that its backup knows. 0

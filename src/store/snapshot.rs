@@ -1,6 +1,6 @@
 //! A store at one point in time.
 
-use crate::model::RecordKey;
+use crate::model::{PerTable, RecordKey};
 
 /// Records of one table, in the order of their keys.
 type Records = Vec<(RecordKey, Vec<u8>)>;
@@ -11,12 +11,8 @@ type Records = Vec<(RecordKey, Vec<u8>)>;
 pub struct Snapshot {
     /// The header; `None` in a new store.
     pub header: Option<Vec<u8>>,
-    /// Every record of the table `State`.
-    pub state: Records,
-    /// Every record of the table `Journal`.
-    pub journal: Records,
-    /// Every record of the table `Inbox`.
-    pub inbox: Records,
+    /// Every record of the tables that an opening reads whole.
+    pub records: PerTable<Records>,
     /// The latest generation that has begun.
     pub generation: u64,
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Content, Records, UNSYNCED_MAX};
+use crate::model::Copying;
 use crate::store::{Batch, RecordKey, Table, Witness};
 
 /// The backup of one store.
@@ -62,14 +63,16 @@ impl Beside {
             self.inbox.extend(of_table(&content.records, Table::Inbox));
         }
         for (table, key) in &batch.deletes {
-            match table {
-                Table::Journal => self.journal.remove(key),
-                Table::Inbox => self.inbox.remove(key),
-                Table::State | Table::Pages => None,
+            match table.copying() {
+                Copying::WithMark => self.journal.remove(key),
+                Copying::HandedIn => self.inbox.remove(key),
+                Copying::Never => None,
             };
         }
-        for (_, key, sealed) in batch.puts.iter().filter(|(table, _, _)| *table == Table::Journal) {
-            self.journal.insert(*key, sealed.to_vec());
+        for (table, key, sealed) in &batch.puts {
+            if table.copying() == Copying::WithMark {
+                self.journal.insert(*key, sealed.to_vec());
+            }
         }
     }
 

@@ -1,13 +1,13 @@
 //! The backup's part of a batch, and the requests that write it.
 
-use crate::model::SortedSet;
+use crate::model::{Copying, SortedSet};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbKeyRange, IdbObjectStore, IdbTransaction};
 
 use super::records::to_key;
 use crate::crypto::Sealed;
-use crate::store::{Batch, FENCES_KEPT, RecordKey, Table, Witness};
+use crate::store::{Batch, FENCES_KEPT, RecordKey, Witness};
 
 /// The object stores: `TABLE` for the header, the high-water mark and the fences, `JOURNAL` and `INBOX` for
 /// the copies.
@@ -46,20 +46,25 @@ pub(super) struct Change {
 impl Change {
     /// Takes the backup's part out of a batch.
     pub fn of(batch: Batch) -> Self {
-        let puts = batch.puts.into_iter().filter(|(table, ..)| *table == Table::Journal);
-        let of = |wanted: Table| {
-            let deletes = batch.deletes.iter().filter(move |(table, _)| *table == wanted);
-            deletes.map(|(_, key)| *key).collect()
-        };
-        Change {
+        let mut change = Change {
             witness: Witness { header: batch.header, mark: batch.mark.map(Sealed::into_bytes) },
             recopy: batch.recopy || batch.clear,
             generation: batch.generation,
-            deletes: of(Table::Journal),
-            puts: puts.map(|(_, key, sealed)| (key, sealed.into_bytes())).collect(),
-            taken: of(Table::Inbox),
-            requests: Records::new(),
+            ..Change::default()
+        };
+        for (table, key, sealed) in batch.puts {
+            if table.copying() == Copying::WithMark {
+                change.puts.push((key, sealed.into_bytes()));
+            }
         }
+        for (table, key) in batch.deletes {
+            match table.copying() {
+                Copying::WithMark => change.deletes.push(key),
+                Copying::HandedIn => change.taken.push(key),
+                Copying::Never => {}
+            }
+        }
+        change
     }
 
     pub fn is_empty(&self) -> bool {

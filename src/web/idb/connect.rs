@@ -20,14 +20,11 @@ use super::databases::Databases;
 use super::failure;
 use super::records::HEADER_TABLE;
 use crate::error::{Code, Error, Result, fail};
-use crate::store::{Failure, Table};
+use crate::model::{TABLES_VERSION, Table};
+use crate::store::Failure;
 use crate::web::platform::global::{method, property};
 use crate::web::platform::promise::Deferred;
 use crate::web::platform::timers::Timer;
-
-/// The version of the database: which object stores there are. The content of the records has its own
-/// version, in the header.
-pub(super) const DATABASE_VERSION: u32 = 1;
 
 /// How long another tab may take to close the database that is to be deleted. A tab that runs closes it at
 /// once.
@@ -187,8 +184,8 @@ async fn wait_unless_blocked(request: &IdbOpenDbRequest, what: &str) -> Result<(
 
 /// Makes the database of a store, among the origin's databases: rexie reaches no others.
 async fn make_store(name: &str) -> Result<()> {
-    let tables = Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]);
-    let builder = tables.fold(Rexie::builder(name).version(DATABASE_VERSION), |builder, table| {
+    let tables = Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]);
+    let builder = tables.fold(Rexie::builder(name).version(TABLES_VERSION), |builder, table| {
         builder.add_object_store(ObjectStore::new(table))
     });
     let database = builder.build().await.map_err(|error| of_rexie(&error))?;
@@ -209,10 +206,10 @@ fn checked(database: IdbDatabase) -> Result<IdbDatabase> {
     // A whole number: the code that formats fractions would be 7 KB of the package.
     let version = database.version() as u64;
     let tables = database.object_store_names();
-    let refusal = if version > u64::from(DATABASE_VERSION) {
-        let detail = format!("the database is of version {version}, this code knows {DATABASE_VERSION}");
+    let refusal = if version > u64::from(TABLES_VERSION) {
+        let detail = format!("the database is of version {version}, this code knows {TABLES_VERSION}");
         Error::new(Code::StoreTooNew, detail)
-    } else if Table::SHARED.map(Table::name).into_iter().chain([HEADER_TABLE]).all(|t| tables.contains(t)) {
+    } else if Table::ALL.map(Table::name).into_iter().chain([HEADER_TABLE]).all(|t| tables.contains(t)) {
         return Ok(database);
     } else {
         Error::new(Code::StoreDamaged, "the database lacks its tables")

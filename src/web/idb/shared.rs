@@ -156,14 +156,14 @@ impl IdbStore {
 
     pub(super) async fn read_whole(&self) -> Result<Snapshot> {
         let failed = |exception: &JsValue| failure::of_exception(READING, exception);
-        let tables = [Table::State, Table::Journal, Table::Inbox];
-        let names = [HEADER_TABLE, tables[0].name(), tables[1].name(), tables[2].name()];
+        let tables = || Table::ALL.into_iter().filter(|table| table.is_read_whole());
+        let names: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables().map(Table::name)).collect();
         let transaction = self.begin(&names, "readonly", Durability::Relaxed)?;
         let make = || -> Thrown<Vec<IdbRequest>> {
             let header = transaction.object_store(HEADER_TABLE)?;
             let mut requests =
                 vec![header.get(&header_key())?, header.get_all_keys_with_key(&fences()?.into())?];
-            for table in tables {
+            for table in tables() {
                 let (table, range) = (transaction.object_store(table.name())?, range_after(None)?);
                 requests.push(table.get_all_keys_with_key(&range.clone().into())?);
                 requests.push(table.get_all_with_key(&range.into())?);
@@ -180,18 +180,18 @@ impl IdbStore {
         }
         let results: Thrown<Vec<JsValue>> = requests.iter().map(IdbRequest::result).collect();
         let results = results.map_err(|e| failed(&e))?;
-        let records = |place: usize| -> Vec<(RecordKey, Vec<u8>)> {
-            let (keys, values) = (Array::from(&results[place]), Array::from(&results[place + 1]));
-            let all = keys.iter().zip(values.iter());
-            all.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value)))).collect()
-        };
-        Ok(Snapshot {
+        let mut found = Snapshot {
             header: record_of(&results[0]),
             generation: self.or_beside(last_of(results.get(1))).await?,
-            state: records(2),
-            journal: records(4),
-            inbox: records(6),
-        })
+            ..Snapshot::default()
+        };
+        for (table, results) in tables().zip(results[2..].chunks(2)) {
+            let (keys, values) = (Array::from(&results[0]), Array::from(&results[1]));
+            let all = keys.iter().zip(values.iter());
+            let all = all.filter_map(|(key, value)| Some((from_key(&key)?, from_value(&value))));
+            found.records[table] = all.collect();
+        }
+        Ok(found)
     }
 }
 

@@ -19,6 +19,7 @@ use super::records::{HEADER_TABLE, from_key, from_value, header_key, range_after
 use super::witness::{Beside, Change, Copies};
 use crate::crypto::{Sealed, place};
 use crate::error::{Code, Result, fail};
+use crate::model::PerTable;
 use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
 use crate::web::platform::cipher::Cipher;
@@ -335,8 +336,8 @@ impl Store for IdbStore {
         let touched = |t: Table| {
             batch.puts.iter().any(|put| put.0 == t) || batch.deletes.iter().any(|delete| delete.0 == t)
         };
-        let is_cleared = |t: Table| batch.clear && Table::ALL.contains(&t);
-        let tables = Table::SHARED.into_iter().filter(|t| is_cleared(*t) || touched(*t)).map(Table::name);
+        let is_cleared = |t: Table| batch.clear && !t.is_shared();
+        let tables = Table::ALL.into_iter().filter(|t| is_cleared(*t) || touched(*t)).map(Table::name);
         let tables: Vec<&str> = [HEADER_TABLE].into_iter().chain(tables).collect();
         self.check_open()?;
         let over = Over::new(&self.last_batch);
@@ -435,16 +436,16 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
     if let Some(generation) = batch.generation {
         super::shared::guard(transaction, generation, batch.clear)?;
     }
-    let mut tables: [Option<IdbObjectStore>; Table::SHARED.len()] = Default::default();
+    let mut tables: PerTable<Option<IdbObjectStore>> = PerTable::default();
     let mut table = |table: Table| -> std::result::Result<IdbObjectStore, JsValue> {
-        let slot = &mut tables[table as usize];
+        let slot = &mut tables[table];
         if slot.is_none() {
             *slot = Some(transaction.object_store(table.name())?);
         }
         slot.clone().ok_or(JsValue::UNDEFINED)
     };
     if batch.clear {
-        for place in Table::ALL {
+        for place in Table::ALL.into_iter().filter(|table| !table.is_shared()) {
             table(place)?.clear()?;
         }
         transaction.object_store(HEADER_TABLE)?.delete(&header_key())?;

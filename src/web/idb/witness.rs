@@ -22,6 +22,7 @@ use super::ending::{end_reading, end_writing};
 use super::failure;
 use super::records::{from_key, from_value};
 use crate::error::{Code, Result};
+use crate::model::Copying;
 use crate::store::{Batch, Table, Witness};
 use crate::web::platform::promise::Deferred;
 
@@ -149,10 +150,10 @@ impl Beside {
 
     /// The copy of a table; empty if it cannot be read.
     pub async fn copies(&self, table: Table) -> Records {
-        match table {
-            Table::Journal => self.get_copies(JOURNAL).await.unwrap_or_default(),
-            Table::Inbox => self.get_copies(INBOX).await.unwrap_or_default(),
-            Table::State | Table::Pages => Records::new(),
+        match table.copying() {
+            Copying::WithMark => self.get_copies(JOURNAL).await.unwrap_or_default(),
+            Copying::HandedIn => self.get_copies(INBOX).await.unwrap_or_default(),
+            Copying::Never => Records::new(),
         }
     }
 
