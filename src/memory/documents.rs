@@ -162,11 +162,16 @@ impl Documents {
     }
 
     /// The documents that expire between two times.
-    pub fn expiring(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &Document> {
-        let lowest = Pk::parse("-").ok().map(|lowest| (from_ms / 60_000 + 1, (0, lowest)));
-        let later = lowest.into_iter().flat_map(|lowest| self.lives.range(lowest..));
-        let ends = later.take_while(move |(minutes, _)| is_over(Some(*minutes), to_ms));
-        ends.filter_map(|(_, key)| self.all.get(key))
+    pub fn expiring(&self, from_ms: u64, to_ms: u64) -> Vec<&Document> {
+        let mut expiring = Vec::new();
+        let Ok(lowest) = Pk::parse("-") else { return expiring };
+        for (minutes, key) in self.lives.range((from_ms / 60_000 + 1, (0, lowest))..) {
+            if !is_over(Some(*minutes), to_ms) {
+                break;
+            }
+            expiring.extend(self.get(key));
+        }
+        expiring
     }
 
     /// Panics if an id does not name its document. `shown` is the number of ids that overlays have. For tests.
