@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
@@ -8,7 +8,8 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const { PACKAGE: pkg = here("../pkg"), DIST: outDir = here("dist") } = process.env;
 
 /** Builds without this entry rehearse if `rehearsal` is true. */
-const rehearsal = existsSync(`${pkg}/rehearsal.js`) ? `${pkg}/rehearsal.js` : here("page/rehearsal-before.js");
+const { exports } = JSON.parse(readFileSync(`${pkg}/package.json`, "utf8"));
+const rehearsal = exports["./rehearsal"] ? `${pkg}/rehearsal.js` : here("page/rehearsal-before.js");
 
 export default defineConfig({
   root: here("page"),

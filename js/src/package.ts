@@ -16,7 +16,7 @@ export const wasm = /* @__PURE__ */ new Wasm(makeGlue, () => new URL("./escale_b
 /** Options of `init`, besides the source of the wasm. */
 export interface InitOptions {
   /** The rehearsal of `escale/rehearsal`, for a page that has time before it opens a session. */
-  rehearsal?: ((open: OpenInMemory) => Promise<void>) | undefined;
+  rehearsal?: ((open: OpenInMemory) => Promise<void>) | false | undefined;
 }
 
 /** Opens a session in an instance of the wasm of its own, on the given databases. */
@@ -62,7 +62,7 @@ export function wipe(options: WipeOptions): Promise<void> {
  * follows at once, it only delays it. Fails with `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
  */
 export async function init(input?: InitInput, { rehearsal }: InitOptions = {}): Promise<void> {
-  if (rehearsal !== undefined && typeof rehearsal !== "function") {
+  if (rehearsal && typeof rehearsal !== "function") {
     throw raise("bad_option", "`rehearsal` must be the function that `escale/rehearsal` exports");
   }
   await wasm.start(input);
