@@ -8,6 +8,7 @@ use super::stamp::Stamp;
 use super::state::Memory;
 use crate::codec::{Part, Row};
 use crate::error::Result;
+use crate::model::schema::{Class, Collection};
 use crate::model::{Def, Name, Pk, Value, Version, order};
 
 /// The message that a part came in.
@@ -84,7 +85,7 @@ impl Memory {
     /// nothing has changed then.
     pub(crate) fn prepare(&self, part: Part) -> Result<PreparedPart> {
         let names: Vec<&Name> = match self.schema.class(part.def.class().as_str()) {
-            Ok(class) => class.collections().iter().flat_map(crate::model::schema::Collection::key).collect(),
+            Ok(class) => class.collections().iter().flat_map(Collection::key).collect(),
             Err(_) => Vec::new(),
         };
         let rows: Result<Vec<PreparedRow>> = part
@@ -220,24 +221,14 @@ impl Memory {
     /// R3 for the other subscribed collections of the class. Newly applied data links and unlinks the
     /// document there at its version, unless their own reply has said otherwise.
     fn derive_links(&mut self, except: &Def, key: &DocKey, at: Stamp, properties: &BTreeMap<String, Value>) {
-        let class = self.class(key.0).clone();
-        let mut member_of = vec![Def::class_of(class.name()), Def::document(class.name(), &key.1)];
-        let mut told: Vec<&Name> = Vec::new();
-        for collection in class.collections() {
-            if let Ok(Some(hashes)) = collection.memberships(properties) {
-                told.push(collection.name());
-                let defs =
-                    hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
-                member_of.extend(defs);
-            }
-        }
+        let (member_of, told) = memberships(self.class(key.0), &key.1, properties);
         let held = self.holders(key);
         for def in member_of.iter().filter(|def| *def != except) {
             self.link_derived(def, key, at);
         }
         for def in held.iter() {
             let is_told =
-                matches!(def.kind(), crate::model::DefKind::Collection(name, _) if told.contains(&name));
+                matches!(def.kind(), crate::model::DefKind::Collection(name, _) if told.contains(name));
             if is_told && def != except && !member_of.contains(def) {
                 self.unlink_derived(def, &key.1, at);
             }
@@ -297,4 +288,19 @@ impl Memory {
         }
         true
     }
+}
+
+/// The defs of a document with these properties, and the collections whose key could be read from them.
+fn memberships(class: &Class, pk: &Pk, properties: &BTreeMap<String, Value>) -> (Vec<Def>, Vec<Name>) {
+    let mut member_of = vec![Def::class_of(class.name()), Def::document(class.name(), pk)];
+    let mut told = Vec::new();
+    for collection in class.collections() {
+        if let Ok(Some(hashes)) = collection.memberships(properties) {
+            told.push(collection.name().clone());
+            let defs =
+                hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
+            member_of.extend(defs);
+        }
+    }
+    (member_of, told)
 }
