@@ -7,7 +7,8 @@ use crate::model::Value;
 /// How a class resolves its conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// The operation is parked in `refused`: the application decides.
+    /// Operations expect no version unless the application gives one in `ifVersion`. If that one does not
+    /// match, the operation is parked in `refused`, and the application decides.
     #[default]
     Ask,
     /// The server's document stays; the operation is discarded.

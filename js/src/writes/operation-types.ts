@@ -132,7 +132,11 @@ export type ArgsOf<O, N extends string> = string extends keyof O
 
 /** The policy for a document that has changed on the server since it was written here. */
 export type ConflictPolicy<D extends ClassDeclaration> =
-  /** The default: the operation is refused and waits in `refused`. */
+  /**
+   * The default: a write expects no version, so it overwrites changes of others. If it says `ifVersion` and the version
+   * differs, it waits in `refused`. A patch of a document that a migration has upgraded expects the version that was
+   * read, unless the document has pending operations.
+   */
   | "ask"
   /** The server's document stays, and the operation fails. */
   | "server"

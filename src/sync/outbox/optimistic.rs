@@ -369,9 +369,9 @@ pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Known
     Known::State(state)
 }
 
-/// If its class has a policy for conflicts, an operation expects the version that it was made on. It also
-/// keeps the document's state at that time, earlier operations included. In a batch, the first operation
-/// on each document expects the version.
+/// If the policy of its class is not `Ask`, an operation expects the version that it was made on. It also
+/// keeps the document's state at that time, earlier operations included. In a batch, the first operation on
+/// each document expects the version.
 fn expect_version(
     ctx: &mut Ctx,
     table: &mut Table,
