@@ -14,7 +14,8 @@ use crate::model::{Def, DefKind, Name, SortedSet, Value, order};
 /// A document with the effects of pending operations.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Identifies this state of this document, as a document's id does; 0 if it is deleted.
+    /// The id of this state of the document, from the same numbers as the ids of documents; 0 if it is
+    /// deleted.
     pub id: u32,
     /// The version of the base; 0 if there is none.
     pub v: u64,
@@ -160,9 +161,9 @@ impl Memory {
         order::set_of(subscribed).into_iter().collect()
     }
 
-    /// The subscribed defs in which an effect on a document must become visible: those that hold it, in the
-    /// base or with the overlay. For a document that no def holds, this is any def of its class, since only
-    /// the server knows which ones do.
+    /// The subscribed defs in which an effect on a document must become visible: its class, the def of the
+    /// document itself, and the collections that hold it, in the base or with the overlay. If none holds it,
+    /// these are all collections of its class, since only the server knows which of them do.
     pub(crate) fn defs_of(&self, key: &DocKey) -> SortedSet<Def> {
         let held = self.holders(key);
         let shown = self.shown.get(key).map(|shown| shown.defs.as_slice()).unwrap_or_default();

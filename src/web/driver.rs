@@ -1,4 +1,6 @@
-//! The driver of an open session: passes events to the machine, performs its effects, and decides nothing.
+//! The driver of an open session: passes events to the machine, and performs its effects. It makes two
+//! decisions of its own: while the session closes it begins nothing new, and it gives up the lead to a newer
+//! version of the code.
 //!
 //! The machine is never borrowed while JavaScript runs or a future waits. Events are queued, and the effects
 //! of each are performed before the next is handled. So a callback may call any method at any time.

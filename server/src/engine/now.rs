@@ -1,17 +1,17 @@
 //! Time as sessions and documents see it (R4, R35, R36).
 //!
 //! The invariant: every commit in an org after a reply's snapshot was opened has a version of at least the
-//! reply's `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the org's head
-//! stores two numbers. `told` is the highest `now` given to a session of the org, to the second. `highest` is
-//! the highest version committed in it.
+//! reply's `now` - DELTA. Clocks alone cannot guarantee it, because a clock may be set back. So the org's
+//! head stores two numbers. `highest` is the highest version committed in it. `told` is a `now` given to a
+//! session of the org: it is stored again before a later `now` exceeds both numbers by more than a step.
 //!
-//! - A reply's `now` is at most `told` + [`WRITE_MS_MAX`], and `told` is stored before the reply's snapshot
-//!   opens.
+//! - A reply's `now` is at most [`WRITE_MS_MAX`] above the higher of `told` and `highest`, which are stored
+//!   before the reply's snapshot opens.
 //! - A write is stamped at or above `told`, and above `highest`.
 //!
-//! The writes of an org run one after another, and storing `told` is one of them. A write that began before
-//! `told` was stored also ended before it, so the snapshot contains it. A write that began after it is stamped
-//! at least `told`, that is `now` - `WRITE_MS_MAX`. DELTA is at least that (`Settings::check`).
+//! The writes of an org run one after another, and storing `told` is one of them. So a write that the
+//! snapshot lacks began when both numbers were already stored. It is stamped at or above both of them, that
+//! is at least `now` - `WRITE_MS_MAX`. DELTA is at least that (`Settings::check`).
 //!
 //! An org in which nothing was written has no head, because names that strangers make up must take no room.
 //! The `told` of the site serves all of these orgs, and a new head begins with it. It is stored while no write

@@ -39,7 +39,8 @@ pub enum Outcome {
 impl Engine {
     /// Runs `run` as one transaction on an org. All its writes become visible at once, under one version, or
     /// none does. If it reads a document that is not older than its version, it runs again from the start.
-    /// Errors: those of `run`, and `contention` if it takes longer than a second.
+    /// Errors: those of `run`, `unavailable`, and `contention`. The latter means that other writes held the
+    /// org, that the write took longer than a second, or that it ran again too often.
     pub fn write<T>(
         &self,
         org: &str,
@@ -453,7 +454,7 @@ fn unreadable(error: Error) -> Error {
     Error::new(Code::StorageFailed, error.detail()).at("a stored document")
 }
 
-/// Only `Hdr` can get here with another key under the same pk; so could a hash collision.
+/// Another key under the same pk is possible only for `Hdr`, and by a hash collision.
 fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> Result<()> {
     let names: Vec<&Name> = class.key().iter().collect();
     let kept = Data::from_bytes(held).and_then(|data| data.pick(&names)).map_err(unreadable)?;
