@@ -26,7 +26,7 @@ const stop = session.live("Package", { section: "games" }, (docs, { ready }) => 
 
 // The same as an object: frozen documents, ascending by key, the same objects until their version changes.
 const viewers = session.collection("Package", { tags: "use::viewing" });
-await viewers.ready; // a first whole load has ended, now or in an earlier opening
+await viewers.ready; // it has been loaded completely at least once, in this session or in an earlier one
 show(viewers.docs.length);
 
 // Questions about the documents on the device.
@@ -58,4 +58,4 @@ try {
   if (error instanceof EscaleError && error.code === "wrong_passphrase") show(error.cure);
 }
 await session.lock(); // forgets keys and memory, in every tab; `session.wipe()` would delete the store as well
-await wipe({ org: "demo" }); // deletes it with no session: the passphrase is forgotten, or the store damaged
+await wipe({ org: "demo" }); // deletes the store without opening it: for a forgotten passphrase or a damaged store
