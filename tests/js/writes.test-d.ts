@@ -45,7 +45,7 @@ show((await put.accepted).v); // the server has executed it; nobody needs to wai
 // The other writes.
 // undefined takes a property away
 const patched = session.patch("Note", ["n1"], { text: "Buy two loaves", box: undefined });
-// Refused if somebody wrote in between, for each setting of `conflicts`.
+// Refused if somebody else wrote in between. `conflicts` makes no difference here.
 session.delete("Note", ["n1"], { ifVersion: patched });
 const added = session.run("counter.add", { key: ["visits"], by: 1 });
 show((await added.accepted).value); // the value that the operation returned
@@ -61,7 +61,8 @@ session.refused.subscribe((refused) => {
   for (const entry of refused) {
     // The obstacle, the cure, and the server's document.
     show(entry.error.message, entry.error.cure, entry.theirs?.doc);
-    // The user has seen their document, and keeps the own one. In a batch each part names the version that it expects.
+    // The user has seen the server's document, and decides to keep their own. Not for a batch: each of its parts has an
+    // `ifVersion` of its own.
     if (entry.theirs?.doc && entry.name !== "batch") entry.amend({ ...entry.args, ifVersion: entry.theirs.v });
     else entry.discard(); // or entry.retry(), once the obstacle is gone
   }
@@ -71,5 +72,5 @@ session.refused.subscribe((refused) => {
 for (const past of await session.history("Note", ["n1"])) {
   if (past.type === "persist") show(past.at, past.doc, past.commit === null ? "waiting" : "accepted");
 }
-const would = await session.journal.sweep({ days: 30, max: 10 }); // tells, and changes nothing
-if (would.removed > 0) await session.journal.sweep({ days: 30, max: 10, apply: true });
+const preview = await session.journal.sweep({ days: 30, max: 10 }); // only lists the states; removes nothing
+if (preview.removed > 0) await session.journal.sweep({ days: 30, max: 10, apply: true });
