@@ -1,6 +1,6 @@
 /** Opens a session: connects its parts, and receives the calls of the core on its behalf. */
 
-import { Application, settlesBy } from "../writes/application.js";
+import { Application, resolvesBy } from "../writes/application.js";
 import type { CoreOptions, CoreStatus, OperationNews } from "../wasm/core.js";
 import { Device, type DeviceHost } from "../wasm/device.js";
 import { Documents } from "../views/documents.js";
@@ -42,12 +42,12 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
       core,
       living,
       schema: options.schema,
-      settles: settlesBy(checked.policies),
+      resolvesConflicts: resolvesBy(checked.policies),
       status,
       documents,
       views,
       device,
-      forget: () => host.forget(),
+      forgetSecrets: () => host.forget(),
     });
     host.follow(views, session);
     device.watch(living);

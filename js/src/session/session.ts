@@ -60,7 +60,7 @@ export interface Parts<S extends SchemaDeclaration> {
   core: Core;
   schema: Schema<S>;
   /** Whether the session resolves conflicts of a class itself. */
-  settles: (className: string) => boolean;
+  resolvesConflicts: (className: string) => boolean;
   status: LiveStatus;
   documents: Documents;
   views: Views;
@@ -69,7 +69,7 @@ export interface Parts<S extends SchemaDeclaration> {
   /** Decides where the core works. */
   device: Device;
   /** Clears the secrets with which the core could be opened again. */
-  forget: () => void;
+  forgetSecrets: () => void;
 }
 
 /** An open session: the documents of one org, on this device and in step with the server. */
@@ -88,7 +88,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly #writes: Writes;
   readonly #living: Living;
   readonly #device: Device;
-  readonly #forget: () => void;
+  readonly #forgetSecrets: () => void;
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -96,7 +96,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#core = parts.core;
     this.#living = parts.living;
     this.#device = parts.device;
-    this.#forget = parts.forget;
+    this.#forgetSecrets = parts.forgetSecrets;
     this.#schema = parts.schema;
     this.status = this.#status = parts.status;
     this.#documents = parts.documents;
@@ -121,7 +121,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#views.endAll();
     // News of the last writes arrive in the same turn, after this call.
     queueMicrotask(() => {
-      if (!this.#closing) this.#end();
+      if (!this.#closing) this.#dispose();
     });
   }
 
@@ -135,7 +135,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   /** @internal The wasm died of a bug, and the core could not be recovered. */
   died(error: EscaleError): void {
     this.#closing ??= Promise.resolve();
-    this.#end();
+    this.#dispose();
     this.#status.fail(error);
   }
 
@@ -167,16 +167,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   ): Promise<DocumentOf<S[C]> | undefined> {
     const find = (): number => {
       const parts = checkKey(key);
-      return this.#core.find(this.#known(className), joinedKey(parts), parts.length);
+      return this.#core.find(this.#checkedClass(className), joinedKey(parts), parts.length);
     };
-    const held = this.#atHand(className, key, find);
+    const held = this.#getAtOnce(className, key, find);
     const [document] = held ? [held] : await this.#load(className, () => [find()].filter((id) => id !== 0));
     return document as DocumentOf<S[C]> | undefined;
   }
 
   /** Starts a query over the documents of a class that the session holds, by its indexes. */
   query<C extends ClassName<S>>(className: C): Query<S[C]> {
-    this.#guard(() => this.#known(className));
+    this.#guard(() => this.#checkedClass(className));
     return new Query<S[C]>(async (predicates) => {
       const documents = await this.#load(className, () => this.#core.query(className, predicates));
       return Object.freeze(documents.sort(byKey((this.#schema.classes as SchemaDeclaration)[className]?.key ?? [])));
@@ -234,7 +234,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     className: C,
     key: KeyOf<S[C]>,
   ): Promise<readonly PastState<DocumentOf<S[C]>>[]> {
-    const text = await this.#ask(() => this.#core.history(this.#known(className), checkKey(key)));
+    const text = await this.#ask(() => this.#core.history(this.#checkedClass(className), checkKey(key)));
     return this.#guard(() =>
       (JSON.parse(text) as PastAction[]).map(({ data, ...past }) => {
         const doc = data && documentOf(this.#schema, className, reviveMap(data));
@@ -327,11 +327,11 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
    * The document of a key, if it can be given without waiting. Errors are ignored: the slow path finds and throws them
    * again.
    */
-  #atHand(className: string, key: unknown, find: () => number): object | undefined {
-    if (this.#closing || !this.#living.isThere) return undefined;
+  #getAtOnce(className: string, key: unknown, find: () => number): object | undefined {
+    if (this.#closing || !this.#living.isReady) return undefined;
     try {
-      const known = this.#documents.at(className, checkKey(key));
-      if (known) return known;
+      const document = this.#documents.at(className, checkKey(key));
+      if (document) return document;
       const held = this.#documents.held(find());
       if (held) this.#documents.found(className, held);
       return held;
@@ -344,16 +344,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   async #load(className: string, ask: () => ArrayLike<number> | Promise<ArrayLike<number>>): Promise<object[]> {
     for (;;) {
       // After an instance died, the next one is asked for its own ids.
-      const loaded = await this.#again(async () => this.#documents.load(className, Array.from(await ask())));
+      const loaded = await this.#askTwice(async () => this.#documents.load(className, Array.from(await ask())));
       if (!loaded.overtaken) return [...loaded.documents.values()];
     }
   }
 
   #def(className: string, match: unknown): string {
-    return this.#core.def(this.#known(className), JSON.stringify(checkMatch(match)));
+    return this.#core.def(this.#checkedClass(className), JSON.stringify(checkMatch(match)));
   }
 
-  #known(className: string): string {
+  #checkedClass(className: string): string {
     classOf(this.#schema, className);
     return className;
   }
@@ -365,11 +365,11 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   }
 
   /** Like {@link #ask}, but repeats a call once, in the next instance, if the death of an instance cut it short. */
-  async #again<T>(call: () => Promise<T>): Promise<T> {
+  async #askTwice<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.#guard(call);
     } catch (error) {
-      if (this.#failed(error).code !== "panicked") throw this.#failed(error);
+      if (this.#errorOf(error).code !== "panicked") throw this.#errorOf(error);
       await this.#living.settled();
       return this.#ask(call);
     }
@@ -379,7 +379,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     try {
       return await this.#guard(call);
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#errorOf(error);
     }
   }
 
@@ -388,16 +388,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     try {
       return call();
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#errorOf(error);
     }
   }
 
   /**
    * The error for the caller. After a panic the core cannot be trusted: another core replaces it, or the session ends.
    */
-  #failed(thrown: unknown): EscaleError {
+  #errorOf(thrown: unknown): EscaleError {
     const error = toEscaleError(thrown);
-    if (error.code === "panicked" && this.#living.isMortal) this.died(error);
+    if (error.code === "panicked" && this.#living.diesWithInstance) this.died(error);
     return error;
   }
 
@@ -411,16 +411,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       } catch (error) {
         throw toEscaleError(error);
       } finally {
-        this.#end();
+        this.#dispose();
       }
     })();
     return this.#closing;
   }
 
-  #end(): void {
+  #dispose(): void {
     this.#living.free();
     this.#device.end();
-    this.#forget();
+    this.#forgetSecrets();
     this.#views.endAll();
     this.#writes.end();
     this.#status.close();

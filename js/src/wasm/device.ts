@@ -86,8 +86,8 @@ export class Device {
       return await opening(this.#wasm, this.#host.how(), this.#host);
     } catch (error) {
       const reason = toEscaleError(error);
-      const isThere = typeof indexedDB !== "undefined";
-      if (!isThere || this.#host.how().mode !== "synced" || !REFUSALS.has(reason.code)) throw reason;
+      const hasIndexedDb = typeof indexedDB !== "undefined";
+      if (!hasIndexedDb || this.#host.how().mode !== "synced" || !REFUSALS.has(reason.code)) throw reason;
       this.#refusal = reason;
       this.#host.refuses(reason);
       return this.reopen();

@@ -66,7 +66,7 @@ export class Living {
 
   constructor(opened: Opened, care: Care) {
     this.#care = care;
-    this.isMortal = opened.onDeath === undefined;
+    this.diesWithInstance = opened.onDeath === undefined;
     this.core = new Proxy({} as Core, {
       get: (_, name) =>
         typeof name === "string" && name !== "then" ? (...values: unknown[]) => this.#call(name as keyof Core, values) : undefined,
@@ -75,16 +75,16 @@ export class Living {
   }
 
   /** Whether the death of the instance ends the session: its glue has no `onDeath`. */
-  readonly isMortal: boolean;
+  readonly diesWithInstance: boolean;
 
   /** Whether there is a core that can be called at once. */
-  get isThere(): boolean {
+  get isReady(): boolean {
     return this.#opened !== undefined && !this.#opened.isDead();
   }
 
   /** Whether there is a core, and no call of it is in progress. */
   get isIdle(): boolean {
-    return this.isThere && this.#underWay.size === 0 && !this.#isOver;
+    return this.isReady && this.#underWay.size === 0 && !this.#isOver;
   }
 
   /**

@@ -87,7 +87,7 @@ export class Application {
 }
 
 /** Tells whether the session resolves conflicts of a class itself. `policies` is the JSON of {@link policiesOf}. */
-export function settlesBy(policies: string): (className: string) => boolean {
+export function resolvesBy(policies: string): (className: string) => boolean {
   const byClass = JSON.parse(policies) as Record<string, string>;
   return (className) => Object.hasOwn(byClass, className) && byClass[className] !== "ask";
 }

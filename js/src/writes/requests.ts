@@ -21,12 +21,15 @@ export const BUILT_IN: readonly string[] = ["doc.put", "doc.patch", "doc.delete"
 /** Characters of an operation's name: the bound of `src/limits.rs`. */
 const NAME_CHARS_MAX = 64;
 
-/** The parts that {@link Requests} needs. `settles` tells whether the session resolves conflicts of a class itself. */
+/**
+ * The parts that {@link Requests} needs. `resolvesConflicts` tells whether the session resolves conflicts of a class
+ * itself.
+ */
 interface RequestsOf {
   core: Pick<Core, "find" | "meta">;
   schema: Schema;
   documents: Pick<Documents, "migrated">;
-  settles: (className: string) => boolean;
+  resolvesConflicts: (className: string) => boolean;
 }
 
 /** Builds operations. One that cannot be sent is refused before anything is written. */
@@ -34,15 +37,15 @@ export class Requests {
   readonly #core: Pick<Core, "find" | "meta">;
   readonly #schema: Schema;
   readonly #documents: Pick<Documents, "migrated">;
-  readonly #settles: (className: string) => boolean;
+  readonly #resolvesConflicts: (className: string) => boolean;
   readonly #current: (id: string) => string;
 
   /** `current` gives the operation that has replaced another one. */
-  constructor({ core, schema, documents, settles }: RequestsOf, current: (id: string) => string) {
+  constructor({ core, schema, documents, resolvesConflicts }: RequestsOf, current: (id: string) => string) {
     this.#core = core;
     this.#schema = schema;
     this.#documents = documents;
-    this.#settles = settles;
+    this.#resolvesConflicts = resolvesConflicts;
     this.#current = current;
   }
 
@@ -69,7 +72,7 @@ export class Requests {
     // condition itself, and resolves the conflict.
     const data = encodeDocument(this.#schema, className, patched(migrated as Raw, { ...patch, set: { ...(changes as Raw) } }));
     const meta = this.#core.meta(id);
-    const read = meta && !meta.pending && !this.#settles(className) ? { ifVersion: meta.v } : {};
+    const read = meta && !meta.pending && !this.#resolvesConflicts(className) ? { ifVersion: meta.v } : {};
     return { name: "doc.put", args: { class: className, data, ...read, ...ifVersion } };
   }
 

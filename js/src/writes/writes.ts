@@ -16,12 +16,15 @@ import { checkOptions, type WriteCall, type WriteRequest } from "./write-options
 /** The part of the core that writes use. */
 type WritingCore = Pick<Core, "write" | "amend" | "discard" | "operations" | "find" | "meta">;
 
-/** The parts that {@link Writes} needs. `settles` tells whether the session resolves conflicts of a class itself. */
+/**
+ * The parts that {@link Writes} needs. `resolvesConflicts` tells whether the session resolves conflicts of a class
+ * itself.
+ */
 interface WritesOf {
   core: WritingCore;
   schema: Schema;
   documents: Documents;
-  settles: (className: string) => boolean;
+  resolvesConflicts: (className: string) => boolean;
 }
 
 /** The operations of a session: issues them, and tracks them to their end. */
@@ -34,11 +37,11 @@ export class Writes {
   readonly #refused: LiveRefused;
 
   /** `guard` makes a call of the core, or throws if the session is over. */
-  constructor({ core, schema, documents, settles }: WritesOf, guard: <T>(call: () => T) => T) {
+  constructor({ core, schema, documents, resolvesConflicts }: WritesOf, guard: <T>(call: () => T) => T) {
     this.#core = core;
     this.#guard = guard;
     this.#documents = documents;
-    this.#requests = new Requests({ core, schema, documents, settles }, (id) => this.#tracker.current(id));
+    this.#requests = new Requests({ core, schema, documents, resolvesConflicts }, (id) => this.#tracker.current(id));
     this.#refused = new LiveRefused(() => guard(() => this.#operations()), schema, {
       amend: (id, args) => this.#amend(id, args),
       discard: (id, error) => {
