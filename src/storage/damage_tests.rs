@@ -132,9 +132,11 @@ fn r14_a_state_record_that_is_gone_or_altered_is_reported_and_its_number_spent()
                 let after = world.on(device);
                 let is_newest =
                     number + 1 == layout.next_record && number >= layout.base + u64::from(layout.chunks);
-                let mark = layout.journal;
-                let records = layout.next_record - layout.base + layout.page_counts().0 as u64 + mark.records;
-                let rolled_back = is_newest.then_some(RolledBack { records, pending: mark.pending, lost: 0 });
+                let summary = layout.journal;
+                let records =
+                    layout.next_record - layout.base + layout.page_counts().0 as u64 + summary.records;
+                let rolled_back =
+                    is_newest.then_some(RolledBack { records, pending: summary.pending, lost: 0 });
                 let damage = Damage { records: 1, documents, journal: 0, rolled_back };
                 assert_eq!(after.leader.damage, damage, "{number}, gone: {is_gone}");
                 assert_eq!(next(&after), skipped(next(&world)));
@@ -200,9 +202,9 @@ fn r14_a_store_put_back_or_gone_goes_on_from_its_mark() {
             world.step();
         }
         while world.flush(true) {}
-        let mark = world.leader.layout.journal;
+        let summary = world.leader.layout.journal;
         let layout = &world.leader.layout;
-        let records = layout.next_record - layout.base + layout.page_counts().0 as u64 + mark.records;
+        let records = layout.next_record - layout.base + layout.page_counts().0 as u64 + summary.records;
         for (is_gone, has_copies) in [(true, true), (true, false), (false, true), (false, false)] {
             if !is_gone && layout.next_record == before {
                 continue;
@@ -220,10 +222,10 @@ fn r14_a_store_put_back_or_gone_goes_on_from_its_mark() {
             }
             let after = world.on(device);
             let is_there = !is_gone
-                && pending_then.pending >= mark.pending
-                && journal_then.keys().last().map_or(0, |last| last + 1) >= mark.next_record;
-            let lost = if has_copies || is_there { 0 } else { mark.pending };
-            let rolled_back = Some(RolledBack { records, pending: mark.pending, lost });
+                && pending_then.pending >= summary.pending
+                && journal_then.keys().last().map_or(0, |last| last + 1) >= summary.next_record;
+            let lost = if has_copies || is_there { 0 } else { summary.pending };
+            let rolled_back = Some(RolledBack { records, pending: summary.pending, lost });
             assert_eq!(after.leader.damage.rolled_back, rolled_back);
             assert_eq!(after.leader.damage.records > 0, !is_gone);
             let (record, page, journal) = skipped(next(&world));

@@ -21,7 +21,7 @@ pub struct JournalChanges {
     /// Commands of the inbox that it carries out.
     pub taken: Vec<RecordKey>,
     /// The journal summary for the state.
-    pub mark: JournalMark,
+    pub summary: JournalMark,
 }
 
 /// The journal summary in a state record: it shows whether a journal record is missing.

@@ -119,7 +119,7 @@ impl Layout {
     }
 
     /// The journal summary of the last batch.
-    pub fn journal_mark(&self) -> JournalMark {
+    pub fn journal_summary(&self) -> JournalMark {
         self.journal
     }
 

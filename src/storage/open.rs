@@ -114,24 +114,24 @@ pub async fn open<S: Store>(
     let log = records.range(checkpoint_end..);
     let log_bytes = log.map(|(number, _)| sizes[number]).sum();
     let checkpoint_bytes = sizes.values().sum::<usize>() - log_bytes;
-    let mut mark = records.values().next_back().map(|record| record.journal).unwrap_or_default();
+    let mut summary = records.values().next_back().map(|record| record.journal).unwrap_or_default();
     let numbers: Vec<u64> = records.keys().copied().collect();
     let mut abandoned = fold_all(&mut memory, records);
     let found = std::mem::take(&mut found[Table::Journal]);
     let mut journal = read_journal(&mut found.iter().map(|(key, bytes)| (*key, &bytes[..])), &keys);
-    let mut lost = mark.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
+    let mut lost = summary.records.saturating_sub(journal.records.len() as u64).max(journal.damaged);
     damage.rolled_back = behind.map(|mark| mark.lost(&journal));
     // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
     // same journal, and records of that are lost.
-    let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == mark);
-    let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &mark);
+    let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == summary);
+    let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &summary);
     let mut restored = Vec::new();
     if let Some(beside) = high_water.as_ref().filter(is_better)
         && let Some(copied) = Copied::read(store, &keys, beside).await?
     {
         let restoring = copied.replace(&found.into_iter().collect());
         (journal, restored, lost) = (restoring.journal, restoring.records, 0);
-        (mark, name) = (beside.journal, beside.session.clone());
+        (summary, name) = (beside.journal, beside.session.clone());
         damage.rolled_back = damage.rolled_back.map(|rolled_back| RolledBack { lost: 0, ..rolled_back });
         if beside.epoch.1 >= memory.epoch().1 {
             memory.set_epoch(beside.epoch.0.clone(), beside.epoch.1);
@@ -148,8 +148,8 @@ pub async fn open<S: Store>(
     let numbers_of = |found: u64, of: fn(&HighWater) -> u64| behind.map_or(0, of).max(found) + skipped;
     let next_record = numbers_of(next_record, |mark| mark.next_record);
     // The journal may be there without the state records, and with it the numbers that it has used.
-    mark.next_record = mark.next_record.max(journal.next_number());
-    mark.next_record = numbers_of(mark.next_record, |mark| mark.journal.next_record);
+    summary.next_record = summary.next_record.max(journal.next_number());
+    summary.next_record = numbers_of(summary.next_record, |mark| mark.journal.next_record);
     let pages = pages_in_use(&memory, numbers_of(next_page, |mark| mark.next_page));
     abandoned.retain(|page| !pages.is_used(*page));
     strays.extend(abandoned.into_iter().map(|page| (Table::Pages, keys.record_key(Table::Pages, page))));
@@ -166,7 +166,7 @@ pub async fn open<S: Store>(
         log_bytes,
         checkpoint_bytes,
         pages,
-        journal: mark,
+        journal: summary,
         strays,
         ghosts: Vec::new(),
         header,

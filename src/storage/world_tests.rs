@@ -100,10 +100,10 @@ pub(super) fn by_number(records: &[JournalRecord]) -> Journal {
     records.iter().map(|record| (record.number, record.clone())).collect()
 }
 
-/// The summary of these records, otherwise as `mark`.
-fn mark_of(journal: &Journal, mark: JournalMark) -> JournalMark {
+/// The summary of these records, otherwise as `summary`.
+fn summary_of(journal: &Journal, summary: JournalMark) -> JournalMark {
     let pending = journal.values().filter(|record| record.op.is_some()).count() as u64;
-    JournalMark { records: journal.len() as u64, pending, ..mark }
+    JournalMark { records: journal.len() as u64, pending, ..summary }
 }
 
 /// The leader, the device, and the history so far.
@@ -183,11 +183,11 @@ impl World {
         let (journal, committed) = (by_number(&leader.journal.records), Whole::of(&leader.memory));
         let (random, used) = (SeededRandom::new(self.seed), self.used.clone());
         let (seed, v, followers) = (self.seed, self.v, Vec::new());
-        let mark = mark_of(&journal, leader.layout.journal);
-        let is_due = !leader.journal.strays.is_empty() || mark != leader.layout.journal;
+        let summary = summary_of(&journal, leader.layout.journal);
+        let is_due = !leader.journal.strays.is_empty() || summary != leader.layout.journal;
         let due = is_due.then(|| JournalChanges {
             strays: leader.journal.strays.clone(),
-            mark,
+            summary,
             ..JournalChanges::default()
         });
         let has_gaps = leader.damage.records > 0;
@@ -200,8 +200,8 @@ impl World {
     /// The next batch writes the whole journal.
     pub fn write_journal_again(&mut self) {
         let records = self.journal.values().cloned().collect();
-        let mark = mark_of(&self.journal, self.leader.layout.journal);
-        self.due = Some(JournalChanges { records, mark, ..JournalChanges::default() });
+        let summary = summary_of(&self.journal, self.leader.layout.journal);
+        self.due = Some(JournalChanges { records, summary, ..JournalChanges::default() });
     }
 
     fn def(&mut self) -> Def {
@@ -267,8 +267,9 @@ impl World {
         let mut after = self.journal.clone();
         changes.deletes.iter().for_each(|number| drop(after.remove(number)));
         after.extend(changes.records.iter().map(|record| (record.number, record.clone())));
-        let mark = JournalMark { next_record: next, last_seq: self.v, name: self.seed % 2, ..changes.mark };
-        changes.mark = mark_of(&after, mark);
+        let summary =
+            JournalMark { next_record: next, last_seq: self.v, name: self.seed % 2, ..changes.summary };
+        changes.summary = summary_of(&after, summary);
         self.due = Some(changes);
     }
 

@@ -79,7 +79,7 @@ impl Layout {
         random: &mut dyn Random,
     ) -> Result<(Batch, Receipt)> {
         let mut batch = Batch { generation: self.generation, ..Batch::default() };
-        let mark = journal.map_or(self.journal, |changes| changes.mark);
+        let summary = journal.map_or(self.journal, |changes| changes.summary);
         let mut pages = self.pages.clone();
         let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
         // A page number is used up even if the batch fails: no number names two contents.
@@ -105,7 +105,7 @@ impl Layout {
             puts: changes.records.iter().map(|record| record.number).collect(),
             deletes: changes.deletes.clone(),
         });
-        let contents = Contents { pages, placed, journal: mark, along, is_checkpoint: due };
+        let contents = Contents { pages, placed, journal: summary, along, is_checkpoint: due };
         let mut receipt = self.write_state(deltas, contents, &mut batch, random)?;
         batch.durability = if self.chunks == 0 { Durability::Strict } else { Durability::Relaxed };
         if let Some(changes) = journal {

@@ -36,8 +36,8 @@ impl Machine {
     /// Adds the operations in storage, and the application's functions.
     pub fn with_writes(mut self, journal: JournalAtRest, application: Box<dyn Application>) -> Self {
         let Router { ctx, outbox, .. } = &mut self.router;
-        let mark = ctx.layout.as_ref().map(Layout::journal_mark).unwrap_or_default();
-        *outbox = Outbox::new(journal, mark, application);
+        let summary = ctx.layout.as_ref().map(Layout::journal_summary).unwrap_or_default();
+        *outbox = Outbox::new(journal, summary, application);
         outbox.restore_ops(ctx);
         outbox.overlay.show_operations(ctx, &mut outbox.table, &*outbox.application);
         self

@@ -108,7 +108,7 @@ fn check_rest(client: &Client, what: &str) {
     });
     let rest = client.machine().layout().expect("a device");
     assert_eq!(pages, rest.page_counts().0, "{what}: pages that nobody knows, or none that are known");
-    let mark = rest.journal_mark();
-    assert_eq!(journal, mark.records, "{what}: journal records that nobody knows");
+    let summary = rest.journal_summary();
+    assert_eq!(journal, summary.records, "{what}: journal records that nobody knows");
     assert!(state > 0, "{what}: no state at rest");
 }

@@ -108,7 +108,7 @@ impl Outbox {
 
     /// The server has lost an operation that it had accepted. A record keeps this across openings.
     pub fn lose(&mut self, id: OpId) {
-        let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.table.mark.name) };
+        let record = JournalRecord { lost: true, ..JournalRecord::of(id.clone(), self.table.summary.name) };
         self.table.due.ended.push((None, record));
         self.lost_by_server.push(id);
     }
@@ -153,9 +153,9 @@ impl Outbox {
         for record in at_rest.records {
             let last = record.actions.iter().map(|action| action.rowid).max().unwrap_or(0);
             self.overlay.last_rowid = self.overlay.last_rowid.max(last);
-            self.table.mark.next_record = self.table.mark.next_record.max(record.number + 1);
+            self.table.summary.next_record = self.table.summary.next_record.max(record.number + 1);
             self.journal.index(&record);
-            let is_counted = record.name == self.table.mark.name && !lost.contains(&record.op_id);
+            let is_counted = record.name == self.table.summary.name && !lost.contains(&record.op_id);
             if let Some(seq) = record.seq.filter(|seq| *seq > 0 && is_counted) {
                 self.sender.accepted.insert((seq, record.op_id.clone()));
             }
@@ -164,7 +164,7 @@ impl Outbox {
             }
         }
         // An earlier opening may have sent every waiting operation, under numbers up to this one.
-        self.sender.highest_sent = self.table.mark.last_seq + self.table.waiting.len() as u64;
+        self.sender.highest_sent = self.table.summary.last_seq + self.table.waiting.len() as u64;
     }
 }
 
@@ -194,11 +194,11 @@ impl Outbox {
             JournalChanges { strays: std::mem::take(&mut journal.strays), ..JournalChanges::default() };
         let mut deletes = std::mem::take(&mut due.dropped);
         let swept = std::mem::take(&mut journal.swept);
-        let mut next = self.table.mark.next_record;
+        let mut next = self.table.summary.next_record;
         let mut written = Vec::new();
         for order in std::mem::take(&mut due.dirty) {
             let Some(op) = self.table.ops.get(&order) else { continue };
-            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.table.mark.name);
+            let (op_id, seq, name) = (op.state.id.clone(), op.state.seq, self.table.summary.name);
             written.push((order, op_id.clone(), next));
             let (op_state, actions) = (Some(op.state.clone()), op.actions.clone());
             let record =
@@ -214,11 +214,11 @@ impl Outbox {
             changes.records.push(record.clone());
             next += 1;
         }
-        self.table.mark.next_record = next;
+        self.table.summary.next_record = next;
         let replaced = deletes.iter().filter(|number| journal.records.contains_key(number)).count();
-        self.table.mark.records = (journal.records.len() + changes.records.len() - replaced) as u64;
-        self.table.mark.pending = self.table.ops.len() as u64;
-        changes.mark = self.table.mark;
+        self.table.summary.records = (journal.records.len() + changes.records.len() - replaced) as u64;
+        self.table.summary.pending = self.table.ops.len() as u64;
+        changes.summary = self.table.summary;
         changes.deletes = deletes.into_iter().collect();
         changes.taken = written.iter().filter_map(|(_, id, _)| inbox.get(id)).copied().collect();
         changes.taken.extend(&done);

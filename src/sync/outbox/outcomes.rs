@@ -11,7 +11,7 @@ impl Table {
     /// An operation is over: only its actions remain.
     pub fn end(&mut self, op: PendingOp) {
         self.due.dirty.remove(&op.state.order);
-        let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.mark.name, op.state.replaces);
+        let (seq, op_id, name, replaces) = (op.state.seq, op.state.id, self.summary.name, op.state.replaces);
         let outcome = op.state.accepted.map(|v| Outcome::Accepted { v, value: op.state.value });
         let record =
             JournalRecord { seq, actions: op.actions, outcome, replaces, ..JournalRecord::of(op_id, name) };
@@ -21,7 +21,7 @@ impl Table {
     /// An operation ended without being executed. A record tells the session that issued it how.
     fn leave_outcome(&mut self, op_id: OpId, replaces: Vec<OpId>, outcome: Outcome) {
         let outcome = Some(outcome);
-        let record = JournalRecord { outcome, replaces, ..JournalRecord::of(op_id, self.mark.name) };
+        let record = JournalRecord { outcome, replaces, ..JournalRecord::of(op_id, self.summary.name) };
         self.due.ended.push((None, record));
     }
 

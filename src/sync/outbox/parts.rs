@@ -22,9 +22,9 @@ pub struct Outbox {
 
 impl Outbox {
     /// The operations in storage.
-    pub fn new(at_rest: JournalAtRest, mark: JournalMark, application: Box<dyn Application>) -> Self {
+    pub fn new(at_rest: JournalAtRest, summary: JournalMark, application: Box<dyn Application>) -> Self {
         let mut outbox = Outbox {
-            table: Table::new(mark),
+            table: Table::new(summary),
             overlay: Overlay::default(),
             sender: Sender::default(),
             journal: Journal::default(),
@@ -62,7 +62,7 @@ impl Outbox {
             }
             self.lose(id);
         }
-        self.table.mark.last_seq = seq;
+        self.table.summary.last_seq = seq;
         // An operation in flight keeps its number until it is sent again: the server may execute it under
         // that number in the new epoch too.
         for order in &self.table.waiting {

@@ -83,7 +83,7 @@ impl Sender {
         }
         let mut defs = SortedSet::new();
         let sent: SortedSet<u64> = orders.iter().map(|(order, _)| *order).collect();
-        let mut seq = table.mark.last_seq;
+        let mut seq = table.summary.last_seq;
         let mut ops = Vec::with_capacity(orders.len());
         for (order, after) in orders {
             seq += 1;
@@ -177,7 +177,7 @@ impl Sender {
                 op.seq = Some(*seq);
             }
         }
-        let (name, known_seq) = (table.mark.name, table.mark.last_seq);
+        let (name, known_seq) = (table.summary.name, table.summary.last_seq);
         let waiting = table.pending();
         let mut is_complete = false;
         let mut numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
@@ -189,7 +189,7 @@ impl Sender {
             let is_executed = result.is_final();
             is_complete |= !is_executed;
             executed.extend(is_executed.then(|| result.id.clone()));
-            let is_renamed = table.mark.name != name;
+            let is_renamed = table.summary.name != name;
             if let Some(op) = table.ops.get_mut(&order).filter(|_| is_executed) {
                 // `last_seq` is lower if the operation ran under an earlier number that this session forgot.
                 // After a renaming it is 0: any pull shows the effect.
@@ -205,7 +205,7 @@ impl Sender {
                 (None, None) => {}
             }
         }
-        let is_same_name = table.mark.name == name;
+        let is_same_name = table.summary.name == name;
         if !sent.is_empty() {
             self.room.was_enough();
             // If a server repeats any other answer, the session asks at growing intervals.
@@ -219,7 +219,7 @@ impl Sender {
         if is_same_name {
             // The reply says how far the session has come; operations that were not executed are numbered
             // from there.
-            table.mark.last_seq = last_seq;
+            table.summary.last_seq = last_seq;
             if is_complete {
                 release_passed(table, sent, &executed);
             }
@@ -312,8 +312,8 @@ impl Sender {
     pub fn rename_session(&mut self, ctx: &mut Ctx, table: &mut Table) -> Result<()> {
         let name = ctx.random.text()?;
         ctx.set_session(name);
-        table.mark.last_seq = 0;
-        table.mark.name += 1;
+        table.summary.last_seq = 0;
+        table.summary.name += 1;
         self.highest_sent = 0;
         self.accepted.clear();
         ctx.memory.dirty.head = true;
@@ -345,7 +345,7 @@ fn dependencies(table: &Table, order: u64) -> Vec<u64> {
 /// passed the number of one that they do not contain, that number was another operation's: the store or
 /// the server was restored. No copy of the request can be executed under it any more.
 fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
-    let last_seq = table.mark.last_seq;
+    let last_seq = table.summary.last_seq;
     let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
     if let Some(order) = passed.find_map(|(id, _)| table.by_id.get(id).copied()) {
         release_numbers(table, order);

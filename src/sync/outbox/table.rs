@@ -31,14 +31,14 @@ pub struct Table {
     pub(super) fresh: SortedSet<u64>,
     /// The result of all operations on each document.
     pub(super) tops: SortedMap<DocKey, Option<State>>,
-    pub mark: JournalMark,
+    pub summary: JournalMark,
     /// The changes that are due to the journal.
     pub(super) due: Due,
 }
 
 impl Table {
-    pub fn new(mark: JournalMark) -> Self {
-        Table { mark, ..Table::default() }
+    pub fn new(summary: JournalMark) -> Self {
+        Table { summary, ..Table::default() }
     }
 
     pub fn get(&self, id: &str) -> Option<&PendingOp> {

@@ -313,11 +313,11 @@ impl Router {
             self.ctx.memory.dirty.take();
         }
         self.reads.forget_found(&self.ctx);
-        let mark = layout.journal_mark();
+        let summary = layout.journal_summary();
         if let Some(own) = &mut self.ctx.layout {
             own.go_on_from(layout);
         }
-        self.replay().adopt_operations(journal, mark, &ended, &inbox);
+        self.replay().adopt_operations(journal, summary, &ended, &inbox);
     }
 }
 
@@ -327,13 +327,13 @@ impl Replay<'_> {
     fn adopt_operations(
         &mut self,
         journal: crate::storage::JournalAtRest,
-        mark: crate::storage::JournalMark,
+        summary: crate::storage::JournalMark,
         ended: &SortedMap<OpId, Ended>,
         inbox: &SortedSet<RecordKey>,
     ) {
         let nobody = Box::new(crate::sync::outbox::NoApplication);
         let application = std::mem::replace(&mut self.outbox.application, nobody);
-        let fresh = Outbox::new(journal, mark, application);
+        let fresh = Outbox::new(journal, summary, application);
         let old = std::mem::replace(self.outbox, fresh);
         self.outbox.restore_ops(self.ctx);
         self.outbox.table.order_floor = ORDER_FLOOR;
