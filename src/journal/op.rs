@@ -91,7 +91,7 @@ pub struct Unsendable {
     /// The fault from the server or a proxy.
     pub fault: Fault,
     /// Whether the server knows its id, from the first operation that came under it.
-    pub is_known: bool,
+    pub is_id_known: bool,
 }
 
 /// An operation in memory.
@@ -187,7 +187,7 @@ impl PendingOp {
     pub fn sent(&self) -> (String, Value) {
         match &self.unsendable {
             None => (self.state.name.clone(), self.state.args.clone()),
-            Some(unsendable) if unsendable.is_known || is_built_in(&self.state.name, &self.state.args) => {
+            Some(unsendable) if unsendable.is_id_known || is_built_in(&self.state.name, &self.state.args) => {
                 (self.state.name.clone(), Value::Map(BTreeMap::new()))
             }
             Some(_) => ("batch".to_owned(), Value::Map(BTreeMap::new())),

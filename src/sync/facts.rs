@@ -32,19 +32,19 @@ impl Outgoing {
 pub(super) type SentOps = Vec<(OpId, u64)>;
 
 /// Which effects of operations are shown by a def that was received whole.
-pub(super) enum Told {
+pub(super) enum EffectsShown {
     /// All that were executed.
     All,
     /// After a load of several pages: those of accepted operations, except these.
     But(SortedSet<OpId>),
 }
 
-impl Told {
+impl EffectsShown {
     /// Whether it shows the effect of an operation.
     pub fn shows(&self, op: &PendingOp) -> bool {
         match self {
-            Told::All => true,
-            Told::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.id),
+            EffectsShown::All => true,
+            EffectsShown::But(behind) => op.state.accepted.is_some() && !behind.contains(&op.state.id),
         }
     }
 }

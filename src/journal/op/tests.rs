@@ -196,9 +196,9 @@ fn an_operation_knows_its_documents_and_the_versions_that_it_expects() {
         }
         let (name, args) = (op.state.name.clone(), op.state.args.clone());
         assert_eq!(op.sent(), (name.clone(), args));
-        for is_known in [true, false] {
-            op.unsendable = Some(Unsendable { fault: Fault::new(Code::TooLarge, "large"), is_known });
-            let sent = if is_known || !listed.has_own() { name.as_str() } else { "batch" };
+        for is_id_known in [true, false] {
+            op.unsendable = Some(Unsendable { fault: Fault::new(Code::TooLarge, "large"), is_id_known });
+            let sent = if is_id_known || !listed.has_own() { name.as_str() } else { "batch" };
             assert_eq!(op.sent(), (sent.to_owned(), Value::Map(BTreeMap::new())), "nothing but the id");
         }
     });

@@ -258,8 +258,8 @@ impl Outbox {
                 ctx.effects.push(Effect::Saved { id: op.state.id.clone() });
             }
         }
-        let told = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
-        ctx.effects.extend(told);
+        let effects = swept.into_iter().map(|(ticket, swept)| Effect::Swept { ticket, swept: Ok(swept) });
+        ctx.effects.extend(effects);
         recorded
     }
 

@@ -53,7 +53,7 @@ impl Overlay {
         let fresh = std::mem::take(&mut table.fresh);
         let mut orders: SortedSet<u64> = fresh.clone();
         orders.extend(stale.iter().filter_map(|key| table.by_key.get(key)).flatten());
-        let mut states: SortedMap<DocKey, Known> = SortedMap::new();
+        let mut states: SortedMap<DocKey, Computed> = SortedMap::new();
         for key in
             stale.iter().chain(fresh.iter().filter_map(|order| table.ops.get(order)).flat_map(|op| &op.keys))
         {
@@ -64,8 +64,8 @@ impl Overlay {
             let is_whole = stale.contains(key) || first.is_some_and(|first| fresh.contains(first));
             let state = match (is_whole, table.tops.get(key)) {
                 (true, _) => base_state(ctx, key),
-                (false, Some(state)) => Known::State(state.clone()),
-                (false, None) => Known::NotYet,
+                (false, Some(state)) => Computed::State(state.clone()),
+                (false, None) => Computed::NotYet,
             };
             states.insert(key.clone(), state);
         }
@@ -81,7 +81,7 @@ impl Overlay {
             if !is_covered {
                 ctx.memory.unshow(&key);
             }
-            let Known::State(mut state) = state else {
+            let Computed::State(mut state) = state else {
                 // Computed once its data has been read.
                 table.tops.remove(&key);
                 continue;
@@ -103,26 +103,28 @@ impl Overlay {
         table: &mut Table,
         app: &dyn Application,
         order: u64,
-        states: &SortedMap<DocKey, Known>,
+        states: &SortedMap<DocKey, Computed>,
     ) {
         let op = &table.ops[&order];
         if op.prepared {
             return;
         }
         let Some(changes) = op.changes.clone() else { return };
-        let is_known = |key: &DocKey| matches!(states.get(key), Some(Known::State(_)));
-        if !op.keys.iter().all(is_known) {
+        let is_computed = |key: &DocKey| matches!(states.get(key), Some(Computed::State(_)));
+        if !op.keys.iter().all(is_computed) {
             return;
         }
         if is_built_in(&op.state.name, &op.state.args) {
-            let mut seen: SortedSet<&DocKey> = SortedSet::new();
-            for (place, change) in changes.iter().enumerate().filter(|(_, change)| seen.insert(&change.key)) {
+            let mut visited: SortedSet<&DocKey> = SortedSet::new();
+            for (index, change) in
+                changes.iter().enumerate().filter(|(_, change)| visited.insert(&change.key))
+            {
                 let before = match &states[&change.key] {
                     // Without a base, the application must resolve a conflict.
-                    Known::State(Some(before)) => Data::from_map(before).ok(),
-                    Known::State(None) | Known::NotYet => None,
+                    Computed::State(Some(before)) => Data::from_map(before).ok(),
+                    Computed::State(None) | Computed::NotYet => None,
                 };
-                expect_version(ctx, table, app, order, (place, change), before);
+                expect_version(ctx, table, app, order, (index, change), before);
             }
         }
         let (actions, error) = match self.actions_of(ctx, &changes, states) {
@@ -143,14 +145,14 @@ impl Overlay {
         &mut self,
         ctx: &mut Ctx,
         changes: &[Change],
-        states: &SortedMap<DocKey, Known>,
+        states: &SortedMap<DocKey, Computed>,
     ) -> Result<Vec<Action>> {
         let at = ctx.clock.wall_ms;
         let mut actions: Vec<Action> = Vec::new();
-        let mut seen: SortedSet<&DocKey> = SortedSet::new();
+        let mut visited: SortedSet<&DocKey> = SortedSet::new();
         for Change { key, .. } in changes {
-            let Known::State(before) = &states[key] else { continue };
-            if !seen.insert(key) {
+            let Computed::State(before) = &states[key] else { continue };
+            if !visited.insert(key) {
                 continue;
             }
             let of_it = changes.iter().filter(|change| change.key == *key);
@@ -181,7 +183,7 @@ pub fn show_again(ctx: &mut Ctx, table: &mut Table, def: &crate::model::Def) {
 /// them. Those that exceed it are refused and not shown. If the server may already have one of them, the
 /// server decides.
 fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<State> {
-    let Known::State(mut state) = base_state(ctx, key) else { return None };
+    let Computed::State(mut state) = base_state(ctx, key) else { return None };
     let orders: Vec<u64> = table.by_key.get(key).into_iter().flatten().copied().collect();
     for order in orders {
         let op = &table.ops[&order];
@@ -233,11 +235,11 @@ pub fn is_shown_on(ctx: &Ctx, op: &PendingOp, key: &DocKey) -> bool {
 }
 
 /// A document as received from the server.
-fn base_state(ctx: &Ctx, key: &DocKey) -> Known {
+fn base_state(ctx: &Ctx, key: &DocKey) -> Computed {
     match ctx.memory.base(key) {
-        Base::Known(state) => Known::State(Some(state)),
-        Base::Absent | Base::Deleted | Base::Lost => Known::State(None),
-        Base::AtRest => Known::NotYet,
+        Base::Known(state) => Computed::State(Some(state)),
+        Base::Absent | Base::Deleted | Base::Lost => Computed::State(None),
+        Base::AtRest => Computed::NotYet,
     }
 }
 
@@ -247,7 +249,7 @@ fn run_optimistic_part(
     table: &mut Table,
     app: &dyn Application,
     order: u64,
-    states: &mut SortedMap<DocKey, Known>,
+    states: &mut SortedMap<DocKey, Computed>,
 ) {
     let op = &table.ops[&order];
     if op.state.refused.is_some() || is_built_in(&op.state.name, &op.state.args) {
@@ -256,13 +258,13 @@ fn run_optimistic_part(
     let mut touched: Vec<DocKey> = Vec::new();
     // Documents that the part reads in addition, and that no later operation touches. It reads the result
     // of the earlier operations.
-    let mut joined: Vec<(DocKey, Known)> = Vec::new();
+    let mut joined: Vec<(DocKey, Computed)> = Vec::new();
     let mut is_complete = true;
     let mut read = |key: &DocKey| {
-        let known =
+        let computed =
             states.get(key).or_else(|| joined.iter().find(|(joined, _)| joined == key).map(|(_, s)| s));
         let elsewhere;
-        let state = if let Some(state) = known {
+        let state = if let Some(state) = computed {
             state
         } else {
             let top = top(ctx, table, key, order);
@@ -272,8 +274,8 @@ fn run_optimistic_part(
         };
         touched.push(key.clone());
         match state {
-            Known::State(state) => state.clone(),
-            Known::NotYet => {
+            Computed::State(state) => state.clone(),
+            Computed::NotYet => {
                 is_complete = false;
                 None
             }
@@ -304,7 +306,7 @@ fn apply_op(
     ctx: &Ctx,
     table: &Table,
     order: u64,
-    states: &mut SortedMap<DocKey, Known>,
+    states: &mut SortedMap<DocKey, Computed>,
     covered: &mut SortedSet<DocKey>,
 ) {
     let op = &table.ops[&order];
@@ -315,7 +317,7 @@ fn apply_op(
         if !covered.contains(&change.key) {
             covered.insert(change.key.clone());
         }
-        if let Some(Known::State(state)) = states.get_mut(&change.key) {
+        if let Some(Computed::State(state)) = states.get_mut(&change.key) {
             *state = change.kind.apply(state.take());
         }
     }
@@ -347,26 +349,26 @@ fn stand_on(ctx: &mut Ctx, table: &mut Table, order: u64, key: &DocKey) -> bool 
 }
 
 /// The result of all operations on a document, if `order` comes after them all.
-fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Known> {
+fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Computed> {
     if table.stale.contains(key) {
         return None;
     }
     match table.by_key.get(key).and_then(SortedSet::last) {
         None => Some(base_state(ctx, key)),
-        Some(last) if *last < order => table.tops.get(key).cloned().map(Known::State),
+        Some(last) if *last < order => table.tops.get(key).cloned().map(Computed::State),
         Some(_) => None,
     }
 }
 
 /// A document as it is before the operation of that order.
-pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Known {
-    let Known::State(mut state) = base_state(ctx, key) else { return Known::NotYet };
+pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Computed {
+    let Computed::State(mut state) = base_state(ctx, key) else { return Computed::NotYet };
     for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key)) {
         for change in op.changes.iter().flatten().filter(|change| change.key == *key) {
             state = change.kind.apply(state);
         }
     }
-    Known::State(state)
+    Computed::State(state)
 }
 
 /// If the policy of its class is not `Ask`, an operation expects the version that it was made on. It also
@@ -377,7 +379,7 @@ fn expect_version(
     table: &mut Table,
     app: &dyn Application,
     order: u64,
-    (place, change): (usize, &Change),
+    (index, change): (usize, &Change),
     before: Option<Data>,
 ) {
     let class = ctx.memory.class_name(&change.key);
@@ -400,12 +402,12 @@ fn expect_version(
     };
     let op = table.ops.get_mut(&order).expect("the operation is there");
     op.keep_base(class, &change.key.1, before);
-    table.expect(order, place, expected);
+    table.expect(order, index, expected);
 }
 
 /// A document's state, or `NotYet` if its base is still to be read.
 #[derive(Clone)]
-pub enum Known {
+pub enum Computed {
     State(Option<State>),
     NotYet,
 }

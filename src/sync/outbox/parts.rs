@@ -46,7 +46,7 @@ impl Outbox {
     }
 
     /// Whether the leader has taken in this operation before.
-    pub fn is_known(&self, id: &OpId) -> bool {
+    pub fn is_taken_in(&self, id: &OpId) -> bool {
         self.table.by_id.contains_key(id) || self.journal.ids.contains_key(id.as_str())
     }
 
@@ -74,7 +74,7 @@ impl Outbox {
     /// its loss (R8). For tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn remembers(&self, id: &OpId) -> bool {
-        self.is_known(id) || self.sender.accepted.iter().any(|(_, known)| known == id)
+        self.is_taken_in(id) || self.sender.accepted.iter().any(|(_, accepted)| accepted == id)
     }
 
     /// Ids of accepted operations that a later epoch of the server's database does not hold (R8).

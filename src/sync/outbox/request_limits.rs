@@ -46,9 +46,9 @@ impl Room {
 pub fn take_unsendable(ctx: &mut Ctx, table: &mut Table, order: u64) {
     let op = table.ops.get_mut(&order).expect("the operation is there");
     let Some(unsendable) = &mut op.unsendable else { return };
-    if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_known {
+    if !is_built_in(&op.state.name, &op.state.args) && !unsendable.is_id_known {
         // The server may know it under its own name.
-        unsendable.is_known = true;
+        unsendable.is_id_known = true;
         return;
     }
     let (id, fault) = (op.state.id.clone(), unsendable.fault.clone());

@@ -5,7 +5,7 @@ use crate::journal::{OpId, PendingOp};
 use crate::memory::DocKey;
 use crate::model::{Def, SortedMap, SortedSet, Version};
 use crate::sync::context::Ctx;
-use crate::sync::facts::Told;
+use crate::sync::facts::EffectsShown;
 
 impl Table {
     /// Whether an operation was sent under one number only.
@@ -38,10 +38,10 @@ impl Table {
 
     /// The operations that may have been executed under other numbers, and that the reply has not decided:
     /// its parts may contain their effects or not. Operations blocked behind a refused one were not executed.
-    pub fn in_doubt(&self, told: &SortedSet<OpId>) -> SortedSet<u64> {
+    pub fn in_doubt(&self, decided: &SortedSet<OpId>) -> SortedSet<u64> {
         let waiting = self.waiting.iter().map(|order| &self.ops[order]);
         let mut in_doubt: Vec<&PendingOp> =
-            waiting.filter(|op| op.has_other_numbers && !told.contains(&op.state.id)).collect();
+            waiting.filter(|op| op.has_other_numbers && !decided.contains(&op.state.id)).collect();
         if !in_doubt.is_empty() {
             let held = self.held();
             in_doubt.retain(|op| !held.contains(&op.state.id));
@@ -65,13 +65,13 @@ impl Table {
 
 /// A message reflects the session's operations up to `seq`. The documents in `rows` contain their
 /// effects, and the overlays on these are dropped. Once every def that shows an effect is whole in
-/// `told`, its overlay is dropped on all documents (R12). A push shows no def whole, and decides nothing
+/// `whole`, its overlay is dropped on all documents (R12). A push shows no def whole, and decides nothing
 /// about operations whose numbers are in doubt: only a reply does, with their results.
 pub fn effects_seen(
     ctx: &mut Ctx,
     table: &mut Table,
     seq: u64,
-    told: Option<&SortedMap<Def, Told>>,
+    whole: Option<&SortedMap<Def, EffectsShown>>,
     rows: &SortedSet<DocKey>,
 ) {
     let era = ctx.memory.epoch().1;
@@ -80,7 +80,7 @@ pub fn effects_seen(
             continue;
         }
         let Some(mut awaits) = op.awaits.take() else { continue };
-        awaits.retain(|def| !told.and_then(|told| told.get(def)).is_some_and(|told| told.shows(op)));
+        awaits.retain(|def| !whole.and_then(|whole| whole.get(def)).is_some_and(|effects| effects.shows(op)));
         for key in op.keys.iter().filter(|key| rows.contains(*key)) {
             if op.seen_on.insert(key.clone(), era) != Some(era) {
                 // Stored in the same batch as the base that contains the effect; otherwise a restart

@@ -52,7 +52,7 @@ impl Sender {
             [(id, _)] if !has_subs => {
                 let Some(op) = table.get_mut(id).filter(|op| op.is_waiting()) else { return };
                 // If even the operation that does nothing is too large, the session can only try later.
-                op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_known: false });
+                op.unsendable.get_or_insert(Unsendable { fault: Fault::from(error), is_id_known: false });
                 self.room = Room::default();
             }
             [_] => self.room.is_alone = true,
@@ -177,9 +177,9 @@ impl Sender {
                 op.seq = Some(*seq);
             }
         }
-        let (name, known_seq) = (table.summary.name, table.summary.last_seq);
-        let waiting = table.pending();
-        let mut is_complete = false;
+        let (name, seq_before) = (table.summary.name, table.summary.last_seq);
+        let pending_before = table.pending();
+        let mut has_unexecuted = false;
         let mut numbers: SortedMap<&OpId, u64> = sent.iter().map(|(id, seq)| (id, *seq)).collect();
         let mut executed: SortedSet<OpId> = SortedSet::new();
         for result in results {
@@ -187,7 +187,7 @@ impl Sender {
             let Some(number) = numbers.remove(&result.id) else { continue };
             let Some(order) = table.by_id.get(&result.id).copied() else { continue };
             let is_executed = result.is_final();
-            is_complete |= !is_executed;
+            has_unexecuted |= !is_executed;
             executed.extend(is_executed.then(|| result.id.clone()));
             let is_renamed = table.summary.name != name;
             if let Some(op) = table.ops.get_mut(&order).filter(|_| is_executed) {
@@ -209,8 +209,8 @@ impl Sender {
         if !sent.is_empty() {
             self.room.was_enough();
             // If a server repeats any other answer, the session asks at growing intervals.
-            let has_ended = table.pending() < waiting;
-            if has_ended || is_later || (is_same_name && last_seq > known_seq) {
+            let has_ended = table.pending() < pending_before;
+            if has_ended || is_later || (is_same_name && last_seq > seq_before) {
                 self.backoff.reset();
             } else {
                 self.not_before_ms = ctx.clock.mono_ms + self.backoff.next_ms(&mut *ctx.random)?;
@@ -220,7 +220,7 @@ impl Sender {
             // The reply says how far the session has come; operations that were not executed are numbered
             // from there.
             table.summary.last_seq = last_seq;
-            if is_complete {
+            if has_unexecuted {
                 release_passed(table, sent, &executed);
             }
         }
@@ -335,9 +335,9 @@ fn dependencies(table: &Table, order: u64) -> Vec<u64> {
     let op = &table.ops[&order];
     let on = |key| table.on_before(key, order).rfind(|other| other.is_waiting());
     let by_documents = op.keys.iter().filter_map(on);
-    let by_word = op.waits_for().filter_map(|id| table.get(id));
-    let by_word = by_word.filter(|other| other.is_waiting());
-    let orders: SortedSet<u64> = order::set_of(by_documents.chain(by_word).map(|other| other.state.order));
+    let by_name = op.waits_for().filter_map(|id| table.get(id));
+    let by_name = by_name.filter(|other| other.is_waiting());
+    let orders: SortedSet<u64> = order::set_of(by_documents.chain(by_name).map(|other| other.state.order));
     orders.range(..order).copied().collect()
 }
 
@@ -380,10 +380,10 @@ fn expect_given(table: &mut Table, given: &PendingOp, v: u64, era: u32) {
 /// The server blocks an operation behind one that it refused. Neither it nor those numbered after it can
 /// be executed under their numbers, which go to the operation that replaces the refused one.
 fn release_numbers(table: &mut Table, order: u64) {
-    let Some(held) = table.ops[&order].seq else { return };
+    let Some(first) = table.ops[&order].seq else { return };
     for order in &table.waiting {
         let op = table.ops.get_mut(order).expect("listed");
-        op.seq.take_if(|seq| *seq >= held);
+        op.seq.take_if(|seq| *seq >= first);
     }
 }
 
@@ -391,7 +391,7 @@ fn release_numbers(table: &mut Table, order: u64) {
 /// operation. If they are independent of each other, the operation waits for the next request.
 fn is_chain(dependencies: &[u64], chain: &SortedMap<u64, u64>) -> bool {
     let Some((last, others)) = dependencies.split_last() else { return true };
-    let held: SortedSet<u64> =
+    let chained: SortedSet<u64> =
         std::iter::successors(Some(*last), |order| chain.get(order).copied()).collect();
-    others.iter().all(|order| held.contains(order))
+    others.iter().all(|order| chained.contains(order))
 }

@@ -71,12 +71,12 @@ impl Table {
     }
 
     /// An operation expects the document of one of its changes to have that version.
-    pub fn expect(&mut self, order: u64, place: usize, expected: IfVersion) {
+    pub fn expect(&mut self, order: u64, index: usize, expected: IfVersion) {
         if let Some(id) = expected.of() {
             self.names(order, id);
         }
         if let Some(op) = self.ops.get_mut(&order) {
-            op.expect(place, Some(expected));
+            op.expect(index, Some(expected));
         }
     }
 

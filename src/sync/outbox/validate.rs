@@ -15,21 +15,23 @@ use crate::model::{SortedMap, Value};
 use crate::sync::context::Ctx;
 
 /// The knowledge about a document at an operation's position.
-enum Known {
+enum Knowledge {
     /// None: only the server has the document, or it is not read yet.
     Nothing,
     Deleted,
     Holds(State),
 }
 
-impl Known {
+impl Knowledge {
     /// The knowledge after a change, whether or not the change is possible.
     fn after(self, kind: &ChangeKind) -> Self {
         match (kind, self) {
-            (ChangeKind::Put(state), _) => Known::Holds(state.clone()),
-            (ChangeKind::Delete, _) => Known::Deleted,
-            (patch, Known::Holds(state)) => patch.apply(Some(state)).map_or(Known::Nothing, Known::Holds),
-            (ChangeKind::Patch { .. }, known) => known,
+            (ChangeKind::Put(state), _) => Knowledge::Holds(state.clone()),
+            (ChangeKind::Delete, _) => Knowledge::Deleted,
+            (patch, Knowledge::Holds(state)) => {
+                patch.apply(Some(state)).map_or(Knowledge::Nothing, Knowledge::Holds)
+            }
+            (ChangeKind::Patch { .. }, knowledge) => knowledge,
         }
     }
 }
@@ -67,16 +69,18 @@ fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> R
 
 /// Goes through the changes in order, each on the result of those before it.
 fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Result<()> {
-    let mut states: SortedMap<&DocKey, Known> = SortedMap::new();
+    let mut states: SortedMap<&DocKey, Knowledge> = SortedMap::new();
     for change in changes {
         let before =
-            states.remove(&change.key).unwrap_or_else(|| known_before(ctx, table, &change.key, order));
-        if matches!((&before, &change.kind), (Known::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete))
-        {
+            states.remove(&change.key).unwrap_or_else(|| knowledge_before(ctx, table, &change.key, order));
+        if matches!(
+            (&before, &change.kind),
+            (Knowledge::Deleted, ChangeKind::Patch { .. } | ChangeKind::Delete)
+        ) {
             return Err(Error::new(Code::NotFound, "the document is deleted: only a put restores it"));
         }
         let after = before.after(&change.kind);
-        if let (Known::Holds(state), ChangeKind::Patch { .. }) = (&after, &change.kind) {
+        if let (Knowledge::Holds(state), ChangeKind::Patch { .. }) = (&after, &change.kind) {
             Data::from_map(state)?;
         }
         states.insert(&change.key, after);
@@ -85,19 +89,19 @@ fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Re
 }
 
 /// The knowledge about a document before that position in the order.
-fn known_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Known {
+fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowledge {
     if order == u64::MAX
         && !table.stale.contains(key)
         && let Some(Some(state)) = table.tops.get(key)
     {
-        return Known::Holds(state.clone());
+        return Knowledge::Holds(state.clone());
     }
     let base = match ctx.memory.base(key) {
-        Base::Known(state) => Known::Holds(state),
-        Base::Deleted => Known::Deleted,
-        Base::Absent | Base::AtRest | Base::Lost => Known::Nothing,
+        Base::Known(state) => Knowledge::Holds(state),
+        Base::Deleted => Knowledge::Deleted,
+        Base::Absent | Base::AtRest | Base::Lost => Knowledge::Nothing,
     };
     let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key));
     let changes = ops.flat_map(|op| op.changes.iter().flatten()).filter(|change| change.key == *key);
-    changes.fold(base, |known, change| known.after(&change.kind))
+    changes.fold(base, |knowledge, change| knowledge.after(&change.kind))
 }

@@ -34,7 +34,7 @@ pub struct InFlight {
     /// The number of the token that it carried.
     pub token: u64,
     /// Whether a def was taken out of `asked`.
-    is_less: bool,
+    has_dropped: bool,
 }
 
 impl InFlight {
@@ -55,7 +55,7 @@ impl InFlight {
             defs: order::set_of(subs.iter().map(|sub| sub.def.clone())),
             repairs,
             token,
-            is_less: false,
+            has_dropped: false,
         }
     }
 
@@ -66,7 +66,7 @@ impl InFlight {
 
     /// Takes out a def.
     pub fn drop_def(&mut self, def: &Def) {
-        self.is_less |= self.asked.remove(def).is_some();
+        self.has_dropped |= self.asked.remove(def).is_some();
     }
 
     /// Whether that def's part is still needed.
@@ -84,7 +84,7 @@ impl InFlight {
     pub fn is_missed_by<'a>(&self, mut parts: impl Iterator<Item = &'a Def>, results: &[OpResult]) -> bool {
         let answers = |result: &OpResult| self.ops.iter().any(|(id, _)| *id == result.id);
         let has_asked = self.subs > 0 || !self.ops.is_empty();
-        has_asked && !self.is_less && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
+        has_asked && !self.has_dropped && !parts.any(|def| self.asks(def)) && !results.iter().any(answers)
     }
 
     /// Whether one of its operations has a final result.
@@ -102,8 +102,8 @@ impl InFlight {
 
     /// The operations whose execution the results decide. If one was not executed, neither was any after it.
     pub fn decided_by(&self, results: &[OpResult]) -> SortedSet<OpId> {
-        let is_complete = results.iter().any(|result| !result.is_final());
-        let sent = self.ops.iter().map(|(id, _)| id).filter(|_| is_complete);
+        let has_unexecuted = results.iter().any(|result| !result.is_final());
+        let sent = self.ops.iter().map(|(id, _)| id).filter(|_| has_unexecuted);
         sent.chain(results.iter().map(|result| &result.id)).cloned().collect()
     }
 
@@ -113,15 +113,15 @@ impl InFlight {
     }
 
     /// Takes out the defs that were answered.
-    pub fn forget(&mut self, told: &SortedSet<Def>) {
-        self.asked.retain(|def, _| !told.contains(def));
-        self.repairs.retain(|def| !told.contains(def));
+    pub fn forget(&mut self, answered: &SortedSet<Def>) {
+        self.asked.retain(|def, _| !answered.contains(def));
+        self.repairs.retain(|def| !answered.contains(def));
     }
 
     /// Drops the defs requested in an earlier epoch, unless they were requested whole (R5, R8).
     pub fn forget_earlier_epoch(&mut self) {
         let before = self.asked.len();
         self.asked.retain(|_, asked| asked.since == 0 && !asked.cursor);
-        self.is_less |= self.asked.len() < before;
+        self.has_dropped |= self.asked.len() < before;
     }
 }

@@ -55,7 +55,7 @@ impl Loads {
     }
 
     /// An operation was executed at that version during the load of a def.
-    pub fn is_executed(&mut self, def: &Def, id: &OpId, v: Version) {
+    pub fn note_executed(&mut self, def: &Def, id: &OpId, v: Version) {
         let load = self.load(def);
         if load.reached.is_none_or(|reached| v <= reached) {
             load.behind.insert(id.clone());
@@ -63,7 +63,7 @@ impl Loads {
     }
 
     /// A page of a load arrived that is not its last; its versions go up to `highest`.
-    pub fn is_unfinished(&mut self, def: &Def, is_first: bool, highest: Option<Version>) {
+    pub fn note_page(&mut self, def: &Def, is_first: bool, highest: Option<Version>) {
         let load = self.load(def);
         if is_first {
             load.reached = Some(0);
@@ -95,7 +95,7 @@ impl Loads {
 
     /// A def was received whole, by one page or by the last of several. Returns the operations whose effects
     /// it has not shown, and whether it must be pulled once more.
-    pub fn is_whole(&mut self, def: &Def) -> (SortedSet<OpId>, bool) {
+    pub fn finish(&mut self, def: &Def) -> (SortedSet<OpId>, bool) {
         let Load { is_hinted, behind, .. } = self.by_def.remove(def).unwrap_or_default();
         let is_due = is_hinted || !behind.is_empty();
         (behind, is_due)

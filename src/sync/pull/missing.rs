@@ -39,7 +39,7 @@ impl Pull {
         let ops_wait = request.asks_epoch || (request.subs == 0 && !request.ops.is_empty());
         missing.is_refused |= ops_wait;
         self.missing = Some(missing);
-        self.failing = false;
+        self.is_failing = false;
         ctx.errors.clear();
         if missing.is_refused || ctx.memory.collections().any(|(_, collection)| collection.ready) {
             ctx.errors.report(refusal.error);

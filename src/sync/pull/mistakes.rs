@@ -15,27 +15,27 @@ use crate::sync::context::Ctx;
 pub struct Mistake {
     /// The section of docs/protocol.md that the server contradicts.
     section: &'static str,
-    place: Place,
+    position: Position,
     /// The fault there, which identifies the mistake.
     words: &'static str,
 }
 
 /// A position in a reply.
 #[derive(Default)]
-struct Place {
+struct Position {
     part: Option<usize>,
     /// The list in the part, and the entry.
     entry: Option<(&'static str, usize)>,
     field: &'static str,
 }
 
-impl Place {
+impl Position {
     fn of(field: &'static str) -> Self {
-        Place { field, ..Place::default() }
+        Position { field, ..Position::default() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(part) = self.part {
             write!(f, "parts[{part}].")?;
@@ -63,7 +63,7 @@ pub fn mistakes_of(
 ) -> Vec<Mistake> {
     let mut found = Found::default();
     if SECONDS.contains(&reply.now) {
-        found.add("Pull", Place::of("now"), "it is in seconds, and not in milliseconds");
+        found.add("Pull", Position::of("now"), "it is in seconds, and not in milliseconds");
     }
     // The operation was sent once only, so it must have been executed under this number.
     let is_uncounted = |result: &OpResult| {
@@ -72,21 +72,25 @@ pub fn mistakes_of(
         is_late && is_certain(&result.id)
     };
     if reply.results.iter().any(is_uncounted) {
-        found.add("Operations", Place::of("seq"), "it is below the number of an operation that has a result");
+        found.add(
+            "Operations",
+            Position::of("seq"),
+            "it is below the number of an operation that has a result",
+        );
     }
     let mut answered = SortedSet::new();
     if let Some(at) = reply.results.iter().position(|result| !answered.insert(&result.id)) {
-        let place = Place { entry: Some(("results", at)), ..Place::of("id") };
-        found.add("Operations", place, "it has a result already");
+        let position = Position { entry: Some(("results", at)), ..Position::of("id") };
+        found.add("Operations", position, "it has a result already");
     }
-    let mut seen = SortedSet::new();
-    for (place, part) in reply.parts.iter().enumerate() {
-        let of_part = |field| Place { part: Some(place), ..Place::of(field) };
+    let mut listed = SortedSet::new();
+    for (index, part) in reply.parts.iter().enumerate() {
+        let of_part = |field| Position { part: Some(index), ..Position::of(field) };
         if !request.has_asked(&part.def) {
             found.add("Pull", of_part("def"), "nobody asked for it");
             continue;
         }
-        if !seen.insert(&part.def) {
+        if !listed.insert(&part.def) {
             found.add("Pull", of_part("def"), "it is there twice");
             continue;
         }
@@ -98,7 +102,7 @@ pub fn mistakes_of(
         if since == Some(0) && is_last && part.present.is_none() {
             found.add("The horizon", of_part("present"), "a pull from 0 ends with it");
         }
-        found.look_into(ctx, (place, part), since.unwrap_or(0));
+        found.inspect(ctx, (index, part), since.unwrap_or(0));
     }
     found.0
 }
@@ -108,16 +112,16 @@ pub fn mistakes_of(
 struct Found(Vec<Mistake>);
 
 impl Found {
-    fn add(&mut self, section: &'static str, place: Place, words: &'static str) {
+    fn add(&mut self, section: &'static str, position: Position, words: &'static str) {
         if !self.0.iter().any(|mistake| mistake.words == words) {
-            self.0.push(Mistake { section, place, words });
+            self.0.push(Mistake { section, position, words });
         }
     }
 
     /// Inspects the rows and departures of a part, which was asked from the version `since`.
-    fn look_into(&mut self, ctx: &Ctx, (place, part): (usize, &Part), since: Version) {
+    fn inspect(&mut self, ctx: &Ctx, (index, part): (usize, &Part), since: Version) {
         let of_entry =
-            |list, at, field| Place { part: Some(place), entry: Some((list, at)), ..Place::of(field) };
+            |list, at, field| Position { part: Some(index), entry: Some((list, at)), ..Position::of(field) };
         let rows = part.rows.iter().map(|row| (row.v, &row.pk)).collect::<Vec<_>>();
         let left = part.left.iter().map(|(pk, v)| (*v, pk)).collect::<Vec<_>>();
         let mut add = |list, at, field, words| {
@@ -173,16 +177,16 @@ pub struct Mistakes {
 
 impl Mistakes {
     /// Reports the mistakes that were not reported before, as one error.
-    pub fn tell(&mut self, ctx: &mut Ctx, found: Vec<Mistake>) {
-        let mut told = String::new();
-        for Mistake { section, place, words } in found {
+    pub fn report(&mut self, ctx: &mut Ctx, found: Vec<Mistake>) {
+        let mut detail = String::new();
+        for Mistake { section, position, words } in found {
             if self.reported.insert(words) {
-                let separator = if told.is_empty() { "" } else { "; " };
-                let _ = write!(told, "{separator}{place}: {words} (docs/protocol.md, {section})");
+                let separator = if detail.is_empty() { "" } else { "; " };
+                let _ = write!(detail, "{separator}{position}: {words} (docs/protocol.md, {section})");
             }
         }
-        if !told.is_empty() {
-            ctx.errors.report(Error::new(Code::BadReply, told));
+        if !detail.is_empty() {
+            ctx.errors.report(Error::new(Code::BadReply, detail));
         }
     }
 }

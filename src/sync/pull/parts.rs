@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory::{DocKey, Memory, PartContext, PartOutcome, PreparedPart};
 use crate::model::{Def, DefKind, Version};
 use crate::sync::context::Ctx;
-use crate::sync::facts::Told;
+use crate::sync::facts::EffectsShown;
 use crate::sync::message::error_of;
 
 /// A part, decoded as far as applying it needs.
@@ -71,7 +71,7 @@ impl Pull {
     pub fn refuse_endless(
         &mut self,
         ctx: &mut Ctx,
-        (place, part): (usize, &ReadPart),
+        (index, part): (usize, &ReadPart),
         request: &InFlight,
         is_alone: bool,
     ) -> Result<bool> {
@@ -84,7 +84,7 @@ impl Pull {
         if self.loads.goes_on(def, page, is_alone) {
             return Ok(false);
         }
-        let words = format!("parts[{place}].next: the page does not go on from the one before it");
+        let words = format!("parts[{index}].next: the page does not go on from the one before it");
         let error = bad_reply("Pages", &words);
         ctx.memory.restart(def);
         self.retries.add(def, ctx.clock.mono_ms, &mut *ctx.random)?;
@@ -101,7 +101,7 @@ impl Pull {
         part: ReadPart,
         request: &InFlight,
         settled: Version,
-    ) -> Result<Option<Told>> {
+    ) -> Result<Option<EffectsShown>> {
         let def = &part.def().clone();
         let is_repair = request.repairs.contains(def);
         let part = match part {
@@ -112,7 +112,7 @@ impl Pull {
             }
             ReadPart::Refused(_, fault) => {
                 self.part_refused(ctx, def, &fault, request.has_cursor(def))?;
-                return Ok((!fault.kind.is_retryable()).then_some(Told::All));
+                return Ok((!fault.kind.is_retryable()).then_some(EffectsShown::All));
             }
             // A document that cannot be decoded must not delay other defs. This def is requested again with
             // all the others.
@@ -138,14 +138,14 @@ impl Pull {
             PartOutcome::Whole => {
                 self.retries.remove(def);
                 self.lost.remove(def);
-                let (behind, is_due) = self.loads.is_whole(def);
+                let (behind, is_due) = self.loads.finish(def);
                 if is_due {
                     self.needed.insert(def.clone());
                 }
-                Ok(Some(if is_first { Told::All } else { Told::But(behind) }))
+                Ok(Some(if is_first { EffectsShown::All } else { EffectsShown::But(behind) }))
             }
             PartOutcome::Unfinished => {
-                self.loads.is_unfinished(def, is_first, highest);
+                self.loads.note_page(def, is_first, highest);
                 self.needed.insert(def.clone());
                 Ok(None)
             }

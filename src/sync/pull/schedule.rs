@@ -37,9 +37,9 @@ pub struct Pull {
     /// Set when the server has no such org, until it gives another answer.
     pub(super) missing: Option<MissingOrg>,
     /// Whether a request succeeded since the session was opened or the mode changed.
-    answered: bool,
+    has_answered: bool,
     /// Whether the last request failed.
-    pub(super) failing: bool,
+    pub(super) is_failing: bool,
     /// The maximum number of defs in a request. It is halved if the server found a request without operations
     /// too large.
     pub(super) subs_max: usize,
@@ -227,7 +227,7 @@ impl Pull {
             self.retry_after_ms = now + ms;
         }
         if refusal.error.code() != Code::Unauthorized {
-            self.failing = true;
+            self.is_failing = true;
         }
         let delay = self.backoff.next_ms(&mut *ctx.random)?;
         self.not_before_ms = (now + delay).max(self.retry_after_ms);
@@ -238,9 +238,9 @@ impl Pull {
     /// The whole request was sent in an earlier epoch. It is sent again at once; if one epoch follows another,
     /// at growing intervals.
     pub fn send_again(&mut self, ctx: &mut Ctx) -> Result<()> {
-        let is_another = self.backoff.failures() > 0;
+        let is_repeated = self.backoff.failures() > 0;
         let delay = self.backoff.next_ms(&mut *ctx.random)?;
-        self.not_before_ms = ctx.clock.mono_ms + if is_another { delay } else { 0 };
+        self.not_before_ms = ctx.clock.mono_ms + if is_repeated { delay } else { 0 };
         Ok(())
     }
 
@@ -253,14 +253,14 @@ impl Pull {
     /// already, because a clock was behind, only the pull after the load shows its effect.
     pub fn note_executed(&mut self, request: &InFlight, (id, v): (&OpId, Version), defs: &SortedSet<Def>) {
         for def in defs.iter().filter(|def| request.has_cursor(def)) {
-            self.loads.is_executed(def, id, v);
+            self.loads.note_executed(def, id, v);
         }
     }
 
     /// The last request did not fail.
     pub fn succeeded(&mut self, ctx: &mut Ctx) {
-        self.answered = true;
-        self.failing = false;
+        self.has_answered = true;
+        self.is_failing = false;
         ctx.errors.clear();
     }
 
@@ -271,20 +271,24 @@ impl Pull {
 
     /// No request has succeeded or failed yet: the session begins again.
     pub fn begin(&mut self, ctx: &mut Ctx) {
-        self.answered = false;
-        self.failing = false;
+        self.has_answered = false;
+        self.is_failing = false;
         ctx.errors.clear();
     }
 
     /// No request will follow that could show that the server is back.
     pub fn rest(&mut self, ctx: &mut Ctx) {
-        self.failing = false;
+        self.is_failing = false;
         ctx.errors.forget_temporary();
     }
 
     /// The outcome of the last requests.
     pub fn contact(&self) -> Contact {
-        Contact { has_answered: self.answered, is_failing: self.failing, lacks_org: self.missing.is_some() }
+        Contact {
+            has_answered: self.has_answered,
+            is_failing: self.is_failing,
+            lacks_org: self.missing.is_some(),
+        }
     }
 
     /// Collections with damaged data that were not loaded again yet.

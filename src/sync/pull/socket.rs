@@ -203,8 +203,8 @@ impl Live {
 
     /// How the session learns of changes.
     pub fn updates(&self, ctx: &Ctx) -> Updates {
-        let told = self.registered.as_ref().and(self.said.as_ref());
-        match told {
+        let registered = self.registered.as_ref().and(self.said.as_ref());
+        match registered {
             Some(said) if said.len() == ctx.memory.collections().count() => Updates::Pushed,
             _ => Updates::Polled,
         }

@@ -81,7 +81,7 @@ impl Router {
         match wanted {
             Wanted::Write(wanted) => return self.replay().take_write(key, wanted),
             Wanted::Amend { id, new, args } => {
-                if !self.outbox.is_known(&new) {
+                if !self.outbox.is_taken_in(&new) {
                     let again = args.clone();
                     match outbox::amend(&mut self.ctx, &mut self.outbox.table, &id, new.clone(), args) {
                         Ok(()) => {
@@ -119,7 +119,7 @@ impl Router {
 impl Replay<'_> {
     fn take_write(&mut self, key: Option<RecordKey>, wanted: WantedWrite) -> Result<()> {
         let WantedWrite { id, name, args, at, touches, after, base, bases, insists } = wanted;
-        if self.outbox.is_known(&id) {
+        if self.outbox.is_taken_in(&id) {
             self.tabs.done.extend(key);
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::memory::{DocKey, EpochChange, PartContext};
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
-use crate::sync::facts::Told;
+use crate::sync::facts::EffectsShown;
 use crate::sync::outbox::{self, Outbox};
 use crate::sync::pull::{InFlight, Pull, ReadPart, prepare};
 
@@ -35,26 +35,26 @@ impl Received<'_> {
         (in_doubt, mut is_progress): (&SortedSet<u64>, bool),
     ) -> Result<()> {
         let settled = reply.now.saturating_sub(reply.delta);
-        let mut told: SortedSet<Def> = SortedSet::new();
-        let mut whole: SortedMap<Def, Told> = SortedMap::new();
+        let mut answered: SortedSet<Def> = SortedSet::new();
+        let mut whole: SortedMap<Def, EffectsShown> = SortedMap::new();
         let mut rows: SortedSet<DocKey> = SortedSet::new();
         let is_alone = parts.iter().all(ReadPart::is_empty);
-        for (place, part) in parts.into_iter().enumerate() {
+        for (index, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
-            if !request.asks(&def) || told.contains(&def) {
+            if !request.asks(&def) || answered.contains(&def) {
                 continue;
             }
-            let shown = self.touched_by(&part);
+            let touched = self.touched_by(&part);
             // Requested again: a later reply will have the results.
-            if self.outbox.table.touches_any(&shown, in_doubt) {
+            if self.outbox.table.touches_any(&touched, in_doubt) {
                 continue;
             }
-            told.insert(def.clone());
+            answered.insert(def.clone());
             is_progress |= part.is_page();
-            if self.pull.refuse_endless(self.ctx, (place, &part), &request, is_alone)? {
+            if self.pull.refuse_endless(self.ctx, (index, &part), &request, is_alone)? {
                 continue;
             }
-            rows.extend(shown);
+            rows.extend(touched);
             let all = self.pull.apply_part(self.ctx, part, &request, settled)?;
             whole.extend(all.map(|all| (def, all)));
         }
@@ -62,7 +62,7 @@ impl Received<'_> {
             self.pull.progressed();
         }
         // The reply had no room for the other defs: they are requested again.
-        request.forget(&told);
+        request.forget(&answered);
         self.pull.ask_again(request);
         outbox::effects_seen(self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
         Ok(())
@@ -85,12 +85,12 @@ impl Received<'_> {
         };
         let mut rows: SortedSet<DocKey> = SortedSet::new();
         for part in parts {
-            let told = self.touched_by(&part);
-            if self.outbox.table.is_any_renumbered(&told) {
+            let touched = self.touched_by(&part);
+            if self.outbox.table.is_any_renumbered(&touched) {
                 self.pull.hinted(self.ctx, part.def());
                 continue;
             }
-            rows.extend(told);
+            rows.extend(touched);
             match part {
                 ReadPart::Prepared(part) => {
                     self.ctx.memory.apply(part, context);

@@ -107,7 +107,7 @@ impl Router {
             // Nothing was executed because of the epoch, which is no error.
             self.ctx.errors.clear();
         }
-        self.pull.mistakes.tell(&mut self.ctx, mistakes);
+        self.pull.mistakes.report(&mut self.ctx, mistakes);
         self.ctx.memory.remove_expired(reply.now);
         self.reads.forget_found(&self.ctx);
         Ok(())
