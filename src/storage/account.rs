@@ -124,7 +124,7 @@ async fn existing<S: Store>(
     let header = Header::from_bytes(bytes)?;
     let (key, keys) = unlock(&header, options, derive).await?;
     let mut opened = open(store, keys, schema, random.text()?, witness.mark.as_deref()).await?;
-    opened.layout.is_beside_due |= witness.header.as_deref() != Some(bytes);
+    opened.layout.is_backup_due |= witness.header.as_deref() != Some(bytes);
     Ok((header, key, opened))
 }
 
@@ -182,7 +182,7 @@ async fn vanished<S: Store>(
     layout.base = layout.next_record;
     layout.pages.next += SKIPPED;
     layout.journal.next_record += SKIPPED;
-    layout.is_anew = true;
+    layout.is_rewrite_due = true;
     let mut opened = first(store, seen, layout, memory, &header, random).await?;
     opened.damage.rolled_back = Some(rolled_back);
     opened.journal = journal;

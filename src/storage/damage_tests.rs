@@ -444,7 +444,7 @@ fn r14_only_the_copy_of_the_same_journal_replaces_lost_records() {
             let after = world.on(device);
             assert_eq!(after.leader.damage, Damage { journal: 1, ..Damage::default() });
             assert_eq!(after.journal, world.journal.clone().into_iter().skip(1).collect());
-            assert!(after.leader.layout.restored.is_empty() && after.leader.layout.is_beside_due);
+            assert!(after.leader.layout.restored.is_empty() && after.leader.layout.is_backup_due);
         }
         let device = world.device.snapshot();
         let random = &mut SeededRandom::new(seed);
@@ -466,6 +466,6 @@ fn a_backup_with_another_header_is_written_again() {
     for header in [None, Some(vec![1; 9])] {
         let device = world.device.snapshot();
         device.tamper_witness(&store(), |witness| witness.header = header);
-        assert!(open(&device, 3).layout.is_beside_due);
+        assert!(open(&device, 3).layout.is_backup_due);
     }
 }

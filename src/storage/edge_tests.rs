@@ -235,9 +235,9 @@ fn a_layout_read_again_keeps_its_header_its_limits_and_what_is_due() {
             let (mut own, mut opened) = (open(&device, 2).layout, open(&device, 3).layout);
             own.set_limits(Limits { log_bytes_min: 7, sparse_pages: 3 });
             (own.header, opened.header) = (vec![1; 5], header.clone());
-            (own.is_beside_due, opened.is_beside_due) = (own_is_due, is_due);
+            (own.is_backup_due, opened.is_backup_due) = (own_is_due, is_due);
             own.go_on_from(opened);
-            assert_eq!(own.is_beside_due, own_is_due || is_due);
+            assert_eq!(own.is_backup_due, own_is_due || is_due);
             assert_eq!(own.header, if header.is_empty() { vec![1; 5] } else { header });
             assert_eq!((own.limits.log_bytes_min, own.limits.sparse_pages), (7, 3));
         }

@@ -115,7 +115,7 @@ impl Follower {
                     }
                     memory.dirty.take();
                 }
-                Tail::Anew => {
+                Tail::Reload => {
                     assert!(self.has_strayed || behind.contains(&true), "{behind:?}: the log goes on");
                     let reader = layout.reader(memory.schema().clone(), false);
                     let Opened { memory: read, layout: anew, journal, damage, .. } =
@@ -181,7 +181,7 @@ impl World {
         assert!(layout.batch(memory, None, false, random).unwrap().is_none(), "nothing to write");
         let due = layout.batch(memory, None, true, random).unwrap();
         assert_eq!(due.is_some(), is_late, "but a late mark");
-        assert_eq!((layout.is_mark_behind(), layout.is_beside_due), (is_late, false));
+        assert_eq!((layout.is_mark_behind(), layout.is_backup_due), (is_late, false));
     }
 
     /// Each document's data is where the memory says.

@@ -31,17 +31,17 @@ pub struct Layout {
     /// Damaged or useless records: the next checkpoint deletes them, and it is due at once.
     pub(super) strays: Vec<(Table, RecordKey)>,
     /// Records of failed batches, to delete: a batch may have been written although it reported a failure.
-    pub(super) ghosts: Vec<(Table, RecordKey)>,
+    pub(super) uncertain: Vec<(Table, RecordKey)>,
     /// The stored header.
     pub(super) header: Vec<u8>,
     /// The backup database is not as of the last batch: the next batch writes all of it.
-    pub(super) is_beside_due: bool,
+    pub(super) is_backup_due: bool,
     /// The mark is behind the store, but not behind its journal: it is written later.
     pub(super) is_mark_behind: bool,
     /// Sealed journal records that only the backup database has: the next batch writes them.
     pub(super) restored: Vec<(RecordKey, Sealed)>,
     /// Nothing is stored: the next batch writes the whole state.
-    pub(super) is_anew: bool,
+    pub(super) is_rewrite_due: bool,
     pub(super) limits: Limits,
     /// The id of the seal of the newest record that it has read or written: for a follower.
     pub(super) newest: Option<SealId>,
@@ -78,12 +78,12 @@ impl Layout {
             pages: Pages::default(),
             journal: JournalMark::default(),
             strays: Vec::new(),
-            ghosts: Vec::new(),
+            uncertain: Vec::new(),
             header: Vec::new(),
-            is_beside_due: false,
+            is_backup_due: false,
             is_mark_behind: false,
             restored: Vec::new(),
-            is_anew: false,
+            is_rewrite_due: false,
             limits: Limits::default(),
             newest: None,
             generation: None,

@@ -124,7 +124,7 @@ pub async fn open<S: Store>(
     // The copy of the journal is better if the store is behind its mark. It is also better if it is of the
     // same journal, and records of that are lost.
     let is_better = |beside: &&HighWater| behind.is_some() || (lost > 0 && beside.journal == summary);
-    let (is_beside_due, is_mark_behind) = beside_due(high_water.as_ref(), next_record, &summary);
+    let (is_backup_due, is_mark_behind) = backup_due(high_water.as_ref(), next_record, &summary);
     let mut restored = Vec::new();
     if let Some(beside) = high_water.as_ref().filter(is_better)
         && let Some(copied) = Copied::read(store, &keys, beside).await?
@@ -168,12 +168,12 @@ pub async fn open<S: Store>(
         pages,
         journal: summary,
         strays,
-        ghosts: Vec::new(),
+        uncertain: Vec::new(),
         header,
-        is_beside_due,
+        is_backup_due,
         is_mark_behind,
         restored,
-        is_anew: false,
+        is_rewrite_due: false,
         limits: Limits::default(),
         newest: last.and_then(|last| seals.get(&last).copied()),
         generation: None,
@@ -183,7 +183,7 @@ pub async fn open<S: Store>(
 
 /// Which writes are due in the backup database of a store up to `next_record` with that journal: all, or the
 /// mark alone.
-fn beside_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
+fn backup_due(beside: Option<&HighWater>, next_record: u64, journal: &JournalMark) -> (bool, bool) {
     let Some(beside) = beside else { return (true, false) };
     // A late mark may still be of this journal.
     let is_late = beside.next_record < next_record && beside.journal == *journal;

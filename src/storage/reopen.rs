@@ -88,7 +88,7 @@ impl Layout {
     /// Nothing is stored any more. The next batch clears the store and writes the header and a whole
     /// checkpoint, in one transaction. Numbers continue: none is used twice.
     pub(crate) fn begin_anew(&mut self) {
-        self.is_anew = true;
+        self.is_rewrite_due = true;
         self.chunks = 0;
         self.base = self.next_record;
         self.pages = Pages::starting_at(self.pages.next);

@@ -32,7 +32,7 @@ pub enum Tail {
     /// The log continues with these.
     On(Vec<LogRecord>),
     /// The log does not continue from here: the follower must read the whole state.
-    Anew,
+    Reload,
 }
 
 /// Reads the whole state from scratch, outside of the machine that needs it.
@@ -72,9 +72,9 @@ impl Layout {
 
     /// Reads the records that a poll of these keys found.
     pub fn looked(&self, found: &[Option<Vec<u8>>]) -> Tail {
-        let [Some(_), Some(newest), next @ ..] = found else { return Tail::Anew };
+        let [Some(_), Some(newest), next @ ..] = found else { return Tail::Reload };
         if self.newest != SealId::of(newest) {
-            return Tail::Anew;
+            return Tail::Reload;
         }
         let mut records = Vec::new();
         for (number, sealed) in (self.next_record..).zip(next) {
@@ -83,7 +83,7 @@ impl Layout {
                 Ok(record) if (record.base, record.chunks) == (self.base, self.chunks) => {
                     records.push(LogRecord { record, seal: SealId::of(sealed) });
                 }
-                _ => return Tail::Anew,
+                _ => return Tail::Reload,
             }
         }
         if records.is_empty() { Tail::Same } else { Tail::On(records) }
@@ -108,7 +108,7 @@ impl Layout {
             opened.header = std::mem::take(&mut self.header);
         }
         opened.limits = self.limits;
-        opened.is_beside_due |= self.is_beside_due;
+        opened.is_backup_due |= self.is_backup_due;
         *self = opened;
     }
 }

@@ -298,11 +298,11 @@ impl World {
         let is_due = must || layout.log_bytes > layout.checkpoint_bytes.max(1_500);
         let has_news = !memory.is_clean() || self.due.is_some() || !layout.restored.is_empty();
         let (base, is_late) = (layout.base, layout.is_mark_behind);
-        let is_own = self.due.is_some() || memory_is_own(memory) || layout.is_beside_due;
+        let is_own = self.due.is_some() || memory_is_own(memory) || layout.is_backup_due;
         let (batch, receipt) = layout.batch(memory, self.due.as_ref(), marks, &mut self.random).unwrap()?;
         let states = batch.puts.iter().filter(|(table, ..)| *table == Table::State).count();
         assert_eq!(batch.generation, layout.generation);
-        let is_alone = !has_news && !must && !layout.is_beside_due;
+        let is_alone = !has_news && !must && !layout.is_backup_due;
         if is_alone {
             assert!(marks && is_late && batch.mark.is_some() && states == 0, "the mark alone");
             return Some((batch, receipt));
@@ -310,8 +310,8 @@ impl World {
         let content = usize::from(has_content(memory));
         assert_eq!(states, if is_due { 2 + content } else { 1 }, "state records; checkpoint {is_due}");
         assert_eq!(batch.mark.is_some(), marks || is_own || is_due, "the mark");
-        assert_eq!(batch.header.is_some(), layout.is_beside_due || layout.is_anew);
-        assert_eq!((batch.recopy, batch.clear), (batch.header.is_some(), layout.is_anew));
+        assert_eq!(batch.header.is_some(), layout.is_backup_due || layout.is_rewrite_due);
+        assert_eq!((batch.recopy, batch.clear), (batch.header.is_some(), layout.is_rewrite_due));
         let is_strict = self.due.is_some() || !layout.restored.is_empty() || layout.chunks == 0;
         assert_eq!(batch.durability == Durability::Strict, is_strict);
         assert_eq!(layout.base, base, "the layout is as of the last batch");

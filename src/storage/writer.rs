@@ -46,19 +46,19 @@ struct Contents {
 impl Layout {
     /// The batch that brings the stored state to the memory's state, and the journal to its own, in one
     /// transaction. `None` if both are there already. A batch that the server can send again takes the mark
-    /// along only if `marks`.
+    /// along only if `is_mark_due`.
     pub fn batch(
         &mut self,
         memory: &mut Memory,
         journal: Option<&JournalChanges>,
-        marks: bool,
+        is_mark_due: bool,
         random: &mut dyn Random,
     ) -> Result<Option<(Batch, Receipt)>> {
         if memory.is_clean() && journal.is_none() && !self.is_due() {
-            return if marks { self.mark_alone(memory, random) } else { Ok(None) };
+            return if is_mark_due { self.mark_alone(memory, random) } else { Ok(None) };
         }
         let dirty = memory.dirty.take();
-        match self.build(memory, journal, &dirty, marks, random) {
+        match self.build(memory, journal, &dirty, is_mark_due, random) {
             Ok((batch, mut receipt)) => {
                 receipt.dirty = dirty;
                 Ok(Some((batch, receipt)))
@@ -75,13 +75,13 @@ impl Layout {
         memory: &Memory,
         journal: Option<&JournalChanges>,
         dirty: &Dirty,
-        marks: bool,
+        is_mark_due: bool,
         random: &mut dyn Random,
     ) -> Result<(Batch, Receipt)> {
         let mut batch = Batch { generation: self.generation, ..Batch::default() };
         let summary = journal.map_or(self.journal, |changes| changes.summary);
         let mut pages = self.pages.clone();
-        let placed = self.place(memory, dirty, &mut pages, &mut batch, random)?;
+        let placed = self.put_into_pages(memory, dirty, &mut pages, &mut batch, random)?;
         // A page number is used up even if the batch fails: no number names two contents.
         self.pages.next = pages.next;
         let mut freed = dirty.freed.clone();
@@ -112,22 +112,22 @@ impl Layout {
             self.add_journal(&mut batch, changes, random)?;
         }
         self.put_restored(&mut batch);
-        batch.clear = self.is_anew;
-        batch.recopy = self.is_anew || self.is_beside_due;
+        batch.clear = self.is_rewrite_due;
+        batch.recopy = self.is_rewrite_due || self.is_backup_due;
         batch.header = batch.recopy.then(|| self.header.clone());
         let is_ours = journal.is_some() || dirty.head || dirty.subscriptions;
-        receipt.leaves_mark = !(marks || is_ours || due || batch.recopy);
+        receipt.leaves_mark = !(is_mark_due || is_ours || due || batch.recopy);
         if !receipt.leaves_mark {
             batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
         }
-        batch.deletes.extend(&self.ghosts);
+        batch.deletes.extend(&self.uncertain);
         receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
         Ok((batch, receipt))
     }
 
     /// Whether a batch is due even without changes.
     fn is_due(&self) -> bool {
-        self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_beside_due
+        self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_backup_due
     }
 
     /// A batch of only the mark. `None` if the mark is not behind, or would be ahead of a store whose batch
@@ -137,7 +137,7 @@ impl Layout {
             return Ok(None);
         }
         let mut batch =
-            Batch { generation: self.generation, deletes: self.ghosts.clone(), ..Batch::default() };
+            Batch { generation: self.generation, deletes: self.uncertain.clone(), ..Batch::default() };
         let (pages, placed, journal) = (self.pages.clone(), Vec::new(), self.journal);
         let contents = Contents { pages, placed, journal, along: None, is_checkpoint: false };
         let receipt = self.write_state(Vec::new(), contents, &mut batch, random)?;
@@ -165,7 +165,7 @@ impl Layout {
 
     /// Puts the data of changed documents into new pages. Documents of one collection are side by side,
     /// rather than those of the whole class: the smaller listing should open few pages.
-    fn place(
+    fn put_into_pages(
         &self,
         memory: &Memory,
         dirty: &Dirty,
@@ -276,11 +276,11 @@ impl Layout {
         if receipt.is_checkpoint {
             self.strays.clear();
         }
-        self.ghosts.clear();
-        self.is_beside_due = false;
+        self.uncertain.clear();
+        self.is_backup_due = false;
         self.is_mark_behind = receipt.leaves_mark;
         self.restored.clear();
-        self.is_anew = false;
+        self.is_rewrite_due = false;
         for (key, at, place) in receipt.placed {
             memory.settle_at_rest(&key, at, place);
         }
@@ -288,7 +288,7 @@ impl Layout {
 
     /// The batch failed, or its result is unknown: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
-        self.ghosts.extend(receipt.written);
+        self.uncertain.extend(receipt.written);
         memory.dirty.merge(receipt.dirty);
     }
 }

@@ -15,7 +15,7 @@ impl Tabs {
             return;
         }
         if self.is_reload_due {
-            self.want_anew(ctx);
+            self.request_reload(ctx);
             return;
         }
         self.is_looking = true;
@@ -35,7 +35,7 @@ impl Tabs {
     }
 
     /// Requests a reload of the whole state; the result of any earlier reload will be ignored.
-    pub fn want_anew(&mut self, ctx: &mut Ctx) {
+    pub fn request_reload(&mut self, ctx: &mut Ctx) {
         self.is_looking = false;
         self.is_reload_due = true;
         self.last_reading += 1;

@@ -108,7 +108,7 @@ impl Tabs {
             return;
         }
         if self.must_read_to_lead() || self.reading.is_some() {
-            self.want_anew(ctx);
+            self.request_reload(ctx);
         } else {
             // Just opened: usually nothing has been written since.
             self.is_looking = false;

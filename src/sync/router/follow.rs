@@ -52,17 +52,17 @@ impl Router {
         };
         match tail {
             Tail::Same => return self.end_look(false),
-            Tail::Anew => self.tabs.want_anew(&mut self.ctx),
+            Tail::Reload => self.tabs.request_reload(&mut self.ctx),
             Tail::On(records) => {
                 let along = || records.iter().filter_map(|found| found.record.along.as_ref());
                 let deleted: SortedSet<u64> =
                     order::set_of(along().flat_map(|along| &along.deletes).copied());
                 let put = along().flat_map(|along| &along.puts);
-                let (over, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
-                if !over.is_empty() && !self.tabs.provisional.is_empty() {
+                let (gone, numbers): (Vec<u64>, Vec<u64>) = put.partition(|number| deleted.contains(*number));
+                if !gone.is_empty() && !self.tabs.provisional.is_empty() {
                     // One of this session's operations may have been added and removed within these records.
                     // Only the inbox shows whether it was.
-                    self.tabs.want_anew(&mut self.ctx);
+                    self.tabs.request_reload(&mut self.ctx);
                     return Ok(());
                 }
                 let keys: Vec<RecordKey> = numbers.iter().map(|number| layout.journal_key(*number)).collect();
@@ -100,7 +100,7 @@ impl Router {
         match opened.collect::<Option<Vec<JournalRecord>>>() {
             Some(journal) => return self.follow_on(records, journal),
             // The leader has rewritten a record since.
-            None => self.tabs.want_anew(&mut self.ctx),
+            None => self.tabs.request_reload(&mut self.ctx),
         }
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Router {
     }
 
     /// The whole state was read.
-    pub fn read_anew(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
+    pub fn reloaded(&mut self, number: u64, opened: Result<Box<Opened>>) -> Result<()> {
         if self.tabs.reading != Some(number) {
             return Ok(());
         }
@@ -298,8 +298,8 @@ impl Router {
             handed_in.for_each(|request| note(&request.wanted));
         }
         let inbox: SortedSet<RecordKey> = order::set_of(inbox.into_iter().map(|(key, _)| key));
-        let over = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
-        let ended: SortedMap<OpId, Ended> = over
+        let finished = journal.records.iter().filter(|record| record.op.is_none() && !record.lost);
+        let ended: SortedMap<OpId, Ended> = finished
             .map(|record| (record.op_id.clone(), (record.outcome.clone(), record.replaces.clone())))
             .collect();
         // The leader has carried out all other commands.
@@ -344,13 +344,13 @@ impl Replay<'_> {
         self.outbox.table.stale.extend(old.table.by_key.into_keys());
         self.outbox.table.stale.extend(self.outbox.table.by_key.keys().cloned().collect::<Vec<_>>());
         self.tabs.dealt.retain(|id| self.outbox.table.by_id.contains_key(id));
-        let mut places: SortedMap<OpId, u64> = SortedMap::new();
+        let mut orders: SortedMap<OpId, u64> = SortedMap::new();
         // A session that is about to lead carries out these amendments and discards itself.
         let dealt = if self.tabs.next.is_none() { self.tabs.dealt.clone() } else { SortedSet::new() };
         for id in dealt {
             let order = self.outbox.table.by_id[&id];
             if let Some(op) = self.outbox.table.remove(order) {
-                places.insert(id, order);
+                orders.insert(id, order);
                 unpin(self.ctx, &op);
             }
         }
@@ -400,15 +400,15 @@ impl Replay<'_> {
                 unpin(self.ctx, &op);
                 continue;
             };
-            let amended = own.amends.as_ref().and_then(|id| places.get(id)).copied();
+            let amended = own.amends.as_ref().and_then(|id| orders.get(id)).copied();
             self.tabs.provisional.insert(id, own);
             self.keep_provisional(op, amended);
         }
     }
 
     /// Keeps an operation of this session: at the place of the one that it amends, or else after all others.
-    fn keep_provisional(&mut self, mut op: PendingOp, place: Option<u64>) {
-        op.state.order = place.unwrap_or_else(|| self.outbox.table.next_order());
+    fn keep_provisional(&mut self, mut op: PendingOp, order: Option<u64>) {
+        op.state.order = order.unwrap_or_else(|| self.outbox.table.next_order());
         op.record = None;
         op.seq = None;
         self.outbox.table.insert(op);

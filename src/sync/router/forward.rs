@@ -85,7 +85,7 @@ impl Batches<'_> {
         self.outbox.let_go();
         if self.tabs.look_at_ms.is_some_and(|at| now >= at) {
             self.tabs.look_at_ms = None;
-            self.tabs.want_anew(self.ctx);
+            self.tabs.request_reload(self.ctx);
         }
         let ready = |op: &&PendingOp| {
             let provisional = self.tabs.provisional.get(&op.state.id);

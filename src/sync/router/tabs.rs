@@ -53,7 +53,7 @@ impl Router {
                 self.fenced(number, found)?;
             }
             TabEvent::Looked { number, found } => self.looked(number, found)?,
-            TabEvent::Read { number, opened } => self.read_anew(number, opened)?,
+            TabEvent::Read { number, opened } => self.reloaded(number, opened)?,
             TabEvent::Inbox(found) => self.take_inbox(found)?,
             TabEvent::LeadUnfenced { seen, error } => self.lead_unfenced(seen, error)?,
             TabEvent::Lead(generation) if self.ctx.is_following() => {
@@ -201,7 +201,7 @@ impl Router {
         }
         self.tabs.has_followed = true;
         self.ctx.effects.push(Effect::Tab(TabEffect::Deposed));
-        self.tabs.want_anew(&mut self.ctx);
+        self.tabs.request_reload(&mut self.ctx);
         Ok(())
     }
 }
