@@ -58,9 +58,9 @@ pub struct Tabs {
     beat_ms: Cell<u64>,
     looked_ms: Cell<u64>,
     /// The leader's beat record and the signal record, as this tab last read them.
-    seen: RefCell<Option<[Option<Vec<u8>>; 2]>>,
+    last_records: RefCell<Option<[Option<Vec<u8>>; 2]>>,
     /// The last message with the leader's phase.
-    told: RefCell<Option<String>>,
+    announced: RefCell<Option<String>>,
 }
 
 fn now() -> u64 {
@@ -89,8 +89,8 @@ impl Tabs {
             asked_ms: Cell::new(None),
             beat_ms: Cell::new(0),
             looked_ms: Cell::new(now),
-            seen: RefCell::default(),
-            told: RefCell::new(None),
+            last_records: RefCell::default(),
+            announced: RefCell::new(None),
         });
         if let Some(claim) = claim {
             claim.listen(tabs.listener());
@@ -158,7 +158,7 @@ impl Tabs {
 
     /// The machine leads from now on.
     pub fn led(&self) {
-        self.told.take();
+        self.announced.take();
         self.beat();
     }
 
@@ -176,7 +176,7 @@ impl Tabs {
             return;
         }
         let here = self.with(said::here);
-        if here != *self.told.borrow() {
+        if here != *self.announced.borrow() {
             self.say_here(here);
         }
     }
@@ -218,16 +218,16 @@ impl Tabs {
         if let Some(here) = &here {
             self.say(here);
         }
-        self.told.replace(here);
+        self.announced.replace(here);
     }
 
     fn hear(self: &Rc<Self>, word: &str) {
         match word.split_once(' ').unwrap_or((word, "")) {
             ("look", _) => self.post(Event::Tab(TabEvent::Look)),
             ("ask", _) if self.leads() => self.say_here(self.with(said::here)),
-            ("here", told) if !self.leads() => {
+            ("here", status) if !self.leads() => {
                 self.heard();
-                let (phase, faults) = said::phase_and_faults(told);
+                let (phase, faults) = said::phase_and_faults(status);
                 if let Some(phase) = phase {
                     self.post(Event::Tab(TabEvent::Heard(phase)));
                 }

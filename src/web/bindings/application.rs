@@ -47,13 +47,13 @@ struct ChangeJson {
 reads!(new ChangeJson { class, key, put, set, unset default });
 
 /// A document that JavaScript may read; `null` if there is none.
-struct KnownJson {
+struct DocumentJson {
     class: String,
     key: Vec<String>,
     state: Option<State>,
 }
 
-impl Encode for KnownJson {
+impl Encode for DocumentJson {
     fn encode(&self, out: &mut Writer) {
         out.record(&[
             ("class", Required, &self.class),
@@ -82,10 +82,10 @@ impl JsApplication {
     }
 
     fn run(&self, function: &Function, name: &str, args: &str, read: &mut Reader<'_>) -> Result<Vec<Change>> {
-        let mut known: Vec<KnownJson> = Vec::new();
+        let mut documents: Vec<DocumentJson> = Vec::new();
         loop {
             let answer = function
-                .call3(&self.object, &name.into(), &args.into(), &json(&known)?.into())
+                .call3(&self.object, &name.into(), &args.into(), &json(&documents)?.into())
                 .map_err(|e| {
                     Error::new(
                         Code::BadValue,
@@ -99,14 +99,14 @@ impl JsApplication {
                 return outcome.changes.into_iter().map(|change| self.change(change)).collect();
             }
             for (class, key) in outcome.wants {
-                if known.len() == READS_MAX {
+                if documents.len() == READS_MAX {
                     return fail(
                         Code::TooLarge,
                         format!("an optimistic part reads more than {READS_MAX} documents"),
                     );
                 }
                 let state = read(&key_of(&self.schema, &class, &key)?);
-                known.push(KnownJson { class, key, state });
+                documents.push(DocumentJson { class, key, state });
             }
         }
     }

@@ -81,11 +81,11 @@ impl Encode for NewsJson<'_> {
     fn encode(&self, out: &mut Writer) {
         match *self.0 {
             News::Saved { id, on_device } => {
-                let place = if on_device { "device" } else { "memory" };
+                let saved_in = if on_device { "device" } else { "memory" };
                 out.record(&[
                     ("kind", Required, &"saved"),
                     ("id", Required, &id),
-                    ("where", Required, &place),
+                    ("where", Required, &saved_in),
                 ]);
             }
             News::Accepted { id, v, value } => out.record(&[

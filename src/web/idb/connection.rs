@@ -30,9 +30,9 @@ pub(super) type OnClosed = Rc<dyn Fn(Closed)>;
 type Waiting = Rc<RefCell<SortedMap<u64, Function>>>;
 
 /// One entry of `Waiting`. Dropping it removes the entry.
-struct Place(Waiting, u64);
+struct WaitEntry(Waiting, u64);
 
-impl Drop for Place {
+impl Drop for WaitEntry {
     fn drop(&mut self) {
         self.0.borrow_mut().remove(&self.1);
     }
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     /// Why it is no longer usable, if so.
     pub lost: Rc<Cell<Option<&'static str>>>,
     waiting: Waiting,
-    last_place: Cell<u64>,
+    last_number: Cell<u64>,
     // Keep the callbacks alive for the browser.
     _on_version_change: Closure<dyn FnMut(JsValue)>,
     _on_close: Closure<dyn FnMut()>,
@@ -79,12 +79,12 @@ impl Connection {
         });
         database.set_onversionchange(Some(on_version_change.as_ref().unchecked_ref()));
         database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-        let last_place = Cell::new(0);
+        let last_number = Cell::new(0);
         Connection {
             database,
             lost,
             waiting,
-            last_place,
+            last_number,
             _on_version_change: on_version_change,
             _on_close: on_close,
         }
@@ -96,12 +96,12 @@ impl Connection {
         &self,
         settled: Deferred,
     ) -> impl Future<Output = std::result::Result<JsValue, JsValue>> + use<> {
-        let number = self.last_place.get() + 1;
-        self.last_place.set(number);
+        let number = self.last_number.get() + 1;
+        self.last_number.set(number);
         self.waiting.borrow_mut().insert(number, settled.reject.clone());
-        let place = Place(Rc::clone(&self.waiting), number);
+        let entry = WaitEntry(Rc::clone(&self.waiting), number);
         async move {
-            let _place = place;
+            let _entry = entry;
             JsFuture::from(settled.promise).await
         }
     }

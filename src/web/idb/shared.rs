@@ -34,14 +34,14 @@ fn fences() -> Thrown<IdbKeyRange> {
     IdbKeyRange::bound_with_lower_open(&header_key(), &JsValue::from(f64::INFINITY), true)
 }
 
-/// Makes the transaction fail if a later generation than that has begun. `is_anew` says that the database was
+/// Makes the transaction fail if a later generation than that has begun. `is_cleared` says that the database was
 /// emptied and is written again: then the writer's own fence is set again.
-pub(super) fn guard(transaction: &IdbTransaction, generation: u64, is_anew: bool) -> Thrown<()> {
+pub(super) fn guard(transaction: &IdbTransaction, generation: u64, is_cleared: bool) -> Thrown<()> {
     let table = transaction.object_store(HEADER_TABLE)?;
     let (next, fence) = (fence_key(generation + 1), Uint8Array::new_with_length(0));
     table.add_with_key(&fence, &next)?;
     table.delete(&next)?;
-    if is_anew && generation > 0 {
+    if is_cleared && generation > 0 {
         table.put_with_key(&fence, &fence_key(generation))?;
     }
     Ok(())

@@ -397,8 +397,10 @@ impl Store for IdbStore {
         let bytes: usize = records.iter().map(|(_, sealed)| sealed.len()).sum();
         let cipher = if bytes < UNSEAL_BYTES_MIN { None } else { Cipher::new(key) };
         let Some(cipher) = cipher else { return Vec::new() };
-        let records: Vec<_> =
-            records.iter().map(|(place, sealed)| (place.clone(), Uint8Array::from(*sealed))).collect();
+        let records: Vec<_> = records
+            .iter()
+            .map(|(associated, sealed)| (associated.clone(), Uint8Array::from(*sealed)))
+            .collect();
         cipher.open(&records).await
     }
 
@@ -437,7 +439,7 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
         super::shared::guard(transaction, generation, batch.clear)?;
     }
     let mut tables: PerTable<Option<IdbObjectStore>> = PerTable::default();
-    let mut table = |table: Table| -> std::result::Result<IdbObjectStore, JsValue> {
+    let mut object_store = |table: Table| -> std::result::Result<IdbObjectStore, JsValue> {
         let slot = &mut tables[table];
         if slot.is_none() {
             *slot = Some(transaction.object_store(table.name())?);
@@ -445,16 +447,16 @@ fn request_all(transaction: &IdbTransaction, batch: &Batch) -> std::result::Resu
         slot.clone().ok_or(JsValue::UNDEFINED)
     };
     if batch.clear {
-        for place in Table::ALL.into_iter().filter(|table| !table.is_shared()) {
-            table(place)?.clear()?;
+        for table in Table::ALL.into_iter().filter(|table| !table.is_shared()) {
+            object_store(table)?.clear()?;
         }
         transaction.object_store(HEADER_TABLE)?.delete(&header_key())?;
     }
-    for (place, key) in &batch.deletes {
-        table(*place)?.delete(&to_key(key))?;
+    for (table, key) in &batch.deletes {
+        object_store(*table)?.delete(&to_key(key))?;
     }
-    for (place, key, sealed) in &batch.puts {
-        table(*place)?.put_with_key(&Uint8Array::from(&**sealed), &to_key(key))?;
+    for (table, key, sealed) in &batch.puts {
+        object_store(*table)?.put_with_key(&Uint8Array::from(&**sealed), &to_key(key))?;
     }
     if let Some(header) = &batch.header {
         let table = transaction.object_store(HEADER_TABLE)?;

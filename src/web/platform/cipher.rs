@@ -39,7 +39,7 @@ impl Cipher {
         let Some(key) = self.key().await else { return Vec::new() };
         let opening: Array = records
             .iter()
-            .map(|(place, sealed)| self.begin(&key, place, sealed).unwrap_or(JsValue::UNDEFINED))
+            .map(|(associated, sealed)| self.begin(&key, associated, sealed).unwrap_or(JsValue::UNDEFINED))
             .collect();
         let Ok(settled) = JsFuture::from(Promise::all_settled(&opening)).await else { return Vec::new() };
         let plain = |settled: JsValue| {
@@ -54,12 +54,12 @@ impl Cipher {
         property(&Array::from(&settled).get(0), "value")
     }
 
-    fn begin(&self, key: &JsValue, place: &[u8], sealed: &Uint8Array) -> Result<JsValue, JsValue> {
+    fn begin(&self, key: &JsValue, associated: &[u8], sealed: &Uint8Array) -> Result<JsValue, JsValue> {
         let algorithm = Object::new();
         for (name, value) in [
             ("name", JsValue::from_str("AES-GCM")),
             ("iv", sealed.subarray(0, NONCE_BYTES).into()),
-            ("additionalData", Uint8Array::from(place).into()),
+            ("additionalData", Uint8Array::from(associated).into()),
         ] {
             Reflect::set(&algorithm, &name.into(), &value)?;
         }

@@ -15,7 +15,7 @@ pub fn tell_where() {
 }
 
 fn tell(info: &PanicHookInfo<'_>) {
-    let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
-    let text = format!("escale: panicked{}", place.unwrap_or_default());
+    let location = info.location().map(|location| format!(" at {}:{}", location.file(), location.line()));
+    let text = format!("escale: panicked{}", location.unwrap_or_default());
     web_sys::console::error_1(&JsValue::from_str(&text));
 }

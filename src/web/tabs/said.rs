@@ -41,8 +41,8 @@ pub(super) fn here(machine: &Machine) -> String {
 }
 
 /// The phase and the faults of such a message, without its first word.
-pub(super) fn phase_and_faults(told: &str) -> (Option<Phase>, Vec<(Def, Fault)>) {
-    let (phase, faults) = told.split_once(' ').unwrap_or((told, ""));
+pub(super) fn phase_and_faults(status: &str) -> (Option<Phase>, Vec<(Def, Fault)>) {
+    let (phase, faults) = status.split_once(' ').unwrap_or((status, ""));
     (Phase::parse(phase), read_json(faults, Code::Malformed).unwrap_or_default())
 }
 
@@ -62,7 +62,7 @@ impl Tabs {
             && let Ok(records) = store.get(Table::Inbox, &keys).await
         {
             // This tab has just read its own signal back. It counts as seen: the signal is for the others.
-            *self.seen.borrow_mut() = records.try_into().ok();
+            *self.last_records.borrow_mut() = records.try_into().ok();
         }
     }
 
@@ -105,7 +105,7 @@ impl Tabs {
         spawn_local(async move {
             let Ok(records) = store.get(Table::Inbox, &keys).await else { return };
             let Ok(records) = <[Option<Vec<u8>>; 2]>::try_from(records) else { return };
-            let Some(before) = tabs.seen.replace(Some(records.clone())) else { return };
+            let Some(before) = tabs.last_records.replace(Some(records.clone())) else { return };
             if before[0] != records[0] && !tabs.leads() {
                 tabs.heard();
                 let beat = records[0].as_ref();
