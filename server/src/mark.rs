@@ -37,12 +37,12 @@ struct Content {
 /// The watermark of one database.
 #[derive(Debug)]
 pub struct Mark {
-    place: Place,
+    location: Location,
 }
 
 #[derive(Debug)]
-enum Place {
-    Beside { path: PathBuf, database: PathBuf },
+enum Location {
+    File { path: PathBuf, database: PathBuf },
     Memory(Arc<MemoryMark>),
 }
 
@@ -75,12 +75,12 @@ impl Mark {
     /// The watermark of the database file at `database`.
     pub fn beside(database: &Path) -> Self {
         let (path, database) = (database.with_extension("mark"), database.to_owned());
-        Mark { place: Place::Beside { path, database } }
+        Mark { location: Location::File { path, database } }
     }
 
     /// A watermark in memory.
     pub fn in_memory(mark: &Arc<MemoryMark>) -> Self {
-        Mark { place: Place::Memory(mark.clone()) }
+        Mark { location: Location::Memory(mark.clone()) }
     }
 
     /// The epoch that the watermark records.
@@ -89,21 +89,21 @@ impl Mark {
     }
 
     fn read(&self) -> Option<Content> {
-        match &self.place {
-            Place::Beside { path, .. } => {
+        match &self.location {
+            Location::File { path, .. } => {
                 let text = fs::read_to_string(path).ok()?;
                 // A file cut short by a crash of the machine counts as none.
                 serde_json::from_str(&text).ok()
             }
-            Place::Memory(mark) => mark.content().clone(),
+            Location::Memory(mark) => mark.content().clone(),
         }
     }
 
     /// The identity of the database's file.
     fn file(&self) -> Option<u64> {
-        match &self.place {
-            Place::Beside { database, .. } => file_id(database),
-            Place::Memory(mark) => Some(mark.file.load(Ordering::SeqCst)),
+        match &self.location {
+            Location::File { database, .. } => file_id(database),
+            Location::Memory(mark) => Some(mark.file.load(Ordering::SeqCst)),
         }
     }
 
@@ -127,9 +127,9 @@ impl Mark {
     /// Records the progress of the database.
     pub fn write(&self, reached: &Reached) {
         let content = Content { reached: reached.clone(), file: self.file() };
-        let path = match &self.place {
-            Place::Beside { path, .. } => path,
-            Place::Memory(mark) => {
+        let path = match &self.location {
+            Location::File { path, .. } => path,
+            Location::Memory(mark) => {
                 *mark.content() = Some(content);
                 return;
             }

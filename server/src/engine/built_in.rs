@@ -8,8 +8,8 @@ use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
-use super::known::known;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
+use super::past_operation::past_operation;
 
 /// Their names.
 pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
@@ -97,9 +97,9 @@ fn check_version(
         Some(IfVersion::At(v)) => (v, false),
         Some(IfVersion::Of(id)) => {
             let (org, account) = (tx.writing.org(), tx.account);
-            let known = known(tx.writing.transaction(), org, account, id).map_err(working)?;
+            let past = past_operation(tx.writing.transaction(), org, account, id).map_err(working)?;
             let held = "the operation that `ifVersion` names was refused, or is not known";
-            (known.and_then(|known| known.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?, true)
+            (past.and_then(|past| past.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?, true)
         }
     };
     let row = tx.writing.row(class, pk).map_err(working)?;

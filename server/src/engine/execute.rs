@@ -11,10 +11,10 @@ use escale::{Code, Error, Kind, Result};
 
 use super::Engine;
 use super::attempts::TRIES_MAX;
-use super::known::Known;
 use super::operate::{Asking, COMMITTING, Group};
 use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::order::put_seq;
+use super::past_operation::PastOperation;
 use crate::provider::{Operation, Place};
 
 /// The outcome of one operation.
@@ -124,14 +124,14 @@ impl Engine {
     /// The result that an operation got. If the stored result is purged or unreadable, it will not be
     /// readable next time either. The operation was executed or refused all the same. So the answer says
     /// that, and the session proceeds.
-    pub(super) fn known_result(&self, asking: Asking, id: &str, known: &Known) -> OpResult {
-        if let Known::Kept(operation) = known {
+    pub(super) fn past_result(&self, asking: Asking, id: &str, past: &PastOperation) -> OpResult {
+        if let PastOperation::Kept(operation) = past {
             match self.stored_result(asking, operation) {
                 Ok(result) => return result,
                 Err(error) => tracing::error!(org = asking.org, %error, "a stored result cannot be read"),
             }
         }
-        let fault = match known.v() {
+        let fault = match past.v() {
             Some(_) => Fault::new(Code::Forgotten, "the operation was executed; its result is gone"),
             None => Fault::new(Code::Internal, "the operation was refused; why is not known any more"),
         };
@@ -157,8 +157,8 @@ pub(super) fn result_pk(account: &str, id: &str) -> String {
 }
 
 /// The stored name is purged together with the result.
-pub(super) fn is_of_another_name(known: &Known, op: &Op) -> bool {
-    matches!(known, Known::Kept(operation) if operation.name != sha_s(&op.name))
+pub(super) fn is_of_another_name(past: &PastOperation, op: &Op) -> bool {
+    matches!(past, PastOperation::Kept(operation) if operation.name != sha_s(&op.name))
 }
 
 /// An operation that panics is refused for good. Retried, it would block its session for ever.

@@ -28,7 +28,7 @@ use crate::provider::{Head, Site, Snapshot};
 use crate::settings::WRITE_MS_MAX;
 
 /// A reply's `now`, and the snapshot that it is for.
-pub(super) struct Told<'p> {
+pub(super) struct TimedSnapshot<'p> {
     pub(super) now: Version,
     pub(super) snapshot: Box<dyn Snapshot + 'p>,
     pub(super) site: Site,
@@ -37,7 +37,7 @@ pub(super) struct Told<'p> {
 
 impl Engine {
     /// The `now` of a reply for an org, and a snapshot that was opened after it was stored.
-    pub(super) fn tell_now(&self, org: &str) -> Result<Told<'_>> {
+    pub(super) fn tell_now(&self, org: &str) -> Result<TimedSnapshot<'_>> {
         loop {
             let (now, has_head) = self.now_of(org)?;
             let snapshot = self.provider.read()?;
@@ -45,7 +45,7 @@ impl Engine {
             // A head never goes away, so this repeats at most once.
             if has_head || head.is_none() {
                 let head = head.unwrap_or_else(|| site.first_head());
-                return Ok(Told { now, snapshot, site, head });
+                return Ok(TimedSnapshot { now, snapshot, site, head });
             }
         }
     }
@@ -54,20 +54,20 @@ impl Engine {
     fn now_of(&self, org: &str) -> Result<(Version, bool)> {
         let snapshot = self.provider.read()?;
         let head = snapshot.head(org)?;
-        let mut known = match &head {
+        let mut stored = match &head {
             Some(head) => head.told.max(head.highest),
             None => snapshot.site()?.told,
         };
         drop(snapshot);
-        let wanted = self.clock.now_ms().max(known);
+        let wanted = self.clock.now_ms().max(stored);
         // Replies in between give their `now` without a write.
-        if wanted > known + self.settings.tell_step_ms {
+        if wanted > stored + self.settings.tell_step_ms {
             let written = match &head {
                 Some(_) => self.write_told(org, wanted),
                 None => self.write_told_of_site(wanted),
             };
             match written {
-                Ok(told) => known = told,
+                Ok(told) => stored = told,
                 Err(error) if error.code() == Code::Contention => {
                     tracing::debug!("another write holds the org: an earlier `now` is told");
                 }
@@ -75,7 +75,7 @@ impl Engine {
                 Err(error) => tracing::warn!(%error, "`now` cannot be written down: an earlier one is told"),
             }
         }
-        Ok((checked(wanted.min(known + WRITE_MS_MAX))?, head.is_some()))
+        Ok((checked(wanted.min(stored + WRITE_MS_MAX))?, head.is_some()))
     }
 
     fn write_told(&self, org: &str, wanted: Version) -> Result<Version> {

@@ -14,9 +14,9 @@ use escale::{Code, Error, Result};
 
 use super::begin::Begun;
 use super::execute::{Done, is_of_another_name, weight};
-use super::known::known;
 use super::operation::{WORKING, fault_of};
 use super::order::{Before, before, put_seq};
+use super::past_operation::past_operation;
 use super::write::RESTARTS_MAX;
 use super::{Caller, Engine};
 use crate::provider::Snapshot;
@@ -168,7 +168,7 @@ impl Engine {
             before(group.begun.tx.as_ref(), asking, op).map_err(|error| fault_of(&error, WAITING))?;
         let result = match before {
             Before::Refused(fault) => return Err(fault),
-            Before::Known { known, is_next } => {
+            Before::Past { past, is_next } => {
                 if is_next {
                     // The session took a new name, or lost its count. This number of it is used now. An older
                     // copy of the database does not know that, so it counts as a commit (R8).
@@ -176,7 +176,7 @@ impl Engine {
                     put.map_err(|error| fault_of(&error, COMMITTING))?;
                     group.is_dirty = true;
                 }
-                self.known_result(asking, &op.id, &known)
+                self.past_result(asking, &op.id, &past)
             }
             Before::Next => self.operate_next(asking, op, group)?,
         };
@@ -225,23 +225,23 @@ impl Engine {
         let SyncRequest { session, epoch, ops, .. } = request;
         let asking = Asking { org, caller, session, epoch: epoch.as_ref() };
         let first = results.len();
-        let mut told_at = None;
-        for (place, op) in ops.iter().enumerate().skip(first) {
-            match known(snapshot, org, &caller.account, &op.id)? {
-                Some(known) if room > 0 && !is_of_another_name(&known, op) => {
-                    let result = self.known_result(asking, &op.id, &known);
+        let mut fault_at = None;
+        for (index, op) in ops.iter().enumerate().skip(first) {
+            match past_operation(snapshot, org, &caller.account, &op.id)? {
+                Some(past) if room > 0 && !is_of_another_name(&past, op) => {
+                    let result = self.past_result(asking, &op.id, &past);
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
                 // The operation was executed, but its result cannot be given. The fault must not claim
                 // otherwise.
-                Some(_) if place > first => {
-                    told_at.map(|place| results.remove(place));
+                Some(_) if index > first => {
+                    fault_at.map(|index| results.remove(index));
                     break;
                 }
                 Some(_) | None => {
-                    let fault = fault.take().map(|fault| if place == first { fault } else { passed() });
-                    told_at = told_at.or(fault.is_some().then_some(results.len()));
+                    let fault = fault.take().map(|fault| if index == first { fault } else { passed() });
+                    fault_at = fault_at.or(fault.is_some().then_some(results.len()));
                     let id = op.id.clone();
                     results.extend(fault.map(|fault| OpResult { id, ok: None, fault: Some(fault) }));
                 }

@@ -4,14 +4,14 @@ use escale::codec::{Fault, Op};
 use escale::{Code, Result};
 
 use super::execute::is_of_another_name;
-use super::known::{Known, known};
 use super::operate::Asking;
+use super::past_operation::{PastOperation, past_operation};
 use crate::provider::{Session, Transaction};
 
 /// The state of an operation before it runs.
 pub(super) enum Before {
     /// Already executed or refused. `is_next` says whether its number is the session's next one.
-    Known { known: Known, is_next: bool },
+    Past { past: PastOperation, is_next: bool },
     /// Refused without a trace: it is not executed, and nothing is recorded.
     Refused(Fault),
     /// It is the session's next.
@@ -33,11 +33,11 @@ pub(super) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Be
         None => 0,
     };
     let is_next = op.seq == last + 1;
-    if let Some(known) = known(tx, org, &caller.account, &op.id)? {
-        if is_of_another_name(&known, op) {
+    if let Some(past) = past_operation(tx, org, &caller.account, &op.id)? {
+        if is_of_another_name(&past, op) {
             return refused(Code::BadValue, "the id is that of an operation of another name");
         }
-        return Ok(Before::Known { known, is_next });
+        return Ok(Before::Past { past, is_next });
     }
     if op.seq > last + 1 {
         let what = format!("operation {} after {last}", op.seq);
@@ -49,7 +49,7 @@ pub(super) fn before(tx: &dyn Transaction, asking: Asking, op: &Op) -> Result<Be
     }
     if let Some(after) = &op.after
         && caller.may_write
-        && known(tx, org, &caller.account, after)?.is_none_or(|earlier| earlier.v().is_none())
+        && past_operation(tx, org, &caller.account, after)?.is_none_or(|earlier| earlier.v().is_none())
     {
         return refused(Code::OrderHeld, "the operation that `after` names was refused, or is not known");
     }

@@ -6,7 +6,7 @@ use escale::{Code, Result};
 
 use super::Engine;
 use super::cursor::{Bound, Cursor};
-use super::now::Told;
+use super::now::TimedSnapshot;
 use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot};
 
 /// Weight of a row or departure without its data: its pk, its version, the names of its fields.
@@ -43,7 +43,7 @@ impl Engine {
     pub fn sync(&self, org: &str, caller: &Caller, request: &SyncRequest) -> Result<SyncReply> {
         let operated = self.operate(org, caller, request)?;
         // R4: the snapshot is opened after the operations, and after `now` is stored.
-        let Told { now, snapshot, site, head } = self.tell_now(org)?;
+        let TimedSnapshot { now, snapshot, site, head } = self.tell_now(org)?;
         let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
         let mut answer = Answer {
             engine: self,

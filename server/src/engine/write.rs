@@ -381,9 +381,9 @@ impl<'t> Writing<'t> {
         }
         let mut links = old.links.clone();
         for (collection, hashes) in &new.links {
-            let seen = links.entry(collection.clone()).or_default();
-            let fresh: Vec<SmolStr> = hashes.iter().filter(|hash| !seen.contains(hash)).cloned().collect();
-            seen.extend(fresh);
+            let listed = links.entry(collection.clone()).or_default();
+            let fresh: Vec<SmolStr> = hashes.iter().filter(|hash| !listed.contains(hash)).cloned().collect();
+            listed.extend(fresh);
         }
         self.tx.append_feed(&FeedRow {
             number: 0,
@@ -421,8 +421,9 @@ fn check_map(class: &Class, org: &str, map: &mut BTreeMap<String, Value>) -> Res
             map.insert("release".into(), Value::from(class.release() as i64));
         }
         Some(value) => {
-            let known = value.as_u64().is_some_and(|release| (1..=class.release()).contains(&release));
-            if !known {
+            let is_known_release =
+                value.as_u64().is_some_and(|release| (1..=class.release()).contains(&release));
+            if !is_known_release {
                 let detail = format!("release must be 1 to {}, the class's own", class.release());
                 return Err(Error::new(Code::BadValue, detail));
             }

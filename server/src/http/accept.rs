@@ -60,15 +60,15 @@ pub(super) async fn run(
                 }
             },
         };
-        // If no connection can be evicted, this caller waits for a free place, and further callers wait in
+        // If no connection can be evicted, this caller waits for a free slot, and further callers wait in
         // the system's queue.
         let entering = crowd.enter();
         tokio::pin!(entering);
-        let place = loop {
+        let slot = loop {
             tokio::select! {
                 () = stopped(&mut stop) => break 'accepting,
                 Some(_) = connections.join_next() => {}
-                place = entering.as_mut() => break place,
+                slot = entering.as_mut() => break slot,
             }
         };
         drop(stream.set_nodelay(true));
@@ -76,7 +76,7 @@ pub(super) async fn run(
         let mut stop = server.stop.subscribe();
         let http = http.clone();
         connections.spawn(async move {
-            let connection = Arc::clone(&place);
+            let connection = Arc::clone(&slot);
             let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
                 let (server, router) = (Arc::clone(&server), router.clone());
                 let connection = Arc::clone(&connection);
@@ -93,8 +93,8 @@ pub(super) async fn run(
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 // Evicted: dropped even in the middle of an answer, because a newer connection needs the
-                // place.
-                () = place.must_leave() => return,
+                // slot.
+                () = slot.must_leave() => return,
                 () = stopped(&mut stop) => {
                     connection.as_mut().graceful_shutdown();
                     connection.await

@@ -46,11 +46,11 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// The tokens of a file, or none at all: then anyone may enter.
 pub struct Tokens {
     file: Option<PathBuf>,
-    known: Mutex<Known>,
+    table: Mutex<TokenTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TokenTable {
     /// By the SHA-256 of the token. Comparing digests takes a time that reveals nothing of a token.
     by_digest: HashMap<[u8; 32], Access>,
     stamp: Option<Stamp>,
@@ -71,12 +71,12 @@ pub struct Guest {
 impl Tokens {
     /// Anyone may enter.
     pub fn none() -> Self {
-        Tokens { file: None, known: Mutex::default() }
+        Tokens { file: None, table: Mutex::default() }
     }
 
     /// The tokens of a file, `{token: {account, orgs, role}}`.
     pub fn from_file(path: PathBuf) -> Result<Self> {
-        let tokens = Tokens { known: Mutex::new(read(&path)?), file: Some(path) };
+        let tokens = Tokens { table: Mutex::new(read(&path)?), file: Some(path) };
         Ok(tokens)
     }
 
@@ -94,20 +94,20 @@ impl Tokens {
         let Some(token) = token else {
             return Err(Error::new(Code::Unauthorized, "a bearer token is required"));
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp_of(path);
-        if stamp != known.stamp || !known.is_settled {
+        if stamp != table.stamp || !table.is_settled {
             match read(path) {
-                Ok(fresh) => *known = fresh,
+                Ok(fresh) => *table = fresh,
                 // The tokens read before stay in force until the file can be read.
                 Err(error) => {
                     tracing::error!(%error, "the tokens file was not taken over");
-                    (known.stamp, known.is_settled) = (stamp, is_settled(stamp));
+                    (table.stamp, table.is_settled) = (stamp, is_settled(stamp));
                 }
             }
         }
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        let access = known.by_digest.get(&digest);
+        let access = table.by_digest.get(&digest);
         match access.filter(|access| access.until.is_none_or(|until| now_ms < until)) {
             None => Err(Error::new(Code::Unauthorized, "the token is unknown or no longer valid")),
             Some(access) if access.orgs.iter().any(|open| open == org) => Ok(Guest {
@@ -135,7 +135,7 @@ fn is_settled(stamp: Option<Stamp>) -> bool {
     !stamp.and_then(|(changed, _)| changed).is_some_and(near)
 }
 
-fn read(path: &std::path::Path) -> Result<Known> {
+fn read(path: &std::path::Path) -> Result<TokenTable> {
     let bad = |what: String| Error::new(Code::BadOption, format!("--tokens {}: {what}", path.display()));
     let stamp = stamp_of(path);
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
@@ -147,5 +147,5 @@ fn read(path: &std::path::Path) -> Result<Known> {
     }
     let by_digest =
         tokens.into_iter().map(|(token, access)| (Sha256::digest(token.as_bytes()).into(), access)).collect();
-    Ok(Known { by_digest, stamp, is_settled: is_settled(stamp) })
+    Ok(TokenTable { by_digest, stamp, is_settled: is_settled(stamp) })
 }

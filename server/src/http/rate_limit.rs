@@ -12,14 +12,14 @@ pub(super) struct Gate {
     all: Arc<Semaphore>,
 }
 
-/// A place for one of them; released when dropped.
-pub(super) struct Place {
+/// A slot for one of them; released when dropped.
+pub(super) struct Slot {
     gate: Arc<Gate>,
     caller: String,
     _permit: OwnedSemaphorePermit,
 }
 
-/// The reason why there is no place.
+/// The reason why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     /// This caller has too many in progress.
@@ -34,18 +34,18 @@ impl Gate {
         Arc::new(Gate { each_max, by_caller: Mutex::default(), all })
     }
 
-    pub(super) fn enter(self: &Arc<Self>, caller: &str) -> Result<Place, Full> {
+    pub(super) fn enter(self: &Arc<Self>, caller: &str) -> Result<Slot, Full> {
         let mut by_caller = self.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
         if by_caller.get(caller).copied().unwrap_or(0) >= self.each_max {
             return Err(Full::Caller);
         }
         let permit = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::Server)?;
         *by_caller.entry(caller.to_owned()).or_default() += 1;
-        Ok(Place { gate: Arc::clone(self), caller: caller.to_owned(), _permit: permit })
+        Ok(Slot { gate: Arc::clone(self), caller: caller.to_owned(), _permit: permit })
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut by_caller = self.gate.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(n) = by_caller.get_mut(&self.caller) {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_given_back() {
+    fn a_slot_is_given_back() {
         let gate = Gate::new(1, 2);
         let a = gate.enter("a").ok().unwrap();
         assert_eq!(gate.enter("a").err(), Some(Full::Caller));

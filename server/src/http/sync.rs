@@ -42,7 +42,7 @@ async fn answer(
     // The caller is checked before anything else is read.
     let guest = server.admit(bearer(text(request.headers(), &header::AUTHORIZATION)), org)?;
     let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
-    let place = server.requests.enter(&caller).map_err(|full| match full {
+    let slot = server.requests.enter(&caller).map_err(|full| match full {
         Full::Caller => {
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, Code::TooMany, "too many requests at once")
         }
@@ -65,7 +65,7 @@ async fn answer(
             // the gate allows. It is kept while the reply is read, too: slow readers must not hold more
             // replies than that.
             Ok::<_, Error>(
-                message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (place, engaged))),
+                message(StatusCode::OK, format, &reply).map(|bytes| leaving(bytes, (slot, engaged))),
             )
         }
     };

@@ -7,32 +7,32 @@ use escale::model::Version;
 use crate::provider::{Operation, Snapshot, Spent};
 
 /// An operation whose id is used.
-pub(super) enum Known {
+pub(super) enum PastOperation {
     /// Its result is kept.
     Kept(Operation),
     /// Its result was purged.
     Spent(Spent),
 }
 
-impl Known {
+impl PastOperation {
     /// The version that it gave; none if it was refused.
     pub(super) fn v(&self) -> Option<Version> {
         match self {
-            Known::Kept(operation) => operation.v,
-            Known::Spent(spent) => spent.v,
+            PastOperation::Kept(operation) => operation.v,
+            PastOperation::Spent(spent) => spent.v,
         }
     }
 }
 
 /// The operation of that id, if there was one.
-pub(super) fn known(
+pub(super) fn past_operation(
     tx: &(impl Snapshot + ?Sized),
     org: &str,
     account: &str,
     id: &str,
-) -> Result<Option<Known>> {
+) -> Result<Option<PastOperation>> {
     if let Some(operation) = tx.operation(org, account, id)? {
-        return Ok(Some(Known::Kept(operation)));
+        return Ok(Some(PastOperation::Kept(operation)));
     }
-    Ok(tx.spent(org, account, id)?.map(Known::Spent))
+    Ok(tx.spent(org, account, id)?.map(PastOperation::Spent))
 }
