@@ -1,8 +1,8 @@
 //! A versioned set (R6): the members of a collection.
 //!
-//! The set remembers which keys are in it, since which version, and which ones left lately (*marks*, the removal
-//! tombstones). Departures before its `v` are forgotten. `tests/rules/upgrades.rs` has the rule's reference
-//! model: there, copies of the set are updated from each other.
+//! The set remembers which keys are in it, since which version, and which ones left lately (*marks*, the
+//! removal tombstones). Departures before its `v` are forgotten. `tests/rules/upgrades.rs` has a reference
+//! model of the rule. It updates copies of a set from each other.
 
 use std::hash::Hash;
 
@@ -156,7 +156,7 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
             Some(mark) => {
                 self.marks.insert(key.clone(), mark);
             }
-            // Usually there are none, and the search is saved.
+            // Usually there are none. Then no search is needed.
             None if self.marks.is_empty() => {}
             None => {
                 self.marks.remove(&key);

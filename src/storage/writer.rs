@@ -45,8 +45,8 @@ struct Contents {
 
 impl Layout {
     /// The batch that brings the stored state to the memory's state, and the journal to its own, in one
-    /// transaction. `None` if both are there already. A batch that the server can send again takes the mark
-    /// along only if `is_mark_due`.
+    /// transaction. `None` if both are there already. If the server can send the content of the batch again,
+    /// the batch has a high-water mark only if `is_mark_due`.
     pub fn batch(
         &mut self,
         memory: &mut Memory,
@@ -130,8 +130,8 @@ impl Layout {
         self.chunks == 0 || !self.strays.is_empty() || !self.restored.is_empty() || self.is_backup_due
     }
 
-    /// A batch of only the mark. `None` if the mark is not behind, or would be ahead of a store whose batch
-    /// is due.
+    /// A batch of only the mark. `None` if the mark is not behind. Also `None` if a batch is due, because the
+    /// mark would then be ahead of the store.
     pub fn mark_alone(&self, memory: &Memory, random: &mut dyn Random) -> Result<Option<(Batch, Receipt)>> {
         if !self.is_mark_behind || self.is_due() {
             return Ok(None);
@@ -163,8 +163,8 @@ impl Layout {
         batch.durability = Durability::Strict;
     }
 
-    /// Puts the data of changed documents into new pages. Documents of one collection are side by side,
-    /// rather than those of the whole class: the smaller listing should open few pages.
+    /// Puts the data of changed documents into new pages. Documents of one collection are next to each other.
+    /// So the listing of a collection, which is smaller than that of a class, opens few pages.
     fn put_into_pages(
         &self,
         memory: &Memory,

@@ -205,12 +205,13 @@ impl Engine {
     /// Completes the results of a request from the reply's snapshot, if they end with an operation that was
     /// not executed.
     ///
-    /// Each later operation whose id is known by now, from before or through another copy of the request,
-    /// gets its stored result. The fault is attached to the first operation that is still unknown; the
-    /// operation that met it may be known by now. The fault then means that the parts contain no effect of
-    /// any operation without a result. So a session that has forgotten its numbers need not guess.
+    /// Another copy of the request may have executed some of the later operations. Each of these gets its
+    /// stored result, and so does each one that was executed earlier. The fault is attached to the first
+    /// operation that was not executed. This may be a later one than the operation that met the fault. The
+    /// fault then means that the parts contain no effect of any operation without a result. So a session that
+    /// has forgotten its numbers need not guess.
     ///
-    /// The fault is left out if some known result cannot be given, for want of room for example.
+    /// The fault is left out if a stored result cannot be given, for example because there is no room for it.
     pub(super) fn complete(
         &self,
         snapshot: &dyn Snapshot,
@@ -233,8 +234,8 @@ impl Engine {
                     room = room.saturating_sub(weight(&result));
                     results.push(result);
                 }
-                // The operation was executed, but its result cannot be given. The fault must not claim
-                // otherwise.
+                // The operation was executed, but its result cannot be given. The fault would claim that the
+                // parts do not contain its effect.
                 Some(_) if index > first => {
                     fault_at.map(|index| results.remove(index));
                     break;

@@ -126,8 +126,8 @@ pub trait Transaction: Edit {
     fn append_feed(&mut self, row: &FeedRow) -> Result<()>;
 
     /// Removes tombstones and expired documents of the org, at most `limit`, with their links. Their `ttl` is
-    /// at most `now`, and their version below `horizon`. Removes as many departures below `horizon`. Returns
-    /// the number removed.
+    /// at most `now`, and their version below `horizon`. Also removes at most `limit` departures below
+    /// `horizon`. Returns the number removed.
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64>;
 
     /// Stores a session, and replaces an earlier state.

@@ -63,10 +63,11 @@ impl Table {
     }
 }
 
-/// A message reflects the session's operations up to `seq`. The documents in `rows` contain their
-/// effects, and the overlays on these are dropped. Once every def that shows an effect is whole in
-/// `whole`, its overlay is dropped on all documents (R12). A push shows no def whole, and decides nothing
-/// about operations whose numbers are in doubt: only a reply does, with their results.
+/// A message reflects the session's operations up to `seq`. The documents in `rows` contain the effects of
+/// these operations, so the overlays on these documents are dropped. `whole` are the defs that the message
+/// shows completely. Once every def that must show the effect of an operation has been shown so, its overlay
+/// is dropped on all documents (R12). A push shows no def completely, and decides nothing about operations
+/// whose numbers are in doubt. Only a reply decides about them, because it has their results.
 pub fn effects_seen(
     ctx: &mut Ctx,
     table: &mut Table,

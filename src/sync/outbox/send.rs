@@ -109,10 +109,10 @@ impl Sender {
         Outgoing { is_alone: self.room.is_alone(), ops, bytes, defs }
     }
 
-    /// The operations of the next request, each with the latest operation that it depends on, and the bytes
-    /// of their arguments. If the server refuses that one, it blocks the operation. First come those that the
-    /// server may have executed already, in the order of their numbers, then the others. No operation is sent
-    /// before it is saved (R10), nor are those after it (R12).
+    /// The operations of the next request, and the bytes of their arguments. Each comes with the latest
+    /// operation that it depends on: if the server refuses the latter, it blocks the former. First come those
+    /// that the server may have executed already, in the order of their numbers, then the others. No
+    /// operation is sent before it is saved (R10), nor are those after it (R12).
     fn orders_to_send(&self, table: &Table, is_failing: bool) -> (Vec<(u64, Option<OpId>)>, usize) {
         let waiting = || table.waiting.iter().map(|order| (*order, &table.ops[order]));
         let mut numbered: Vec<(u64, u64)> =
@@ -245,8 +245,8 @@ impl Sender {
         expect_given(table, &op, v, ctx.memory.epoch().1);
     }
 
-    /// Whether an operation expects the version of one that this session does not know, or that comes after
-    /// it. No later event can make that version known.
+    /// Whether an operation expects the version of another one that this session does not know, or that comes
+    /// later in the order. No later event can make that version known.
     fn expects_unknown(&self, table: &Table, order: u64) -> bool {
         let is_over = |id: &str| self.accepted.iter().any(|(_, accepted)| accepted == id);
         table.ops[&order].named().any(|id| match table.by_id.get(id) {
@@ -272,8 +272,8 @@ impl Sender {
                 release_numbers(table, order);
                 return Ok(());
             }
-            // No later event makes it known, so the operation is refused. It was not executed: its number
-            // goes to the next one.
+            // No later event can make the expected version known, so the operation is refused. It was not
+            // executed: its number goes to the next one.
             Code::OrderHeld => release_numbers(table, order),
             // After a restart, this session may have come further than it remembers: the reply says how far.
             // A second fault means that another store has the same name.
@@ -341,9 +341,10 @@ fn dependencies(table: &Table, order: u64) -> Vec<u64> {
     orders.range(..order).copied().collect()
 }
 
-/// The results show for each operation sent whether the reply's parts contain it. If `last_seq` has
-/// passed the number of one that they do not contain, that number was another operation's: the store or
-/// the server was restored. No copy of the request can be executed under it any more.
+/// The results show for each operation sent whether the reply's parts contain it. Suppose that `last_seq` has
+/// passed the number of an operation that the parts do not contain. Then another operation had this number,
+/// because the store or the server was restored. No copy of the request can be executed under this number any
+/// more.
 fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<OpId>) {
     let last_seq = table.summary.last_seq;
     let mut passed = sent.iter().filter(|(id, seq)| *seq <= last_seq && !executed.contains(id));
@@ -352,11 +353,11 @@ fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<
     }
 }
 
-/// Operations that expect the version given by `given` expect the number `v` from now on. A restored
-/// server may not know that operation any more, and then this is an ordinary conflict. A server that
-/// gives no version to an operation that changes nothing answers 0. The document then still has the
-/// version that `given` itself expected. If `given` expected none, version 0 is refused with the
-/// document, which shows whether anybody else wrote.
+/// Operations that expect the version given by `given` expect the number `v` from now on. A restored server
+/// may not know that operation any more, and then this is an ordinary conflict. If an operation changes
+/// nothing, some servers give it no version and answer 0. The document then still has the version that
+/// `given` itself expected. If `given` expected none, version 0 is refused with the document, which shows
+/// whether anybody else wrote.
 fn expect_given(table: &mut Table, given: &PendingOp, v: u64, era: u32) {
     let id = &given.state.id;
     let instead = |key: Option<&DocKey>| match (v, key) {
@@ -387,8 +388,9 @@ fn release_numbers(table: &mut Table, order: u64) {
     }
 }
 
-/// Whether the dependencies form a chain in which each blocks the next: a request names only one for an
-/// operation. If they are independent of each other, the operation waits for the next request.
+/// Whether the dependencies form a chain in which each blocks the next. A request can name only one
+/// dependency of an operation. If they are independent of each other, the operation waits for the next
+/// request.
 fn is_chain(dependencies: &[u64], chain: &SortedMap<u64, u64>) -> bool {
     let Some((last, others)) = dependencies.split_last() else { return true };
     let chained: SortedSet<u64> =

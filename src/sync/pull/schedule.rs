@@ -78,7 +78,7 @@ impl Pull {
         self.needed.extend(defs.into_iter().filter(|def| ctx.memory.collection(def).is_some()));
     }
 
-    /// When every def is pulled regardless of other reasons: seldom if the socket reports all changes.
+    /// When every def is pulled without another reason. This is rare if the socket reports all changes.
     fn all_at_ms(&self, ctx: &Ctx, updates: Updates) -> u64 {
         let every_ms = if updates == Updates::Pushed { PULL_EVERY_MS } else { ctx.config.poll_every_ms };
         self.all_asked_ms + every_ms
@@ -276,7 +276,8 @@ impl Pull {
         ctx.errors.clear();
     }
 
-    /// No request will follow that could show that the server is back.
+    /// No further request will be sent, so none can show that the server is back: the failure no longer
+    /// counts.
     pub fn rest(&mut self, ctx: &mut Ctx) {
         self.is_failing = false;
         ctx.errors.forget_temporary();

@@ -189,7 +189,8 @@ impl Replay<'_> {
         }
         let deletes: SortedSet<u64> = order::set_of(deletes.iter().copied());
         self.outbox.journal.records.retain(|number, _| !deletes.contains(number));
-        // An amendment made here has the record of the operation that it amends. Its own end is still to come.
+        // An amendment made here has the record number of the operation that it amends. If that record is
+        // deleted, the amendment is not over.
         let is_own = |op: &PendingOp| self.tabs.provisional.contains_key(&op.state.id);
         let is_gone =
             |op: &&PendingOp| !is_own(op) && op.record.is_some_and(|number| deletes.contains(&number));
@@ -290,7 +291,7 @@ impl Router {
             Wanted::Unsubscribe(def) => drop(dropped.insert(def.clone())),
             _ => {}
         };
-        // Without a subscription that waits for the leader, no request needs to be opened.
+        // Requests are opened only if a subscription waits for the leader.
         if !(self.tabs.wanted.is_empty() && self.tabs.unwanted.is_empty()) {
             let own = self.tabs.queue.iter().chain(self.tabs.sending.iter().flatten());
             own.for_each(|(_, request)| note(&request.wanted));
