@@ -31,7 +31,7 @@ pub struct Layout {
     /// Damaged or useless records: the next checkpoint deletes them, and it is due at once.
     pub(super) strays: Vec<(Table, RecordKey)>,
     /// Records of failed batches, to delete: a batch may have been written although it reported a failure.
-    pub(super) uncertain: Vec<(Table, RecordKey)>,
+    pub(super) maybe_written: Vec<(Table, RecordKey)>,
     /// The stored header.
     pub(super) header: Vec<u8>,
     /// The backup database is not as of the last batch: the next batch writes all of it.
@@ -78,7 +78,7 @@ impl Layout {
             pages: Pages::default(),
             journal: JournalMark::default(),
             strays: Vec::new(),
-            uncertain: Vec::new(),
+            maybe_written: Vec::new(),
             header: Vec::new(),
             is_backup_due: false,
             is_mark_behind: false,

@@ -168,7 +168,7 @@ pub async fn open<S: Store>(
         pages,
         journal: summary,
         strays,
-        uncertain: Vec::new(),
+        maybe_written: Vec::new(),
         header,
         is_backup_due,
         is_mark_behind,

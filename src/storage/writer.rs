@@ -120,7 +120,7 @@ impl Layout {
         if !receipt.leaves_mark {
             batch.mark = Some(self.seal_mark(&high_water(memory, &self.session, &receipt), random)?);
         }
-        batch.deletes.extend(&self.uncertain);
+        batch.deletes.extend(&self.maybe_written);
         receipt.written = batch.puts.iter().map(|(table, key, _)| (*table, *key)).collect();
         Ok((batch, receipt))
     }
@@ -137,7 +137,7 @@ impl Layout {
             return Ok(None);
         }
         let mut batch =
-            Batch { generation: self.generation, deletes: self.uncertain.clone(), ..Batch::default() };
+            Batch { generation: self.generation, deletes: self.maybe_written.clone(), ..Batch::default() };
         let (pages, placed, journal) = (self.pages.clone(), Vec::new(), self.journal);
         let contents = Contents { pages, placed, journal, along: None, is_checkpoint: false };
         let receipt = self.write_state(Vec::new(), contents, &mut batch, random)?;
@@ -276,7 +276,7 @@ impl Layout {
         if receipt.is_checkpoint {
             self.strays.clear();
         }
-        self.uncertain.clear();
+        self.maybe_written.clear();
         self.is_backup_due = false;
         self.is_mark_behind = receipt.leaves_mark;
         self.restored.clear();
@@ -288,7 +288,7 @@ impl Layout {
 
     /// The batch failed, or its result is unknown: its changes are due again.
     pub fn failed(&mut self, memory: &mut Memory, receipt: Receipt) {
-        self.uncertain.extend(receipt.written);
+        self.maybe_written.extend(receipt.written);
         memory.dirty.merge(receipt.dirty);
     }
 }
