@@ -129,8 +129,11 @@ fn operators(kind: IndexType) -> (BTreeSet<&'static str>, bool) {
     let text = format!(r#"{{"A":{{"key":["x"],"indexes":{{"i":"{}"}}}}}}"#, kind.as_str());
     let schema = Schema::from_json(&text).expect("a schema");
     let class = schema.class("A").expect("the class");
-    let answers = |operator: &str, value: Value| Predicate::new(class, "i", operator, value).is_ok();
-    let all = ["==", "<", "<=", ">", ">=", "contains"];
+    let answers = |operator: &str, value: Value| {
+        let operand = if operator == "in" { Value::Array(vec![value]) } else { value };
+        Predicate::new(class, "i", operator, &operand).is_ok()
+    };
+    let all = ["==", "<", "<=", ">", ">=", "contains", "startsWith", "in"];
     let texts: BTreeSet<&str> = all.into_iter().filter(|operator| answers(operator, "x".into())).collect();
     let numbers: BTreeSet<&str> =
         all.into_iter().filter(|operator| answers(operator, Value::from(1))).collect();

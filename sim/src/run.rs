@@ -26,11 +26,11 @@ pub struct Report {
 impl Report {
     /// The lines to print: the result of the checks, and the figures.
     pub fn lines(&self) -> String {
-        let Figures { events, crashes, lost, ops, restores, devices } = self.figures;
+        let Figures { events, crashes, lost, ops, restores, devices, answers } = self.figures;
         format!(
             "proof: sim | R1 to R12 at every step, convergence | {} seeds | violations {} | {:.1} s\n\
              sim: {events} events, {ops} operations, {crashes} crashes, {lost} messages lost, {restores} servers \
-             restored, {devices} devices set back or wiped",
+             restored, {devices} devices set back or wiped, {answers} answers of queries compared",
             self.seeds,
             self.failures.len(),
             self.seconds

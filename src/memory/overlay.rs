@@ -49,6 +49,11 @@ pub enum Base {
     Lost,
 }
 
+/// The def of a document's class, if queries follow the class: they find documents that are in no subscribed def.
+fn followed(memory: &Memory, key: &DocKey) -> Option<Def> {
+    memory.noted.follows(key.0).then(|| Def::class_of(memory.class(key.0).name()))
+}
+
 impl Memory {
     /// One operation less touches the document: it leaves if it was the last one, and no def holds the document.
     pub(crate) fn unpin(&mut self, key: &DocKey) {
@@ -121,6 +126,10 @@ impl Memory {
         let v = document.map_or(0, |document| document.at.v);
         let max_life = state.and_then(|state| state.get("maxLife")).and_then(Value::as_u64);
         self.shown.insert(key.clone(), Shown { id, v, data, max_life, defs });
+        if id != 0 {
+            self.noted.add(key.0, id);
+        }
+        self.unreported.defs.extend(followed(self, key));
         Ok(())
     }
 
@@ -134,6 +143,7 @@ impl Memory {
         self.unreported.defs.extend(shown.defs);
         let holders = self.holders(key);
         self.unreported.defs.extend(holders.iter().cloned());
+        self.unreported.defs.extend(followed(self, key));
     }
 
     /// The subscribed defs that hold a document with that data. For a collection whose key properties are as

@@ -7,6 +7,7 @@ use super::document::{Content, DocKey, Document, PageRef};
 use super::documents::Documents;
 use super::overlay::Shown;
 use super::pins::Pins;
+use super::query::Noted;
 use super::stamp::Stamp;
 use super::tombstones::Tombstones;
 use crate::error::Result;
@@ -37,6 +38,8 @@ pub struct Memory {
     pub(super) lacks_documents: bool,
     /// The overlays of documents.
     pub(super) shown: SortedMap<DocKey, Shown>,
+    /// The new ids of classes with indexes.
+    pub(crate) noted: Noted,
 }
 
 impl Memory {
@@ -55,6 +58,7 @@ impl Memory {
             leaving: SortedSet::new(),
             lacks_documents: false,
             shown: SortedMap::new(),
+            noted: Noted::default(),
         }
     }
 
@@ -260,6 +264,7 @@ impl Memory {
         self.dirty.documents.insert(key.clone());
         self.unreported.gone.extend(self.documents.set(key, at, max_life, content));
         if let Some(document) = self.documents.get(key) {
+            self.noted.add(key.0, document.id);
             self.unreported.defs.extend(document.defs.iter().cloned());
         }
     }

@@ -33,6 +33,11 @@ impl Pk {
         Ok(Pk(SmolStr::new(text)))
     }
 
+    /// Below every pk.
+    pub(crate) const fn lowest() -> Self {
+        Pk(SmolStr::new_inline(""))
+    }
+
     /// The pk with the text of that hash, as [`Pk::from_key`] makes it.
     pub fn from_hash(hash: &[u8; 16]) -> Self {
         // An opening does this for each document: it allocates no intermediate text.

@@ -10,6 +10,7 @@ use super::router::Router;
 use crate::crypto::Random;
 use crate::error::{Code, Error, Result};
 use crate::journal::{OpId, PendingOp, Request, Signal, Wanted, key_of};
+use crate::memory::query::Query;
 use crate::memory::{DocKey, Memory};
 use crate::model::{Def, Name, Pk, Value};
 use crate::storage::{Damage, JournalAtRest, Layout, Reader};
@@ -82,6 +83,11 @@ impl Machine {
     /// The id of a held document that has not expired.
     pub fn find(&self, class: &Name, pk: &Pk) -> Option<u32> {
         reads::find(&self.router.ctx, class, pk)
+    }
+
+    /// Checks whether a query can be answered. Errors: `bad_option` if it is within a def that is not subscribed to.
+    pub fn check_query(&self, query: &Query) -> Result<()> {
+        reads::check_query(&self.router.ctx, query)
     }
 
     /// Checks whether an operation can be issued: named errors before anything is written.

@@ -5,7 +5,8 @@
 //! The machine is never borrowed while JavaScript runs or a future waits. Events are queued, and the effects
 //! of each are performed before the next is handled. So a callback may call any method at any time.
 
-use crate::model::SortedMap;
+use crate::memory::query::Query;
+use crate::model::{Name, SortedMap};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -404,13 +405,9 @@ impl Driver {
         }
     }
 
-    /// The ids of the documents of a class that satisfy every predicate.
-    pub async fn query(
-        self: &Rc<Self>,
-        class: crate::model::Name,
-        predicates: Vec<crate::memory::query::Predicate>,
-    ) -> Result<Vec<u32>> {
-        match self.answer(|ticket| Event::Query { ticket, class, predicates }).await? {
+    /// The ids of the documents of a class that satisfy a query.
+    pub async fn query(self: &Rc<Self>, class: Name, query: Query) -> Result<Vec<u32>> {
+        match self.answer(|ticket| Event::Query { ticket, class, query }).await? {
             Answer::Ids(ids) => ids,
             _ => mistaken(),
         }

@@ -36,10 +36,11 @@ pub enum Action {
         client: u8,
         def: u8,
     },
-    /// The application queries by size.
+    /// The application queries.
     Query {
         client: u8,
         size: u8,
+        shape: u8,
     },
     /// Time passes: `ticks` times 50 ms.
     Wait {
@@ -199,6 +200,7 @@ pub enum Kind {
     Subscribe,
     Unsubscribe,
     Read,
+    Query,
     Wait,
     WaitLong,
     Crash,
@@ -280,7 +282,7 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::Subscribe => Action::Subscribe { client: a % 3, def: b % 13 },
         Kind::Unsubscribe => Action::Unsubscribe { client: a % 3, def: b % 13 },
         Kind::Read if c & 1 == 0 => Action::Read { client: a % 3, def: b % 13 },
-        Kind::Read => Action::Query { client: a % 3, size: b },
+        Kind::Read | Kind::Query => Action::Query { client: a % 3, size: b, shape: d },
         Kind::Wait => Action::Wait { ticks: a },
         Kind::WaitLong => Action::WaitLong { seconds: a },
         Kind::Crash => Action::Crash { client: a % 3 },

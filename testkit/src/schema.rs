@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use escale::memory::query::Query;
 use escale::model::schema::{Class, Schema};
 use escale::model::{Def, Name, Pk, Value};
 
@@ -18,7 +19,7 @@ pub const SCHEMA: &str = r#"{
             "tags": { "key": ["tags"], "list": true, "mutable": true },
             "kind": { "key": ["kind", "origin"] }
         },
-        "indexes": { "size": "int" }
+        "indexes": { "size": "int", "section": "string", "tags": "list", "origin": "hash" }
     },
     "Note": { "key": ["book", "page"] }
 }"#;
@@ -48,6 +49,14 @@ pub fn schema() -> Schema {
 
 pub fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
+}
+
+/// The query of all documents of the class `Doc`, in the order of their keys.
+pub fn by_key() -> Query {
+    with(|schema| {
+        let class = schema.class("Doc").expect("a class");
+        Query::from_json(class, r#"[[],null,["key",false],null,null]"#).expect("a query")
+    })
 }
 
 /// The key of the document with that number: a few `Doc`s, then a few `Note`s.

@@ -8,7 +8,7 @@ use escale::sync::Event;
 use crate::client::{Client, NOW};
 use crate::device::{FaultyDevice, Plan};
 use escale_testkit::backend::Backend;
-use escale_testkit::schema::{data, def, key, name};
+use escale_testkit::schema::{by_key, data, def, key, name};
 use escale_testkit::server::{Habits, ModelServer, Write as ServerWrite};
 
 /// One step of a scenario.
@@ -203,7 +203,7 @@ impl Client {
             Query => {
                 self.open();
                 let class = name("Doc");
-                self.feed(Event::Query { ticket: 8, class, predicates: Vec::new() });
+                self.feed(Event::Query { ticket: 8, class, query: by_key() });
             }
             Sweep => self.sweep(),
             History(number) => self.history(number),

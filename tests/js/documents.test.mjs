@@ -82,10 +82,10 @@ for (const [what, migrate] of Object.entries({
     assert.deepEqual(docs.map(({ name }) => name), ["new"]);
     assert.equal(session.status.error.code, "bad_schema");
     assert.match(session.status.error.message, /class Package/);
-    const reads = core.count("read");
+    const reads = core.called("read");
     core.becomeReady("Package");
     await settled();
-    assert.equal(core.count("read"), reads, "it is not read again");
+    assert.equal(core.called("read"), reads, "it is not read again");
   });
 }
 

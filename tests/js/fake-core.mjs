@@ -74,7 +74,7 @@ export class FakeCore {
     for (const resolve of this.#held.splice(0)) resolve();
   }
 
-  count(name) {
+  called(name) {
     return this.calls.filter(([called]) => called === name).length;
   }
 
@@ -110,9 +110,17 @@ export class FakeCore {
     const text = JSON.stringify(parts === 1 ? [key] : key.split("/"));
     return this.#members(className).byKey.get(text) ?? 0;
   }
-  async query(className, predicates) {
-    this.calls.push(["query", predicates]);
-    return Uint32Array.from(this.#members(className).byKey.values());
+  /** Knows no index: it gives the last documents first, as many as the limit says. */
+  async query(className, query) {
+    this.calls.push(["query", query]);
+    if (this.queryError) throw this.queryError;
+    const ids = [...this.#members(className).byKey.values()].reverse();
+    const limit = JSON.parse(query)[3];
+    return Uint32Array.from(ids.slice(0, limit ?? undefined));
+  }
+  watch(className, query) {
+    if (this.queryError) throw this.queryError;
+    this.calls.push([query ? "watch" : "unwatch", className]);
   }
   meta(id) {
     const row = this.#rows.get(id);

@@ -69,11 +69,11 @@ test("a burst of changes makes one refresh", async () => {
   const { callback, calls, seen } = recorder();
   session.live("Package", {}, callback);
   await calls(1);
-  const before = core.count("list");
+  const before = core.called("list");
   for (let i = 0; i < 50; i++) core.put("Package", { name: `p${i}` });
   await calls(2);
   await settled();
-  assert.equal(core.count("list") - before, 1);
+  assert.equal(core.called("list") - before, 1);
   assert.equal(seen.length, 2);
 });
 
@@ -85,12 +85,12 @@ test("what changes while a refresh runs makes exactly one more", async () => {
   core.isHolding = true;
   core.put("Package", { name: "a" });
   await settled();
-  const before = core.count("list");
+  const before = core.called("list");
   for (let i = 0; i < 10; i++) core.put("Package", { name: `p${i}` });
   core.release();
   await calls(3);
   await settled();
-  assert.equal(core.count("list") - before, 1);
+  assert.equal(core.called("list") - before, 1);
   assert.deepEqual([seen[1][0].length, seen[2][0].length, seen.length], [1, 11, 3]);
 });
 
@@ -170,10 +170,10 @@ test("subscriptions outlive their callbacks, and end by unsubscribe", async () =
   core.put(def, { name: "a" });
   await settled();
   assert.equal(seen.length, 0);
-  assert.equal(core.count("list"), 0, "nobody looks: nothing is read");
+  assert.equal(core.called("list"), 0, "nobody looks: nothing is read");
   session.live("Package", match, callback);
   assert.deepEqual(names((await calls(1))[0]), ["a"]);
-  assert.equal(core.count("subscribe"), 1);
+  assert.equal(core.called("subscribe"), 1);
   const collection = session.collection("Package", match);
   session.unsubscribe("Package", match);
   await settled();
@@ -230,7 +230,7 @@ test("twenty thousand documents are read in slices, and one change reads one", a
   const [docs] = await calls(1);
   assert.equal(docs.length, 20_000);
   assert.ok(docs.every((document, i) => document.name === `p${String(i).padStart(5, "0")}`));
-  assert.equal(core.count("read"), 20);
+  assert.equal(core.called("read"), 20);
   core.put("Package", { name: "p10000", changed: true });
   const [next] = await calls(2);
   assert.deepEqual(core.calls.at(-1), ["read", 1]);

@@ -98,6 +98,16 @@ session.unsubscribe("Package/section@BTziUq_SSySPM1Z0dmeokg");
 isTrue<Same<ReturnType<typeof session.query<"Point">>, Query<(typeof schema)["classes"]["Point"]>>>();
 session.query("Package").where("size", ">=", 5).where("heavy", "<", 1.5).where("sha256", "==", "x");
 session.query("Point").where("words", "contains", "x").where("label", "<", "m");
+session.query("Point").where("label", "in", ["a"]).where("label", "startsWith", "a").orderBy("label", "desc").limit(5);
+session.query("Package").orderBy("key").in({ section: "games" });
+void session.query("Package").first().then((found: Package | undefined) => found);
+session.query("Package").orderBy("size").live((docs: readonly Package[]) => docs) satisfies () => void;
+// @ts-expect-error `in` takes a list
+session.query("Package").where("sha256", "in", "x");
+// @ts-expect-error no such collection
+session.query("Package").in({ sectoin: "games" });
+// @ts-expect-error no such index
+session.query("Package").orderBy("summary");
 // @ts-expect-error no such index
 session.query("Package").where("summary", "==", "x");
 // @ts-expect-error a hash has no order

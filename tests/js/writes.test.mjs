@@ -97,7 +97,7 @@ for (const [what, data, expected] of [
   test(`a document that holds ${what} is refused before anything is written`, async () => {
     const { session, core } = await openFake(schema);
     assert.throws(() => session.put("Package", { name: "a", ...data }), expected);
-    assert.equal(core.count("write"), 0);
+    assert.equal(core.called("write"), 0);
   });
 }
 
@@ -121,7 +121,7 @@ test("what cannot be a write is refused by its name", async () => {
   assert.throws(() => session.run("x", []), { code: "bad_value" });
   assert.throws(() => session.run("x", {}, { touches: [["Pakage", ["a"]]] }), { code: "unknown_class" });
   assert.throws(() => session.run("x", {}, { touches: ["Package"] }), { code: "bad_option", message: /touches/ });
-  assert.equal(core.count("write"), 0);
+  assert.equal(core.called("write"), 0);
   core.writeError = fault("not_found");
   assert.throws(() => session.patch("Package", ["a"], { x: 1 }), { name: "EscaleError", code: "not_found" });
 });
@@ -253,10 +253,10 @@ test("refused is read once for many changes, and tells nothing that has not chan
   const { callback, seen } = recorder();
   const stop = session.refused.subscribe(callback);
   const ids = [1, 2, 3].map((n) => session.put("Package", { name: `p${n}` }).id);
-  const before = core.count("operations");
+  const before = core.called("operations");
   for (const id of ids) core.refuse(id);
   await settled();
-  assert.deepEqual([core.count("operations") - before, seen.length, seen[1][0].length], [1, 2, 3]);
+  assert.deepEqual([core.called("operations") - before, seen.length, seen[1][0].length], [1, 2, 3]);
   assert.equal(session.refused.value, seen[1][0]);
   stop();
   session.refused.value[0].discard();

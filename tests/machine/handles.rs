@@ -3,14 +3,15 @@
 use escale::crypto::SeededRandom;
 use escale::journal::{Retention, Signal, make_id};
 use escale::memory::Memory;
-use escale::memory::query::Predicate;
+use escale::memory::query::Query;
 use escale::model::{Name, Value};
 use escale::storage::{Damage, Expected, Reopened};
 use escale::store::conformance::block_on;
-use escale::store::{Durability, Store};
+use escale::store::{Durability, Store, Table};
 use escale::sync::{Effect, Event, Machine, StorageState, Write};
 use escale::{Code, Error, Result};
 use escale_testkit::client::Call;
+use escale_testkit::schema::by_key;
 
 use crate::harness::{Bench, config, def, part, pk, refusal, reply, row, schema, section, these, whole};
 use crate::harness_with_device::Desk;
@@ -270,7 +271,7 @@ fn a_query_that_cannot_be_read_fails() {
     let mut desk = Desk::new();
     desk.load(vec![row("a", 1)]);
     let class = Name::new("Doc").expect("a name");
-    desk.bench.feed(Event::Query { ticket: 2, class, predicates: Vec::new() });
+    desk.bench.feed(Event::Query { ticket: 2, class, query: by_key() });
     let ticket = readings(&mut desk)[0];
     let pages = Err(Error::new(Code::StorageFailed, "by the test"));
     desk.bench.feed(Event::PagesRead { ticket, pages });
@@ -285,7 +286,7 @@ fn a_query_that_cannot_be_read_fails() {
 fn a_query_of_an_unknown_class_is_refused_by_name() {
     let mut bench = Bench::new(config());
     let class = Name::new("Nobody").expect("a name");
-    bench.feed(Event::Query { ticket: 2, class, predicates: Vec::<Predicate>::new() });
+    bench.feed(Event::Query { ticket: 2, class, query: Query::default() });
     let told = bench.take(|effect| match effect {
         Effect::Matched { ticket, ids } => Some((*ticket, ids.as_ref().map_err(Error::code).cloned())),
         _ => None,
@@ -342,4 +343,48 @@ fn a_sweep_by_an_invalid_rule_is_refused_at_the_call() {
         });
         assert_eq!(told, [Err(Code::BadOption)], "dead: {is_dead}");
     }
+}
+
+/// A query that was answered from its index reads no page again. Five minutes later the index is gone, unless a live
+/// query is open.
+#[test]
+fn r30_an_index_is_dropped_once_nobody_uses_it() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1), row("b", 2)]);
+    let class = Name::new("Doc").expect("a name");
+    let query = |desk: &mut Desk| {
+        desk.bench.feed(Event::Query { ticket: 2, class: class.clone(), query: by_key() });
+        let keys = |call: &Call| match call {
+            Call::Pages { ticket, keys } => Some((*ticket, keys.clone())),
+            _ => None,
+        };
+        let calls = desk.bench.take_calls(keys);
+        let read = calls.len();
+        for (ticket, keys) in calls {
+            let pages = block_on(desk.store().get(Table::Pages, &keys));
+            desk.bench.feed(Event::PagesRead { ticket, pages });
+        }
+        let told = desk.bench.take(|effect| match effect {
+            Effect::Matched { ids, .. } => Some(ids.as_ref().expect("an answer").len()),
+            _ => None,
+        });
+        assert_eq!(told, [2]);
+        read
+    };
+    let wait = |desk: &mut Desk, ms: u64| {
+        desk.bench.now += ms;
+        desk.bench.feed(Event::Woke);
+        desk.work();
+    };
+    assert_eq!([query(&mut desk), query(&mut desk)], [1, 0]);
+    wait(&mut desk, 299_000);
+    assert_eq!(query(&mut desk), 0, "still there");
+    wait(&mut desk, 300_000);
+    assert_eq!(query(&mut desk), 1, "made again");
+    desk.bench.feed(Event::Watch { class: class.clone(), begins: true });
+    wait(&mut desk, 900_000);
+    assert_eq!(query(&mut desk), 0, "a live query keeps it");
+    desk.bench.feed(Event::Watch { class: class.clone(), begins: false });
+    wait(&mut desk, 300_000);
+    assert_eq!(query(&mut desk), 1);
 }

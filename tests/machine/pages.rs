@@ -9,6 +9,7 @@ use escale::store::{MemoryDevice, Store, Table};
 use escale::sync::{Config, Effect, Event, Mode, StorageState};
 use escale::{Code, Error};
 use escale_testkit::client::Call;
+use escale_testkit::schema::by_key;
 
 use crate::harness::{config, def, part, reply, row};
 use crate::harness_with_device::Desk;
@@ -43,7 +44,7 @@ fn a_query_reads_a_bounded_number_of_pages_at_a_time() {
     let mut desk = Desk::new();
     desk.load((0..70).map(|n| big(&format!("d{n}"), 1_000 + n, 70_000)).collect());
     let class = escale::model::Name::new("Doc").expect("a name");
-    desk.bench.feed(Event::Query { ticket: 2, class, predicates: Vec::new() });
+    desk.bench.feed(Event::Query { ticket: 2, class, query: by_key() });
     let mut read = Vec::new();
     loop {
         let keys = |call: &Call| match call {

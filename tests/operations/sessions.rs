@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use escale::journal::Policy;
-use escale::memory::query::Predicate;
+use escale::memory::query::{Predicate, Query};
 use escale::model::{Def, Value};
 use escale::sync::{Effect, Event, Mode, Phase, Refusal};
 use escale::{Code, Error};
@@ -171,8 +171,12 @@ fn a_query_finds_what_rests_and_what_was_written_since() {
     driver.patch(3, &[("size", 90)]);
     let schema = schema();
     let class = schema.class("Doc").expect("a class");
-    let predicate = Predicate::new(class, "size", ">=", Value::from(75_i64)).expect("a query");
-    driver.feed(Event::Query { ticket: 8, class: class.name().clone(), predicates: vec![predicate] });
+    let predicate = Predicate::new(class, "size", ">=", &Value::from(75_i64)).expect("a query");
+    driver.feed(Event::Query {
+        ticket: 8,
+        class: class.name().clone(),
+        query: Query { predicates: vec![predicate], ..Query::default() },
+    });
     let Some(Effect::Matched { ids, .. }) = driver.hooks.told.pop() else { panic!("no answer") };
     let ids: BTreeSet<u32> = ids.expect("a device that reads").into_iter().collect();
     let named = [2, 3].map(|number| driver.machine.find(&key(number).0, &key(number).1).expect("there"));

@@ -2,6 +2,7 @@
 //! at the end, after recovery.
 
 use escale_testkit::plan::Kind::{self, *};
+use escale_testkit::server::ModelServer;
 use escale_testkit::{Plan, property};
 
 /// The actions of every history: writes, subscriptions and reads.
@@ -50,6 +51,43 @@ fn r3_link_versions() {
 fn r4_delta() {
     let weights = weights![(Skew, 20), (SetBack, 8), (Faults, 8), (WriteMany, 16), (Wait, 20)];
     property(&Plan { name: "r4", weights, instances: 3, ..PLAN }, 150);
+}
+
+/// Each query is answered a second time by a filter and a sort of all documents that the session shows.
+const QUERIES: Plan = Plan {
+    name: "r30_r31",
+    weights: weights![
+        (Query, 90),
+        (Add, 12),
+        (Op, 12),
+        (Crash, 4),
+        (Reopen, 12),
+        (Unsubscribe, 20),
+        (Faults, 6)
+    ],
+    ..PLAN
+};
+
+#[test]
+fn r30_r31_queries() {
+    property(&QUERIES, 200);
+}
+
+#[test]
+fn r30_damaged_documents_are_not_listed() {
+    let weights = weights![(Query, 90), (Damage, 12), (Crash, 12), (Reopen, 24)];
+    property(&Plan { name: "r30_damage", weights, ..PLAN }, 100);
+}
+
+#[test]
+fn r30_most_answers_are_compared() {
+    let mut answers = 0;
+    for seed in 0..10 {
+        let actions = escale_testkit::play::actions(&QUERIES, seed);
+        let figures = escale_testkit::play::run::<ModelServer>(&QUERIES, seed, &actions, false);
+        answers += figures.map(|figures| figures.answers).unwrap_or_default();
+    }
+    assert!(answers > 50, "{answers} answers of ten histories");
 }
 
 #[test]

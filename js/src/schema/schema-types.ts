@@ -158,8 +158,8 @@ export type MatchOf<D extends ClassDeclaration> =
 export type IndexName<D extends ClassDeclaration> = keyof Indexes<D> & string;
 
 interface Comparison {
-  hash: ["==", string];
-  string: ["==" | "<" | "<=" | ">" | ">=", string];
+  hash: ["==" | "in", string];
+  string: ["==" | "<" | "<=" | ">" | ">=" | "startsWith" | "in", string];
   int: ["==" | "<" | "<=" | ">" | ">=", number];
   float: ["==" | "<" | "<=" | ">" | ">=", number];
   list: ["contains", string];
@@ -171,8 +171,10 @@ type ComparisonOf<D extends ClassDeclaration, I extends IndexName<D>> =
 /** The operators of an index. */
 export type OperatorOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[0];
 
-/** The type that an index compares with. */
-export type OperandOf<D extends ClassDeclaration, I extends IndexName<D>> = ComparisonOf<D, I>[1];
+/** The type that an index compares with: `in` takes a list. */
+export type OperandOf<D extends ClassDeclaration, I extends IndexName<D>, O = unknown> = O extends "in"
+  ? readonly ComparisonOf<D, I>[1][]
+  : ComparisonOf<D, I>[1];
 
 /** The data of a document of an older release, as a migration takes and returns it. */
 export type MigratedData = Record<string, unknown>;

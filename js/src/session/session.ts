@@ -28,12 +28,13 @@ import type {
 } from "../writes/operation-types.js";
 import { checkMode, checkPassphrase } from "./options.js";
 import { byKey } from "../schema/order.js";
-import { checkMatch, Query } from "../schema/query.js";
+import { checkCallback, checkMatch, Query, textOf, type QueryParts, type QuerySource } from "../schema/query.js";
 import type { Schema } from "../schema/schema.js";
 import type { ClassName, DocumentOf, KeyOf, MatchOf, SchemaDeclaration } from "../schema/schema-types.js";
 import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
+import type { LiveQuestion } from "../views/live-query.js";
 import type { LiveCallback, Stop } from "../views/view.js";
 import type { Collection, Views } from "../views/views.js";
 import { Writes } from "../writes/writes.js";
@@ -176,11 +177,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /** Starts a query over the documents of a class that the session holds, by its indexes. */
   query<C extends ClassName<S>>(className: C): Query<S[C]> {
-    this.#guard(() => this.#checkedClass(className));
-    return new Query<S[C]>(async (predicates) => {
-      const documents = await this.#load(className, () => this.#core.query(className, predicates));
-      return Object.freeze(documents.sort(byKey((this.#schema.classes as SchemaDeclaration)[className]?.key ?? [])));
-    });
+    return new Query<S[C]>(this.#guard(() => this.#sourceOf(className)));
   }
 
   /** The metadata of a document of this session. Undefined once another version has replaced it, or it has left. */
@@ -340,12 +337,38 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     }
   }
 
-  /** Reads the documents of the ids that `ask` gives. Asks again if a change made ids invalid during the read. */
+  #sourceOf(className: string): QuerySource {
+    const declared = classOf(this.#schema, className);
+    const docs = async (parts: QueryParts): Promise<readonly object[]> => {
+      const documents = await this.#load(className, () => this.#core.query(className, textOf(parts)));
+      const isOrdered = parts.order !== undefined || parts.limit !== undefined || parts.after !== undefined;
+      return Object.freeze(isOrdered ? documents : documents.sort(byKey(declared.key)));
+    };
+    const count = async (parts: QueryParts): Promise<number> =>
+      (await this.#askTwice(() => this.#core.query(className, textOf(parts)))).length;
+    const start = <T>(parts: QueryParts, question: Omit<LiveQuestion<T>, "onError">): Stop =>
+      this.#guard(() => this.#views.queries.start(className, textOf(parts), question));
+    const isSameList = (before: readonly object[], now: readonly object[]): boolean =>
+      before.length === now.length && before.every((document, place) => document === now[place]);
+    return {
+      declared,
+      def: (match) => this.#guard(() => this.#def(className, match)),
+      docs,
+      count,
+      live: (parts, callback) => start(parts, { ask: () => docs(parts), isSame: isSameList, callback }),
+      liveCount: (parts, callback) => start(parts, { ask: () => count(parts), isSame: Object.is, callback }),
+    };
+  }
+
+  /** Reads the documents of the ids that `ask` gives, in their order. Asks again if a change made ids invalid during the read. */
   async #load(className: string, ask: () => ArrayLike<number> | Promise<ArrayLike<number>>): Promise<object[]> {
     for (;;) {
       // After an instance died, the next one is asked for its own ids.
-      const loaded = await this.#askTwice(async () => this.#documents.load(className, Array.from(await ask())));
-      if (!loaded.overtaken) return [...loaded.documents.values()];
+      const { ids, loaded } = await this.#askTwice(async () => {
+        const ids = Array.from(await ask());
+        return { ids, loaded: await this.#documents.load(className, ids) };
+      });
+      if (!loaded.overtaken) return ids.flatMap((id) => loaded.documents.get(id) ?? []);
     }
   }
 
@@ -425,8 +448,4 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#writes.end();
     this.#status.close();
   }
-}
-
-function checkCallback(method: string, callback: unknown): void {
-  if (typeof callback !== "function") throw raise("bad_option", `${method}: the callback must be a function`);
 }

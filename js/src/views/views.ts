@@ -4,6 +4,7 @@ import type { Core } from "../wasm/core.js";
 import type { Documents } from "./documents.js";
 import type { EscaleError } from "../base/errors.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
+import { LiveQueries } from "./live-queries.js";
 import { View, type LiveCallback, type Stop } from "./view.js";
 
 /** The documents of a match, kept up to date. The same match gives the same object. */
@@ -25,12 +26,14 @@ export class Views {
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
+  /** The live queries. */
+  readonly queries: LiveQueries;
   /** The server's reasons to refuse defs. */
   #faults: { readonly [def: string]: EscaleError } = {};
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
   constructor(
-    core: Pick<Core, "list" | "subscribe">,
+    core: Pick<Core, "list" | "subscribe" | "watch">,
     classes: SchemaDeclaration,
     documents: Documents,
     onError: (error: unknown) => void,
@@ -39,6 +42,7 @@ export class Views {
     this.#classes = classes;
     this.#documents = documents;
     this.#onError = onError;
+    this.queries = new LiveQueries(core, onError);
   }
 
   /** Subscribes to a def of that class, and calls back. */
@@ -57,6 +61,7 @@ export class Views {
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
     for (const def of defs) this.#byDef.get(def)?.view.changed();
+    this.queries.changed(defs);
   }
 
   /** Takes the server's refusals, by def. A retryable refusal rejects no waiting promise. */
@@ -76,6 +81,7 @@ export class Views {
       this.#core.subscribe(def);
       view.recovered();
     }
+    this.queries.recovered();
   }
 
   /** The subscription to a def is over. */
@@ -87,6 +93,7 @@ export class Views {
   /** The session is over. */
   endAll(): void {
     for (const def of [...this.#byDef.keys()]) this.end(def);
+    this.queries.endAll();
     this.#documents.end();
   }
 

@@ -197,8 +197,16 @@ export interface Core {
   read(ids: Uint32Array): Promise<string>;
   /** The id of a document by its key, or 0 if it is not held. `key` is its `parts` key properties joined with `/`. */
   find(className: string, key: string, parts: number): number;
-  /** The ids of the documents of a class that satisfy all predicates. These are JSON: `[[index, op, value]]`. */
-  query(className: string, predicates: string): Promise<Uint32Array>;
+  /**
+   * The ids of the documents of a class that satisfy a query, the text of `textOf`. If it has an order, a limit or a
+   * cursor, the ids are in its order.
+   */
+  query(className: string, query: string): Promise<Uint32Array>;
+  /**
+   * A live query of a class began, or, without a query, one ended. Meanwhile the class keeps its indexes. Throws if the
+   * query cannot be answered.
+   */
+  watch(className: string, query?: string): void;
   /** A document's version, and whether operations on it wait. */
   meta(id: number): { v: number; pending: boolean; deleted: boolean } | undefined;
   /**

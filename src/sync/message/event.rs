@@ -6,7 +6,7 @@ use crate::codec::{LiveRequest, ServerFrame, SyncReply, SyncRequest};
 use crate::error::{Error, Result};
 use crate::journal::{Action, OpId, Retention};
 use crate::memory::DocKey;
-use crate::memory::query::Predicate;
+use crate::memory::query::Query;
 use crate::model::{Def, Name, Value, Version};
 use crate::storage::{Expected, FoundPage, Reopened};
 use crate::store::{Batch, RecordKey};
@@ -77,14 +77,21 @@ pub enum Event {
         /// Ids of documents in memory; an id names one version of one document.
         ids: Vec<u32>,
     },
-    /// The application asks for the documents of a class that satisfy every predicate.
+    /// The application asks for the documents of a class that satisfy a query.
     Query {
         /// Names the answer; chosen by the driver, even numbers only.
         ticket: u64,
         /// The class.
         class: Name,
-        /// The conditions.
-        predicates: Vec<Predicate>,
+        /// The conditions, the order and the limit.
+        query: Query,
+    },
+    /// The application began a live query of a class, or ended one: meanwhile the class keeps its indexes.
+    Watch {
+        /// The class.
+        class: Name,
+        /// Whether it began.
+        begins: bool,
     },
     /// The application supplied a token, or has none.
     Token(Option<String>),

@@ -2,8 +2,12 @@
 
 mod answer;
 mod damage;
+mod indexed;
+mod indexes;
 mod readings;
+mod search;
 mod visibility;
 
+pub use indexes::check_query;
 pub use readings::{Read, Reads};
 pub use visibility::{find, list};

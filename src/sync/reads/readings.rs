@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::answer::holds;
 use super::damage::{COMPACT_RETRY_MS, Found};
+use super::indexed::{Indexed, Unread};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::memory::DocKey;
-use crate::memory::query::Predicate;
 use crate::model::{SortedMap, SortedSet};
 use crate::storage::{FoundPage, Layout, PageRow};
 use crate::sync::context::Ctx;
@@ -27,8 +26,8 @@ pub type Held = SortedMap<u64, Option<Page>>;
 pub enum Purpose {
     /// To answer an [`Event::Read`](crate::sync::message::Event::Read).
     Answer { ticket: u64, ids: Vec<u32>, held: Held },
-    /// To continue a query.
-    Query { ticket: u64, predicates: Vec<Predicate>, layout: VecDeque<u32>, batch: Vec<u32>, found: Vec<u32> },
+    /// To enter these documents of a class into its indexes.
+    Index { class: u16, batch: Vec<Unread> },
     /// To have the data of documents with pending operations in memory.
     Pins { ids: Vec<u32> },
     /// To rewrite the documents of sparse pages.
@@ -71,6 +70,8 @@ pub struct Reads {
     pub compact_not_before_ms: u64,
     /// The time up to which expired documents are hidden.
     pub(super) hidden_until_ms: u64,
+    /// The indexes of queries, for each class that has been queried.
+    pub(super) indexed: Vec<Indexed>,
 }
 
 impl Reads {
@@ -199,9 +200,7 @@ impl Reads {
             Purpose::Answer { ticket, .. } => {
                 ctx.effects.push(Effect::Answer { ticket, rows: Err(error) });
             }
-            Purpose::Query { ticket, .. } => {
-                ctx.effects.push(Effect::Matched { ticket, ids: Err(error) });
-            }
+            Purpose::Index { class, batch } => self.fail_indexing(ctx, class, batch, &error),
             Purpose::Pins { .. } => {
                 ctx.errors.report(error);
                 return Read::BasesFailed;
@@ -232,18 +231,7 @@ impl Reads {
                 held.extend(opened.iter().map(|(page, rows)| (*page, rows.clone())));
                 self.answer(ctx, ticket, ids, held);
             }
-            Purpose::Query { ticket, predicates, mut layout, batch, mut found } => {
-                for id in batch {
-                    match self.locate(ctx, id, opened) {
-                        Ok(Found::Here(data)) if holds(&data, &predicates) => found.push(id),
-                        // Moved to another page in the meantime: it is read again.
-                        Ok(Found::OnPage(_)) => layout.push_back(id),
-                        Ok(_) => {}
-                        Err(error) => ctx.errors.report(error),
-                    }
-                }
-                self.go_on(ctx, ticket, predicates, layout, found);
-            }
+            Purpose::Index { class, batch } => self.go_on_indexing(ctx, class, batch, opened),
             Purpose::Pins { ids } => {
                 let mut found = Vec::new();
                 for id in ids {

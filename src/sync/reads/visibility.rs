@@ -2,6 +2,7 @@
 //! operations.
 
 use super::readings::Reads;
+use crate::memory::{Content, DocKey, Memory};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
 
@@ -42,4 +43,34 @@ pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
     }
     let document = ctx.memory.document(&key)?;
     (!document.is_expired(ctx.life_now())).then_some(document.id)
+}
+
+/// The key of the document that the application sees under that id at that time, if it does.
+pub(super) fn seen(memory: &Memory, id: u32, now_ms: u64) -> Option<&DocKey> {
+    if let Some((key, document)) = memory.by_id(id) {
+        let is_seen = !document.is_expired(now_ms) && !matches!(document.content, Content::Lost);
+        return (is_seen && memory.shown(key).is_none()).then_some(key);
+    }
+    memory.shown_by_id(id).filter(|(_, shown)| shown.is_visible(now_ms)).map(|(key, _)| key)
+}
+
+/// The key of the document that has this id, in the base or with its overlay.
+pub(super) fn key_of(memory: &Memory, id: u32) -> Option<&DocKey> {
+    memory.by_id(id).map(|(key, _)| key).or_else(|| memory.shown_by_id(id).map(|(key, _)| key))
+}
+
+/// Whether the application sees the document as a member of that def.
+pub(super) fn is_member(memory: &Memory, key: &DocKey, def: &Def) -> bool {
+    match memory.shown(key) {
+        Some(shown) => shown.defs.binary_search(def).is_ok(),
+        None => memory.collection(def).is_some_and(|collection| collection.set.member(&key.1).is_some()),
+    }
+}
+
+/// The ids, with those of one page next to each other: a caller that reads them in pieces reads each page once.
+pub(super) fn listed(memory: &Memory, ids: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut placed: Vec<_> =
+        ids.map(|id| (memory.by_id(id).and_then(|(_, document)| document.slot), id)).collect();
+    order::sort(&mut placed);
+    placed.into_iter().map(|(_, id)| id).collect()
 }

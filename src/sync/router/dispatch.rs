@@ -118,8 +118,10 @@ impl Router {
                 Ok(())
             }
             Event::Read { ticket, ids } => self.reads.read(&mut self.ctx, ticket, ids),
-            Event::Query { ticket, class, predicates } => {
-                self.reads.query(&mut self.ctx, ticket, &class, predicates)
+            Event::Query { ticket, class, query } => self.reads.query(&mut self.ctx, ticket, &class, query),
+            Event::Watch { class, begins } => {
+                self.reads.watch(&mut self.ctx, &class, begins);
+                Ok(())
             }
             Event::Token(token) => {
                 self.link().token_given(token);

@@ -9,6 +9,7 @@ impl Router {
     pub fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
+        self.reads.drop_unused(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self.readings().read_bases();
         if self.ctx.is_following() {
@@ -72,6 +73,7 @@ impl Router {
         }
         times.extend(self.outbox.overlay.pins_due());
         times.push(self.reads.compact_not_before_ms);
+        times.extend(self.reads.next_drop_ms());
         let life = self.ctx.life_now();
         times.extend(self.ctx.memory.next_expiry(life).map(|end| now + end.saturating_sub(life)));
         times.into_iter().filter(|time| *time > now).min()

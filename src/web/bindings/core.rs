@@ -14,7 +14,7 @@ use crate::crypto::{Header, SystemRandom, WrapKind};
 use crate::error::{Code, Error, Result, fail};
 use crate::journal::Signal;
 use crate::limits::KDF_ROUNDS;
-use crate::memory::query::Predicate;
+use crate::memory::query::Query;
 use crate::model::{Def, Name, Number, Value, order};
 use crate::storage::rewrap;
 use crate::store::{Device, Store};
@@ -118,18 +118,23 @@ impl Core {
         found.and_then(|found: Result<u32>| found).map_err(thrown)
     }
 
-    /// The ids of the documents of a class that satisfy the predicates.
-    pub fn query(&self, class: String, predicates: String) -> Promise {
+    /// The ids of the documents of a class that satisfy a query, as `Query::from_json` reads it.
+    pub fn query(&self, class: String, query: String) -> Promise {
         let driver = self.inner.driver.clone();
         promise_of(Box::pin(async move {
-            let read = driver.with(|machine| {
-                let class = machine.memory().schema().class(&class)?;
-                Ok((class.name().clone(), Predicate::list(class, &predicates)?))
-            });
-            let (class, predicates) = read.and_then(|read: Result<(Name, Vec<Predicate>)>| read)?;
-            let ids = driver.query(class, predicates).await?;
+            let (class, query) = parsed(&driver, &class, &query)?;
+            let ids = driver.query(class, query).await?;
             Ok(Uint32Array::from(ids.as_slice()).into())
         }))
+    }
+
+    /// A live query of a class began, or ended: meanwhile the class keeps its indexes.
+    pub fn watch(&self, class: &str, query: Option<String>) -> Thrown<()> {
+        let begins = query.is_some();
+        let (class, _) =
+            parsed(&self.inner.driver, class, query.as_deref().unwrap_or(NO_CONDITION)).map_err(thrown)?;
+        self.inner.driver.post(Event::Watch { class, begins });
+        Ok(())
     }
 
     /// `{ v, pending, deleted }` of a document version, if it is still held.
@@ -226,6 +231,19 @@ impl Core {
         self.inner.driver.with(|machine| machine.memory().schema().check_def(&def).map(|_| ()))??;
         Ok(def)
     }
+}
+
+/// The query of all documents of a class.
+const NO_CONDITION: &str = "[[],null,null,null,null]";
+
+/// The class of that name, and the query. Errors: as [`Query::from_json`] and [`Machine::check_query`](crate::sync::Machine::check_query).
+fn parsed(driver: &Driver, class: &str, query: &str) -> Result<(Name, Query)> {
+    driver.with(|machine| {
+        let class = machine.memory().schema().class(class)?;
+        let query = Query::from_json(class, query)?;
+        machine.check_query(&query)?;
+        Ok((class.name().clone(), query))
+    })?
 }
 
 impl Inner {

@@ -1,11 +1,10 @@
 //! Carries out the actions of a history.
 
-use escale::memory::query::Predicate;
-use escale::model::Value;
 use escale::store::Table;
 use escale::sync::{Event, Mode};
 
 use super::World;
+use super::query::Asked;
 use super::wire::Job;
 use crate::backend::{Backend, Write};
 use crate::plan::Action;
@@ -42,7 +41,7 @@ impl<S: Backend> World<S> {
                 self.feed(of(client, self), Event::Unsubscribe(def(usize::from(d))));
             }
             Action::Read { client, def: d } => self.read_def(of(client, self), usize::from(d)),
-            Action::Query { client, size } => self.query(of(client, self), size),
+            Action::Query { client, size, shape } => self.query(of(client, self), Asked::of(size, shape)),
             Action::Wait { ticks } => self.run_for(u64::from(ticks) * 50),
             Action::WaitLong { seconds } => self.run_for(u64::from(seconds) * 1_000),
             Action::Crash { client } => self.crash(of(client, self)),
@@ -174,21 +173,6 @@ impl<S: Backend> World<S> {
         if let Some((ids, _, _)) = machine.list(&def(number)) {
             self.read(client, ids);
         }
-    }
-
-    fn query(&mut self, client: usize, size: u8) {
-        if self.clients[client].machine.is_none() {
-            return;
-        }
-        let schema = schema::schema();
-        let class = schema.class("Doc").expect("a class");
-        let predicate = Predicate::new(class, "size", ">=", Value::from(i64::from(size)));
-        let state = &mut self.clients[client];
-        state.last_ticket += 2;
-        let ticket = state.last_ticket;
-        state.awaited.insert(ticket);
-        let predicates = vec![predicate.expect("a query")];
-        self.feed(client, Event::Query { ticket, class: class.name().clone(), predicates });
     }
 
     /// Damages a record of a closed client.

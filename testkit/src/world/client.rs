@@ -14,6 +14,7 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
 use super::devices::Copied;
+use super::query::Asked;
 use super::writes::{Counters, Ledger};
 use crate::asleep::check_asleep;
 use crate::backend::{Backend, Tenant};
@@ -85,6 +86,8 @@ pub struct Client {
     pub network: bool,
     pub last_ticket: u64,
     pub awaited: BTreeSet<u64>,
+    /// Queries that wait for their answers, by ticket.
+    pub asked: BTreeMap<u64, Asked>,
     /// For R1: the version last seen of each document that has stayed in memory since.
     pub seen: BTreeMap<DocKey, Stamp>,
     /// The ids that the application has received, without those reported as gone.
@@ -139,6 +142,7 @@ impl Client {
             network: true,
             last_ticket: 0,
             awaited: BTreeSet::new(),
+            asked: BTreeMap::new(),
             seen: BTreeMap::new(),
             named: BTreeSet::new(),
             session: None,
@@ -251,6 +255,7 @@ impl<S: Backend> World<S> {
         client.named.clear();
         client.at_rest.take();
         client.awaited.clear();
+        client.asked.clear();
         // Nothing has been read yet.
         client.reading = 1;
         client.ledger.counters.clear();

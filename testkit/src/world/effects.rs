@@ -123,7 +123,14 @@ impl<S: Backend> World<S> {
             }
             Effect::Matched { ticket, ids } => {
                 assert!(self.clients[client].awaited.remove(&ticket), "an answer that nobody awaits");
-                ids.expect("a device that reads");
+                match ids {
+                    Ok(ids) => self.check_answer(client, ticket, ids),
+                    // The query was within a def that the client is not subscribed to.
+                    Err(error) if !self.clients[client].asked.contains_key(&ticket) => {
+                        assert_eq!(error.code(), Code::BadOption)
+                    }
+                    Err(error) => panic!("a device that reads: {error}"),
+                }
             }
             Effect::Changed { .. } | Effect::StatusChanged => {}
             Effect::Tab(_) => panic!("a session alone on its device has no others"),

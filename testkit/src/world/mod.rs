@@ -17,6 +17,7 @@ pub mod compare;
 mod devices;
 mod effects;
 mod overlay;
+mod query;
 mod watch;
 mod wire;
 pub mod writes;
@@ -56,6 +57,8 @@ pub struct Figures {
     pub restores: u64,
     /// Devices that lost data: their newest batches, everything, or everything after a copy.
     pub devices: u64,
+    /// Answers of queries that were compared.
+    pub answers: u64,
 }
 
 impl Figures {
@@ -66,6 +69,7 @@ impl Figures {
         self.ops += other.ops;
         self.restores += other.restores;
         self.devices += other.devices;
+        self.answers += other.answers;
     }
 }
 

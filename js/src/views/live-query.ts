@@ -1,0 +1,73 @@
+/** A live query: asked again after each burst of changes of its class. */
+
+import { callSafely } from "../base/report.js";
+
+/** How a live query reads and compares its results. */
+export interface LiveQuestion<T> {
+  ask(): Promise<T>;
+  /** Whether two results are the same for the application. */
+  isSame(before: T, now: T): boolean;
+  callback: (result: T) => unknown;
+  onError: (error: unknown) => void;
+}
+
+/**
+ * A query with a callback. At most one question is under way at a time; all changes meanwhile cause exactly one more.
+ */
+export class LiveQuery<T> {
+  readonly #question: LiveQuestion<T>;
+  #last: { result: T } | undefined;
+  #isDirty = true;
+  #isAsking = false;
+  #isScheduled = false;
+  #isOver = false;
+
+  constructor(question: LiveQuestion<T>) {
+    this.#question = question;
+    this.#schedule();
+  }
+
+  /** A document of the class changed. */
+  changed(): void {
+    this.#isDirty = true;
+    this.#schedule();
+  }
+
+  /** No more callbacks. */
+  end(): void {
+    this.#isOver = true;
+    this.#last = undefined;
+  }
+
+  /** Schedules one question for a burst of changes, after the core's call is over. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#isAsking || this.#isOver) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      void this.#refresh();
+    });
+  }
+
+  async #refresh(): Promise<void> {
+    this.#isAsking = true;
+    try {
+      while (this.#isDirty && !this.#isOver) {
+        this.#isDirty = false;
+        this.#tell(await this.#question.ask());
+      }
+    } catch (error) {
+      // The next change asks again.
+      if (!this.#isOver) this.#question.onError(error);
+    } finally {
+      this.#isAsking = false;
+      if (this.#isDirty) this.#schedule();
+    }
+  }
+
+  #tell(result: T): void {
+    if (this.#isOver || (this.#last && this.#question.isSame(this.#last.result, result))) return;
+    this.#last = { result };
+    callSafely(this.#question.callback, result);
+  }
+}

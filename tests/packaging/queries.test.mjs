@@ -1,0 +1,111 @@
+// Queries over the finished package, in Node over fake-indexeddb: from the device, live, and after a reopening.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import "fake-indexeddb/auto";
+
+import { makePageServer } from "../e2e/support/in-page/page-server.js";
+
+/** Collects the calls of a callback; `next` waits for the call of that number. */
+function heard() {
+  const calls = [];
+  let wake = () => {};
+  const next = (number) =>
+    new Promise((resolve) => {
+      wake = () => calls.length >= number && resolve(calls[number - 1]);
+      wake();
+    });
+  return { calls, next, callback: (value) => (calls.push(value), wake()) };
+}
+
+const numbers = (docs) => docs.map(({ id }) => Number(id));
+
+test("queries page through documents, live lists follow them, and both work offline", async () => {
+  const { defineSchema, EscaleError, open, wipe } = await import("escale");
+  const schema = defineSchema({
+    Book: {
+      key: ["id"],
+      collections: { shelf: { key: ["shelf"], mutable: true } },
+      indexes: { pages: "int", title: "string", words: "list", code: "hash" },
+    },
+  });
+  const { adapter } = makePageServer();
+  const options = { org: "queries", schema, server: adapter, key: new Uint8Array(32) };
+  let session = await open(options);
+  await session.collection("Book", {}).ready;
+  const titles = ["\u{c9}t\u{e9}", "\u{e9}t\u{e9}", "zoo", "\u{1f600}", "\u{fffd}", "a"];
+  session.batch((tx) => {
+    for (let n = 0; n < 60; n++) {
+      const id = String(n).padStart(2, "0");
+      tx.put("Book", { id, shelf: n % 2 ? "odd" : "even", pages: n % 7, title: titles[n % 6], words: [`w${n % 3}`, "all"], code: `c${n % 5}` });
+    }
+  });
+  session.put("Book", { id: "none", shelf: "odd" });
+  await session.flush();
+  await session.close();
+
+  session = await open({ ...options, mode: "avion" });
+  const books = session.query("Book");
+  assert.equal(await books.count(), 61);
+  assert.equal(await books.where("pages", ">=", 0).count(), 60, "a book without pages is not in the index");
+  assert.deepEqual(numbers(await books.where("pages", "==", 3).where("words", "contains", "w0").docs()), [3, 24, 45]);
+  assert.deepEqual(numbers(await books.where("code", "in", ["c1", "c4"]).limit(4).docs()), [1, 4, 6, 9]);
+  const byTitle = await books.orderBy("title", "desc").docs();
+  assert.deepEqual([...new Set(byTitle.map(({ title }) => title))], ["\u{1f600}", "\u{fffd}", "\u{e9}t\u{e9}", "zoo", "a", "\u{c9}t\u{e9}"].sort((a, b) => b.codePointAt(0) - a.codePointAt(0)));
+  assert.equal(await books.where("title", "startsWith", "\u{e9}").count(), 10);
+
+  // Page by page, nothing is repeated or skipped, while documents change behind the cursor.
+  const listed = [];
+  let page = books.orderBy("pages").limit(7);
+  for (let docs = await page.docs(); docs.length > 0; docs = await page.after(docs.at(-1)).docs()) {
+    listed.push(...docs);
+    assert.equal(await session.put("Book", { ...listed[0], shelf: "moved" }).saved, "device");
+  }
+  assert.equal(new Set(numbers(listed)).size, 60);
+  assert.ok(listed.every((book, place) => place === 0 || listed[place - 1].pages <= book.pages));
+
+  // A match must be subscribed to, and the error says so.
+  const odd = () => session.query("Book").in({ shelf: "odd" });
+  await assert.rejects(async () => odd().docs(), (error) => error instanceof EscaleError && error.code === "bad_option" && /live\(\) or collection\(\)/.test(error.message));
+  assert.throws(() => odd().live(() => {}), { code: "bad_option" });
+  for (const [ask, code] of [
+    [() => books.where("shelf", "==", "odd").docs(), "unknown_index"],
+    [() => books.where("pages", "startsWith", "1").docs(), "bad_option"],
+    [() => books.where("pages", "==", "1").docs(), "bad_option"],
+    [() => books.orderBy("words").docs(), "bad_option"],
+    [() => books.orderBy("pages").after({ id: "none" }).docs(), "bad_option"],
+    [() => books.orderBy("pages").after({ pages: 1 }).docs(), "bad_key"],
+  ]) {
+    await assert.rejects(ask, { name: "EscaleError", code });
+  }
+
+  // A live list and a live count, each called once for a burst.
+  const top = heard();
+  const count = heard();
+  const stop = books.orderBy("pages", "desc").limit(3).live(top.callback);
+  books.where("pages", ">", 5).liveCount(count.callback);
+  const [first, atFirst] = [await top.next(1), await count.next(1)];
+  assert.deepEqual([first.map(({ pages }) => pages), atFirst], [[6, 6, 6], 8]);
+  session.batch((tx) => {
+    for (let n = 0; n < 5; n++) tx.put("Book", { id: `new${n}`, shelf: "odd", pages: 100 + n });
+  });
+  const second = await top.next(2);
+  assert.deepEqual([second.map(({ id }) => id), await count.next(2)], [["new4", "new3", "new2"], 13]);
+  session.delete("Book", ["new4"]);
+  const third = await top.next(3);
+  assert.deepEqual(third.map(({ id }) => id), ["new3", "new2", "new1"]);
+  assert.equal(third[0], second[1], "an unchanged document is the same object");
+  stop();
+  session.delete("Book", ["new3"]);
+  await count.next(4);
+  assert.deepEqual([top.calls.length, count.calls], [3, [8, 13, 12, 11]]);
+  await session.close();
+
+  // A subscribed match: only its members are listed.
+  session = await open(options);
+  await session.collection("Book", { shelf: "odd" }).ready;
+  const members = await session.query("Book").in({ shelf: "odd" }).orderBy("pages").docs();
+  assert.ok(members.length > 0 && members.every(({ shelf }) => shelf === "odd"));
+  await session.wipe();
+  await wipe({ org: "queries" });
+});
