@@ -1,5 +1,5 @@
 // The documents, the same for every system and every run: generated ones of about 1 KB of prose each, the same in a
-// hundred lists, or Debian's packages.
+// hundred lists or in groups for queries, or Debian's packages.
 
 const WORDS = (
   "the of and to in is for with that on by this data map key value node part row page line text time user order field " +
@@ -24,8 +24,14 @@ const SECTION_SIZE = 100;
 /** The packages, if they are measured. */
 let packages;
 
-/** The property that a collection lists by: `section`, or `lists` if each document is in one to three lists. */
+/**
+ * The property that a collection lists by: `section`, `lists` if each document is in one to three lists, or `group` if
+ * queries are measured.
+ */
 export let listedBy = "section";
+
+/** The number of groups: with 10,000 documents each group has 161 or 162, with 50,000 it has 806 or 807. */
+export const GROUPS = 62;
 
 /** The number of lists. */
 const LISTS = 100;
@@ -34,6 +40,17 @@ const LISTS = 100;
 export function useLists() {
   listedBy = "lists";
 }
+
+/** Measures queries: each document is in one group, and the property `n` has an index. */
+export function useQueries() {
+  listedBy = "group";
+}
+
+/** The group of a document. */
+export const groupOf = (index) => `g${String(index % GROUPS).padStart(2, "0")}`;
+
+/** The names of the groups that a page shows. Those that the runner lists are not among them. */
+export const shownGroups = (count) => Array.from({ length: count }, (_, at) => groupOf(GROUPS - 1 - at));
 
 const nameOf = (list) => `l${String(list).padStart(2, "0")}`;
 
@@ -78,6 +95,7 @@ export function listed(which, count) {
     if (!sizes.has(count)) sizes.set(count, countedBy(Array.from({ length: count }, (_, index) => listsOf(index)).flat()));
     return { section: nameOf(which), size: sizes.get(count).get(nameOf(which)) ?? 0 };
   }
+  if (listedBy === "group") return { section: groupOf(which), size: Math.floor((count - 1 - which) / GROUPS) + 1 };
   if (!packages) return { section: sectionOf(which, count), size: Math.min(SECTION_SIZE, count) };
   // Counted once: counting takes longer than the measured work.
   if (!nearest.has(count)) nearest.set(count, sectionsOf(packages.slice(0, count)));
@@ -104,6 +122,7 @@ export function documentAt(index, count, round = 0) {
     id: idOf(index),
     section: sectionOf(index, count),
     ...(listedBy === "lists" ? { lists: listsOf(index) } : {}),
+    ...(listedBy === "group" ? { group: groupOf(index) } : {}),
     title: words(6),
     author: words(2),
     n: Math.floor(next() * 1e9),

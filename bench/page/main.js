@@ -1,5 +1,6 @@
 // The page of one system: the functions that the runner calls, with their timing.
-import { batchesOf, idsOf, listed, touch, updatesOf, useLists, usePackages } from "./data.js";
+import { batchesOf, idsOf, listed, touch, updatesOf, useLists, usePackages, useQueries } from "./data.js";
+import { queriesOf } from "./queries.js";
 
 const SYSTEMS = import.meta.glob("../systems/*.js");
 
@@ -7,6 +8,7 @@ const asked = new URL(location.href).searchParams;
 const [file, variant] = asked.get("system").split(":");
 if (asked.get("set") === "packages") usePackages(await (await fetch("packages.json")).json());
 if (asked.get("set") === "lists") useLists();
+if (asked.get("set") === "queries") useQueries();
 const { create } = await SYSTEMS[`../systems/${file}.js`]();
 const system = create(variant);
 // An application loads its code before it needs its data.
@@ -108,6 +110,8 @@ window.bench = {
     const { ms } = await timed(() => system.open());
     return ms;
   },
+
+  ...queriesOf(system),
 
   close: () => system.close(),
 

@@ -55,6 +55,29 @@ async function bytesAtRest(profile) {
   return (await Promise.all(folders)).reduce((sum, bytes) => sum + bytes, 0);
 }
 
+/** Every figure of queries of a system for that many documents: milliseconds. */
+export function measureQueries(system, set, count, site) {
+  const url = `${site.url}?system=${system.id}&set=${set}`;
+  return withProfile(async (profile) => {
+    const inPage = (work) =>
+      inBrowser(profile, url, async (page) => {
+        const figures = await work(page);
+        await ask(page, "close");
+        return figures;
+      });
+    await inPage((page) => ask(page, "arrive", count));
+    const all = await inPage((page) => ask(page, "all", count));
+    const first = await inPage(async (page) => ({ index: await ask(page, "index", count), ...(await ask(page, "ranges", count)) }));
+    const changes = await inPage(async (page) => {
+      await ask(page, "open");
+      const lists = await ask(page, "lists", count);
+      const live = await ask(page, "live", count);
+      return { ...lists, live, ...(system.isPushed ? { pushed: await ask(page, "livePushed", count) } : {}) };
+    });
+    return { all, ...first, ...changes };
+  });
+}
+
 /** Bytes of JavaScript's heap after two collections, and of wasm. */
 async function memoryOf(page, context) {
   const devtools = await context.newCDPSession(page);

@@ -1,9 +1,10 @@
 // Shows where the time of one of Escale's figures is spent, with Chromium's sampling profiler:
 //
-// `node runner/profile.mjs [--what first|all|arrive|read|update] [--system escale:cold] [--documents 10000] [--top 25]`
+// `node runner/profile.mjs [--what first|all|arrive|read|update|index|lists] [--system escale:cold] [--documents 10000] [--top 25]`
 //
 // Run `scripts/bench` first: it builds the pages. `--dist` takes other pages, for example with a wasm that kept its
-// functions' names.
+// functions' names. `lists` are updates while 50 lists are open, `index` is the first ordered query; their documents are
+// those of SET=queries.
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -48,11 +49,17 @@ function timesOf({ nodes, samples, timeDeltas }) {
 
 async function profiled(page, context) {
   if (values.what === "read" || values.what === "update") await ask(page, "all", count);
+  if (values.what === "lists") {
+    await ask(page, "open");
+    await page.evaluate((n) => window.bench.openLists(n).then(() => {}), count);
+    // Others have compiled the code.
+    await ask(page, "updateLists", count);
+  }
   const devtools = await context.newCDPSession(page);
   await devtools.send("Profiler.enable");
   await devtools.send("Profiler.setSamplingInterval", { interval: INTERVAL_US });
   await devtools.send("Profiler.start");
-  const ms = await ask(page, values.what, count);
+  const ms = await ask(page, values.what === "lists" ? "updateLists" : values.what, count);
   const { profile } = await devtools.send("Profiler.stop");
   await ask(page, "close");
   return { ms, ...timesOf(profile) };
@@ -61,7 +68,7 @@ async function profiled(page, context) {
 const site = await serve(values.dist);
 try {
   await withProfile(async (folder) => {
-    const url = `${site.url}?system=${values.system}&set=documents`;
+    const url = `${site.url}?system=${values.system}&set=${["index", "lists"].includes(values.what) ? "queries" : "documents"}`;
     if (values.what !== "arrive") {
       await inBrowser(folder, url, async (page) => {
         await ask(page, "arrive", count);

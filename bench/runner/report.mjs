@@ -4,6 +4,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
+import { queriesText } from "./queries-report.mjs";
+import { cell, median, ratiosOf, short } from "./ratios.mjs";
 import { SYSTEMS } from "./systems.mjs";
 
 /** The reported figures. */
@@ -23,32 +25,10 @@ const LATER = [
   { key: "bytesLater", name: "bytes at rest after these 25,000" },
 ];
 
-export const median = (values) => {
-  const sorted = values.toSorted((a, b) => a - b);
-  const half = sorted.length / 2;
-  return (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2;
-};
-
-/** Ratios of a system's figure to the reference system's in the same round: `{ least, median, most }`. */
-export function ratiosOf(report, system, key) {
-  const rounds = report.results.filter((result) => result.system === system);
-  const ratios = rounds.flatMap((result) => {
-    const measure = report.results.find(({ round, system: id }) => round === result.round && id === report.measure);
-    return measure && result[key] > 0 ? [result[key] / measure[key]] : [];
-  });
-  if (ratios.length === 0) return undefined;
-  return { least: Math.min(...ratios), median: median(ratios), most: Math.max(...ratios) };
-}
-
-const short = (ratio) => (ratio < 0.1 ? ratio.toFixed(3) : ratio < 10 ? ratio.toFixed(2) : ratio.toFixed(0));
-
 export function table(report) {
   const head = `| | ${FIGURES.map(({ name }) => name).join(" | ")} |`;
   const rows = SYSTEMS.filter(({ id }) => report.results.some(({ system }) => system === id)).map(({ id, name, isEncrypted }) => {
-    const cells = FIGURES.map(({ key }) => {
-      const found = ratiosOf(report, id, key);
-      return found ? `${short(found.median)} (${short(found.least)} to ${short(found.most)})` : "-";
-    });
+    const cells = FIGURES.map(({ key }) => cell(ratiosOf(report, id, key)));
     return `| ${name}${isEncrypted ? ", sealed" : ""} | ${cells.join(" | ")} |`;
   });
   const goals = `| *the goal* | ${FIGURES.map(({ goal }) => goal).join(" | ")} |`;
@@ -117,10 +97,11 @@ export function plot(report, { key, name, goal }) {
 
 /** The full report of one run, as text for docs/performance.md. */
 function textOf(report) {
-  const what = { packages: "Debian's packages", lists: "generated documents in 100 lists" }[report.set] ?? "generated documents";
+  const what = { packages: "Debian's packages", lists: "generated documents in 100 lists", queries: "generated documents in 62 groups" }[report.set] ?? "generated documents";
   const failed = Object.entries(report.failed).map(([id, why]) => `\n\n\`${id}\` failed: ${why}.`);
   const of = `${report.documents} ${what}, ${report.rounds} rounds, ${report.machine.cores} cores; medians, with the least and the most.`;
   const alone = report.alone.length > 0 ? `\n\n${aloneText(report)}` : "";
+  if (report.set === "queries") return `${of}\n\n${queriesText(report)}${failed.join("")}\n`;
   return `${of}\n\n${table(report)}\n\n${sizesTable(report)}${alone}${failed.join("")}\n`;
 }
 

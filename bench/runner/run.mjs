@@ -1,6 +1,6 @@
 // Measures every system once in each round, in turn:
 //
-//     node runner/run.mjs [--set documents|lists|packages] [--rounds 5] [--documents 10000] [--only escale,dexie]
+//     node runner/run.mjs [--set documents|lists|packages|queries] [--rounds 5] [--documents 10000] [--only escale,dexie]
 //         [--before FOLDER]: pages built with another build of Escale, which is measured in turns with this one
 import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
@@ -10,10 +10,10 @@ import { parseArgs } from "node:util";
 import { gunzipSync } from "node:zlib";
 
 import { CHROME } from "../../tests/e2e/support/paths.mjs";
-import { documentAt, useLists, usePackages } from "../page/data.js";
+import { documentAt, useLists, usePackages, useQueries } from "../page/data.js";
 import { alone } from "./alone.mjs";
 import { live } from "./live.mjs";
-import { measure } from "./measure.mjs";
+import { measure, measureQueries } from "./measure.mjs";
 import { record } from "./report.mjs";
 import { serve } from "./site.mjs";
 import { sizes } from "./sizes.mjs";
@@ -32,6 +32,8 @@ const rounds = Number(values.rounds);
 const isPackages = values.set === "packages";
 let count = Number(values.documents);
 if (values.set === "lists") useLists();
+const isQueries = values.set === "queries";
+if (isQueries) useQueries();
 if (isPackages) {
   const lines = gunzipSync(await readFile(new URL("../../data/packages.jsonl.gz", import.meta.url))).toString("utf8").split("\n");
   const packages = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -41,9 +43,10 @@ if (isPackages) {
   await writeFile(new URL("../dist/packages.json", import.meta.url), JSON.stringify(packages));
 }
 const only = values.only?.split(",");
-const systems = SYSTEMS.filter(({ id, hasLists, isBefore }) => {
+const systems = SYSTEMS.filter(({ id, hasLists, hasQueries, isBefore }) => {
   const isAsked = !only || id === MEASURE || only.includes(id);
-  return isAsked && (values.set !== "lists" || hasLists) && (!isBefore || values.before);
+  const isInSet = (values.set !== "lists" || hasLists) && (!isQueries || hasQueries);
+  return isAsked && isInSet && (!isBefore || values.before);
 });
 const site = await serve(fileURLToPath(new URL("../dist", import.meta.url)));
 const siteBefore = values.before ? await serve(values.before) : site;
@@ -55,7 +58,7 @@ try {
     for (const system of systems) {
       if (failed.has(system.id)) continue;
       try {
-        const figures = await measure(system, values.set, count, system.isBefore ? siteBefore : site);
+        const figures = await (isQueries ? measureQueries : measure)(system, values.set, count, system.isBefore ? siteBefore : site);
         results.push({ round, system: system.id, ...figures });
         const told = Object.entries(figures).map(([name, value]) => `${name} ${value < 10 ? value.toFixed(2) : Math.round(value)}`);
         console.log(`round ${round}, ${system.id}: ${told.join(", ")}`);
@@ -78,6 +81,6 @@ const machine = { cores: cpus().length, model: cpus()[0]?.model, node: process.v
 const dataBytes = Array.from({ length: count }, (_, index) => JSON.stringify(documentAt(index, count)).length).reduce((a, b) => a + b, 0);
 const browser = execFileSync(CHROME, ["--version"], { encoding: "utf8" }).trim();
 const date = new Date().toISOString().slice(0, 10);
-const report = { set: values.set, documents: count, rounds, date, browser, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: await sizes(), alone: ofItself, results };
+const report = { set: values.set, documents: count, rounds, date, browser, measure: MEASURE, machine, failed: Object.fromEntries(failed), dataBytes, sizes: isQueries ? {} : await sizes(), alone: ofItself, results };
 await record(report);
 if (failed.has("escale") || failed.has(MEASURE)) process.exitCode = 1;

@@ -1,12 +1,13 @@
 // Dexie: bulkPut, as its documentation advises for many documents.
-import Dexie from "dexie";
+import Dexie, { liveQuery } from "dexie";
 
 import { listedBy } from "../page/data.js";
 
 class System {
   async open() {
     this.db = new Dexie("dexie");
-    this.db.version(1).stores({ docs: `id, ${listedBy === "lists" ? "*lists" : "section"}` });
+    const indexes = { lists: "*lists", group: "group, n" };
+    this.db.version(1).stores({ docs: `id, ${indexes[listedBy] ?? "section"}` });
     await this.db.open();
   }
   async arrive(batches) {
@@ -23,6 +24,22 @@ class System {
   }
   get(ids) {
     return this.db.docs.bulkGet(ids);
+  }
+  range(from, limit) {
+    return this.db.docs.where("n").aboveOrEqual(from).limit(limit).toArray();
+  }
+  #live(ask, callback) {
+    const subscription = liveQuery(ask).subscribe({ next: callback, error: reportError });
+    return () => subscription.unsubscribe();
+  }
+  liveRange(limit, callback) {
+    return this.#live(() => this.db.docs.orderBy("n").limit(limit).toArray(), callback);
+  }
+  liveList(group, _count, callback) {
+    return this.#live(() => this.list(group), callback);
+  }
+  change(id, n) {
+    return this.db.docs.update(id, { n });
   }
   async close() {
     this.db.close();

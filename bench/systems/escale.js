@@ -4,13 +4,14 @@ import { encode } from "@msgpack/msgpack";
 import { defineSchema, init, open } from "escale";
 import { rehearsal } from "escale/rehearsal";
 
-import { allLists, documentAt, idOf, listed, listedBy } from "../page/data.js";
+import { allLists, documentAt, groupOf, idOf, listed, listedBy } from "../page/data.js";
 
 /** The numbers of the documents whose sections the runner lists. */
 const LISTED = [3, 7];
 
-const collection = listedBy === "lists" ? { key: ["lists"], list: true, mutable: true } : { key: ["section"], mutable: true };
-const schema = defineSchema({ Doc: { key: ["id"], collections: { [listedBy]: collection } } });
+const collection = listedBy === "lists" ? { key: ["lists"], list: true, mutable: true } : { key: [listedBy], mutable: true };
+const indexes = listedBy === "group" ? { indexes: { n: "int" } } : {};
+const schema = defineSchema({ Doc: { key: ["id"], collections: { [listedBy]: collection }, ...indexes } });
 
 /** Rows that a reply has at most, if it has several collections. */
 const ROWS_MAX = 4_000;
@@ -35,13 +36,12 @@ class System {
   #replies = [];
   #now = START;
   #hear = () => {};
-  #pushed = 0;
   /** The memory of each instance of the wasm, while the instance exists. */
   #memories = [];
   #isOnline = true;
   #seq = 0;
   #count = 0;
-  /** Documents that operations changed. */
+  /** Documents that operations or pushes changed. */
   #written = new Map();
   /** The collections that the page shows, by their names. */
   #listed = [];
@@ -49,6 +49,8 @@ class System {
   #lists = new Map();
   /** Rows of each collection, by its name. */
   #rows = new Map();
+  /** The groups that the page shows later, by their defs. */
+  #groups = new Map();
 
   /**
    * The work that an application may do ahead of its first session. The wasm's memories, one for each store, are
@@ -112,7 +114,7 @@ class System {
         // Each reply is one of the prepared ones; defs that it leaves out are pulled again.
         const loading = subs.filter(([, v]) => v === 0);
         const list = loading.find(([def]) => def !== "Doc");
-        if (list) return this.#lists.get(list[0]);
+        if (list) return this.#lists.get(list[0]) ?? this.#groupReply(list[0]);
         if (loading.length > 0) return this.#replies[Number(loading[0][2] ?? 0)];
         return this.#reply(subs.map(([def]) => ({ def, rows: [], left: [] })));
       },
@@ -139,10 +141,13 @@ class System {
   }
 
   /** Prepares the frames of a server that pushes new versions. */
-  async prepareUpdates(batches) {
+  async prepareUpdates(batches, count) {
+    this.#count = count;
     return Promise.all(
       batches.map(async (batch) => {
-        const v = START + 10_000 + this.#pushed++;
+        const v = Math.max(this.#now + 1, START + 10_000);
+        this.#now = v;
+        for (const document of batch) this.#written.set(document.id, document);
         const rows = await Promise.all(batch.map((document) => rowOf(document, v)));
         return encode({ epoch: EPOCH, now: v, delta: 10, seq: 0, parts: [{ def: "Doc", rows, left: [] }] });
       }),
@@ -171,6 +176,35 @@ class System {
   }
   get(ids) {
     return Promise.all(ids.map((id) => this.session.get("Doc", [id])));
+  }
+
+  range(from, limit) {
+    return this.session.query("Doc").where("n", ">=", from).orderBy("n").limit(limit).docs();
+  }
+  liveRange(limit, callback) {
+    return this.session.query("Doc").orderBy("n").limit(limit).live(callback);
+  }
+  /** A live list of a group. The stop ends the subscription too: then nothing of the list is left. */
+  async liveList(group, count, callback) {
+    this.#count = count;
+    this.#groups.set(`Doc/${listedBy}@${await pkOf(group)}`, group);
+    const match = { [listedBy]: group };
+    this.session.live("Doc", match, (docs, { ready }) => ready && callback(docs));
+    return () => this.session.unsubscribe("Doc", match);
+  }
+  /** Resolves once the server has the change too: the next one is not part of the same request. */
+  async change(id, n) {
+    await this.session.patch("Doc", [id], { n }).accepted;
+    await this.session.flush();
+  }
+
+  /** The reply of a server with the documents of a group as they arrived: newer versions stay. */
+  async #groupReply(def) {
+    const rows = [];
+    for (let index = 0; index < this.#count; index += 1) {
+      if (groupOf(index) === this.#groups.get(def)) rows.push(await rowOf(documentAt(index, this.#count), START - 1_000_000));
+    }
+    return this.#reply([{ def, rows, left: [], present: rows.map(({ pk }) => pk) }]);
   }
 
   /** W10: small operations written with no network, then drained. Returns the milliseconds of each. */

@@ -23,8 +23,13 @@ function openDatabase(upgrade) {
 }
 
 class Plain {
+  #changed;
   async open() {
-    this.db = await openDatabase((db) => db.createObjectStore("docs", { keyPath: "id" }).createIndex(listedBy, listedBy, { multiEntry: listedBy === "lists" }));
+    this.db = await openDatabase((db) => {
+      const store = db.createObjectStore("docs", { keyPath: "id" });
+      store.createIndex(listedBy, listedBy, { multiEntry: listedBy === "lists" });
+      if (listedBy === "group") store.createIndex("n", "n");
+    });
   }
   async arrive(batches) {
     for (const batch of batches) {
@@ -46,6 +51,22 @@ class Plain {
   get(ids) {
     const store = this.db.transaction("docs").objectStore("docs");
     return Promise.all(ids.map((id) => done(store.get(id))));
+  }
+  range(from, limit) {
+    return done(this.db.transaction("docs").objectStore("docs").index("n").getAll(IDBKeyRange.lowerBound(from), limit));
+  }
+  /** The page itself asks again after each change. */
+  async liveRange(limit, callback) {
+    this.#changed = async () => callback(await done(this.db.transaction("docs").objectStore("docs").index("n").getAll(null, limit)));
+    await this.#changed();
+    return () => (this.#changed = undefined);
+  }
+  async change(id, n) {
+    const transaction = this.db.transaction("docs", "readwrite");
+    const store = transaction.objectStore("docs");
+    store.put({ ...(await done(store.get(id))), n });
+    await complete(transaction);
+    await this.#changed?.();
   }
   async close() {
     this.db.close();

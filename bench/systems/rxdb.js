@@ -3,6 +3,8 @@ import { createRxDatabase } from "rxdb";
 import { wrappedKeyEncryptionCryptoJsStorage } from "rxdb/plugins/encryption-crypto-js";
 import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
 
+import { listedBy } from "../page/data.js";
+
 const schema = {
   version: 0,
   primaryKey: "id",
@@ -10,16 +12,18 @@ const schema = {
   properties: {
     id: { type: "string", maxLength: 100 },
     section: { type: "string", maxLength: 20 },
+    ...(listedBy === "group" ? { group: { type: "string", maxLength: 20 } } : {}),
     title: { type: "string" },
     author: { type: "string" },
-    n: { type: "number" },
+    // An index needs the limits of its values.
+    n: { type: "number", ...(listedBy === "group" ? { minimum: -1_000_000, maximum: 1_000_000_000, multipleOf: 1 } : {}) },
     score: { type: "number" },
     isOpen: { type: "boolean" },
     tags: { type: "array", items: { type: "string" } },
     body: { type: "string" },
   },
-  required: ["id", "section"],
-  indexes: ["section"],
+  required: ["id", "section", ...(listedBy === "group" ? ["group", "n"] : [])],
+  indexes: listedBy === "group" ? ["group", "n"] : ["section"],
 };
 const SECRET = ["title", "author", "n", "score", "isOpen", "tags", "body"];
 
@@ -56,11 +60,28 @@ class System {
     return this.#found(this.db.docs.find());
   }
   list(section) {
-    return this.#found(this.db.docs.find({ selector: { section } }));
+    return this.#found(this.db.docs.find({ selector: { [listedBy]: section } }));
   }
   async get(ids) {
     const found = await this.db.docs.findByIds([...new Set(ids)]).exec();
     return ids.map((id) => found.get(id).toJSON());
+  }
+  range(from, limit) {
+    return this.#found(this.db.docs.find({ selector: { n: { $gte: from } }, sort: [{ n: "asc" }], limit }));
+  }
+  #live(query, callback) {
+    const subscription = query.$.subscribe((found) => callback(found.map((document) => document.toJSON())));
+    return () => subscription.unsubscribe();
+  }
+  liveRange(limit, callback) {
+    return this.#live(this.db.docs.find({ selector: {}, sort: [{ n: "asc" }], limit }), callback);
+  }
+  liveList(group, _count, callback) {
+    return this.#live(this.db.docs.find({ selector: { group } }), callback);
+  }
+  async change(id, n) {
+    const document = await this.db.docs.findOne(id).exec();
+    await document.incrementalPatch({ n });
   }
   async close() {
     await this.db.close();
