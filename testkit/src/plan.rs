@@ -201,6 +201,8 @@ pub enum Kind {
     Unsubscribe,
     Read,
     Query,
+    /// A subscription to the whole class begins or ends.
+    Whole,
     Wait,
     WaitLong,
     Crash,
@@ -283,6 +285,8 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::Unsubscribe => Action::Unsubscribe { client: a % 3, def: b % 13 },
         Kind::Read if c & 1 == 0 => Action::Read { client: a % 3, def: b % 13 },
         Kind::Read | Kind::Query => Action::Query { client: a % 3, size: b, shape: d },
+        Kind::Whole if b & 1 == 0 => Action::Subscribe { client: a % 3, def: 0 },
+        Kind::Whole => Action::Unsubscribe { client: a % 3, def: 0 },
         Kind::Wait => Action::Wait { ticks: a },
         Kind::WaitLong => Action::WaitLong { seconds: a },
         Kind::Crash => Action::Crash { client: a % 3 },

@@ -73,6 +73,46 @@ fn r30_r31_queries() {
     property(&QUERIES, 200);
 }
 
+/// Collections of a loaded class are covered, and become subscriptions when that of the class ends.
+const COVERED: Plan = Plan {
+    name: "covered",
+    weights: weights![
+        (Whole, 50),
+        (Subscribe, 50),
+        (Query, 40),
+        (Push, 16),
+        (Faults, 8),
+        (Add, 10),
+        (Crash, 3),
+        (Reopen, 9),
+        (Cut, 6),
+        (WaitLong, 12),
+        (Skew, 4),
+    ],
+    instances: 2,
+    actions: 70,
+    ..PLAN
+};
+
+#[test]
+fn r5_a_covered_collection_becomes_a_subscription() {
+    property(&COVERED, 300);
+}
+
+#[test]
+fn r8_a_covered_collection_outlives_an_epoch() {
+    let weights =
+        weights![(Whole, 50), (Subscribe, 50), (Query, 30), (Renew, 10), (Crash, 3), (Reopen, 9), (Push, 8)];
+    property(&Plan { name: "covered_epochs", weights, ..COVERED }, 150);
+}
+
+#[test]
+fn r14_a_covered_collection_survives_damage() {
+    let weights =
+        weights![(Whole, 50), (Subscribe, 50), (Query, 30), (Damage, 12), (Crash, 12), (Reopen, 24)];
+    property(&Plan { name: "covered_damage", weights, ..COVERED }, 150);
+}
+
 #[test]
 fn r30_damaged_documents_are_not_listed() {
     let weights = weights![(Query, 90), (Damage, 12), (Crash, 12), (Reopen, 24)];

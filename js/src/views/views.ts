@@ -22,7 +22,7 @@ export interface Collection<T> {
 
 /** The views of a session, by def. */
 export class Views {
-  readonly #core: Pick<Core, "list" | "subscribe">;
+  readonly #core: Pick<Core, "list" | "query" | "subscribe">;
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
@@ -33,7 +33,7 @@ export class Views {
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
   constructor(
-    core: Pick<Core, "list" | "subscribe" | "watch">,
+    core: Pick<Core, "list" | "query" | "subscribe" | "watch">,
     classes: SchemaDeclaration,
     documents: Documents,
     onError: (error: unknown) => void,
@@ -60,8 +60,10 @@ export class Views {
   /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
+    const classes = classesOf(defs);
     for (const def of defs) this.#byDef.get(def)?.view.changed();
-    this.queries.changed(defs);
+    for (const className of classes) for (const { view } of this.#byDef.values()) view.classChanged(className);
+    this.queries.changed(classes);
   }
 
   /** Takes the server's refusals, by def. A retryable refusal rejects no waiting promise. */
@@ -108,6 +110,11 @@ export class Views {
     this.#byDef.set(def, opened);
     return opened;
   }
+}
+
+/** The classes of these defs. */
+function classesOf(defs: readonly string[]): Set<string> {
+  return new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0] ?? ""));
 }
 
 function collectionOf(view: View): Collection<object> {

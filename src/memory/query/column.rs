@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use smol_str::SmolStr;
 
-use crate::model::schema::{Class, Index as Declared, IndexType};
+use crate::model::schema::{Class, Collection, Index as Declared, IndexType};
 use crate::model::{Name, Value};
 
 /// The properties that an index reads.
@@ -17,13 +17,15 @@ pub struct Column {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Kind {
     /// Strings; several make one value.
     Text,
     Number,
     /// A list of strings: the document has an entry for each element.
     List,
+    /// The hashes under which the document is a member of a collection.
+    Members(Collection),
 }
 
 impl Column {
@@ -42,6 +44,11 @@ impl Column {
         Column { names: class.key().to_vec(), kind: Kind::Text }
     }
 
+    /// The collections of that name that a document is a member of.
+    pub fn members(collection: &Collection) -> Self {
+        Column { names: collection.key().to_vec(), kind: Kind::Members(collection.clone()) }
+    }
+
     /// The properties that it reads.
     pub fn names(&self) -> &[Name] {
         &self.names
@@ -49,7 +56,7 @@ impl Column {
 
     /// A value to compare with, as it is entered; `None` if it is of another type.
     pub fn entered(&self, value: &Value) -> Option<SmolStr> {
-        match (self.kind, value) {
+        match (&self.kind, value) {
             (Kind::Text | Kind::List, Value::String(text)) => Some(text.as_str().into()),
             (Kind::Number, Value::Number(number)) => Some(text_of(number.as_f64())),
             _ => None,
@@ -58,6 +65,9 @@ impl Column {
 
     /// The values of a document; none if it lacks the property, or has one of another type.
     pub(super) fn values(&self, properties: &BTreeMap<String, Value>) -> Vec<SmolStr> {
+        if let Kind::Members(collection) = &self.kind {
+            return collection.memberships(properties).ok().flatten().unwrap_or_default();
+        }
         let value = |name: &Name| properties.get(name.as_str());
         if self.kind == Kind::List {
             let items = value(&self.names[0]).and_then(Value::as_array).unwrap_or_default();

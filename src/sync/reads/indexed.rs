@@ -77,6 +77,11 @@ impl Indexed {
         self.indexes.iter().position(|index| index.column() == column)
     }
 
+    /// Whether the indexes have every document.
+    pub fn is_complete(&self) -> bool {
+        self.unread.is_empty() && self.missing.is_empty() && !self.is_reading
+    }
+
     /// Whether nothing keeps an index but its last use.
     pub fn is_idle(&self) -> bool {
         self.live == 0 && self.waiting.is_empty() && !self.is_reading

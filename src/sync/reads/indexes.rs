@@ -1,6 +1,7 @@
 //! The indexes of queries (R30). The first query that needs an index makes it, by reading the pages of its class. From
 //! then on it follows every change, until no query has used it for a while.
 
+use super::coverage::condition;
 use super::damage::Found;
 use super::indexed::{Indexed, UNUSED_MS, Unread};
 use super::readings::{Held, Purpose, Reads};
@@ -8,7 +9,7 @@ use super::visibility::key_of;
 use crate::error::{Code, Error, Result, fail};
 use crate::memory::PageRef;
 use crate::memory::query::Query;
-use crate::model::{Name, SortedSet};
+use crate::model::{Def, Name, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::message::Effect;
 
@@ -18,7 +19,7 @@ const PAGES_AT_A_TIME: usize = 32;
 /// Checks whether a query can be answered.
 pub fn check_query(ctx: &Ctx, query: &Query) -> Result<()> {
     match &query.within {
-        Some(def) if ctx.memory.collection(def).is_none() => fail(
+        Some(def) if ctx.memory.collection(def).is_none() && condition(ctx, def).is_none() => fail(
             Code::BadOption,
             "in: the session is not subscribed to it; call live() or collection() with it first",
         ),
@@ -28,7 +29,7 @@ pub fn check_query(ctx: &Ctx, query: &Query) -> Result<()> {
 
 impl Reads {
     /// Answers [`Event::Query`](crate::sync::message::Event::Query), at once or after a reading.
-    pub fn query(&mut self, ctx: &mut Ctx, ticket: u64, class: &Name, query: Query) -> Result<()> {
+    pub fn query(&mut self, ctx: &mut Ctx, ticket: u64, class: &Name, mut query: Query) -> Result<()> {
         let error =
             ctx.memory.schema().class(class.as_str()).err().or_else(|| check_query(ctx, &query).err());
         let position = ctx.memory.schema().position(class).filter(|_| error.is_none());
@@ -37,6 +38,10 @@ impl Reads {
             ctx.effects.push(Effect::Matched { ticket, ids });
             return Ok(());
         };
+        if let Some(condition) = query.within.as_ref().and_then(|def| condition(ctx, def)) {
+            query.within = Some(Def::class_of(class));
+            query.predicates.push(condition);
+        }
         let now = ctx.clock.mono_ms;
         let indexed = self.indexed_of(position);
         indexed.prepare(ctx, position, &query, now);
@@ -83,7 +88,7 @@ impl Reads {
         next
     }
 
-    fn indexed_of(&mut self, class: u16) -> &mut Indexed {
+    pub(super) fn indexed_of(&mut self, class: u16) -> &mut Indexed {
         let place = self.indexed.iter().position(|indexed| indexed.class == class).unwrap_or_else(|| {
             self.indexed.push(Indexed { class, ..Indexed::default() });
             self.indexed.len() - 1

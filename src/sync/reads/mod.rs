@@ -1,6 +1,7 @@
 //! Reads: documents' data, queries, and the documents that the application sees.
 
 mod answer;
+mod coverage;
 mod damage;
 mod indexed;
 mod indexes;
@@ -8,6 +9,7 @@ mod readings;
 mod search;
 mod visibility;
 
+pub use coverage::condition;
 pub use indexes::check_query;
 pub use readings::{Read, Reads};
 pub use visibility::{find, list};

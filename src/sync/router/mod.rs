@@ -1,5 +1,6 @@
 //! The router: it hands each event to the parts of the machine, and the facts that one part returns to the next.
 
+mod coverage;
 mod dispatch;
 mod due;
 mod follow;

@@ -9,7 +9,7 @@ use escale::sync::Event;
 
 use super::World;
 use crate::backend::Backend;
-use crate::schema::{IDS, Map, SECTIONS, TAGS, def, name, schema};
+use crate::schema::{IDS, Map, SECTIONS, TAGS, def, defs_of, name, schema};
 
 /// The class of the queries.
 const CLASS: &str = "Doc";
@@ -22,6 +22,8 @@ pub struct Asked {
     order: Option<(&'static str, bool)>,
     after: Option<(Value, String)>,
     limit: Option<usize>,
+    /// `within` was covered by its class when the application asked.
+    is_covered: bool,
 }
 
 impl Asked {
@@ -58,7 +60,14 @@ impl Asked {
         });
         let limit = (shape & 32 != 0 && order.is_some()).then(|| usize::from(size % 4) + 1);
         let within = (shape & 64 != 0).then(|| def(usize::from(size)));
-        Asked { conditions, within: within.filter(|def| def.class().as_str() == CLASS), order, after, limit }
+        Asked {
+            conditions,
+            within: within.filter(|def| def.class().as_str() == CLASS),
+            order,
+            after,
+            limit,
+            is_covered: false,
+        }
     }
 
     /// The JSON of the package.
@@ -149,10 +158,12 @@ fn compare(a: &Value, b: &Value) -> Ordering {
 
 impl<S: Backend> World<S> {
     /// The application of a client queries.
-    pub(super) fn query(&mut self, client: usize, asked: Asked) {
+    pub(super) fn query(&mut self, client: usize, mut asked: Asked) {
         let state = &mut self.clients[client];
         let Some(machine) = &state.machine else { return };
-        let is_refused = asked.within.as_ref().is_some_and(|def| machine.memory().collection(def).is_none());
+        asked.is_covered = asked.within.as_ref().is_some_and(|def| machine.is_covered(def));
+        let is_unknown = asked.within.as_ref().is_some_and(|def| machine.memory().collection(def).is_none());
+        let is_refused = is_unknown && !asked.is_covered;
         state.last_ticket += 2;
         let ticket = state.last_ticket;
         state.awaited.insert(ticket);
@@ -166,7 +177,7 @@ impl<S: Backend> World<S> {
     /// An answer names the documents that a filter and a sort of all shown documents name.
     pub(super) fn check_answer(&mut self, client: usize, ticket: u64, mut ids: Vec<u32>) {
         let Some(asked) = self.clients[client].asked.remove(&ticket) else { return };
-        let Some(shown) = self.shown(client, asked.within.as_ref()) else { return };
+        let Some(shown) = self.shown(client, &asked) else { return };
         let mut wanted = asked.answer(&shown);
         if asked.order.is_none() {
             ids.sort_unstable();
@@ -177,12 +188,15 @@ impl<S: Backend> World<S> {
     }
 
     /// The documents that a client shows; `None` if the data of one is ambiguous.
-    fn shown(&self, client: usize, within: Option<&Def>) -> Option<Vec<(u32, Pk, Map)>> {
+    fn shown(&self, client: usize, asked: &Asked) -> Option<Vec<(u32, Pk, Map)>> {
         let machine = self.clients[client].machine.as_ref()?;
         let memory = machine.memory();
         let keys = (0..IDS).map(|number| crate::schema::key(number).1);
-        // None if the subscription ended while the query waited.
-        let members = within.map(|def| machine.list(def).map(|(ids, _, _)| ids).unwrap_or_default());
+        // A covered collection has the members of its class whose data says so. There are none if the subscription ended
+        // while the query waited.
+        let covered = asked.within.as_ref().filter(|_| asked.is_covered);
+        let listed = covered.map(|def| Def::class_of(def.class())).or_else(|| asked.within.clone());
+        let members = listed.map(|def| machine.list(&def).map(|(ids, _, _)| ids).unwrap_or_default());
         let mut shown = Vec::new();
         for pk in keys {
             let Some(id) = machine.find(&name(CLASS), &pk) else { continue };
@@ -200,7 +214,10 @@ impl<S: Backend> World<S> {
                     }
                 }
             };
-            shown.push((id, pk, data));
+            let class = memory.schema().class(CLASS).ok()?;
+            if covered.is_none_or(|def| defs_of(class, &pk, &data).contains(def)) {
+                shown.push((id, pk, data));
+            }
         }
         Some(shown)
     }
