@@ -12,7 +12,7 @@ import { DetailPanel } from "./detail-panel";
 import { confirmDialog, passphraseDialog } from "./dialogs";
 import { FollowPanel } from "./follow-panel";
 import { Inspector } from "./inspector";
-import { PackagesPanel } from "./packages-panel";
+import { PackagesPanel } from "./lists/packages-panel";
 import { SessionBar } from "./session-bar";
 import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";

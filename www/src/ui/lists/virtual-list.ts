@@ -5,7 +5,7 @@
  * row, and each row gives its position among all.
  */
 
-import { h, nextFrame } from "../dom";
+import { h, nextFrame } from "../../dom";
 
 /** The look of rows, and the action when one is chosen. */
 export interface ListOptions<T> {

@@ -1,13 +1,13 @@
 /** The list of packages, with the followed topics above it, and the texts for an empty list. */
 
-import { fill, h, setText, show } from "../dom";
-import { bytes, count, plural } from "../format";
-import { icon } from "../icons";
-import type { Followed, Library, Rows, Sort } from "../library";
-import { phaseText } from "../phases";
-import type { Package } from "../schema";
-import type { StatusValue } from "../session";
-import { ALL, expectedSize, SUGGESTIONS, topicId, topicLabel, TOTAL, type Topic } from "../topics";
+import { fill, h, setText, show } from "../../dom";
+import { bytes, count, plural } from "../../format";
+import { icon } from "../../icons";
+import type { Followed, Library, Rows, Sort } from "../../library";
+import { phaseText } from "../../phases";
+import type { Package } from "../../schema";
+import type { StatusValue } from "../../session";
+import { ALL, expectedSize, SUGGESTIONS, topicId, topicLabel, TOTAL, type Topic } from "../../topics";
 import { VirtualList } from "./virtual-list";
 
 /** The height of a row; the style sheet has the same number. */
