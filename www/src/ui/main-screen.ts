@@ -12,7 +12,7 @@ import { DetailPanel } from "./detail-panel";
 import { confirmDialog, passphraseDialog } from "./dialogs";
 import { FollowPanel } from "./follow-panel";
 import { Inspector } from "./inspector";
-import { PackagesPanel } from "./lists/packages-panel";
+import { ListsColumn } from "./lists/lists-column";
 import { SessionBar } from "./session-bar";
 import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";
@@ -42,7 +42,7 @@ export class MainScreen {
   readonly element: HTMLElement;
   private readonly bar: SessionBar;
   private readonly follow: FollowPanel;
-  private readonly packages: PackagesPanel;
+  private readonly lists: ListsColumn;
   private readonly detail: DetailPanel;
   private readonly status: StatusBar;
   private readonly inspector: Inspector;
@@ -73,7 +73,7 @@ export class MainScreen {
       lock: () => void this.end("locked", () => session.lock()),
     });
     this.follow = new FollowPanel(library, () => this.sheet(undefined));
-    this.packages = new PackagesPanel(library, {
+    this.lists = new ListsColumn(library, {
       isPending: (doc) => session.meta(doc)?.pending ?? false,
       chosen: (doc, open) => this.choose(doc, open),
       openFollow: () => this.sheet("follow"),
@@ -88,7 +88,7 @@ export class MainScreen {
       "div",
       { class: "app" },
       this.bar.element,
-      h("main", { class: "columns" }, this.follow.element, this.packages.element, this.detail.element),
+      h("main", { class: "columns" }, this.follow.element, this.lists.element, this.detail.element),
       this.status.element,
       this.bottomBar(),
     );
@@ -103,18 +103,18 @@ export class MainScreen {
     library.onTopics(() => {
       this.follow.update();
       this.status.setFollowing(library.topics().length > 0);
-      this.packages.setTopics();
+      this.lists.setTopics();
       this.detail.refresh();
     });
     library.onRows((rows) => {
       this.first = rows.rows[0];
-      this.packages.setRows(rows);
+      this.lists.setRows(rows);
       this.detail.refresh();
     });
     session.status.subscribe((status) => {
       if (status.phase === "closed") return void this.end("closed", () => Promise.resolve());
       this.bar.update(status);
-      this.packages.setStatus(status);
+      this.lists.setStatus(status);
       this.status.update(status);
       this.drawer.update();
     });
@@ -174,7 +174,7 @@ export class MainScreen {
   /** Elements that a phone covers must not be reachable by keyboard either. */
   private cover(): void {
     const covered = this.open === "follow" || this.detail.current !== undefined;
-    this.packages.element.inert = covered && PHONE.matches;
+    this.lists.element.inert = covered && PHONE.matches;
   }
 
   private choose(doc: Package, open: boolean): void {
@@ -188,7 +188,7 @@ export class MainScreen {
   private showNamed(name: string): void {
     const doc = this.options.library.find(name);
     if (!doc) return;
-    this.packages.reveal(name);
+    this.lists.reveal(name);
     this.choose(doc, true);
   }
 
@@ -197,8 +197,8 @@ export class MainScreen {
     this.detail.show(undefined);
     this.element.classList.remove("with-detail");
     this.cover();
-    this.packages.select(undefined);
-    if (focus) this.packages.focus();
+    this.lists.select(undefined);
+    if (focus) this.lists.focus();
   }
 
   private async changePassphrase(): Promise<void> {

@@ -1,13 +1,12 @@
-/** The list of packages, with the followed topics above it, and the texts for an empty list. */
+/** The list of packages: all that are followed, or those of one topic, filtered and sorted by the library. */
 
 import { fill, h, setText, show } from "../../dom";
-import { bytes, count, plural } from "../../format";
+import { bytes, plural } from "../../format";
 import { icon } from "../../icons";
-import type { Followed, Library, Rows, Sort } from "../../library";
-import { phaseText } from "../../phases";
+import type { Library, Rows, Sort } from "../../library";
 import type { Package } from "../../schema";
 import type { StatusValue } from "../../session";
-import { ALL, expectedSize, SUGGESTIONS, topicId, topicLabel, TOTAL, type Topic } from "../../topics";
+import { EmptyList } from "./empty-list";
 import { VirtualList } from "./virtual-list";
 
 /** The height of a row; the style sheet has the same number. */
@@ -23,16 +22,12 @@ const SORTS: [Sort, string][] = [
 export class PackagesPanel {
   readonly element: HTMLElement;
   private readonly list: VirtualList<Package>;
-  private readonly strip = h("div", { class: "strip", role: "group", "aria-label": "Followed" });
   private readonly tally = h("p", { class: "tally", testid: "count", role: "status" });
-  private readonly empty = h("div", { class: "empty", testid: "empty" });
-  /** The progress a second time, near the list. Assistive technology gets it from the status bar. */
-  private readonly line = h("div", { hidden: true });
+  private readonly empty: EmptyList;
   private readonly filter: HTMLInputElement;
   private readonly toolbar: HTMLElement;
   private status: StatusValue | undefined;
   private listed = 0;
-  private emptyState = "";
 
   constructor(
     private readonly library: Library,
@@ -69,20 +64,25 @@ export class PackagesPanel {
       library.setSort(sort.value as Sort);
       this.list.toTop();
     });
+    this.empty = new EmptyList(library, {
+      testid: "empty",
+      noMatch: "No package here has all these words in its name or summary.",
+      clearFilter: () => {
+        this.filter.value = "";
+        this.refilter();
+        this.filter.focus();
+      },
+      openFollow: options.openFollow,
+    });
     this.toolbar = h("div", { class: "toolbar" }, h("div", { class: "search-box" }, icon("search"), this.filter), sort, this.tally);
     this.element = h(
       "section",
       { class: "packages", "aria-label": "Packages" },
-      this.strip,
       this.toolbar,
-      h("div", { class: "load-line", "aria-hidden": "true" }, this.line),
       this.list.element,
-      this.empty,
+      this.empty.element,
     );
-    this.openFollow = options.openFollow;
   }
-
-  private readonly openFollow: () => void;
 
   /** Shows a new list. */
   setRows({ rows, changed }: Rows): void {
@@ -91,26 +91,20 @@ export class PackagesPanel {
     this.update();
   }
 
-  /** Shows the followed topics. */
+  /** Other topics are followed, or they have more packages. */
   setTopics(): void {
-    const topics = this.library.topics();
-    const narrowed = this.library.narrowedTo;
-    show(this.strip, topics.length > 0);
-    show(this.toolbar, topics.length > 0);
-    fill(
-      this.strip,
-      topics.length > 1 ? this.stripAll(narrowed === undefined) : null,
-      topics.map((followed) => this.stripTopic(followed, narrowed)),
-    );
+    show(this.toolbar, this.library.topics().length > 0);
     this.update();
+  }
+
+  /** Back to the first package. */
+  toTop(): void {
+    this.list.toTop();
   }
 
   /** Takes the session's status, which decides about the text of an empty list. */
   setStatus(status: StatusValue): void {
     this.status = status;
-    const { progress } = status;
-    show(this.line, progress !== null);
-    this.line.style.setProperty("transform", `scaleX(${progress?.total ? progress.received / progress.total : 0})`);
     this.update();
   }
 
@@ -138,146 +132,14 @@ export class PackagesPanel {
     this.list.toTop();
   }
 
-  private stripAll(current: boolean): HTMLElement {
-    return h(
-      "button",
-      {
-        class: "strip-topic strip-main",
-        type: "button",
-        "aria-pressed": String(current),
-        on: { click: () => this.narrow(undefined) },
-      },
-      "All followed",
-    );
-  }
-
-  private stripTopic(followed: Followed, narrowed: Topic | undefined): HTMLElement {
-    const { topic, docs, ready } = followed;
-    const current = narrowed !== undefined && topicId(narrowed) === topicId(topic);
-    const label = topicLabel(topic);
-    return h(
-      "div",
-      { class: "strip-topic", "data-current": current },
-      h(
-        "button",
-        {
-          class: "strip-main",
-          type: "button",
-          "aria-pressed": String(current),
-          testid: `view-${topicId(topic)}`,
-          "data-count": docs.length,
-          "data-ready": String(ready),
-          on: { click: () => this.narrow(current ? undefined : topic) },
-        },
-        ready ? null : h("span", { class: "spinner" }),
-        h("span", {}, label),
-        h("span", { class: "strip-count" }, count(docs.length)),
-      ),
-      h(
-        "button",
-        {
-          class: "strip-remove",
-          type: "button",
-          "aria-label": `Stop following ${label}`,
-          testid: `unfollow-${topicId(topic)}`,
-          on: { click: () => this.library.unfollow(topic) },
-        },
-        icon("close"),
-      ),
-    );
-  }
-
-  private narrow(topic: Topic | undefined): void {
-    this.library.narrow(topic);
-    this.list.toTop();
-  }
-
   private update(): void {
     const topics = this.library.topics();
-    const isAll = this.library.filterText === "";
-    const found = isAll ? plural(this.listed, "package") : plural(this.listed, "package matches", "packages match");
+    const filtered = this.library.filterText !== "";
+    const found = filtered ? plural(this.listed, "package matches", "packages match") : plural(this.listed, "package");
     setText(this.tally, topics.length === 0 ? "" : found);
-    const state = this.listed > 0 ? "" : this.stateOfEmpty(topics);
-    show(this.list.element, state === "");
-    show(this.empty, state !== "");
-    if (state === this.emptyState) return;
-    this.emptyState = state;
-    this.empty.dataset.state = state;
-    fill(this.empty, ...this.describeEmpty(state));
+    const isEmpty = this.empty.update({ listed: this.listed, filtered, phase: this.status?.phase });
+    show(this.list.element, !isEmpty);
   }
-
-  private stateOfEmpty(topics: readonly Followed[]): string {
-    if (topics.length === 0) return this.status?.phase === "avion" ? "nothing-avion" : "nothing";
-    if (topics.some(({ docs }) => docs.length > 0) && this.library.filterText !== "") return "filtered";
-    if (topics.every(({ ready }) => ready)) return this.library.filterText === "" ? "none" : "filtered";
-    if (topics.some(({ told }) => !told)) return "loading";
-    const phase = this.status?.phase ?? "opening";
-    return phase === "avion" || phase === "offline" || phase === "paused" ? `waiting-${phase}` : "loading";
-  }
-
-  private describeEmpty(state: string): HTMLElement[] {
-    if (state === "loading") return [skeleton()];
-    if (state === "nothing" || state === "nothing-avion") return this.describeNothing(state === "nothing-avion");
-    if (state === "filtered") {
-      const clear = h("button", { class: "button", type: "button", testid: "clear-filter" }, "Clear the filter");
-      clear.addEventListener("click", () => {
-        this.filter.value = "";
-        this.refilter();
-        this.filter.focus();
-      });
-      return [emblem("search"), h("h2", {}, "Nothing matches"), h("p", {}, "No package here has all these words in its name or summary."), clear];
-    }
-    if (state === "none") {
-      return [emblem("all"), h("h2", {}, "No package here"), h("p", {}, "The server has no package that you follow. A new one will appear by itself.")];
-    }
-    const phase = phaseText(state.slice("waiting-".length));
-    return [
-      emblem(phase.icon),
-      h("h2", {}, "Not on this device yet"),
-      h("p", {}, `${phase.word}: your packages are loaded as soon as the server answers, and then stay on this device.`),
-    ];
-  }
-
-  private describeNothing(avion: boolean): HTMLElement[] {
-    const suggest = (topic: Topic): HTMLElement =>
-      h(
-        "button",
-        { class: "chip", type: "button", "data-state": "off", on: { click: () => this.library.follow(topic) } },
-        h("span", { class: "chip-mark" }, icon("plus")),
-        h("span", { class: "chip-name" }, topicLabel(topic)),
-        h("span", { class: "chip-size" }, count(expectedSize(topic) ?? 0)),
-      );
-    const everything = h(
-      "button",
-      { class: "button primary", type: "button", on: { click: () => this.library.follow(ALL) } },
-      `Follow all ${count(TOTAL)} packages`,
-    );
-    const more = h("button", { class: "button phone-only", type: "button", on: { click: this.openFollow } }, "Choose sections and tags");
-    return [
-      emblem("follow"),
-      h("h2", {}, "Follow something"),
-      h(
-        "p",
-        {},
-        avion
-          ? "You follow nothing on this device. Packages that you choose now are loaded once you are in synced mode."
-          : "Packages that you follow are fetched once, stored encrypted on this device, and kept up to date.",
-      ),
-      h("div", { class: "chips center" }, SUGGESTIONS.map(suggest)),
-      h("div", { class: "empty-actions" }, more, everything),
-    ];
-  }
-}
-
-function emblem(name: Parameters<typeof icon>[0]): HTMLElement {
-  return h("div", { class: "emblem" }, icon(name));
-}
-
-function skeleton(): HTMLElement {
-  const rows = Array.from({ length: 9 }, () =>
-    h("div", { class: "skeleton-row" }, h("span", { class: "bone bone-name" }), h("span", { class: "bone bone-text" })),
-  );
-  return h("div", { class: "skeleton", role: "status", "aria-label": "Loading packages" }, rows);
 }
 
 function createRow(): HTMLElement {
