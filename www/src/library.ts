@@ -54,6 +54,7 @@ export class Library {
   private readonly entries = new Map<string, Entry>();
   private readonly rowListeners: ((rows: Rows) => void)[] = [];
   private readonly topicListeners: (() => void)[] = [];
+  private readonly leavingListeners: ((topic: Topic) => void)[] = [];
   private readonly haystacks = new WeakMap<Package, string>();
   private changed = new Set<string>();
   private narrowed: string | undefined;
@@ -97,6 +98,11 @@ export class Library {
     this.schedule();
   }
 
+  /** Calls back before a topic is left: a query of its packages must end before its subscription. */
+  onLeaving(listener: (topic: Topic) => void): void {
+    this.leavingListeners.push(listener);
+  }
+
   /** Follows a topic. Calling it again changes nothing. */
   follow(topic: Topic): void {
     if (!this.entries.has(topicId(topic))) this.listen(topic);
@@ -107,6 +113,7 @@ export class Library {
     const id = topicId(topic);
     const entry = this.entries.get(id);
     if (!entry) return;
+    for (const listener of this.leavingListeners) listener(topic);
     entry.stop();
     this.entries.delete(id);
     if (this.narrowed === id) this.narrowed = undefined;

@@ -72,6 +72,15 @@ test("a package of two topics is listed once, and the list can be narrowed", asy
   assert.deepEqual(session.subscriptions(), ['{"section":"games"}']);
 });
 
+test("who queries a topic hears that it is being left while it is still subscribed", () => {
+  const heard = [];
+  library.onLeaving((topic) => heard.push([topic, session.subscriptions().length]));
+  library.follow(GAMES);
+  library.unfollow(SDL);
+  library.unfollow(GAMES);
+  assert.deepEqual([heard, session.subscriptions()], [[[GAMES, 1]], []]);
+});
+
 test("the first load flashes nothing; what changes or comes later does, and is told", async () => {
   const first = [doc("a"), doc("b")];
   library.follow(GAMES);
