@@ -12,7 +12,7 @@ import { DetailPanel } from "./detail-panel";
 import { confirmDialog, passphraseDialog } from "./dialogs";
 import { FollowPanel } from "./follow-panel";
 import { Inspector } from "./inspector";
-import { ListsColumn } from "./lists/lists-column";
+import { LIST_LABEL, ListsColumn, type ListName } from "./lists/lists-column";
 import { SessionBar } from "./session-bar";
 import { StatusBar } from "./status-bar";
 import { clearToast, toast } from "./toast";
@@ -48,7 +48,7 @@ export class MainScreen {
   private readonly inspector: Inspector;
   private readonly writes: Writes;
   private readonly drawer: WritesDrawer;
-  private readonly tabs = new Map<Sheet | "packages", HTMLButtonElement>();
+  private readonly tabs = new Map<Sheet | ListName, HTMLButtonElement>();
   private first: Package | undefined;
   private open: Sheet | undefined;
   private over = false;
@@ -73,10 +73,11 @@ export class MainScreen {
       lock: () => void this.end("locked", () => session.lock()),
     });
     this.follow = new FollowPanel(library, () => this.sheet(undefined));
-    this.lists = new ListsColumn(library, {
+    this.lists = new ListsColumn(session, library, {
       isPending: (doc) => session.meta(doc)?.pending ?? false,
       chosen: (doc, open) => this.choose(doc, open),
       openFollow: () => this.sheet("follow"),
+      listChosen: () => this.markTab(),
     });
     this.detail = new DetailPanel(session, library, this.writes, {
       close: () => this.closeDetail(),
@@ -130,7 +131,7 @@ export class MainScreen {
   }
 
   private bottomBar(): HTMLElement {
-    const tab = (id: Sheet | "packages", name: IconName, label: string, run: () => void): HTMLElement => {
+    const tab = (id: Sheet | ListName, name: IconName, label: string, run: () => void): HTMLElement => {
       const button = h("button", { class: "bottom-tab", type: "button", testid: `tab-${id}`, on: { click: run } }, icon(name), h("span", {}, label));
       this.tabs.set(id, button);
       return button;
@@ -138,7 +139,8 @@ export class MainScreen {
     const bar = h(
       "nav",
       { class: "bottom-bar", "aria-label": "Sections of the page" },
-      tab("packages", "list", "Packages", () => this.sheet(undefined)),
+      tab("packages", "list", LIST_LABEL.packages, () => this.list("packages")),
+      tab("largest", "largest", LIST_LABEL.largest, () => this.list("largest")),
       tab("follow", "follow", "Follow", () => this.sheet("follow")),
       tab("session", "session", "Session", () => this.sheet("session")),
     );
@@ -161,14 +163,26 @@ export class MainScreen {
     this.open = sheet;
     this.follow.element.classList.toggle("open", sheet === "follow");
     this.bar.actions.classList.toggle("open", sheet === "session");
-    for (const [id, button] of this.tabs) {
-      if (id === (sheet ?? "packages")) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
-    }
+    this.markTab();
     this.cover();
     if (sheet === "follow") this.follow.focus();
     else if (sheet === "session") this.bar.focus();
     else if (before) this.tabs.get(before)?.focus();
+  }
+
+  /** On a phone: shows one of the lists alone. */
+  private list(name: ListName): void {
+    this.sheet(undefined);
+    this.lists.show(name);
+  }
+
+  /** On a phone: marks the tab of the sheet or list that is shown. */
+  private markTab(): void {
+    const current = this.open ?? this.lists.shown;
+    for (const [id, button] of this.tabs) {
+      if (id === current) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
   }
 
   /** Elements that a phone covers must not be reachable by keyboard either. */
@@ -179,6 +193,7 @@ export class MainScreen {
 
   private choose(doc: Package, open: boolean): void {
     if (!open && !this.detail.current) return;
+    this.lists.select(doc.name);
     this.detail.show(doc);
     this.element.classList.add("with-detail");
     this.cover();
@@ -226,6 +241,7 @@ export class MainScreen {
     if (this.over) return;
     this.over = true;
     this.options.library.stop();
+    this.lists.stop();
     this.status.stop();
     await this.attempt(finish);
     this.inspector.remove();

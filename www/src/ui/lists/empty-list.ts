@@ -49,6 +49,12 @@ export class EmptyList {
     return state !== "";
   }
 
+  /** Shows no text, because something else stands in the place of the list. */
+  hide(): false {
+    show(this.element, false);
+    return false;
+  }
+
   private stateOf({ listed, filtered, phase = "opening" }: ListState, topics: readonly Followed[]): string {
     if (topics.length === 0) return phase === "avion" ? "nothing-avion" : "nothing";
     if (listed === undefined) return "loading";
@@ -63,7 +69,7 @@ export class EmptyList {
     if (state === "loading") return [skeleton()];
     if (state === "nothing" || state === "nothing-avion") return this.describeNothing(state === "nothing-avion");
     if (state === "filtered") {
-      const clear = h("button", { class: "button", type: "button", testid: "clear-filter" }, "Clear the filter");
+      const clear = h("button", { class: "button", type: "button", testid: `${this.options.testid}-clear` }, "Clear the filter");
       clear.addEventListener("click", () => this.options.clearFilter());
       return [emblem("search"), h("h2", {}, "Nothing matches"), h("p", {}, this.options.noMatch), clear];
     }
