@@ -9,7 +9,7 @@ macro_rules! weights {
     ($($more:expr),* $(,)?) => {
         &[
             (Op, 70), (Resolve, 6), (Write, 24), (WriteMany, 4), (Delete, 6), (Subscribe, 30), (Unsubscribe, 5),
-            (Read, 4), (Wait, 36), (WaitLong, 8), (Skew, 4), $($more),*
+            (Read, 4), (Query, 10), (Whole, 8), (Wait, 36), (WaitLong, 8), (Skew, 4), $($more),*
         ]
     };
 }
