@@ -8,8 +8,8 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place, Provider,
-    RewriteResult, RewriteState, Session, Site, Snapshot, Spent, Transaction, Walked,
+    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
+    Provider, RewriteResult, RewriteState, Seen, Session, Site, Snapshot, Spent, Transaction, Walked,
 };
 
 use crate::fiber::pause;
@@ -95,8 +95,8 @@ impl<P: Provider> Provider for Tap<P> {
         Ok(Box::new(Tapped::of("", inner, &self.wire)))
     }
 
-    fn revision(&self) -> Result<u64> {
-        self.inner.revision()
+    fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
+        self.inner.changed(since, visit)
     }
 }
 
@@ -168,10 +168,6 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
 
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
         self.inner.is_held(at, scope, entry)
-    }
-
-    fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
-        self.inner.feed(after, limit)
     }
 
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {

@@ -386,7 +386,6 @@ impl<'t> Writing<'t> {
             listed.extend(fresh);
         }
         self.tx.append_feed(&FeedRow {
-            number: 0,
             org: at.org.into(),
             class: at.class.into(),
             pk: at.pk.into(),

@@ -10,77 +10,42 @@ use tokio::sync::{Notify, watch};
 use super::hub::Hub;
 use super::state::stopped;
 use crate::engine::Engine;
-use crate::provider::FeedRow;
+use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Rows read at once.
-const LINES: usize = 2_000;
 
 /// Reads the feed, starting from its end.
 pub(super) struct Follower {
     engine: Arc<Engine>,
     hub: Arc<Hub>,
-    last: u64,
-    revision: Option<u64>,
+    seen: Seen,
 }
 
 impl Follower {
     /// Starts at the end of the feed.
     pub(super) fn new(engine: Arc<Engine>, hub: Arc<Hub>) -> Result<Self> {
-        let mut last = 0;
-        loop {
-            let (_, rows) = engine.provider().read()?.feed(last, LINES)?;
-            match rows.last() {
-                Some(row) => last = row.number,
-                None => return Ok(Follower { engine, hub, last, revision: None }),
-            }
-        }
+        let Changed { seen, .. } = engine.provider().changed(None, &mut |_| Ok(()))?;
+        Ok(Follower { engine, hub, seen })
     }
 
     /// Passes on the commits since the last call.
     fn look(&mut self) -> Result<()> {
-        let revision = self.engine.provider().revision()?;
-        if self.revision == Some(revision) {
-            return Ok(());
-        }
-        loop {
+        let hub = &self.hub;
+        let mut pass_on = |row: FeedRow| {
+            pass_on(hub, &row);
+            Ok(())
+        };
+        let Changed { seen, is_whole } = self.engine.provider().changed(Some(&self.seen), &mut pass_on)?;
+        if !is_whole {
+            // Rows were removed before they were read, so every session has to pull.
             let snapshot = self.engine.provider().read()?;
-            let (oldest, rows) = snapshot.feed(self.last, LINES)?;
-            if oldest > self.last + 1 {
-                // Rows were deleted before they were read, so every session has to pull.
-                for org in self.hub.orgs() {
-                    self.hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
-                }
-            }
-            for row in &rows {
-                self.pass_on(row);
-            }
-            match rows.last() {
-                Some(row) => self.last = row.number,
-                None => break,
+            for org in self.hub.orgs() {
+                self.hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
             }
         }
-        self.revision = Some(revision);
+        self.seen = seen;
         Ok(())
-    }
-
-    fn pass_on(&self, row: &FeedRow) {
-        if !self.hub.has_listeners(&row.org) {
-            return;
-        }
-        let Ok(class) = Name::new(&row.class) else { return };
-        self.hub.hint(&row.org, &Def::class_of(&class), row.v);
-        if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
-            self.hub.hint(&row.org, &Def::document(&class, &pk), row.v);
-        }
-        for (collection, hashes) in &row.links {
-            let Ok(collection) = Name::new(collection) else { continue };
-            for hash in hashes {
-                self.hub.hint(&row.org, &Def::collection_hashed(&class, &collection, hash), row.v);
-            }
-        }
     }
 
     /// Reads the feed until `stop` is set. `committed` wakes it at once after a commit of this process.
@@ -111,6 +76,24 @@ impl Follower {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Hints to the listeners of each def that holds the document, or held it before.
+fn pass_on(hub: &Hub, row: &FeedRow) {
+    if !hub.has_listeners(&row.org) {
+        return;
+    }
+    let Ok(class) = Name::new(&row.class) else { return };
+    hub.hint(&row.org, &Def::class_of(&class), row.v);
+    if let Ok(pk) = escale::model::Pk::parse(&row.pk) {
+        hub.hint(&row.org, &Def::document(&class, &pk), row.v);
+    }
+    for (collection, hashes) in &row.links {
+        let Ok(collection) = Name::new(collection) else { continue };
+        for hash in hashes {
+            hub.hint(&row.org, &Def::collection_hashed(&class, &collection, hash), row.v);
         }
     }
 }

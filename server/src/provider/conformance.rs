@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use escale::Code;
 use escale::model::Def;
+use escale::{Code, Error};
 use smol_str::SmolStr;
 
 use super::ChangeState::{self, Alive, Deleted, Left};
 use super::{
-    Change, Document, Edit, Entry, EntryValue, FeedRow, Link, Place, Provider, Shown, Snapshot, Transaction,
+    Change, Changed, Document, Edit, Entry, EntryValue, FeedRow, Link, Place, Provider, Seen, Shown,
+    Snapshot, Transaction,
 };
 
 pub(super) const WAIT: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     orgs_and_classes_are_kept_apart(&fresh());
     entries_find_another_holder(&fresh());
     the_feed_follows_the_commits(&fresh());
-    the_revision_tells_of_commits(&fresh());
+    a_late_commit_is_not_missed_by_the_feed(&fresh());
     a_purge_takes_what_is_old_and_nothing_else(&fresh());
     a_walk_meets_everything_once(&fresh());
     super::conformance_heads::all(&mut fresh);
@@ -48,7 +49,7 @@ pub(super) fn document(v: u64) -> Document {
 
 pub(super) fn row(pk: &str, v: u64) -> FeedRow {
     let links = document(0).shown.links;
-    FeedRow { number: 0, org: "o".into(), class: "C".into(), pk: pk.into(), v, links }
+    FeedRow { org: "o".into(), class: "C".into(), pk: pk.into(), v, links }
 }
 
 fn def(text: &str) -> Def {
@@ -270,33 +271,76 @@ fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {
     });
 }
 
+/// The pks of the feed's rows since that position, and the position after them.
+pub(super) fn fed<P: Provider>(provider: &P, since: &Seen) -> (Vec<String>, Seen) {
+    let mut pks = Vec::new();
+    let mut visit = |row: FeedRow| {
+        pks.push(row.pk);
+        Ok(())
+    };
+    let Changed { seen, is_whole } = provider.changed(Some(since), &mut visit).expect("changed");
+    assert!(is_whole, "nothing was removed");
+    (pks, seen)
+}
+
+/// The present end of the feed.
+pub(super) fn end_of_feed<P: Provider>(provider: &P) -> Seen {
+    provider.changed(None, &mut |_| panic!("a row without a position")).expect("changed").seen
+}
+
 fn the_feed_follows_the_commits<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
+    let start = end_of_feed(&first);
+    assert_eq!(fed(&first, &start).0, [""; 0], "nothing was written");
     write(&first, |tx| {
         tx.append_feed(&row("a", 5)).expect("append_feed");
         tx.append_feed(&row("b", 5)).expect("append_feed");
     });
+    let (rows, middle) = fed(&first, &start);
+    assert_eq!(rows, ["a", "b"]);
     // A lower version that commits later comes later in the feed.
     write(&second, |tx| tx.append_feed(&row("c", 4)).expect("append_feed"));
-    let snapshot = first.read().expect("a snapshot");
-    let (oldest, rows) = snapshot.feed(0, 10).expect("feed");
-    assert_eq!(rows.iter().map(|r| r.pk.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
-    assert_eq!(oldest, rows[0].number);
-    assert_eq!(rows[2], FeedRow { number: rows[2].number, ..row("c", 4) });
-    let (_, rest) = snapshot.feed(rows[0].number, 1).expect("feed");
-    assert_eq!(rest, rows[1..2]);
-    assert!(snapshot.feed(rows[2].number, 10).expect("feed").1.is_empty());
+    let mut dropped = second.write("o", WAIT).expect("a write");
+    dropped.append_feed(&row("dropped", 6)).expect("append_feed");
+    drop(dropped);
+    assert_eq!(fed(&first, &start).0, ["a", "b", "c"]);
+    let (rows, end) = fed(&first, &middle);
+    assert_eq!(rows, ["c"], "another instance's commit");
+    assert_eq!(fed(&first, &end).0, [""; 0]);
+    write(&first, |tx| put(tx, "silent", 7));
+    assert_eq!(fed(&first, &end).0, [""; 0], "a commit without rows");
+    let mut visited = Vec::new();
+    let mut visit = |row: FeedRow| {
+        visited.push(row);
+        Ok(())
+    };
+    first.changed(Some(&middle), &mut visit).expect("changed");
+    assert_eq!(visited, [row("c", 4)]);
+    let mut fails = |_| Err(Error::new(Code::Internal, "by the test"));
+    let error = first.changed(Some(&middle), &mut fails).expect_err("the visitor's error");
+    assert_eq!(error.detail(), "by the test");
+    assert_eq!(fed(&first, &middle).0, ["c"], "a look that failed changed nothing");
 }
 
-fn the_revision_tells_of_commits<P: Provider>(open: &dyn Fn() -> P) {
+/// A write that begins first and commits last: the looks in between do not pass it over.
+fn a_late_commit_is_not_missed_by_the_feed<P: Provider>(open: &dyn Fn() -> P) {
     let (first, second) = (open(), open());
-    let before = first.revision().expect("revision");
-    assert_eq!(first.revision().expect("revision"), before);
-    write(&second, |tx| put(tx, "a", 1));
-    let after = first.revision().expect("revision");
-    assert_ne!(after, before, "another instance's commit");
-    write(&first, |tx| put(tx, "b", 1));
-    assert_ne!(first.revision().expect("revision"), after, "its own commit");
+    let start = end_of_feed(&second);
+    let mut late = first.write("o", WAIT).expect("a write");
+    late.append_feed(&row("late", 5)).expect("append_feed");
+    // A database may have one lock for all orgs: then no other write commits in between.
+    if let Ok(mut tx) = second.write("p", Duration::ZERO) {
+        tx.append_feed(&FeedRow { org: "p".into(), ..row("early", 9) }).expect("append_feed");
+        tx.commit().expect("a commit");
+        let (rows, middle) = fed(&second, &start);
+        assert_eq!(rows, ["early"]);
+        late.commit().expect("a commit");
+        assert_eq!(fed(&second, &middle).0, ["late"]);
+    } else {
+        assert_eq!(fed(&second, &start), (Vec::new(), start.clone()));
+        late.commit().expect("a commit");
+    }
+    assert!(fed(&second, &start).0.contains(&"late".to_owned()));
 }
 
 fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P) {

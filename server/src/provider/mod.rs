@@ -7,6 +7,7 @@
 pub mod conformance;
 mod conformance_heads;
 mod conformance_operations;
+mod feed;
 #[cfg(feature = "testing")]
 mod memory;
 mod record;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use escale::Result;
 use escale::model::{Def, Version};
 
+pub use feed::{Changed, Seen};
 #[cfg(feature = "testing")]
 pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 pub use record::{
@@ -41,8 +43,10 @@ pub trait Provider: Send + Sync + 'static {
     /// Begins maintenance, which excludes every write. Otherwise as [`Provider::write`].
     fn maintain(&self, wait: Duration) -> Result<Box<dyn Maintenance + '_>>;
 
-    /// A number that differs from the one of the last call if any instance has committed since.
-    fn revision(&self) -> Result<u64>;
+    /// Visits the rows of the feed that were committed after `since`, by any instance: each once, and those of
+    /// one org in the order of its commits. Without `since` it visits none, and returns the position from
+    /// which a reader begins. Quick if nothing was committed.
+    fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed>;
 }
 
 /// One state of the database.
@@ -81,10 +85,6 @@ pub trait Snapshot {
     /// empty for an index across orgs.
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool>;
 
-    /// The rows of the feed after that number, in commit order, at most `limit`; and the oldest number still
-    /// kept.
-    fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)>;
-
     /// The session of that name.
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>>;
 
@@ -122,7 +122,7 @@ pub trait Transaction: Edit {
     /// Replaces the head of the org, or makes it.
     fn put_head(&mut self, head: &Head) -> Result<()>;
 
-    /// Appends to the feed. The provider assigns `number`.
+    /// Appends to the feed: the row becomes visible with the commit.
     fn append_feed(&mut self, row: &FeedRow) -> Result<()>;
 
     /// Removes tombstones and expired documents of the org, at most `limit`, with their links. Their `ttl` is

@@ -111,8 +111,6 @@ pub struct Change {
 /// A row of the feed: a document was written, and these links are affected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedRow {
-    /// Its number, ascending in commit order.
-    pub number: u64,
     /// The org.
     pub org: String,
     /// The class.

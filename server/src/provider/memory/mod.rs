@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use escale::Result;
 
-use super::{Action, Maintenance, Provider, Site, Snapshot, Transaction};
+use super::{Action, Changed, FeedRow, Maintenance, Provider, Seen, Site, Snapshot, Transaction};
 use maintenance::MemoryMaintenance;
 use snapshot::MemorySnapshot;
 use tables::Tables;
@@ -27,15 +27,10 @@ use turns::Turns;
 /// A database in memory, the counterpart of a file on a disk. Each [`MemoryProvider`] is one instance's
 /// connection to it.
 pub struct MemoryDatabase {
-    committed: Mutex<Committed>,
+    committed: Mutex<Tables>,
     turns: Turns,
     /// The insertion number of the last operation, over all orgs.
     last_operation: AtomicI64,
-}
-
-struct Committed {
-    tables: Tables,
-    revision: u64,
 }
 
 /// The complete contents of a database, to be restored later.
@@ -59,7 +54,7 @@ impl MemoryDatabase {
     /// A database with the contents of a copy.
     pub fn restored(copy: &MemoryCopy) -> Arc<Self> {
         Arc::new(MemoryDatabase {
-            committed: Mutex::new(Committed { tables: copy.tables.clone(), revision: 0 }),
+            committed: Mutex::new(copy.tables.clone()),
             turns: Turns::default(),
             last_operation: AtomicI64::new(copy.last_operation),
         })
@@ -77,7 +72,7 @@ impl MemoryDatabase {
     }
 
     fn tables(&self) -> Tables {
-        lock(&self.committed).tables.clone()
+        lock(&self.committed).clone()
     }
 
     fn next_operation(&self) -> i64 {
@@ -87,9 +82,8 @@ impl MemoryDatabase {
     /// Applies a commit, and counts it.
     fn commit(&self, apply: impl FnOnce(&mut Tables)) -> u64 {
         let mut committed = lock(&self.committed);
-        apply(&mut committed.tables);
-        committed.revision += 1;
-        let site = Arc::make_mut(&mut committed.tables.site);
+        apply(&mut committed);
+        let site = Arc::make_mut(&mut committed.site);
         site.commits += 1;
         site.commits
     }
@@ -117,8 +111,15 @@ impl Provider for MemoryProvider {
         Ok(Box::new(MemoryMaintenance::begin(&self.database)))
     }
 
-    fn revision(&self) -> Result<u64> {
-        Ok(lock(&self.database.committed).revision)
+    fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
+        let feed = self.database.tables().feed;
+        let number = |entry: Option<(&u64, _)>| entry.map_or(0, |(number, _)| *number);
+        let (oldest, newest) = (number(feed.first_key_value()), number(feed.last_key_value()));
+        let since = since.map(Seen::number);
+        for (_, row) in feed.range(since.unwrap_or(newest) + 1..) {
+            visit(row.as_ref().clone())?;
+        }
+        Ok(Changed::at_number(newest, since, oldest))
     }
 }
 

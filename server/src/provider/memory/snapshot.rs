@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Change, ChangeState, Document, Entry, FeedRow, Head, Operation, Place, Session, Site, Snapshot, Spent,
+    Change, ChangeState, Document, Entry, Head, Operation, Place, Session, Site, Snapshot, Spent,
 };
 
 /// The tables at one point in time.
@@ -169,13 +169,6 @@ impl<T: Reads> Snapshot for T {
         }
         let entries = self.tables().org(scope).map(|tables| tables.entries.range(&first..));
         Ok(entries.is_some_and(|entries| same_value(entries, &first).any(is_other)))
-    }
-
-    fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
-        let feed = &self.tables().feed;
-        let oldest = feed.keys().next().copied().unwrap_or(0);
-        let rows = feed.range(after + 1..).take(limit).map(|(_, row)| row.as_ref().clone());
-        Ok((oldest, rows.collect()))
     }
 
     fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {

@@ -86,7 +86,7 @@ impl Reads for MemoryTransaction<'_> {
     /// The present holders: nobody else changes them once the value is taken.
     fn across_orgs(&self, first: &EntryKey) -> Result<Vec<EntryKey>> {
         self.take_value(first)?;
-        let committed = lock(&self.database.committed).tables.shared.clone();
+        let committed = lock(&self.database.committed).shared.clone();
         let mut held: Vec<EntryKey> = same_value(committed.range(first..), first).cloned().collect();
         for (key, is_there) in &self.outside.entries {
             if same_value(std::iter::once(key), first).next().is_some() {
@@ -240,7 +240,7 @@ impl Transaction for MemoryTransaction<'_> {
             for row in feed {
                 let rows = Arc::make_mut(&mut committed.feed);
                 let number = rows.keys().next_back().map_or(1, |last| last + 1);
-                rows.insert(number, Arc::new(FeedRow { number, ..row }));
+                rows.insert(number, Arc::new(row));
             }
             Arc::make_mut(&mut committed.actions).extend(actions);
             for (key, is_there) in entries {

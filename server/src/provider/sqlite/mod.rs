@@ -1,5 +1,6 @@
 //! The provider on SQLite: one file, WAL, `synchronous=FULL`.
 
+mod feed;
 mod heads;
 mod maintenance;
 mod open;
@@ -16,7 +17,8 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use super::{Maintenance, Provider, Snapshot, Transaction};
+use super::{Changed, FeedRow, Maintenance, Provider, Seen, Snapshot, Transaction};
+use feed::Watcher;
 pub use open::inspect;
 use read::SqliteSnapshot;
 use transaction::SqliteTransaction;
@@ -29,7 +31,7 @@ pub struct SqliteProvider {
     path: PathBuf,
     writer: Turn,
     readers: Mutex<Vec<Connection>>,
-    watcher: Mutex<Connection>,
+    watcher: Mutex<Watcher>,
 }
 
 impl SqliteProvider {
@@ -62,9 +64,8 @@ impl Provider for SqliteProvider {
         Ok(Box::new(SqliteTransaction::begin(self.writer.take(wait)?, "", wait)?))
     }
 
-    fn revision(&self) -> Result<u64> {
-        // The watcher never writes, so it sees commits of this process like those of others.
-        lock(&self.watcher).query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(failed)
+    fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
+        lock(&self.watcher).look(since, visit)
     }
 }
 

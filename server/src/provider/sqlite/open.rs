@@ -7,6 +7,7 @@ use std::time::Duration;
 use escale::{Code, Error, Result};
 use rusqlite::{Connection, OpenFlags};
 
+use super::feed::Watcher;
 use super::{SqliteProvider, Turn, failed, heads};
 use crate::provider::{Head, Site};
 
@@ -38,7 +39,7 @@ impl SqliteProvider {
             .execute_batch("PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16384;")
             .map_err(failed)?;
         make_tables(&mut writer, first)?;
-        let watcher = connect(path)?;
+        let watcher = Watcher::on(connect(path)?);
         Ok(SqliteProvider {
             path: path.to_owned(),
             writer: Turn::new(writer),

@@ -1,15 +1,12 @@
 //! Snapshots: a read transaction on a separate connection.
 
-use std::collections::BTreeMap;
-
 use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
 use super::{SqliteProvider, begin, damaged, failed, heads, operations};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Operation, Place, Session, Site,
-    Snapshot, Spent,
+    Change, ChangeState, Document, Entry, EntryValue, Head, Operation, Place, Session, Site, Snapshot, Spent,
 };
 
 /// A read transaction; it ends when dropped.
@@ -86,9 +83,6 @@ macro_rules! snapshot_through_connection {
             }
             fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
                 is_held(self.connection(), at, scope, entry)
-            }
-            fn feed(&self, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
-                feed(self.connection(), after, limit)
             }
             fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
                 operations::session(self.connection(), org, session)
@@ -311,32 +305,4 @@ pub(super) fn is_held(connection: &Connection, at: Place, scope: &str, entry: &E
         }
     };
     Ok(found?.is_some())
-}
-
-pub(super) fn feed(connection: &Connection, after: u64, limit: usize) -> Result<(u64, Vec<FeedRow>)> {
-    let oldest = one(connection, "SELECT coalesce(min(number), 0) FROM feed", [], |row| row.get(0))?;
-    let sql = "SELECT number, org, class, pk, v, links FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
-    let rows = all(connection, sql, params![after, limit as u64], |row| {
-        let links: String = row.get(5)?;
-        Ok(serde_json::from_str(&links)
-            .map_err(|_| damaged("a line of the feed"))
-            .map(|links| (row_of_feed(row), links)))
-    })?;
-    let mut feed = Vec::with_capacity(rows.len());
-    for row in rows {
-        let (row, links) = row?;
-        feed.push(FeedRow { links, ..row.map_err(failed)? });
-    }
-    Ok((oldest.unwrap_or(0), feed))
-}
-
-fn row_of_feed(row: &Row) -> rusqlite::Result<FeedRow> {
-    Ok(FeedRow {
-        number: row.get(0)?,
-        org: row.get(1)?,
-        class: row.get(2)?,
-        pk: row.get(3)?,
-        v: row.get(4)?,
-        links: BTreeMap::new(),
-    })
 }

@@ -7,16 +7,13 @@ use escale::model::{Def, Version};
 use rusqlite::{Connection, Params, TransactionBehavior, params};
 
 use super::read::{
-    all, changes, count, del_of, document, document_of, feed, is_held, members, snapshot_through_connection,
+    all, changes, count, del_of, document, document_of, is_held, members, snapshot_through_connection,
 };
-use super::{Writer, begin, damaged, failed, heads, operations};
+use super::{Writer, begin, damaged, failed, feed, heads, operations};
 use crate::provider::{
     Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site,
     Snapshot, Spent, Transaction,
 };
-
-/// Rows of the feed that are kept: more than any server falls behind between two polls.
-const FEED_ROWS_MAX: u64 = 50_000;
 
 /// A write transaction; rolled back if dropped before its commit.
 pub(super) struct SqliteTransaction<'p> {
@@ -129,14 +126,7 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
-        let links = serde_json::to_string(&row.links).map_err(|_| damaged("a line of the feed"))?;
-        self.run(
-            "INSERT INTO feed (org, class, pk, v, links) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![row.org, row.class, row.pk, row.v, links],
-        )?;
-        let number = self.connection.last_insert_rowid() as u64;
-        self.run("DELETE FROM feed WHERE number <= ?1", [number.saturating_sub(FEED_ROWS_MAX)])?;
-        Ok(())
+        feed::append(&self.connection, row)
     }
 
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {

@@ -12,7 +12,7 @@ use escale::model::schema::Schema;
 use escale::model::{Def, Name, Value};
 use escale_server::clock::{Clock, ManualClock};
 use escale_server::engine::{Caller, Engine, Opening};
-use escale_server::provider::Place;
+use escale_server::provider::{Place, Seen};
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
@@ -96,6 +96,8 @@ struct World {
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
     engine: Option<Engine>,
+    /// The position of the feed before the first write.
+    fed_from: Option<Seen>,
     reference: Reference,
     chance: Chance,
     is_sealed: bool,
@@ -119,12 +121,26 @@ impl World {
             ..Settings::default()
         };
         let (folder, clock) = (quick_folder(), ManualClock::at(NOON));
-        let (reference, engine) = (Reference::new(settings), None);
+        let (reference, engine, fed_from) = (Reference::new(settings), None, None);
         let (sent, cursors) = (Vec::new(), Vec::new());
         let (is_sealed, has_more, ids, met) = (false, false, 0, BTreeSet::new());
-        let mut world =
-            World { folder, clock, engine, reference, chance, is_sealed, has_more, sent, cursors, ids, met };
-        world.engine = Some(open(&world, false, false));
+        let mut world = World {
+            folder,
+            clock,
+            engine,
+            fed_from,
+            reference,
+            chance,
+            is_sealed,
+            has_more,
+            sent,
+            cursors,
+            ids,
+            met,
+        };
+        let engine = open(&world, false, false);
+        world.fed_from = Some(engine.provider().changed(None, &mut |_| Ok(())).unwrap().seen);
+        world.engine = Some(engine);
         world
     }
 
@@ -406,8 +422,13 @@ impl World {
             let session = snapshot.session(org, name).unwrap().unwrap();
             assert_eq!((&session.account, session.seq), (account, *seq));
         }
-        let (oldest, feed) = snapshot.feed(0, 100_000).unwrap();
-        assert_eq!(oldest, u64::from(!feed.is_empty()));
+        let mut feed = Vec::new();
+        let mut visit = |row| {
+            feed.push(row);
+            Ok(())
+        };
+        let provider = self.engine.as_ref().unwrap().provider();
+        assert!(provider.changed(self.fed_from.as_ref(), &mut visit).unwrap().is_whole);
         let fed: Vec<Fed> = feed
             .into_iter()
             .map(|row| {
