@@ -45,7 +45,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package size lint clean compiler rust npm browsers server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package size lint clean compiler rust npm browsers postgres server counter
 
 help:
 	@: $(info $(HELP))
@@ -53,7 +53,7 @@ help:
 demo: package server www/dist/index.html
 	@scripts/demo
 
-test: package server counter www/dist/index.html browsers
+test: package server counter www/dist/index.html browsers postgres
 	@scripts/test $(PARTS)
 
 sim: rust
@@ -75,8 +75,8 @@ kill: package counter browsers
 kill-firefox: package counter browsers
 	@scripts/test kill-firefox
 
-kill-server: rust
-	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --test server kills
+kill-server: rust postgres
+	KILLS=$${KILLS:-100} cargo test --locked --package escale-server --all-features --test server kills
 
 failovers: package counter browsers
 	@scripts/test failovers
@@ -123,6 +123,9 @@ npm:
 
 browsers: rust
 	@scripts/need-browsers
+
+postgres:
+	@scripts/need-postgres
 
 # What is built.
 pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/order-functions.mjs scripts/write-glue.mjs | rust npm

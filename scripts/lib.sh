@@ -66,5 +66,18 @@ find_browsers() {
   export CHROME CHROMEDRIVER FIREFOX GECKODRIVER
 }
 
+# Finds the programs of PostgreSQL, version 14 or later: in the folder that PG_BIN names, otherwise the newest ones.
+find_postgres() {
+  local folder
+  if [ -n "${PG_BIN:-}" ]; then return; fi
+  for folder in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -rV) "$(dirname "$(first_of pg_ctl)")"; do
+    if [ -x "$folder/initdb" ] && [ "$("$folder/initdb" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')" -ge 14 ]; then
+      PG_BIN=$folder
+      break
+    fi
+  done
+  export PG_BIN="${PG_BIN:-}"
+}
+
 # Whether a program listens on a port of this machine.
 port_is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }

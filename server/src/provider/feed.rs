@@ -9,6 +9,15 @@ pub struct Seen(pub(super) Position);
 pub(super) enum Position {
     /// The number of the last row. Numbers ascend in the order of the commits.
     Number(u64),
+    /// A snapshot of the database, as its own text.
+    #[cfg(feature = "postgres")]
+    Snapshot {
+        /// The connection that read it.
+        connection: u64,
+        text: String,
+        /// The time of the look.
+        at: std::time::Instant,
+    },
 }
 
 /// The end of a look at the feed.
@@ -23,8 +32,20 @@ pub struct Changed {
 impl Seen {
     /// The number of the last row; 0 for a position of another kind of database.
     pub(super) fn number(&self) -> u64 {
-        let Position::Number(number) = self.0;
-        number
+        match &self.0 {
+            Position::Number(number) => *number,
+            #[cfg(feature = "postgres")]
+            Position::Snapshot { .. } => 0,
+        }
+    }
+
+    /// The connection that read the snapshot, its text, and the time of the look; none for another database.
+    #[cfg(feature = "postgres")]
+    pub(super) fn snapshot(&self) -> Option<(u64, &str, std::time::Instant)> {
+        match &self.0 {
+            Position::Snapshot { connection, text, at } => Some((*connection, text, *at)),
+            Position::Number(_) => None,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The storage of documents: a narrow trait, its implementation on SQLite, and one in memory for tests.
+//! The storage of documents: a narrow trait, its implementations on SQLite and PostgreSQL, and one in
+//! memory for tests.
 //!
 //! A provider stores and finds; it decides nothing. Versions, departures, refusals and seals belong to the
 //! engine, so another database only has to implement this trait. `conformance` is the suite that every
@@ -10,6 +11,8 @@ mod conformance_operations;
 mod feed;
 #[cfg(feature = "testing")]
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod spent;
 mod sqlite;
@@ -22,6 +25,8 @@ use escale::model::{Def, Version};
 pub use feed::{Changed, Seen};
 #[cfg(feature = "testing")]
 pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
+#[cfg(feature = "postgres")]
+pub use postgres::{Address, PostgresProvider};
 pub use record::{
     Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session,
     Shown, Site,

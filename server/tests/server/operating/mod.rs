@@ -4,6 +4,8 @@ mod cli;
 mod import;
 mod journal;
 mod kills;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod provider;
 mod site_key;
 mod sweep;

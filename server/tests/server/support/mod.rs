@@ -7,6 +7,8 @@ pub mod device;
 pub mod operating;
 pub mod outside;
 pub mod page;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod proof;
 pub mod session;
 pub mod world;

@@ -1,0 +1,216 @@
+//! The changes of documents, their memberships and their indexes, and the other changes of a write.
+
+use escale::model::{Def, Version};
+use escale::{Code, Error, Result};
+use sha2::{Digest, Sha256};
+
+use super::connect::Params;
+use super::failed::damaged;
+use super::heads::{self, signed};
+use super::pack::pack;
+use super::read::{self, del_of, document_of, snapshot_through_connection};
+use super::transaction::PostgresTransaction;
+use super::{feed, operations};
+use crate::provider::{
+    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Session, Site, Snapshot,
+    Spent, Transaction,
+};
+
+snapshot_through_connection!(PostgresTransaction<'_>);
+
+impl PostgresTransaction<'_> {
+    fn run(&self, sql: &'static str, params: Params) -> Result<u64> {
+        self.connection().run(sql, params)
+    }
+
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+        self.take_value(at, scope, entry)?;
+        read::is_held(self.connection(), at, scope, entry)
+    }
+
+    /// Takes a value across orgs until the transaction ends. It does not wait: two writes that wait for each
+    /// other would never end. Maintenance runs alone, and takes none.
+    fn take_value(&self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        if !scope.is_empty() || self.is_maintenance() {
+            return Ok(());
+        }
+        let mut hash = Sha256::new();
+        for part in [at.class.as_bytes(), entry.index.as_bytes(), &pack(&entry.value)] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let key = i64::from_be_bytes(*hash.finalize()[..].first_chunk().expect("8 of 32 bytes"));
+        let taken = self.connection().one("SELECT pg_try_advisory_xact_lock($1)", &[&key])?;
+        if taken.is_some_and(|row| row.get(0)) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Contention, "a write of another org holds a value across orgs"))
+    }
+}
+
+impl Edit for PostgresTransaction<'_> {
+    fn put_document(&mut self, at: Place, d: &Document) -> Result<()> {
+        let shown = serde_json::to_string(&d.shown).map_err(|_| damaged("a document's columns"))?;
+        self.run(
+            "INSERT INTO documents (org, class, pk, v, deleted, max_life, ttl, shown, data)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (org, class, pk) DO UPDATE SET v = $4, deleted = $5, max_life = $6, ttl = $7,
+               shown = $8, data = $9",
+            &[
+                &at.org,
+                &at.class,
+                &at.pk,
+                &signed(d.v),
+                &d.deleted,
+                &d.max_life.map(signed),
+                &d.ttl.map(signed),
+                &shown,
+                &d.data,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_document(&mut self, at: Place) -> Result<()> {
+        let sql = "DELETE FROM documents WHERE org = $1 AND class = $2 AND pk = $3";
+        self.run(sql, &[&at.org, &at.class, &at.pk])?;
+        Ok(())
+    }
+
+    fn put_link(&mut self, at: Place, link: &Link) -> Result<()> {
+        self.run(
+            "INSERT INTO memberships (org, class, collection, hash, pk, v, del, max_life)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+             ON CONFLICT (org, class, collection, hash, pk) DO UPDATE SET v = $6, del = $7, max_life = $8",
+            &[
+                &at.org,
+                &at.class,
+                &link.collection,
+                &link.hash,
+                &at.pk,
+                &signed(link.v),
+                &del_of(link.state),
+                &link.max_life.map(signed),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_link(&mut self, at: Place, collection: &str, hash: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM memberships WHERE org = $1 AND class = $2 AND collection = $3 AND hash = $4 AND pk = $5",
+            &[&at.org, &at.class, &collection, &hash, &at.pk],
+        )?;
+        Ok(())
+    }
+
+    fn put_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        self.take_value(at, scope, entry)?;
+        self.run(
+            "INSERT INTO entries (shared, class, name, value, org, pk) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT DO NOTHING",
+            &[&scope.is_empty(), &at.class, &entry.index.as_str(), &pack(&entry.value), &at.org, &at.pk],
+        )?;
+        Ok(())
+    }
+
+    /// Takes no lock: until the commit, others find the value held.
+    fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
+        self.run(
+            "DELETE FROM entries WHERE shared = $1 AND class = $2 AND name = $3 AND value = $4 AND org = $5
+               AND pk = $6",
+            &[&scope.is_empty(), &at.class, &entry.index.as_str(), &pack(&entry.value), &at.org, &at.pk],
+        )?;
+        Ok(())
+    }
+}
+
+impl Transaction for PostgresTransaction<'_> {
+    fn put_head(&mut self, head: &Head) -> Result<()> {
+        self.forget();
+        heads::put_head(self.connection(), &self.org, head)
+    }
+
+    fn append_feed(&mut self, row: &FeedRow) -> Result<()> {
+        feed::append(self.connection(), row)
+    }
+
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+        let rows = self.connection().rows(
+            "SELECT class, pk, v, deleted, max_life, ttl, shown, data FROM documents
+             WHERE org = $1 AND ttl <= $2 AND v < $3 LIMIT $4",
+            &[&self.org, &signed(now), &signed(horizon), &(limit as i64)],
+        )?;
+        let org = self.org.clone();
+        for row in &rows {
+            let (class, pk, document) = (row.get(0), row.get(1), document_of(row, 2)?);
+            let at = Place { org: &org, class, pk };
+            for (collection, hashes) in &document.shown.links {
+                for hash in hashes {
+                    self.remove_link(at, collection, hash)?;
+                }
+            }
+            // Only an expired document has entries; a tombstone has none. An index belongs to the org or to
+            // all orgs.
+            for entry in &document.shown.entries {
+                self.remove_entry(at, &org, entry)?;
+                self.remove_entry(at, "", entry)?;
+            }
+            self.remove_document(at)?;
+        }
+        let left = self.run(
+            "DELETE FROM memberships WHERE ctid = ANY (ARRAY
+               (SELECT ctid FROM memberships WHERE org = $1 AND del = 1 AND v < $2 LIMIT $3))",
+            &[&org, &signed(horizon), &(limit as i64)],
+        )?;
+        Ok(rows.len() as u64 + left)
+    }
+
+    fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {
+        operations::put_session(self.connection(), &self.org, session, to)
+    }
+
+    fn append_operation(&mut self, account: &str, operation: &Operation) -> Result<()> {
+        operations::append_operation(self.connection(), &self.org, account, operation)
+    }
+
+    fn append_action(&mut self, action: &Action) -> Result<()> {
+        operations::append_action(self.connection(), action)
+    }
+
+    fn savepoint(&mut self) -> Result<()> {
+        self.connection().batch("SAVEPOINT operation")?;
+        self.has_savepoint = true;
+        Ok(())
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        self.check_savepoint()?;
+        self.forget();
+        self.connection().batch("ROLLBACK TO operation")
+    }
+
+    fn release(&mut self) -> Result<()> {
+        self.check_savepoint()?;
+        self.has_savepoint = false;
+        self.connection().batch("RELEASE operation")
+    }
+
+    fn purge_operations(&mut self, before: u64, limit: usize) -> Result<u64> {
+        operations::purge_operations(self.connection(), &self.org, before, limit)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<u64> {
+        self.end()
+    }
+}
+
+impl PostgresTransaction<'_> {
+    /// An error of the database would end the transaction.
+    fn check_savepoint(&self) -> Result<()> {
+        if self.has_savepoint {
+            return Ok(());
+        }
+        Err(Error::new(Code::Internal, "there is no savepoint"))
+    }
+}

@@ -1,0 +1,110 @@
+//! The heads of the orgs, and the state that all orgs share.
+
+use escale::Result;
+use escale::model::Epoch;
+use tokio_postgres::Row;
+
+use super::connect::Connection;
+use super::failed::damaged;
+use crate::provider::{Head, Site};
+
+pub(super) const SITE: &str = "SELECT epoch, last_epoch, generation, told, cursor_key, schema, seal_check,
+    (SELECT last_value FROM commits) FROM site";
+
+pub(super) fn site(connection: &Connection) -> Result<Site> {
+    site_of(&connection.one(SITE, &[])?.ok_or_else(|| damaged("no site"))?)
+}
+
+pub(super) fn site_of(row: &Row) -> Result<Site> {
+    Ok(Site {
+        epoch: epoch_of(row.get(0))?,
+        last_epoch: epoch_of(row.get(1))?,
+        generation: unsigned(row.get(2)),
+        told: unsigned(row.get(3)),
+        cursor_key: row.get(4),
+        schema: row.get(5),
+        seal_check: row.get(6),
+        commits: unsigned(row.get(7)),
+    })
+}
+
+/// Stores everything but the number of commits.
+pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
+    let (epoch, last_epoch) = (epoch_text(&site.epoch)?, epoch_text(&site.last_epoch)?);
+    connection.run(
+        "INSERT INTO site (epoch, last_epoch, generation, told, cursor_key, schema, seal_check, server)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, '')
+         ON CONFLICT (is_only) DO UPDATE SET epoch = $1, last_epoch = $2, generation = $3, told = $4,
+           cursor_key = $5, schema = $6, seal_check = $7",
+        &[
+            &epoch,
+            &last_epoch,
+            &signed(site.generation),
+            &signed(site.told),
+            &site.cursor_key,
+            &site.schema,
+            &site.seal_check,
+        ],
+    )?;
+    Ok(())
+}
+
+/// The head of an org. `FOR NO KEY UPDATE` holds it until the transaction ends.
+pub(super) const LOCK_HEAD: &str = "SELECT org, epoch, commits, highest, told, horizon FROM heads
+    WHERE org = $1 FOR NO KEY UPDATE";
+
+pub(super) fn head(connection: &Connection, org: &str) -> Result<Option<Head>> {
+    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org = $1";
+    connection.one(sql, &[&org])?.map(|row| head_of(&row)).transpose()
+}
+
+pub(super) fn heads(connection: &Connection, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+    let sql = "SELECT org, epoch, commits, highest, told, horizon FROM heads WHERE org > $1
+               ORDER BY org LIMIT $2";
+    let rows = connection.rows(sql, &[&after, &(limit as i64)])?;
+    rows.iter().map(|row| Ok((row.get(0), head_of(row)?))).collect()
+}
+
+pub(super) fn head_of(row: &Row) -> Result<Head> {
+    Ok(Head {
+        epoch: epoch_of(row.get(1))?,
+        commits: unsigned(row.get(2)),
+        highest: unsigned(row.get(3)),
+        told: unsigned(row.get(4)),
+        horizon: unsigned(row.get(5)),
+    })
+}
+
+pub(super) fn put_head(connection: &Connection, org: &str, head: &Head) -> Result<()> {
+    connection.run(
+        "INSERT INTO heads (org, epoch, commits, highest, told, horizon) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (org) DO UPDATE SET epoch = $2, commits = $3, highest = $4, told = $5, horizon = $6",
+        &[
+            &org,
+            &epoch_text(&head.epoch)?,
+            &signed(head.commits),
+            &signed(head.highest),
+            &signed(head.told),
+            &signed(head.horizon),
+        ],
+    )?;
+    Ok(())
+}
+
+/// A number as the database stores it. One beyond that is stored as the largest: none occurs.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A stored number. None is negative.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn epoch_of(text: &str) -> Result<Epoch> {
+    serde_json::from_str(text).map_err(|_| damaged("an epoch"))
+}
+
+fn epoch_text(epoch: &Epoch) -> Result<String> {
+    serde_json::to_string(epoch).map_err(|_| damaged("an epoch"))
+}

@@ -1,0 +1,303 @@
+//! Snapshots, and the reads that they share with transactions.
+
+use std::time::Duration;
+
+use escale::Result;
+use escale::model::{Def, DefKind, Version};
+use tokio_postgres::Row;
+
+use super::connect::{Connection, Params};
+use super::failed::damaged;
+use super::heads::{self, signed, unsigned};
+use super::operations;
+use super::pack::pack;
+use super::pool::{Pool, Pooled};
+use crate::provider::{
+    Change, ChangeState, Document, Entry, Head, Operation, Place, Session, Site, Snapshot, Spent,
+};
+
+/// A read-only transaction; it ends when dropped.
+pub(super) struct PostgresSnapshot<'p> {
+    connection: Pooled<'p>,
+}
+
+impl<'p> PostgresSnapshot<'p> {
+    pub(super) fn open(readers: &'p Pool, wait: Duration) -> Result<Self> {
+        // The snapshot opens at the first query, not at `BEGIN`.
+        let begin = |connection: &Connection| {
+            connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1 FROM site")
+        };
+        let (connection, ()) = readers.take(wait, begin)?;
+        Ok(PostgresSnapshot { connection })
+    }
+
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+        is_held(self.connection(), at, scope, entry)
+    }
+
+    fn site(&self) -> Result<Site> {
+        heads::site(self.connection())
+    }
+
+    fn head(&self, org: &str) -> Result<Option<Head>> {
+        heads::head(self.connection(), org)
+    }
+}
+
+impl Drop for PostgresSnapshot<'_> {
+    fn drop(&mut self) {
+        if self.connection.batch("ROLLBACK").is_err() {
+            self.connection.discard();
+        }
+    }
+}
+
+/// Implements the reads for a snapshot and for a transaction: both read through a connection.
+macro_rules! snapshot_through_connection {
+    ($type:ty) => {
+        impl Snapshot for $type {
+            fn site(&self) -> Result<Site> {
+                <$type>::site(self)
+            }
+            fn head(&self, org: &str) -> Result<Option<Head>> {
+                <$type>::head(self, org)
+            }
+            fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {
+                heads::heads(self.connection(), after, limit)
+            }
+            fn document(&self, at: Place) -> Result<Option<Document>> {
+                read::document(self.connection(), at)
+            }
+            fn changes(
+                &self,
+                org: &str,
+                def: &Def,
+                after: (Version, &str),
+                gone_from: Version,
+                visit: &mut dyn FnMut(Change) -> Result<bool>,
+            ) -> Result<()> {
+                read::changes(self.connection(), (org, def), after, gone_from, visit)
+            }
+            fn count(
+                &self,
+                org: &str,
+                def: &Def,
+                v: Version,
+                gone_from: Version,
+                minute: u64,
+            ) -> Result<u64> {
+                read::count(self.connection(), (org, def), v, gone_from, minute)
+            }
+            fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
+                read::members(self.connection(), (org, def), minute)
+            }
+            fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+                <$type>::is_held(self, at, scope, entry)
+            }
+            fn session(&self, org: &str, session: &str) -> Result<Option<Session>> {
+                operations::session(self.connection(), org, session)
+            }
+            fn operation(&self, org: &str, account: &str, id: &str) -> Result<Option<Operation>> {
+                operations::operation(self.connection(), org, account, id)
+            }
+            fn spent(&self, org: &str, account: &str, id: &str) -> Result<Option<Spent>> {
+                operations::spent(self.connection(), org, account, id)
+            }
+        }
+    };
+}
+pub(super) use snapshot_through_connection;
+
+use super::read;
+
+snapshot_through_connection!(PostgresSnapshot<'_>);
+
+pub(super) fn document(connection: &Connection, at: Place) -> Result<Option<Document>> {
+    let sql = "SELECT v, deleted, max_life, ttl, shown, data FROM documents
+               WHERE org = $1 AND class = $2 AND pk = $3";
+    let found = connection.one(sql, &[&at.org, &at.class, &at.pk])?;
+    found.map(|row| document_of(&row, 0)).transpose()
+}
+
+/// A document from the six columns that start at `first`.
+pub(super) fn document_of(row: &Row, first: usize) -> Result<Document> {
+    let shown = serde_json::from_str(row.get(first + 4)).map_err(|_| damaged("a document's columns"))?;
+    Ok(Document {
+        v: unsigned(row.get(first)),
+        deleted: row.get(first + 1),
+        max_life: row.get::<_, Option<i64>>(first + 2).map(unsigned),
+        ttl: row.get::<_, Option<i64>>(first + 3).map(unsigned),
+        shown,
+        data: row.get(first + 5),
+    })
+}
+
+/// The values of `memberships.del`.
+pub(super) fn del_of(state: ChangeState) -> i16 {
+    match state {
+        ChangeState::Alive => 0,
+        ChangeState::Left => 1,
+        ChangeState::Deleted => 2,
+    }
+}
+
+fn state_of(del: i16) -> Result<ChangeState> {
+    match del {
+        0 => Ok(ChangeState::Alive),
+        1 => Ok(ChangeState::Left),
+        2 => Ok(ChangeState::Deleted),
+        _ => Err(damaged("a membership")),
+    }
+}
+
+/// Rows of the first query for changes, and of any. A caller that stops early has cost few rows.
+const ROWS: (i64, i64) = (16, 1_024);
+
+/// Bytes of data in the rows of one query, about: as much as a page takes.
+const ROWS_BYTES: usize = 256 << 10;
+
+pub(super) fn changes(
+    connection: &Connection,
+    (org, def): (&str, &Def),
+    (v, pk): (Version, &str),
+    gone_from: Version,
+    visit: &mut dyn FnMut(Change) -> Result<bool>,
+) -> Result<()> {
+    let (mut v, mut pk, mut limit) = (signed(v), pk.to_owned(), ROWS.0);
+    loop {
+        let rows = page(connection, (org, def), (v, &pk), signed(gone_from), limit)?;
+        let mut bytes = 0;
+        for row in &rows {
+            let change = change_of(row)?;
+            bytes += change.data.len();
+            if !visit(change)? {
+                return Ok(());
+            }
+        }
+        let Some(last) = rows.last().filter(|_| rows.len() as i64 == limit) else { return Ok(()) };
+        (pk, v) = (last.get(0), last.get(1));
+        limit = if bytes < ROWS_BYTES { limit * 2 } else { limit / 2 }.clamp(1, ROWS.1);
+    }
+}
+
+/// The first changes after that position.
+fn page(
+    connection: &Connection,
+    (org, def): (&str, &Def),
+    (v, pk): (i64, &str),
+    gone_from: i64,
+    limit: i64,
+) -> Result<Vec<Row>> {
+    let class = def.class().as_str();
+    // Data is read for living members only.
+    match def.kind() {
+        DefKind::Class => connection.rows(
+            "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
+               CASE WHEN deleted THEN ''::bytea ELSE data END
+             FROM documents
+             WHERE org = $1 AND class = $2 AND (v, pk) > ($3, $4) AND (NOT deleted OR v >= $5)
+             ORDER BY v, pk LIMIT $6",
+            &[&org, &class, &v, &pk, &gone_from, &limit],
+        ),
+        DefKind::Document(only) => connection.rows(
+            "SELECT pk, v, CASE WHEN deleted THEN 2::int2 ELSE 0::int2 END, max_life,
+               CASE WHEN deleted THEN ''::bytea ELSE data END
+             FROM documents
+             WHERE org = $1 AND class = $2 AND pk = $7 AND (v, pk) > ($3, $4) AND (NOT deleted OR v >= $5)
+             LIMIT $6",
+            &[&org, &class, &v, &pk, &gone_from, &limit, &only.as_str()],
+        ),
+        DefKind::Collection(name, hash) => connection.rows(
+            "SELECT m.pk, m.v, m.del, m.max_life, coalesce(d.data, ''::bytea)
+             FROM memberships m LEFT JOIN documents d
+               ON m.del = 0 AND d.org = m.org AND d.class = m.class AND d.pk = m.pk
+             WHERE m.org = $1 AND m.class = $2 AND m.collection = $7 AND m.hash = $8
+               AND (m.v, m.pk) > ($3, $4) AND (m.del = 0 OR m.v >= $5)
+             ORDER BY m.v, m.pk LIMIT $6",
+            &[&org, &class, &v, &pk, &gone_from, &limit, &name.as_str(), &hash.as_str()],
+        ),
+    }
+}
+
+fn change_of(row: &Row) -> Result<Change> {
+    Ok(Change {
+        pk: row.get(0),
+        v: unsigned(row.get(1)),
+        state: state_of(row.get(2))?,
+        max_life: row.get::<_, Option<i64>>(3).map(unsigned),
+        data: row.get(4),
+    })
+}
+
+pub(super) fn count(
+    connection: &Connection,
+    (org, def): (&str, &Def),
+    v: Version,
+    gone_from: Version,
+    minute: u64,
+) -> Result<u64> {
+    let (class, v, gone_from, minute) = (def.class().as_str(), signed(v), signed(gone_from), signed(minute));
+    let row = match def.kind() {
+        DefKind::Class => connection.one(
+            "SELECT count(*) FROM documents WHERE org = $1 AND class = $2 AND v >= $3
+               AND ((NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            &[&org, &class, &v, &gone_from, &minute],
+        ),
+        DefKind::Document(pk) => connection.one(
+            "SELECT count(*) FROM documents WHERE org = $1 AND class = $2 AND pk = $6 AND v >= $3
+               AND ((NOT deleted AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            &[&org, &class, &v, &gone_from, &minute, &pk.as_str()],
+        ),
+        DefKind::Collection(name, hash) => connection.one(
+            "SELECT count(*) FROM memberships WHERE org = $1 AND class = $2 AND collection = $6 AND hash = $7
+               AND v >= $3 AND del <> 1 AND ((del = 0 AND (max_life IS NULL OR max_life > $5)) OR v >= $4)",
+            &[&org, &class, &v, &gone_from, &minute, &name.as_str(), &hash.as_str()],
+        ),
+    }?;
+    Ok(row.map_or(0, |row| unsigned(row.get(0))))
+}
+
+pub(super) fn members(connection: &Connection, (org, def): (&str, &Def), minute: u64) -> Result<Vec<String>> {
+    let (class, minute) = (def.class().as_str(), signed(minute));
+    let rows = match def.kind() {
+        DefKind::Class => connection.rows(
+            "SELECT pk FROM documents
+             WHERE org = $1 AND class = $2 AND NOT deleted AND (max_life IS NULL OR max_life > $3)",
+            &[&org, &class, &minute],
+        ),
+        DefKind::Document(pk) => connection.rows(
+            "SELECT pk FROM documents WHERE org = $1 AND class = $2 AND pk = $4 AND NOT deleted
+               AND (max_life IS NULL OR max_life > $3)",
+            &[&org, &class, &minute, &pk.as_str()],
+        ),
+        DefKind::Collection(name, hash) => connection.rows(
+            "SELECT pk FROM memberships WHERE org = $1 AND class = $2 AND collection = $4 AND hash = $5
+               AND del = 0 AND (max_life IS NULL OR max_life > $3)",
+            &[&org, &class, &minute, &name.as_str(), &hash.as_str()],
+        ),
+    }?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Whether another document has the value, as the connection sees it now.
+pub(super) fn is_held(connection: &Connection, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
+    let (index, value) = (entry.index.as_str(), pack(&entry.value));
+    let (sql, params): (_, Params) = if scope.is_empty() {
+        (
+            "SELECT 1 FROM entries WHERE shared AND class = $1 AND name = $2 AND value = $3
+               AND NOT (org = $4 AND pk = $5) LIMIT 1",
+            &[&at.class, &index, &value, &at.org, &at.pk],
+        )
+    } else {
+        (
+            "SELECT 1 FROM entries WHERE NOT shared AND class = $1 AND name = $2 AND value = $3 AND org = $6
+               AND NOT (org = $4 AND pk = $5) LIMIT 1",
+            &[&at.class, &index, &value, &at.org, &at.pk, &scope],
+        )
+    };
+    Ok(!connection.rows(sql, params)?.is_empty())
+}
