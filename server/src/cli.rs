@@ -1,17 +1,18 @@
 //! The command line.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
 use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
-use crate::engine::{Engine, Opening, epoch_of, renew_epoch_of};
+use crate::database::Database;
+use crate::engine::{Engine, Opening};
 use crate::http::{Origins, ServeOptions, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
@@ -42,9 +43,9 @@ struct DataArgs {
     /// The schema, as JSON.
     #[arg(long, value_name = "FILE")]
     schema: PathBuf,
-    /// The folder of the database, made where there is none.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    /// The folder of the database, made where there is none, or postgres://ROLE@HOST:PORT/NAME.
+    #[arg(long, visible_alias = "database", value_name = "DIR|URL", value_parser = Database::parse)]
+    data: Database,
     /// Seal data at rest under the 32 bytes of this file (hexadecimal or base64).
     #[arg(long, value_name = "FILE")]
     site_key: Option<PathBuf>,
@@ -54,6 +55,16 @@ struct DataArgs {
     /// Days for which tombstones and departures are kept.
     #[arg(long, value_name = "DAYS", default_value_t = 365)]
     retention: u64,
+    /// Of PostgreSQL: whether a server that takes over has every commit, as synchronous standbys have. If it may lack
+    /// some, all sessions load their collections again.
+    #[arg(long, value_enum, default_value = "lossy")]
+    failover: Failover,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Failover {
+    Lossy,
+    Lossless,
 }
 
 #[derive(Args)]
@@ -103,12 +114,15 @@ struct EpochArgs {
     /// Begin a new epoch: the sessions of the org, or all sessions, load their collections again.
     #[arg(long)]
     renew: bool,
+    /// Of PostgreSQL: accept the server as it is now, without new epochs, for example after pg_upgrade.
+    #[arg(long, conflicts_with_all = ["renew", "org"])]
+    adopt: bool,
     /// The org; without it, the epoch is that of all orgs in which nothing was written, and all are renewed.
     #[arg(long)]
     org: Option<String>,
-    /// The folder of the database.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    /// The folder of the database, or postgres://ROLE@HOST:PORT/NAME.
+    #[arg(long, visible_alias = "database", value_name = "DIR|URL", value_parser = Database::parse)]
+    data: Database,
 }
 
 /// Runs the command of the process's arguments.
@@ -142,7 +156,7 @@ fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
         Some(path) => Seal::from_file(path)?,
         None => Seal::clear(),
     };
-    Engine::open(&args.data, Opening { schema, settings, seal, clock: SystemClock::shared() })
+    args.data.engine(Opening { schema, settings, seal, clock: SystemClock::shared() })
 }
 
 async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
@@ -152,6 +166,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
         retention_days: args.data.retention,
         results_days: args.results,
         page_bytes: args.page_bytes,
+        is_failover_lossless: args.data.failover == Failover::Lossless,
         ..Settings::default()
     };
     let tokens = match args.tokens {
@@ -205,6 +220,7 @@ fn import(args: &ImportArgs) -> Result<()> {
         skew_ms: args.data.skew,
         retention_days: args.data.retention,
         delta_ms: Settings::default().delta_ms + args.data.skew,
+        is_failover_lossless: args.data.failover == Failover::Lossless,
         ..Settings::default()
     };
     let engine = open(&args.data, settings)?;
@@ -225,22 +241,16 @@ fn import(args: &ImportArgs) -> Result<()> {
 }
 
 fn epoch(args: &EpochArgs) -> Result<()> {
-    let path = Engine::database_in(&args.data);
-    check_there(&path)?;
     let org = args.org.as_deref();
+    if args.adopt {
+        args.data.adopt()?;
+    }
     let epoch = if args.renew {
-        renew_epoch_of(&path, org, SystemClock::shared().now_ms())?
+        args.data.renew_epoch(org, SystemClock::shared().now_ms())?
     } else {
-        epoch_of(&path, org)?
+        args.data.epoch(org)?
     };
     say(&serde_json::to_string(&epoch).map_err(|e| Error::new(Code::Internal, e.to_string()))?)
-}
-
-fn check_there(path: &Path) -> Result<()> {
-    if path.is_file() {
-        return Ok(());
-    }
-    Err(Error::new(Code::BadOption, format!("--data: there is no database {}", path.display())))
 }
 
 /// Prints a line on the standard output, for people and scripts.

@@ -8,6 +8,7 @@
 pub mod cli;
 mod cli_sweep;
 pub mod clock;
+pub mod database;
 pub mod engine;
 pub mod http;
 pub mod import;

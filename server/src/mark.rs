@@ -44,6 +44,7 @@ pub struct Mark {
 enum Location {
     File { path: PathBuf, database: PathBuf },
     Memory(Arc<MemoryMark>),
+    Nowhere,
 }
 
 /// A watermark in memory, for a database in memory. Instances share it.
@@ -78,6 +79,11 @@ impl Mark {
         Mark { location: Location::File { path, database } }
     }
 
+    /// No watermark: the database shows by itself that it went back (R39).
+    pub fn none() -> Self {
+        Mark { location: Location::Nowhere }
+    }
+
     /// A watermark in memory.
     pub fn in_memory(mark: &Arc<MemoryMark>) -> Self {
         Mark { location: Location::Memory(mark.clone()) }
@@ -96,6 +102,7 @@ impl Mark {
                 serde_json::from_str(&text).ok()
             }
             Location::Memory(mark) => mark.content().clone(),
+            Location::Nowhere => None,
         }
     }
 
@@ -104,6 +111,7 @@ impl Mark {
         match &self.location {
             Location::File { database, .. } => file_id(database),
             Location::Memory(mark) => Some(mark.file.load(Ordering::SeqCst)),
+            Location::Nowhere => None,
         }
     }
 
@@ -133,6 +141,7 @@ impl Mark {
                 *mark.content() = Some(content);
                 return;
             }
+            Location::Nowhere => return,
         };
         let fresh = path.with_extension(format!("mark-{}", std::process::id()));
         let written = serde_json::to_vec(&content)

@@ -31,6 +31,8 @@ pub struct Settings {
     /// How long a write waits for the writes before it, each of which is bounded by [`WRITE_MS_MAX`]. If it
     /// gets no turn, it fails with `contention`.
     pub write_wait: Duration,
+    /// Whether a database server that takes over has every commit that was acknowledged (R39).
+    pub is_failover_lossless: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +47,7 @@ impl Default for Settings {
             tell_step_ms: WRITE_MS_MAX / 2,
             tell_wait: Duration::from_millis(250),
             write_wait: Duration::from_secs(5),
+            is_failover_lossless: false,
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Database {
 
 enum Place {
     Memory(Arc<MemoryDatabase>),
-    Sqlite { folder: TempDir, first: Site },
+    Sqlite { folder: TempDir, first: Box<Site> },
 }
 
 /// A copy of a database and of its watermark, and of the record at that time.
@@ -67,11 +67,12 @@ impl Database {
             cursor_key: random.next_u64().to_be_bytes().repeat(4),
             schema: String::new(),
             seal_check: Vec::new(),
+            server: None,
         };
         let mark = Arc::new(MemoryMark::default());
         mark.stands_beside(1);
         let place = if random.next_u64().is_multiple_of(SQLITE_OF) {
-            Place::Sqlite { folder: folder(), first }
+            Place::Sqlite { folder: folder(), first: Box::new(first) }
         } else {
             Place::Memory(MemoryDatabase::new(first))
         };

@@ -9,7 +9,7 @@ use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
     Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
-    Provider, RewriteResult, RewriteState, Seen, Session, Site, Snapshot, Spent, Transaction, Walked,
+    Provider, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction, Walked,
 };
 
 use crate::fiber::pause;
@@ -98,6 +98,10 @@ impl<P: Provider> Provider for Tap<P> {
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
         self.inner.changed(since, visit)
     }
+
+    fn scrub(&self) -> Result<()> {
+        self.inner.scrub()
+    }
 }
 
 /// A write of an org, or maintenance.
@@ -137,6 +141,10 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
 
     fn head(&self, org: &str) -> Result<Option<Head>> {
         self.inner.head(org)
+    }
+
+    fn server(&self) -> Result<Option<Server>> {
+        self.inner.server()
     }
 
     fn heads(&self, after: &str, limit: usize) -> Result<Vec<(String, Head)>> {

@@ -25,18 +25,19 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 11] = [
+const SERVER: [(&str, &[&str]); 12] = [
     ("clock", &[]),
     ("settings", &[]),
     ("mark", &[]),
     ("provider", &[]),
     ("seal", &["provider"]),
     ("engine", &["clock", "settings", "mark", "provider", "seal"]),
+    ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["engine", "provider"]),
-    ("cli", &["clock", "settings", "mark", "provider", "seal", "engine", "import", "http", "cli_sweep"]),
+    ("cli", &["clock", "settings", "seal", "database", "engine", "import", "http", "cli_sweep"]),
 ];
 
 /// The parts of the core that the server may use: no keys, no session, nothing of the device; of the journal,

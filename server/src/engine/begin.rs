@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use escale::model::Version;
 use escale::{Code, Error, Result};
 
 use super::Engine;
+use super::database::has_lost;
 use crate::mark::Reached;
 use crate::provider::{Head, Site, Transaction};
+
+/// How often a write begins again because the database has become another one.
+pub(super) const RENEWALS_MAX: usize = 3;
 
 /// A write of an org that holds its head.
 pub(super) struct Begun<'p> {
@@ -15,6 +20,9 @@ pub(super) struct Begun<'p> {
     pub(super) site: Site,
     /// The org's head, with the changes so far.
     pub(super) head: Head,
+    /// The database's time at the beginning; none if the instance's clock counts (R35).
+    pub(super) time: Option<Version>,
+    org: String,
 }
 
 impl Engine {
@@ -32,20 +40,38 @@ impl Engine {
 
     /// The same for work that depends on no schema.
     pub(super) fn hold(&self, org: &str, wait: Duration) -> Result<Begun<'_>> {
-        let tx = self.provider.write(org, wait)?;
-        let site = tx.site()?;
-        let head = tx.head(org)?.unwrap_or_else(|| site.first_head());
-        Ok(Begun { tx, site, head })
+        for _ in 0..RENEWALS_MAX {
+            let seen = self.reached.of(org);
+            let tx = self.provider.write(org, wait)?;
+            let (site, server) = (tx.site()?, tx.server()?);
+            let head = tx.head(org)?.unwrap_or_else(|| site.first_head());
+            if has_lost((&site, server.as_ref()), seen.as_ref(), &head) {
+                drop(tx);
+                self.renew_what_was_lost(org, seen.as_ref())?;
+                continue;
+            }
+            let time = server.is_some().then(|| self.time_by(server.as_ref())).transpose()?;
+            return Ok(Begun { tx, site, head, time, org: org.to_owned() });
+        }
+        Err(restless())
     }
 
     /// Stores the head, counts its commit, and commits. Records in the watermark how far the database has
     /// come (R8). Returns the head as it is now.
     pub(super) fn commit(&self, begun: Begun) -> Result<Head> {
-        let Begun { mut tx, site, mut head } = begun;
+        let Begun { mut tx, site, mut head, time, org } = begun;
         head.commits += 1;
         tx.put_head(&head)?;
         let commits = tx.commit()?;
         self.mark.write(&Reached { epoch: site.last_epoch, commits });
+        if time.is_some() {
+            self.reached.saw(&org, &head);
+        }
         Ok(head)
     }
+}
+
+/// The error for a database that has become another one at each attempt.
+pub(super) fn restless() -> Error {
+    Error::new(Code::Unavailable, "the database changes to another server again and again")
 }

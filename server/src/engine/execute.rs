@@ -48,8 +48,9 @@ impl Engine {
 
     fn run(&self, asking: Asking, op: &Op, group: &mut Group, at_least: Version) -> Result<Done> {
         let begun = &mut group.begun;
-        let writing =
-            self.writing(asking.org, &begun.head, at_least, begun.tx.as_mut())?.of_operation(&op.id);
+        let writing = self
+            .writing(asking.org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?
+            .of_operation(&op.id);
         let mut run = Tx { writing, account: &asking.caller.account };
         let ran = if asking.caller.may_write {
             catch_unwind(AssertUnwindSafe(|| self.operations.run(&mut run, &op.name, &op.args)))

@@ -43,7 +43,7 @@ impl Engine {
         let mut n = 0;
         loop {
             let mut begun = self.hold(org, self.settings.write_wait)?;
-            let now = self.clock.now_ms();
+            let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
             let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
             let gone = begun.tx.purge(now, horizon, PURGE_BATCH)?;
             n += gone;
@@ -65,11 +65,12 @@ impl Engine {
     /// for ever.
     fn purge_results(&self, org: &str) -> Result<()> {
         loop {
-            let mut tx = self.provider.write(org, self.settings.write_wait)?;
-            let before = self.clock.now_ms().saturating_sub(self.settings.results_ms());
-            let gone = tx.purge_operations(before, PURGE_BATCH)?;
+            let mut begun = self.hold(org, self.settings.write_wait)?;
+            let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
+            let before = now.saturating_sub(self.settings.results_ms());
+            let gone = begun.tx.purge_operations(before, PURGE_BATCH)?;
             if gone > 0 {
-                tx.commit()?;
+                begun.tx.commit()?;
             }
             if gone < PURGE_BATCH as u64 {
                 return Ok(());
@@ -85,6 +86,16 @@ pub fn epoch_of(path: &Path, org: Option<&str>) -> Result<Epoch> {
     match org {
         None => Ok(site.epoch),
         Some(org) => Ok(head.ok_or_else(|| no_org(org))?.epoch),
+    }
+}
+
+/// The epoch of an org in a database; without an org, that of all orgs in which nothing was written. Errors: as
+/// for [`epoch_of`].
+pub fn epoch_in(provider: &dyn Provider, org: Option<&str>) -> Result<Epoch> {
+    let snapshot = provider.read()?;
+    match org {
+        None => Ok(snapshot.site()?.epoch),
+        Some(org) => Ok(snapshot.head(org)?.ok_or_else(|| no_org(org))?.epoch),
     }
 }
 

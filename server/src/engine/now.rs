@@ -23,6 +23,8 @@ use escale::model::Version;
 use escale::{Code, Error, Result};
 
 use super::Engine;
+use super::begin::{RENEWALS_MAX, restless};
+use super::database::has_lost;
 use crate::mark::Reached;
 use crate::provider::{Head, Site, Snapshot};
 use crate::settings::WRITE_MS_MAX;
@@ -38,16 +40,27 @@ pub(super) struct TimedSnapshot<'p> {
 impl Engine {
     /// The `now` of a reply for an org, and a snapshot that was opened after it was stored.
     pub(super) fn tell_now(&self, org: &str) -> Result<TimedSnapshot<'_>> {
-        loop {
+        // A head appears once, and the database becomes another one rarely.
+        for _ in 0..=RENEWALS_MAX {
             let (now, has_head) = self.now_of(org)?;
+            let seen = self.reached.of(org);
             let snapshot = self.provider.read()?;
-            let (site, head) = (snapshot.site()?, snapshot.head(org)?);
-            // A head never goes away, so this repeats at most once.
-            if has_head || head.is_none() {
-                let head = head.unwrap_or_else(|| site.first_head());
+            let (site, head, server) = (snapshot.site()?, snapshot.head(org)?, snapshot.server()?);
+            let is_first = head.is_none();
+            let head = head.unwrap_or_else(|| site.first_head());
+            if has_lost((&site, server.as_ref()), seen.as_ref(), &head) {
+                drop(snapshot);
+                self.renew_what_was_lost(org, seen.as_ref())?;
+                continue;
+            }
+            if server.is_some() && !is_first {
+                self.reached.saw(org, &head);
+            }
+            if has_head || is_first {
                 return Ok(TimedSnapshot { now, snapshot, site, head });
             }
         }
+        Err(restless())
     }
 
     /// A `now`, and whether the org has a head.
@@ -58,8 +71,10 @@ impl Engine {
             Some(head) => head.told.max(head.highest),
             None => snapshot.site()?.told,
         };
+        let server = snapshot.server()?;
         drop(snapshot);
-        let wanted = self.clock.now_ms().max(stored);
+        // With a clock that is wrong, time stands still.
+        let wanted = self.time_by(server.as_ref()).unwrap_or(stored).max(stored);
         // Replies in between give their `now` without a write.
         if wanted > stored + self.settings.tell_step_ms {
             let written = match &head {
@@ -99,8 +114,9 @@ impl Engine {
     }
 
     /// The version of a write that begins now: each write of an org has its own.
-    pub(super) fn stamp(&self, head: &Head, at_least: Version) -> Result<Version> {
-        checked(self.clock.now_ms().max(head.told).max(head.highest + 1).max(at_least))
+    pub(super) fn stamp(&self, (head, time): (&Head, Option<Version>), at_least: Version) -> Result<Version> {
+        let time = time.unwrap_or_else(|| self.clock.now_ms());
+        checked(time.max(head.told).max(head.highest + 1).max(at_least))
     }
 }
 

@@ -12,6 +12,7 @@ use escale::{Code, Error, Result};
 use super::attempts::Tries;
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
+use super::reached::ReachedHeads;
 use super::{execute, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
@@ -56,6 +57,8 @@ pub struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: Operations,
     pub(super) tries: Tries,
+    /// How far the heads had come that were read last.
+    pub(super) reached: ReachedHeads,
     pub(super) committed: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -70,11 +73,7 @@ impl Engine {
         let path = folder.join(DATABASE);
         let provider = SqliteProvider::open(&path, &first_site(opening.clock.now_ms())?)?;
         let mark = Mark::beside(&path);
-        let (generation, was_clear) = adopt(&provider, &mark, &opening, fresh_name()?)?;
-        if was_clear {
-            provider.scrub()?;
-        }
-        Ok(Engine::of(Box::new(provider), mark, opening, generation))
+        Engine::over(Box::new(provider), mark, opening, fresh_name()?)
     }
 
     /// Opens an instance over another database than that of a folder. `name` is the name of an epoch that
@@ -82,15 +81,26 @@ impl Engine {
     /// [`Engine::open`].
     pub fn over(provider: Box<dyn Provider>, mark: Mark, opening: Opening, name: u64) -> Result<Self> {
         opening.settings.check()?;
-        let (generation, _) = adopt(provider.as_ref(), &mark, &opening, name)?;
-        Ok(Engine::of(provider, mark, opening, generation))
-    }
-
-    fn of(provider: Box<dyn Provider>, mark: Mark, opening: Opening, generation: u64) -> Self {
+        let (generation, was_clear) = adopt(provider.as_ref(), &mark, &opening, name)?;
+        if was_clear {
+            provider.scrub()?;
+        }
         let Opening { schema, settings, seal, clock } = opening;
-        let (operations, committed) = (Operations::default(), Mutex::new(None));
-        let tries = Tries::default();
-        Engine { provider, mark, schema, generation, settings, seal, clock, operations, tries, committed }
+        let engine = Engine {
+            provider,
+            mark,
+            schema,
+            generation,
+            settings,
+            seal,
+            clock,
+            operations: Operations::default(),
+            tries: Tries::default(),
+            reached: ReachedHeads::default(),
+            committed: Mutex::new(None),
+        };
+        engine.check_database()?;
+        Ok(engine)
     }
 
     /// Registers an application-defined operation. It runs as one transaction, which a fault rolls back
@@ -164,11 +174,12 @@ pub fn first_site(now_ms: u64) -> Result<Site> {
         cursor_key,
         schema: String::new(),
         seal_check: Vec::new(),
+        server: None,
     })
 }
 
 /// A random name for an epoch.
-pub(super) fn fresh_name() -> Result<u64> {
+pub fn fresh_name() -> Result<u64> {
     let mut random = <[u8; 8]>::default();
     getrandom::fill(&mut random).map_err(|e| Error::new(Code::Internal, e.to_string()))?;
     Ok(u64::from_be_bytes(random))
@@ -182,7 +193,17 @@ fn make_epoch(ms: u64, name: u64) -> Result<Epoch> {
 /// The next epoch: later than those of the database and of its watermark, even if the clock is behind.
 /// `fresh` is the time, and the epoch's name.
 pub(super) fn next_epoch(site: &Site, mark: &Mark, (now_ms, name): (u64, u64)) -> Result<Epoch> {
-    let last = mark.epoch().map_or(0, |epoch| epoch.ms());
+    next_epoch_after(0, site, mark, (now_ms, name))
+}
+
+/// The same, and later than an epoch that began at `ms`.
+pub(super) fn next_epoch_after(
+    ms: u64,
+    site: &Site,
+    mark: &Mark,
+    (now_ms, name): (u64, u64),
+) -> Result<Epoch> {
+    let last = mark.epoch().map_or(ms, |epoch| epoch.ms().max(ms));
     make_epoch(now_ms.max(site.last_epoch.ms().max(last) + 1), name)
 }
 
@@ -193,6 +214,10 @@ fn adopt(provider: &dyn Provider, mark: &Mark, opening: &Opening, name: u64) -> 
     let mut tx = provider.maintain(WRITE_WAIT)?;
     let mut site = tx.site()?;
     let before = site.clone();
+    if site.server.is_none() {
+        // A new database: there is nothing to renew.
+        site.server = tx.server()?.map(|server| server.id);
+    }
     let was_clear = adopt_seal(tx.as_mut(), &mut site, &opening.seal)?;
     adopt_schema(tx.as_mut(), &mut site, opening)?;
     let mut reached = Reached { epoch: site.last_epoch.clone(), commits: site.commits };

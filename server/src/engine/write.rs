@@ -49,7 +49,7 @@ impl Engine {
         let mut at_least = Version::default();
         for _ in 0..RESTARTS_MAX {
             let mut begun = self.begin(org, self.settings.write_wait)?;
-            let mut writing = self.writing(org, &begun.head, at_least, begun.tx.as_mut())?;
+            let mut writing = self.writing(org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?;
             let result = run(&mut writing);
             let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
             if let Some(v) = writing.regressed {
@@ -69,11 +69,11 @@ impl Engine {
         Err(Error::new(Code::Contention, "the documents read kept a version above the write's"))
     }
 
-    /// A write that begins in `tx`.
+    /// A write that begins in `tx`. `head` is the org's, with the database's time.
     pub(super) fn writing<'t>(
         &'t self,
         org: &'t str,
-        head: &Head,
+        head: (&Head, Option<Version>),
         at_least: Version,
         tx: &'t mut dyn Transaction,
     ) -> Result<Writing<'t>> {

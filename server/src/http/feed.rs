@@ -53,6 +53,7 @@ impl Follower {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut follower = Some(self);
+        let mut is_failing = false;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -66,9 +67,15 @@ impl Follower {
             });
             match looked.await {
                 Ok((following, result)) => {
-                    if let Err(error) = result {
-                        tracing::warn!(%error, "the feed could not be read; it is tried again");
+                    // A database that is away for long fills no log.
+                    match &result {
+                        Err(error) if !is_failing => {
+                            tracing::warn!(%error, "the feed cannot be read; it is tried again");
+                        }
+                        Ok(()) if is_failing => tracing::info!("the feed can be read again"),
+                        _ => {}
                     }
+                    is_failing = result.is_err();
                     follower = Some(following);
                 }
                 Err(error) => {

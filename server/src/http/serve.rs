@@ -20,6 +20,9 @@ use super::router::router;
 use super::state::{Server, stopped};
 use crate::engine::Engine;
 
+/// How often the database is checked while nobody asks for anything (R39).
+const CHECK_EVERY: Duration = Duration::from_secs(60);
+
 /// How often old tombstones are purged.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
 
@@ -125,6 +128,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
     let mut tasks = JoinSet::new();
     tasks.spawn(follower.run(committed, server.stop.subscribe()));
     tasks.spawn(purge(Arc::clone(&options.engine), server.stop.subscribe()));
+    tasks.spawn(check(Arc::clone(&options.engine), server.stop.subscribe()));
     let limits = ConnectionLimits {
         header: options.header_max,
         stall: options.stall_max,
@@ -175,6 +179,22 @@ async fn purge(engine: Arc<Engine>, mut stop: watch::Receiver<bool>) {
             Ok(Ok(n)) => tracing::info!(n, "old tombstones and departures purged"),
             Ok(Err(error)) => tracing::warn!(%error, "the purge failed; it is tried again in an hour"),
             Err(error) => tracing::error!(%error, "the purge failed"),
+        }
+    }
+}
+
+async fn check(engine: Arc<Engine>, mut stop: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(CHECK_EVERY);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stopped(&mut stop) => return,
+        }
+        let engine = Arc::clone(&engine);
+        match tokio::task::spawn_blocking(move || engine.check_database()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the database was not checked; it is tried again"),
+            Err(error) => tracing::error!(%error, "the check of the database failed"),
         }
     }
 }

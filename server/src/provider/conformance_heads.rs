@@ -75,6 +75,7 @@ fn the_site_is_read_back_and_its_commits_are_counted<P: Provider>(open: &dyn Fn(
         cursor_key: vec![1, 2],
         schema: "{}".into(),
         seal_check: vec![0, 255],
+        server: before.server.clone(),
     };
     let mut tx = first.maintain(WAIT).expect("maintenance");
     tx.put_site(&changed).expect("put_site");

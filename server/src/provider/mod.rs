@@ -28,8 +28,8 @@ pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Address, PostgresProvider};
 pub use record::{
-    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session,
-    Shown, Site,
+    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Server,
+    ServerId, Session, Shown, Site,
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, inspect};
@@ -52,12 +52,23 @@ pub trait Provider: Send + Sync + 'static {
     /// one org in the order of its commits. Without `since` it visits none, and returns the position from
     /// which a reader begins. Quick if nothing was committed.
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed>;
+
+    /// Leaves nothing of data that was replaced or deleted before. Called once data is sealed that was in clear.
+    fn scrub(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One state of the database.
 pub trait Snapshot {
     /// The state that all orgs share.
     fn site(&self) -> Result<Site>;
+
+    /// The server that runs the database, and its clock at the beginning of this snapshot or transaction; none
+    /// if the database has no server of its own.
+    fn server(&self) -> Result<Option<Server>> {
+        Ok(None)
+    }
 
     /// The head of an org; none if nothing was ever written for it.
     fn head(&self, org: &str) -> Result<Option<Head>>;

@@ -200,6 +200,26 @@ pub struct Site {
     pub schema: String,
     /// A known text sealed with the site key; empty while data is in clear.
     pub seal_check: Vec<u8>,
+    /// The database server that the site was last known to run on (R39); none if the database has no server.
+    pub server: Option<ServerId>,
+}
+
+/// The identity of a database server. It changes if commits may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerId {
+    /// The database: a copy that was loaded elsewhere is another one.
+    pub database: String,
+    /// Counts the promotions and restores to a point in time.
+    pub timeline: u32,
+}
+
+/// The server that runs a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its identity.
+    pub id: ServerId,
+    /// Its clock, in milliseconds since 1970.
+    pub now_ms: u64,
 }
 
 impl Site {

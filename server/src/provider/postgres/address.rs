@@ -6,9 +6,6 @@ use escale::{Code, Error, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-/// The beginnings of such an address.
-const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-
 /// The address of a PostgreSQL database. It may name several hosts. It prints no password.
 #[derive(Clone)]
 pub struct Address {
@@ -16,11 +13,6 @@ pub struct Address {
 }
 
 impl Address {
-    /// Whether a text means a database of PostgreSQL, and not a folder.
-    pub fn is_meant(text: &str) -> bool {
-        SCHEMES.iter().any(|scheme| text.starts_with(scheme))
-    }
-
     /// Reads an address. `variable` reads the environment: `PGUSER` and `PGPASSWORD` count if the address has
     /// no role or password. A password belongs there, because other users of the machine can read the arguments
     /// of a command. Errors: `bad_option`.
@@ -75,9 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_distinguished_from_a_folder_and_read() {
-        assert!(Address::is_meant("postgres://h/d") && Address::is_meant("postgresql:///d?host=/run"));
-        assert!(!Address::is_meant("data") && !Address::is_meant("/srv/postgres"));
+    fn an_address_is_read_and_its_password_is_not_printed() {
         let address = parse("postgres://r@a,b:5433/d?target_session_attrs=read-write").expect("an address");
         assert_eq!(address.config.get_hosts().len(), 2);
         assert_eq!(address.config.get_password(), Some(&b"of the environment"[..]));

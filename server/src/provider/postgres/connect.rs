@@ -25,11 +25,19 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// After this silence the system asks whether the other end is there, and how long an answer may take.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// The settings of each connection. Every query has its index, so the planner must not prefer to read a whole
-/// table while it knows too little of it. A lost machine frees its org after three seconds.
-const SETTINGS: &str = "SET search_path = escale; SET statement_timeout = '10s';
-    SET idle_in_transaction_session_timeout = '3s'; SET enable_seqscan = off; SET timezone = 'UTC';
-    SET client_min_messages = warning; SET default_transaction_isolation = 'read committed';";
+/// The settings of each connection, unless the `options` of the address name them. Every query has its index, so the
+/// planner must not prefer to read a whole table while it knows too little of it. If it has no other choice, it believes
+/// the query to be dear, and would compile it each time. A lost machine frees its org after three seconds.
+const SETTINGS: [(&str, &str); 8] = [
+    ("search_path", "escale"),
+    ("statement_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "3s"),
+    ("enable_seqscan", "off"),
+    ("jit", "off"),
+    ("timezone", "UTC"),
+    ("client_min_messages", "warning"),
+    ("default_transaction_isolation", "read committed"),
+];
 
 /// Counts connections, so that each has a number of its own.
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -40,11 +48,16 @@ pub(super) struct Connection {
     statements: RefCell<HashMap<&'static str, Statement>>,
     /// Its number: no other connection of this process has it.
     pub(super) number: u64,
+    /// The system and the database at its other end, which stay the same.
+    pub(super) database: String,
 }
 
 impl Connection {
     /// Connects, and checks the server. Errors: `unavailable`; `bad_option` for a server that cannot be used.
     pub(super) fn open(config: &Config, runtime: &Handle) -> Result<Self> {
+        let options = config.get_options().unwrap_or_default();
+        let settings = SETTINGS.iter().filter(|(name, _)| !options.contains(name));
+        let settings: Vec<_> = settings.map(|(name, value)| format!("SET {name} = '{value}';")).collect();
         let mut config = config.clone();
         config
             .connect_timeout(CONNECT_MAX)
@@ -66,17 +79,20 @@ impl Connection {
             Err(error) => return Err(Error::new(Code::Internal, error.to_string())),
         };
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let connection = Connection { client, statements: RefCell::default(), number };
+        let (statements, database) = (RefCell::default(), String::new());
+        let mut connection = Connection { client, statements, number, database };
         connection.check_server()?;
-        connection.batch(SETTINGS)?;
+        connection.batch(&settings.concat())?;
         Ok(connection)
     }
 
-    fn check_server(&self) -> Result<()> {
+    fn check_server(&mut self) -> Result<()> {
         let row = self.one(
             "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
                current_setting('server_encoding'), pg_is_in_recovery(),
-               current_setting('transaction_read_only')::bool",
+               current_setting('transaction_read_only')::bool,
+               (SELECT system_identifier FROM pg_control_system())::text || '/' ||
+                 (SELECT oid FROM pg_database WHERE datname = current_database())",
             &[],
         )?;
         let row = row.ok_or_else(|| Error::new(Code::Internal, "a query without a row"))?;
@@ -104,6 +120,7 @@ impl Connection {
                 "the database is read-only: see `default_transaction_read_only` of the database and its role",
             ));
         }
+        self.database = row.get(5);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Session, Site, Snapshot,
-    Spent, Transaction,
+    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Server, Session, Site,
+    Snapshot, Spent, Transaction,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);

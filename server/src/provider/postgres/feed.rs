@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use escale::Result;
+use escale::{Code, Result};
 use futures_util::StreamExt;
 use tokio::runtime::Handle;
 use tokio_postgres::types::ToSql;
@@ -60,7 +60,15 @@ impl Follower {
             || before.is_some_and(|(connection, _, before)| {
                 connection == number && at.duration_since(before) < AWAY_MAX
             });
-        let text = look(connection, before.map(|(_, text, _)| text), visit)?;
+        let text = match look(connection, before.map(|(_, text, _)| text), visit) {
+            Ok(text) => text,
+            Err(error) => {
+                if error.code() == Code::Unavailable {
+                    self.connection = None;
+                }
+                return Err(error);
+            }
+        };
         Ok(Changed { seen: Seen(Position::Snapshot { connection: number, text, at }), is_whole })
     }
 }

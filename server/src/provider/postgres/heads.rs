@@ -6,17 +6,27 @@ use tokio_postgres::Row;
 
 use super::connect::Connection;
 use super::failed::damaged;
-use crate::provider::{Head, Site};
+use crate::provider::{Head, Server, ServerId, Site};
 
+/// The site, and the server: its clock, the table's number, and its timeline. A promotion and a restore to a point in
+/// time begin a timeline, whose number begins the names of the log's files.
 pub(super) const SITE: &str = "SELECT epoch, last_epoch, generation, told, cursor_key, schema, seal_check,
-    (SELECT last_value FROM commits) FROM site";
+    (SELECT last_value FROM commits), server, clock_ms(), tableoid,
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM site";
 
-pub(super) fn site(connection: &Connection) -> Result<Site> {
-    site_of(&connection.one(SITE, &[])?.ok_or_else(|| damaged("no site"))?)
+/// The site and its server, as one statement sees them.
+pub(super) fn site(connection: &Connection) -> Result<(Site, Server)> {
+    site_of(connection, &connection.one(SITE, &[])?.ok_or_else(|| damaged("no site"))?)
 }
 
-pub(super) fn site_of(row: &Row) -> Result<Site> {
-    Ok(Site {
+pub(super) fn site_of(connection: &Connection, row: &Row) -> Result<(Site, Server)> {
+    let timeline = u32::from_str_radix(row.get(11), 16).map_err(|_| damaged("a timeline"))?;
+    // A dump that is loaded into the same database makes another table.
+    let database = format!("{}/{}", connection.database, row.get::<_, u32>(10));
+    let server = Server { id: ServerId { database, timeline }, now_ms: unsigned(row.get(9)) };
+    let before: &str = row.get(8);
+    let before = (!before.is_empty()).then(|| serde_json::from_str(before)).transpose();
+    let site = Site {
         epoch: epoch_of(row.get(0))?,
         last_epoch: epoch_of(row.get(1))?,
         generation: unsigned(row.get(2)),
@@ -25,17 +35,21 @@ pub(super) fn site_of(row: &Row) -> Result<Site> {
         schema: row.get(5),
         seal_check: row.get(6),
         commits: unsigned(row.get(7)),
-    })
+        server: before.map_err(|_| damaged("the identity of a server"))?,
+    };
+    Ok((site, server))
 }
 
 /// Stores everything but the number of commits.
 pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
     let (epoch, last_epoch) = (epoch_text(&site.epoch)?, epoch_text(&site.last_epoch)?);
+    let server = site.server.as_ref().map(serde_json::to_string).transpose();
+    let server = server.map_err(|_| damaged("the identity of a server"))?.unwrap_or_default();
     connection.run(
         "INSERT INTO site (epoch, last_epoch, generation, told, cursor_key, schema, seal_check, server)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, '')
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
          ON CONFLICT (is_only) DO UPDATE SET epoch = $1, last_epoch = $2, generation = $3, told = $4,
-           cursor_key = $5, schema = $6, seal_check = $7",
+           cursor_key = $5, schema = $6, seal_check = $7, server = $8",
         &[
             &epoch,
             &last_epoch,
@@ -44,6 +58,7 @@ pub(super) fn put_site(connection: &Connection, site: &Site) -> Result<()> {
             &site.cursor_key,
             &site.schema,
             &site.seal_check,
+            &server,
         ],
     )?;
     Ok(())

@@ -63,6 +63,16 @@ impl Provider for PostgresProvider {
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
         self.follower.lock().unwrap_or_else(PoisonError::into_inner).look(since, visit)
     }
+
+    /// Rewrites the tables. The database's log and its backups still hold the data.
+    fn scrub(&self) -> Result<()> {
+        let (connection, ()) = self.writers.take(READ_WAIT, |_| Ok(()))?;
+        connection.batch("SET statement_timeout = 0")?;
+        for table in ["documents", "actions", "ops"] {
+            connection.batch(&format!("VACUUM (FULL) {table}"))?;
+        }
+        connection.batch("SET statement_timeout = '10s'")
+    }
 }
 
 impl Drop for PostgresProvider {

@@ -29,6 +29,15 @@ impl PostgresProvider {
     /// Opens the database, and makes its tables if there are none, with `first`. Errors: `bad_option` for a
     /// database that cannot be reached or used, with the step that would help; `store_too_new`.
     pub fn open(address: &Address, first: &Site) -> Result<Self> {
+        Self::open_with(address, Some(first))
+    }
+
+    /// The same for a database that must exist. Errors: also `no_store`.
+    pub fn open_existing(address: &Address) -> Result<Self> {
+        Self::open_with(address, None)
+    }
+
+    fn open_with(address: &Address, first: Option<&Site>) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("postgres")
@@ -49,7 +58,7 @@ impl PostgresProvider {
 }
 
 /// Brings the tables up to the present format. Instances that open at once come one after another.
-fn make_tables(address: &Address, runtime: &Handle, first: &Site) -> Result<()> {
+fn make_tables(address: &Address, runtime: &Handle, first: Option<&Site>) -> Result<()> {
     let bad = |error: Error| match error.code() {
         Code::Unavailable => Error::new(Code::BadOption, error.detail()),
         _ => error,
@@ -60,6 +69,9 @@ fn make_tables(address: &Address, runtime: &Handle, first: &Site) -> Result<()> 
     }
     lock_site(&connection, OPEN_WAIT)?;
     let format = format_of(&connection)?;
+    if format == 0 && first.is_none() {
+        return Err(Error::new(Code::NoStore, "no database here: import something first"));
+    }
     // `IF NOT EXISTS` would ask for the right to make it in either case.
     if format == 0 && !has_schema(&connection)? {
         connection.batch("CREATE SCHEMA escale").map_err(|error| {
@@ -74,7 +86,7 @@ fn make_tables(address: &Address, runtime: &Handle, first: &Site) -> Result<()> 
         connection.batch(tables)?;
         connection.batch(&format!("INSERT INTO migrations (format) VALUES ({})", number + 1))?;
     }
-    if format == 0 {
+    if let Some(first) = first.filter(|_| format == 0) {
         put_site(&connection, first)?;
         connection.one("SELECT setval('commits', $1)", &[&signed(first.commits)])?;
     }

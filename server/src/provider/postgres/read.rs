@@ -13,22 +13,25 @@ use super::operations;
 use super::pack::pack;
 use super::pool::{Pool, Pooled};
 use crate::provider::{
-    Change, ChangeState, Document, Entry, Head, Operation, Place, Session, Site, Snapshot, Spent,
+    Change, ChangeState, Document, Entry, Head, Operation, Place, Server, Session, Site, Snapshot, Spent,
 };
 
 /// A read-only transaction; it ends when dropped.
 pub(super) struct PostgresSnapshot<'p> {
     connection: Pooled<'p>,
+    site: Site,
+    server: Server,
 }
 
 impl<'p> PostgresSnapshot<'p> {
     pub(super) fn open(readers: &'p Pool, wait: Duration) -> Result<Self> {
         // The snapshot opens at the first query, not at `BEGIN`.
         let begin = |connection: &Connection| {
-            connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1 FROM site")
+            connection.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+            heads::site(connection)
         };
-        let (connection, ()) = readers.take(wait, begin)?;
-        Ok(PostgresSnapshot { connection })
+        let (connection, (site, server)) = readers.take(wait, begin)?;
+        Ok(PostgresSnapshot { connection, site, server })
     }
 
     fn connection(&self) -> &Connection {
@@ -39,8 +42,8 @@ impl<'p> PostgresSnapshot<'p> {
         is_held(self.connection(), at, scope, entry)
     }
 
-    fn site(&self) -> Result<Site> {
-        heads::site(self.connection())
+    fn site_and_server(&self) -> Result<(Site, Server)> {
+        Ok((self.site.clone(), self.server.clone()))
     }
 
     fn head(&self, org: &str) -> Result<Option<Head>> {
@@ -61,7 +64,10 @@ macro_rules! snapshot_through_connection {
     ($type:ty) => {
         impl Snapshot for $type {
             fn site(&self) -> Result<Site> {
-                <$type>::site(self)
+                self.site_and_server().map(|(site, _)| site)
+            }
+            fn server(&self) -> Result<Option<Server>> {
+                self.site_and_server().map(|(_, server)| Some(server))
             }
             fn head(&self, org: &str) -> Result<Option<Head>> {
                 <$type>::head(self, org)

@@ -12,7 +12,7 @@ use super::heads::{LOCK_HEAD, SITE, head, head_of, site, site_of, unsigned};
 use super::pool::{Pool, Pooled};
 use super::turns::{Turn, Turns};
 use super::wait::wait;
-use crate::provider::{Head, Site};
+use crate::provider::{Head, Server, Site};
 
 /// The advisory locks of two numbers: `Escl` with 0 for the site, and the next number with the hash of an org
 /// that has no head.
@@ -35,6 +35,7 @@ pub(super) struct PostgresTransaction<'p> {
 /// Records that nobody else can change until the transaction ends.
 struct Known {
     site: Site,
+    server: Server,
     head: Option<Head>,
 }
 
@@ -71,9 +72,9 @@ impl<'p> PostgresTransaction<'p> {
         self.org.is_empty()
     }
 
-    pub(super) fn site(&self) -> Result<Site> {
+    pub(super) fn site_and_server(&self) -> Result<(Site, Server)> {
         match &*self.known.borrow() {
-            Some(known) => Ok(known.site.clone()),
+            Some(known) => Ok((known.site.clone(), known.server.clone())),
             None => site(&self.connection),
         }
     }
@@ -127,15 +128,17 @@ fn begin(connection: &Connection, org: &str, left: Duration) -> Result<Known> {
     ));
     begun.map_err(failed)?;
     let mut head = head.map_err(failed)?;
-    let site = site_of(&site.map_err(failed)?.ok_or_else(|| damaged("no site"))?)?;
+    let mut site = site.map_err(failed)?;
     if head.is_none() {
         // There is no row to lock. The first writes of an org come one after another by this lock, and the
         // second one finds the row of the first.
         connection.batch(&format!("SELECT pg_advisory_xact_lock({OF_NEW_ORG}, {})", hash(org)))?;
         head = connection.one(LOCK_HEAD, org_params)?;
+        site = connection.one(SITE, &[])?;
     }
     let head = head.map(|row| head_of(&row)).transpose()?;
-    Ok(Known { site, head })
+    let (site, server) = site_of(connection, &site.ok_or_else(|| damaged("no site"))?)?;
+    Ok(Known { site, server, head })
 }
 
 /// Begins a transaction that holds the lock of the site alone. It may take long: a new index visits everything.

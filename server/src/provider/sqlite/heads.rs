@@ -63,6 +63,7 @@ pub(super) fn site(connection: &Connection) -> Result<Site> {
         schema: text("schema")?,
         cursor_key: bytes("cursor_key")?,
         seal_check: bytes("seal_check")?,
+        server: None,
     })
 }
 

@@ -67,6 +67,14 @@ impl Provider for SqliteProvider {
     fn changed(&self, since: Option<&Seen>, visit: &mut dyn FnMut(FeedRow) -> Result<()>) -> Result<Changed> {
         lock(&self.watcher).look(since, visit)
     }
+
+    /// From now on overwrites deleted data, and rewrites the file once.
+    fn scrub(&self) -> Result<()> {
+        let writer = self.writer.take(open::BUSY)?;
+        writer
+            .execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(failed)
+    }
 }
 
 /// The connection that writes, used by one transaction at a time.

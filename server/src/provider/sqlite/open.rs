@@ -26,7 +26,7 @@ const TABLES: [&str; FORMAT as usize] = [
 ];
 
 /// How long an ordinary statement waits for another process.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 impl SqliteProvider {
     /// Opens the file at `path`, or makes it with `first`. Errors: `store_too_new` for a file of
@@ -46,15 +46,6 @@ impl SqliteProvider {
             readers: Mutex::new(Vec::new()),
             watcher: Mutex::new(watcher),
         })
-    }
-
-    /// From now on overwrites deleted data, and rewrites the file once. No data that was in clear before is
-    /// left in it.
-    pub fn scrub(&self) -> Result<()> {
-        let writer = self.writer.take(BUSY)?;
-        writer
-            .execute_batch("PRAGMA secure_delete = ON; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
-            .map_err(failed)
     }
 }
 

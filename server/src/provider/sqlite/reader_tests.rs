@@ -9,7 +9,17 @@ fn first() -> Site {
     let epoch = Epoch::new(1, "first").unwrap();
     let (last_epoch, cursor_key) = (epoch.clone(), vec![0; 32]);
     let (schema, seal_check) = (String::new(), Vec::new());
-    Site { epoch, last_epoch, generation: 0, commits: 0, told: 0, cursor_key, schema, seal_check }
+    Site {
+        epoch,
+        last_epoch,
+        generation: 0,
+        commits: 0,
+        told: 0,
+        cursor_key,
+        schema,
+        seal_check,
+        server: None,
+    }
 }
 
 #[test]

@@ -143,3 +143,32 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     assert!(code == Some(1) && err.contains("unknown_class"), "{err}");
     assert_eq!(run(folder.path(), "serve", &["--nonsense"]).0, Some(2));
 }
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_commands_take_the_address_of_a_database() {
+    use crate::support::postgres::server;
+    let (folder, database) = (folder(), server().database());
+    let url = database.url();
+    let run = |name: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
+        let output = command.arg(name).args(["--data", &url]).args(args).current_dir(folder.path()).output();
+        let Output { status, stdout, stderr } = output.unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let (code, _, err) = run("epoch", &[]);
+    assert!(code == Some(1) && err.contains("no_store"), "nothing is made by a look: {err}");
+    let (code, out, err) = run("import", &IMPORT);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("1 lines: 1 written, 0 deleted, 0 unchanged, in "), "{out}");
+    assert!(run("import", &IMPORT).1.starts_with("1 lines: 0 written, 0 deleted, 1 unchanged"));
+    let first = run("epoch", &[]).1;
+    let renewed = run("epoch", &["--renew"]).1;
+    assert_ne!(renewed, first);
+    assert_eq!(run("epoch", &["--org", "o"]).1, renewed);
+    assert_eq!(run("epoch", &["--adopt"]), (Some(0), renewed, String::new()));
+    let args = ["--schema", "schema.json", "--listen", "nowhere", "--failover", "lossless"];
+    assert!(run("serve", &args).2.contains("--listen"));
+    let output = command(folder.path(), "epoch", &["--adopt"]).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--adopt is for PostgreSQL"));
+}

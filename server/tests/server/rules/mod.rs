@@ -4,6 +4,8 @@ mod r11_once;
 mod r12_lasting;
 mod r12_order;
 mod r34_heads;
+#[cfg(feature = "postgres")]
+mod r39_lost_commits;
 mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;

@@ -2,13 +2,21 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use escale_server::engine::first_site;
+use escale::Result;
+use escale::model::schema::Schema;
+use escale_server::clock::ManualClock;
+use escale_server::engine::{Engine, Opening, first_site, fresh_name};
+use escale_server::mark::Mark;
 use escale_server::provider::{Address, PostgresProvider};
+use escale_server::seal::Seal;
+use escale_server::settings::Settings;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Row};
+
+use crate::support::world::SCHEMA;
 
 /// Runs scripts/postgres, and returns its output.
 pub fn script(arguments: &[&str]) -> String {
@@ -27,6 +35,8 @@ pub fn script(arguments: &[&str]) -> String {
 /// A server, by the address of its databases without their names.
 pub struct Server {
     pub base: String,
+    /// Its folder, if this process has started it.
+    folder: Option<String>,
 }
 
 impl Server {
@@ -34,7 +44,13 @@ impl Server {
     pub fn start(settings: &[&str]) -> Self {
         let id = std::process::id().to_string();
         let folder = script(&[&["start", &id], settings].concat());
-        Server { base: format!("postgres://postgres@{}", folder.replace('/', "%2F")) }
+        let base = format!("postgres://postgres@{}", folder.replace('/', "%2F"));
+        Server { base, folder: Some(folder) }
+    }
+
+    /// Runs a command of scripts/postgres on a server that this process has started.
+    pub fn command(&self, command: &str) {
+        script(&[command, self.folder.as_ref().expect("a server of this process")]);
     }
 
     /// A new database.
@@ -51,7 +67,7 @@ impl Server {
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var("ESCALE_POSTGRES").ok().filter(|base| !base.is_empty()) {
-        Some(base) => Server { base },
+        Some(base) => Server { base, folder: None },
         None => Server::start(&[]),
     })
 }
@@ -67,12 +83,51 @@ impl Database {
         format!("{}/{}", self.base, self.name)
     }
 
+    /// Its address. A test on a busy machine may hold a transaction for long.
     pub fn address(&self) -> Address {
-        Address::parse(&self.url(), |name| std::env::var(name).ok()).unwrap()
+        let url = format!("{}?options=-c%20idle_in_transaction_session_timeout%3D0", self.url());
+        Address::parse(&url, |name| std::env::var(name).ok()).unwrap()
     }
 
     pub fn open(&self) -> PostgresProvider {
         PostgresProvider::open(&self.address(), &first_site(1).unwrap()).unwrap()
+    }
+
+    /// A copy, as a backup that is loaded elsewhere. Nobody may be connected.
+    pub fn copy(&self) -> Database {
+        let name = format!("{}_copy", self.name);
+        let admin = Raw::of(&format!("{}/postgres", self.base));
+        admin.rows(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+            self.name
+        ));
+        admin.batch(&format!("CREATE DATABASE {name} TEMPLATE {}", self.name));
+        Database { base: self.base.clone(), name }
+    }
+
+    /// An instance with the schema of the other tests. Its clock must be near the database's.
+    pub fn engine(&self, clock: &Arc<ManualClock>, settings: Settings) -> Result<Engine> {
+        let schema = Schema::from_json(SCHEMA).unwrap();
+        self.open_engine(Opening { schema, settings, seal: Seal::clear(), clock: clock.clone() })
+    }
+
+    /// An instance.
+    pub fn open_engine(&self, opening: Opening) -> Result<Engine> {
+        let provider = PostgresProvider::open(&self.address(), &first_site(opening.clock.now_ms())?)?;
+        Engine::over(Box::new(provider), Mark::none(), opening, fresh_name().unwrap())
+    }
+
+    /// Makes the tables, and gives the database a clock that tests set.
+    pub fn with_clock(self, ms: u64) -> Self {
+        drop(self.open());
+        let raw = self.raw();
+        raw.batch("CREATE TABLE escale.test_clock (ms bigint); INSERT INTO escale.test_clock VALUES (0)");
+        raw.batch(
+            "CREATE OR REPLACE FUNCTION escale.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE
+               AS 'SELECT ms FROM escale.test_clock'",
+        );
+        raw.set_clock(ms);
+        self
     }
 
     /// A connection past the provider.
@@ -107,6 +162,11 @@ impl Raw {
 
     pub fn batch(&self, sql: &str) {
         self.runtime.block_on(self.client.batch_execute(sql)).unwrap();
+    }
+
+    /// Sets the database's clock.
+    pub fn set_clock(&self, ms: u64) {
+        self.batch(&format!("UPDATE escale.test_clock SET ms = {ms}"));
     }
 
     pub fn rows(&self, sql: &str) -> Vec<Row> {
