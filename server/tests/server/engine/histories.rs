@@ -1,4 +1,4 @@
-//! The engine on SQLite against the reference: random requests of several sessions, accounts and orgs, with
+//! The engine on SQLite and on PostgreSQL against the reference: random requests of several sessions, accounts and orgs, with
 //! purges, restarts, another schema and a site key in between.
 #![allow(clippy::result_large_err)] // as in the engine
 #![allow(clippy::print_stdout)] // the seed of a history that fails
@@ -17,6 +17,7 @@ use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
 use super::reference::{Act, Asking, Fed, Head, If, Line, Properties, Reference, Sent, pk};
+use crate::support::base::{Base, JournalLine};
 use crate::support::chance::Chance;
 use crate::support::operating::{key_args, list, map, with};
 use crate::support::world::*;
@@ -42,8 +43,8 @@ fn open(world: &World, is_sealed: bool, more: bool) -> Engine {
         clock: world.clock.clone(),
     };
     let text = |args: &Value, name: &str| args.as_map().unwrap()[name].as_str().unwrap().to_owned();
-    Engine::open(world.folder.path(), opening)
-        .unwrap()
+    let engine = world.base.open(opening).unwrap();
+    engine
         .operation("own.value", move |tx, args| {
             tx.put("Note", note(&text(args, "id"), "one"))?;
             Ok(Some(Value::from(&*text(args, "text"))))
@@ -93,7 +94,7 @@ fn told(results: &[OpResult]) -> Vec<OpResult> {
 }
 
 struct World {
-    folder: tempfile::TempDir,
+    base: Base,
     clock: Arc<ManualClock>,
     engine: Option<Engine>,
     /// The position of the feed before the first write.
@@ -111,7 +112,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, base: Base) -> Self {
         let mut chance = Chance::of(seed);
         let settings = Settings {
             page_bytes: chance.pick(&[1, 400, 2_000, 1 << 20]),
@@ -120,12 +121,12 @@ impl World {
             results_days: 1 + chance.below(2),
             ..Settings::default()
         };
-        let (folder, clock) = (quick_folder(), ManualClock::at(NOON));
+        let clock = ManualClock::at(NOON);
         let (reference, engine, fed_from) = (Reference::new(settings), None, None);
         let (sent, cursors) = (Vec::new(), Vec::new());
         let (is_sealed, has_more, ids, met) = (false, false, 0, BTreeSet::new());
         let mut world = World {
-            folder,
+            base,
             clock,
             engine,
             fed_from,
@@ -383,7 +384,9 @@ impl World {
     fn step(&mut self) {
         let random = self.chance.below(2_500);
         self.clock.advance(self.chance.pick(&[0, 1, 500, 501, 1_000, random, random, random]));
+        self.base.set_clock(self.clock.now_ms());
         match self.chance.below(40) {
+            // The database's clock follows at the next step.
             0 => self.clock.advance(self.chance.below(DAY)),
             1 => self.clock.set(self.clock.now_ms() - self.chance.below(5_000)),
             2..5 => {
@@ -428,7 +431,8 @@ impl World {
             Ok(())
         };
         let provider = self.engine.as_ref().unwrap().provider();
-        assert!(provider.changed(self.fed_from.as_ref(), &mut visit).unwrap().is_whole);
+        let changed = provider.changed(self.fed_from.as_ref(), &mut visit).unwrap();
+        assert!(changed.is_whole || !self.base.keeps_place_of_feed());
         let fed: Vec<Fed> = feed
             .into_iter()
             .map(|row| {
@@ -442,26 +446,13 @@ impl World {
             })
             .collect();
         assert_eq!(fed, reference.tables.feed);
-        let raw = rusqlite::Connection::open(Engine::database_in(self.folder.path())).unwrap();
-        assert_eq!(self.journal(&raw), reference.tables.journal);
-        let is_sealed = u8::from(self.is_sealed);
-        for (table, column) in [("documents", "data"), ("actions", "action"), ("ops", "result")] {
-            let sql = format!("SELECT hex(substr({column}, 1, 1)) FROM {table} WHERE {column} IS NOT NULL");
-            let mut statement = raw.prepare(&sql).unwrap();
-            let found = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-            let found: BTreeSet<String> = found.map(Result::unwrap).collect();
-            assert!(found.iter().all(|byte| *byte == format!("{is_sealed:02}")), "{table}: {found:?}");
-        }
+        assert_eq!(self.journal(), reference.tables.journal);
+        let byte = u8::from(self.is_sealed);
+        assert!(self.base.first_bytes().iter().all(|found| *found == byte), "sealed, or not");
     }
 
-    fn journal(&self, raw: &rusqlite::Connection) -> Vec<Line> {
-        let sql = "SELECT goblin, action, version, commitId, timestamp, type FROM actions ORDER BY rowid";
-        let mut statement = raw.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| {
-            let texts: [String; 4] = [row.get(0)?, row.get(3)?, row.get(4)?, row.get(5)?];
-            Ok((texts, row.get::<_, Option<Vec<u8>>>(1)?, row.get::<_, u64>(2)?))
-        });
-        let line = |([goblin, commit, time, kind], state, v): ([String; 4], Option<Vec<u8>>, u64)| {
+    fn journal(&self) -> Vec<Line> {
+        let line = |([goblin, commit, time, kind], state, v): JournalLine| {
             assert_eq!((kind.as_str(), time), ("persist", escale::journal::iso8601(v)));
             let state = state.map(|bytes| {
                 let (org, document) = goblin.split_once('/').unwrap();
@@ -471,7 +462,7 @@ impl World {
             });
             (goblin, state, v, commit)
         };
-        rows.unwrap().map(Result::unwrap).map(line).collect()
+        self.base.journal().into_iter().map(line).collect()
     }
 }
 
@@ -480,19 +471,30 @@ const MET: &str = "ok bad_cursor bad_value contention forbidden forgotten immuta
     not_found not_unique order_gap order_held server_error session_reused unavailable unknown_def version_conflict \
     more-false more-true present-false present-true";
 
-#[test]
-fn r11_a_server_answers_and_stores_what_the_reference_does() {
-    let (mut met, seeds) = (BTreeSet::new(), escale_testkit::seeds::each(24));
+/// Plays as many histories, or as many as `ESCALE_CASES` says. Each has so many steps.
+fn play(usual: u32, steps: usize, fresh: impl Fn() -> Base) {
+    let (mut met, seeds) = (BTreeSet::new(), escale_testkit::seeds::each(usual));
     let count = seeds.end - seeds.start;
     for seed in seeds {
         println!("ESCALE_SEED={seed}");
-        let mut world = World::new(seed);
-        for _ in 0..250 {
+        let mut world = World::new(seed, fresh());
+        for _ in 0..steps {
             world.step();
         }
         world.check();
         met.append(&mut world.met);
     }
     let missed: Vec<&str> = MET.split(' ').filter(|one| !met.contains(*one)).collect();
-    assert!(count < 24 || missed.is_empty(), "no history met {missed:?}");
+    assert!(steps < 250 || count < 24 || missed.is_empty(), "no history met {missed:?}");
+}
+
+#[test]
+fn r11_a_server_answers_and_stores_what_the_reference_does() {
+    play(24, 250, Base::folder);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn r11_a_server_on_postgres_answers_and_stores_what_the_reference_does() {
+    play(40, 60, || Base::postgres(crate::support::postgres::server(), Some(NOON)));
 }

@@ -1,22 +1,21 @@
-//! The server is killed (SIGKILL of the real binary, on SQLite) while clients write. Every acknowledged
-//! operation is still there, and none was executed twice. `make kill-server KILLS=100` is the long form.
+//! The server is killed (SIGKILL of the real binary, on SQLite and PostgreSQL) while clients write, and so is
+//! the server of PostgreSQL. Every acknowledged operation is still there, and none was executed twice. `make kill-server KILLS=100` is the long form.
 //!
 //! A killed process leaves its writes with the system. The effects of a loss of power are not tested here.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use escale::codec::{Format, Op, SyncReply, SyncRequest, encode};
-use escale_server::engine::Engine;
-use rusqlite::Connection;
+use escale::codec::{Format, Op, SyncReply, SyncRequest, decode, encode};
 
+use crate::support::base::Base;
 use crate::support::chance::Chance;
 use crate::support::client::PATIENCE;
 use crate::support::operating::{key_args, list, map, op, put_args, with};
-use crate::support::outside::{Outside, sync};
+use crate::support::outside::{post, sync};
 use crate::support::proof::{shown, times};
 use crate::support::world::*;
 
@@ -78,14 +77,22 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
                 state.requests += 1;
                 is_over = state.is_over;
             });
-            if let Some(reply) = sync(address, "", &body) {
-                break reply;
+            match post(address, "", &body) {
+                Some(answer) if answer.status == 200 => {
+                    break decode::<SyncReply>(Format::Msgpack, &answer.body, usize::MAX).unwrap();
+                }
+                // The database is away, and the instance says so.
+                Some(answer) => assert_eq!(answer.status, 503),
+                None => tried = Some(address),
             }
-            tried = Some(address);
         };
         for (op, result) in request.ops.iter().zip(&reply.results) {
             assert_eq!(op.id, result.id);
-            let ok = result.ok.as_ref().unwrap_or_else(|| panic!("{result:?}"));
+            let Some(ok) = &result.ok else {
+                let fault = result.fault.as_ref().unwrap();
+                assert_eq!(fault.code, "unavailable", "only a database that is away stops an operation");
+                break;
+            };
             let held = *accepted.entry(op.id.clone()).or_insert(ok.v);
             assert_eq!(held, ok.v, "a result does not change");
             next = op.seq + 1;
@@ -112,65 +119,113 @@ fn operation(client: u64, seq: u64) -> Op {
     op(&id(seq), seq, "doc.patch", with(set, "ifVersion", made))
 }
 
-#[test]
-fn a_server_killed_at_random_loses_nothing_and_does_nothing_twice() {
-    let since = Instant::now();
-    let kills = times("KILLS", 5);
-    let folder = tempfile::tempdir().unwrap();
-    let mut chance = Chance::new();
-    let scene = Arc::new(Scene::default());
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|client| {
+/// Clients that write to the scene's server, each in a thread.
+struct Clients(Arc<Scene>, Vec<JoinHandle<BTreeMap<String, u64>>>);
+
+impl Clients {
+    fn begin(chance: &mut Chance) -> Self {
+        let scene = Arc::new(Scene::default());
+        let client = |client| {
             let (scene, chance) = (Arc::clone(&scene), chance.fork());
             std::thread::spawn(move || write(&scene, client, chance))
-        })
-        .collect();
-    for _ in 0..kills {
-        let server = Outside::start(folder.path(), &[]);
-        let until = scene.state.lock().unwrap().requests + 1 + chance.below(40);
-        scene.set(|state| state.address = Some(server.address));
-        scene.wait(|state| (state.requests >= until).then_some(()));
-        // Somewhere during the work of that request: small differences in scheduling decide where.
+        };
+        let clients = (0..CLIENTS).map(client).collect();
+        Clients(scene, clients)
+    }
+
+    /// Waits for some requests, then until somewhere during the work of one: small differences in scheduling
+    /// decide where.
+    fn wait_for_some(&self, chance: &mut Chance) {
+        let until = self.0.state.lock().unwrap().requests + 1 + chance.below(40);
+        self.0.wait(|state| (state.requests >= until).then_some(()));
         let moment = Instant::now() + Duration::from_micros(chance.below(6_000));
         while Instant::now() < moment {
             std::thread::yield_now();
         }
-        scene.set(|state| state.address = None);
+    }
+
+    /// Ends the writing, and compares the acknowledged operations with the database.
+    fn end(self, base: &Base, address: SocketAddr) -> usize {
+        let Clients(scene, clients) = self;
+        scene.set(|state| (state.address, state.is_over) = (Some(address), true));
+        let accepted: BTreeMap<String, u64> =
+            clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+        let (session, subs) = ("reader".into(), vec![sub(&def("Note"), 0)]);
+        let pulled = SyncRequest { p: 1, session, epoch: None, ops: Vec::new(), subs };
+        let reply = sync(address, "", &encode(Format::Msgpack, &pulled).unwrap()).unwrap();
+        check(base, &accepted, &reply);
+        accepted.len()
+    }
+}
+
+fn kill_instances(base: &Base, id: &str, promise: &str) {
+    let since = Instant::now();
+    let (kills, folder, mut chance) = (times("KILLS", 5), tempfile::tempdir().unwrap(), Chance::new());
+    let clients = Clients::begin(&mut chance);
+    for _ in 0..kills {
+        let server = base.serve(folder.path());
+        clients.0.set(|state| state.address = Some(server.address));
+        clients.wait_for_some(&mut chance);
+        clients.0.set(|state| state.address = None);
         server.kill();
     }
-    let server = Outside::start(folder.path(), &[]);
-    let address = server.address;
-    scene.set(|state| (state.address, state.is_over) = (Some(address), true));
-    let accepted: BTreeMap<String, u64> =
-        clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-    let pulled = SyncRequest {
-        p: 1,
-        session: "reader".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: vec![sub(&def("Note"), 0)],
-    };
-    let reply = sync(address, "", &encode(Format::Msgpack, &pulled).unwrap()).unwrap();
+    let server = base.serve(folder.path());
+    let count = clients.end(base, server.address);
     server.kill();
-    check(folder.path(), &accepted, &reply);
-    eprintln!("{} operations acknowledged over {kills} kills", accepted.len());
+    eprintln!("{count} operations acknowledged over {kills} kills");
+    shown(id, promise, kills, "kills", since);
+}
+
+#[test]
+fn a_server_killed_at_random_loses_nothing_and_does_nothing_twice() {
     let promise = "killed at random, the server loses nothing acknowledged and does nothing twice";
-    shown("server-kills", promise, kills, "kills", since);
+    kill_instances(&Base::Folder(tempfile::tempdir().unwrap()), "server-kills", promise);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_server_on_postgres_killed_at_random_loses_nothing_and_does_nothing_twice() {
+    let base = Base::postgres(crate::support::postgres::server(), None);
+    let promise =
+        "killed at random, an instance on PostgreSQL loses nothing acknowledged and does nothing twice";
+    kill_instances(&base, "server-kills-postgres", promise);
+}
+
+/// The instance stays, and its database is killed under it.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_killed_at_random_loses_nothing_and_the_server_goes_on() {
+    let since = Instant::now();
+    let (kills, folder, mut chance) = (times("KILLS", 5), tempfile::tempdir().unwrap(), Chance::new());
+    let postgres = crate::support::postgres::Server::start(&["fsync=on"]);
+    let base = Base::postgres(&postgres, None);
+    let server = base.serve(folder.path());
+    let clients = Clients::begin(&mut chance);
+    clients.0.set(|state| state.address = Some(server.address));
+    for _ in 0..kills {
+        clients.wait_for_some(&mut chance);
+        postgres.command("crash");
+        postgres.command("go");
+    }
+    let base = base.again();
+    let count = clients.end(&base, server.address);
+    server.kill();
+    eprintln!("{count} operations acknowledged over {kills} kills");
+    let promise = "its PostgreSQL killed at random, the server loses nothing acknowledged and goes on";
+    shown("server-kills-database", promise, kills, "kills", since);
+    drop(base);
+    postgres.command("stop");
 }
 
 /// Compares the acknowledged operations with the database: its operations, its journal, and the current
 /// documents.
-fn check(folder: &Path, accepted: &BTreeMap<String, u64>, reply: &SyncReply) {
-    let connection = Connection::open(Engine::database_in(&folder.join("data"))).unwrap();
-    let query = |sql: &str| -> Vec<(String, u64)> {
-        let mut statement = connection.prepare(sql).unwrap();
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
-    };
+fn check(base: &Base, accepted: &BTreeMap<String, u64>, reply: &SyncReply) {
     let expected: Vec<(String, u64)> = accepted.iter().map(|(id, v)| (id.clone(), *v)).collect();
-    assert_eq!(query("SELECT id, v FROM ops ORDER BY id"), expected, "each once, at its version");
-    assert_eq!(query("SELECT commitId, version FROM actions ORDER BY commitId"), expected, "each done once");
-    let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(sound, "ok");
+    assert_eq!(base.operations(), expected, "each once, at its version");
+    let mut causes: Vec<_> = base.journal().into_iter().map(|([_, cause, ..], _, v)| (cause, v)).collect();
+    causes.sort();
+    assert_eq!(causes, expected, "each done once");
+    base.check();
     // The version of a document is that of the last operation on it.
     let mut documents: BTreeMap<String, u64> = BTreeMap::new();
     for (id, v) in accepted {

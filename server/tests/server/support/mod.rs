@@ -1,5 +1,6 @@
 //! Sessions, clients, instances and worlds that the other modules use.
 
+pub mod base;
 pub mod chance;
 pub mod client;
 pub mod cluster;

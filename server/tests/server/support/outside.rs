@@ -20,9 +20,14 @@ pub struct Outside {
 impl Outside {
     /// Serves `data` in that folder, with additional arguments.
     pub fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::start_on(folder, "data", args)
+    }
+
+    /// The same for another database. The schema is in that folder.
+    pub fn start_on(folder: &Path, data: &str, args: &[&str]) -> Self {
         std::fs::write(folder.join("schema.json"), SCHEMA).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
-        command.args(["serve", "--schema", "schema.json", "--data", "data", "--listen", "127.0.0.1:0"]);
+        command.args(["serve", "--schema", "schema.json", "--data", data, "--listen", "127.0.0.1:0"]);
         command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
