@@ -165,3 +165,18 @@ test("a covered collection is a query within its def, and follows its class", as
   await settled();
   assert.deepEqual([seen.length, asked(core).length], [2, 2]);
 });
+
+test("a live query within a subscription that has ended is empty, and no error", async () => {
+  const { session, core } = await openFake(schema);
+  core.put("Package", { name: "a" });
+  const [list, count] = [recorder(), recorder()];
+  const query = session.query("Package").in({ section: "games" });
+  query.live(list.callback);
+  query.liveCount(count.callback);
+  assert.deepEqual([names((await list.calls(1))[0]), await count.calls(1)], [["a"], [1]]);
+  core.queryError = { code: "bad_option", kind: "A", retryable: false, message: "in: not subscribed", cure: "" };
+  core.put("Package", { name: "b" });
+  assert.deepEqual([await list.calls(2), await count.calls(2)], [[[]], [0]]);
+  assert.equal(session.status.error, null);
+  await assert.rejects(query.docs(), { code: "bad_option" });
+});

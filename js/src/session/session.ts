@@ -355,8 +355,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
       def: (match) => this.#guard(() => this.#def(className, match)),
       docs,
       count,
-      live: (parts, callback) => start(parts, { ask: () => docs(parts), isSame: isSameList, callback }),
-      liveCount: (parts, callback) => start(parts, { ask: () => count(parts), isSame: Object.is, callback }),
+      live: (parts, callback) => start(parts, { ask: () => orNone(docs(parts), []), isSame: isSameList, callback }),
+      liveCount: (parts, callback) => start(parts, { ask: () => orNone(count(parts), 0), isSame: Object.is, callback }),
     };
   }
 
@@ -447,5 +447,18 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     this.#views.endAll();
     this.#writes.end();
     this.#status.close();
+  }
+}
+
+/**
+ * The answer of a live query. The core took the query when it began, so it refuses it now for one reason only: the
+ * subscription that the query is within has ended, and it has no members.
+ */
+async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (toEscaleError(error).code === "bad_option") return none;
+    throw error;
   }
 }

@@ -44,7 +44,11 @@ export class LiveQueries {
   /** Another core is in use: it knows no live query yet, and has other ids. */
   recovered(): void {
     for (const open of this.#open) {
-      this.#core.watch(open.className, open.text);
+      try {
+        this.#core.watch(open.className, open.text);
+      } catch {
+        // The subscription that it is within has ended: its next answer is empty.
+      }
       open.changed();
     }
   }

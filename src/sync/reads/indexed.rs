@@ -49,7 +49,11 @@ impl Indexed {
         let until = self.indexes.len();
         if until > had {
             ctx.memory.noted.follow(class);
-            self.unread.extend(search::all(ctx, class).into_iter().map(|id| Unread { id, from: had, until }));
+            self.unread.extend(search::all_listed(ctx, class).into_iter().map(|id| Unread {
+                id,
+                from: had,
+                until,
+            }));
         }
     }
 

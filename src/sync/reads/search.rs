@@ -39,9 +39,8 @@ pub fn ids(ctx: &Ctx, class: u16, indexes: &mut [Index], query: &Query) -> Vec<u
         index.note_stale(passed);
         ids
     } else {
-        let mut ids = all(ctx, class);
-        ids.retain(|id| is_listed(*id));
-        ids
+        let ids = candidates.as_ref().map_or_else(|| all(ctx, class), Ids::list);
+        listed(memory, ids.into_iter().filter(|id| is_listed(*id)))
     };
     for index in indexes {
         index.sweep(&|id| key_of(memory, id).is_some());
@@ -49,11 +48,17 @@ pub fn ids(ctx: &Ctx, class: u16, indexes: &mut [Index], query: &Query) -> Vec<u
     ids
 }
 
-/// The ids of all documents of a class, in the base and in the overlay, with those of one page next to each other.
-pub fn all(ctx: &Ctx, class: u16) -> Vec<u32> {
+/// The ids of all documents of a class, in the base and in the overlay.
+fn all(ctx: &Ctx, class: u16) -> Vec<u32> {
     let documents = ctx.memory.documents().map(|(key, document)| (key.0, document.id));
     let shown = ctx.memory.all_shown().map(|(key, shown)| (key.0, shown.id));
-    listed(&ctx.memory, documents.chain(shown).filter(|(of, id)| *of == class && *id != 0).map(|(_, id)| id))
+    let ids = documents.chain(shown).filter(|(of, id)| *of == class && *id != 0).map(|(_, id)| id);
+    ids.collect()
+}
+
+/// The same, with those of one page next to each other.
+pub fn all_listed(ctx: &Ctx, class: u16) -> Vec<u32> {
+    listed(&ctx.memory, all(ctx, class).into_iter())
 }
 
 /// The index of a column: the query has prepared it.
@@ -112,6 +117,10 @@ impl Ids {
             self.0.resize(place + 1, 0);
         }
         self.0[place] |= 1 << (id % 8);
+    }
+
+    fn list(&self) -> Vec<u32> {
+        (0..self.0.len() as u32 * 8).filter(|id| self.has(*id)).collect()
     }
 
     fn has(&self, id: u32) -> bool {
