@@ -328,3 +328,30 @@ fn r12_a_count_beyond_the_results_does_not_hide_what_was_not_sent() {
         ],
     );
 }
+
+/// An operation was executed, its answer was lost, and a copy of it was refused as too large. The empty `batch` that
+/// probes its id is refused because the id is known under another name, which does not say whether it was executed. The
+/// parts of the same reply contained its effect, and the session showed it twice.
+#[test]
+fn a_probe_under_another_name_leaves_its_operation_in_doubt() {
+    replay(
+        "all",
+        14_020,
+        &[
+            Action::Op { client: 0, what: 164, doc: 1, arg: 41 },
+            Action::CursorKey,
+            Action::Write { doc: 1, section: 0, tags: 5, life: 0 },
+            Action::Op { client: 2, what: 253, doc: 6, arg: 100 },
+            Action::Faults { loss: 16, twice: 147, late: 169 },
+            Action::Network { client: 1 },
+            Action::Subscribe { client: 0, def: 5 },
+            Action::PutBackDevice { client: 2 },
+            Action::Wait { ticks: 62 },
+            Action::Crash { client: 0 },
+            Action::Refuse { count: 3, how: 2 },
+            Action::Wait { ticks: 112 },
+            Action::Reopen { client: 0 },
+            Action::Wait { ticks: 165 },
+        ],
+    );
+}

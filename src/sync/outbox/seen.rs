@@ -37,11 +37,14 @@ impl Table {
     }
 
     /// The operations that may have been executed under other numbers, and that the reply has not decided:
-    /// its parts may contain their effects or not. Operations blocked behind a refused one were not executed.
+    /// its parts may contain their effects or not. A probed operation is in doubt until the server has said whether it
+    /// was executed: the answer to a probe may leave that open. Operations blocked behind a refused one were not
+    /// executed.
     pub fn in_doubt(&self, decided: &SortedSet<OpId>) -> SortedSet<u64> {
         let waiting = self.waiting.iter().map(|order| &self.ops[order]);
-        let mut in_doubt: Vec<&PendingOp> =
-            waiting.filter(|op| op.has_other_numbers && !decided.contains(&op.state.id)).collect();
+        let mut in_doubt: Vec<&PendingOp> = waiting
+            .filter(|op| op.unsendable.is_some() || (op.has_other_numbers && !decided.contains(&op.state.id)))
+            .collect();
         if !in_doubt.is_empty() {
             let held = self.held();
             in_doubt.retain(|op| !held.contains(&op.state.id));
