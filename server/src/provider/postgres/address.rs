@@ -18,14 +18,20 @@ impl Address {
     /// of a command. Errors: `bad_option`.
     pub fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let bad = |detail: &str| Error::new(Code::BadOption, format!("the database's address: {detail}"));
+        let no_tls = || {
+            bad(
+                "sslmode: this server has no TLS to the database; use a socket, a private network or a tunnel",
+            )
+        };
+        // The client has no encryption. Without this check it would ask for some, and be satisfied without. It does not
+        // know the two stricter modes.
+        if ["sslmode=verify-ca", "sslmode=verify-full"].iter().any(|mode| text.contains(mode)) {
+            return Err(no_tls());
+        }
         let mut config: Config =
             text.parse().map_err(|_| bad("it cannot be read; write it as postgres://ROLE@HOST:PORT/NAME"))?;
-        // The client has no encryption. Without this check it would ask for some, and be satisfied without.
-        let asks = ["sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"];
-        if asks.iter().any(|mode| text.contains(mode)) || config.get_ssl_mode() == SslMode::Require {
-            return Err(bad(
-                "sslmode: this server has no TLS to the database; use a socket, a private network or a tunnel",
-            ));
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(no_tls());
         }
         config.ssl_mode(SslMode::Disable);
         if let Some(user) = variable("PGUSER").filter(|_| config.get_user().is_none()) {
