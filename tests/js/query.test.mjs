@@ -164,6 +164,7 @@ test("a covered collection is a query within its def, and follows its class", as
   core.put("Other", { name: "z" });
   await settled();
   assert.deepEqual([seen.length, asked(core).length], [2, 2]);
+  assert.ok(session.subscriptions().includes('Package/{"section":"games"}'), "in this opening");
 });
 
 test("a live query within a subscription that has ended is empty, and no error", async () => {

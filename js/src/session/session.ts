@@ -253,9 +253,9 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
-  /** The defs subscribed to, those of earlier openings included. */
+  /** The defs subscribed to, those of earlier openings included, and the collections that a loaded class covers. */
   subscriptions(): string[] {
-    return this.#guard(() => this.#core.subscriptions());
+    return this.#guard(() => [...new Set([...this.#core.subscriptions(), ...this.#views.covered()])].sort());
   }
 
   /** Changes the mode, in every tab that has the store open. */

@@ -112,6 +112,11 @@ export class View {
     };
   }
 
+  /** Whether the documents of its class answer it, as last read. */
+  get isCovered(): boolean {
+    return this.#isCovered;
+  }
+
   /** The core reports a change of the class. */
   classChanged(className: string): void {
     if (this.#isCovered && className === this.#className) this.changed();

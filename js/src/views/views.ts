@@ -86,6 +86,11 @@ export class Views {
     this.queries.recovered();
   }
 
+  /** The defs that the documents of their class answer. */
+  covered(): string[] {
+    return [...this.#byDef].filter(([, { view }]) => view.isCovered).map(([def]) => def);
+  }
+
   /** The subscription to a def is over. */
   end(def: string): void {
     this.#byDef.get(def)?.view.end();
