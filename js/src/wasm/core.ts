@@ -187,7 +187,7 @@ export interface CoreStatus {
 export interface Core {
   /** The def of a match. The match is JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
   def(className: string, match: string): string;
-  /** Subscribes. A collection of a class that is loaded needs no subscription: {@link Listing.covered}. */
+  /** Subscribes. The device remembers the subscription. */
   subscribe(def: string): void;
   /** Ends the subscription. Documents that no other def holds leave the memory and the device. */
   unsubscribe(def: string): void;

@@ -65,11 +65,10 @@ impl Core {
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }
 
-    /// Subscribes to a def. A collection that its class covers needs no subscription.
+    /// Subscribes to a def. The device remembers it, so a collection that its class covers is subscribed to as well.
     pub fn subscribe(&self, def: &str) -> Thrown<()> {
         let def = self.checked(def).map_err(thrown)?;
-        let is_covered = self.inner.driver.with(|machine| machine.is_covered(&def)).map_err(thrown)?;
-        self.inner.driver.post(if is_covered { Event::Cover(def) } else { Event::Subscribe(def) });
+        self.inner.driver.post(Event::Subscribe(def));
         Ok(())
     }
 
