@@ -131,6 +131,22 @@ pub trait Edit: Snapshot {
 
     /// Removes a value of an index. Errors: as for [`Edit::put_entry`].
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()>;
+
+    /// Removes a document for good, with its memberships and its values of indexes. A tombstone has none of the latter.
+    /// Errors: as for [`Edit::put_entry`].
+    fn remove_shown(&mut self, at: Place, document: &Document) -> Result<()> {
+        for (collection, hashes) in &document.shown.links {
+            for hash in hashes {
+                self.remove_link(at, collection, hash)?;
+            }
+        }
+        // An index belongs to the org or to all orgs.
+        for entry in &document.shown.entries {
+            self.remove_entry(at, at.org, entry)?;
+            self.remove_entry(at, "", entry)?;
+        }
+        self.remove_document(at)
+    }
 }
 
 /// A write of one org. Nobody else sees it until it is committed. It writes nothing of another org.

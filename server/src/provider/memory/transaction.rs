@@ -150,16 +150,7 @@ impl Transaction for MemoryTransaction<'_> {
         let gone: Vec<_> = documents.iter().filter(|(_, document)| due(document)).take(limit).collect();
         for ((class, pk), document) in &gone {
             let at = Place { org: &org, class, pk };
-            for (collection, hashes) in &document.shown.links {
-                for hash in hashes {
-                    self.remove_link(at, collection, hash)?;
-                }
-            }
-            for entry in &document.shown.entries {
-                self.remove_entry(at, &org, entry)?;
-                self.remove_entry(at, "", entry)?;
-            }
-            self.remove_document(at)?;
+            self.remove_shown(at, document)?;
         }
         let has_left = |link: &LinkAtRest| link.state == ChangeState::Left && link.v < horizon;
         let links = self.own().links.clone();

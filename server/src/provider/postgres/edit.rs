@@ -145,18 +145,7 @@ impl Transaction for PostgresTransaction<'_> {
         for row in &rows {
             let (class, pk, document) = (row.get(0), row.get(1), document_of(row, 2)?);
             let at = Place { org: &org, class, pk };
-            for (collection, hashes) in &document.shown.links {
-                for hash in hashes {
-                    self.remove_link(at, collection, hash)?;
-                }
-            }
-            // Only an expired document has entries; a tombstone has none. An index belongs to the org or to
-            // all orgs.
-            for entry in &document.shown.entries {
-                self.remove_entry(at, &org, entry)?;
-                self.remove_entry(at, "", entry)?;
-            }
-            self.remove_document(at)?;
+            self.remove_shown(at, &document)?;
         }
         let left = self.run(
             "DELETE FROM memberships WHERE ctid = ANY (ARRAY

@@ -144,18 +144,7 @@ impl Transaction for SqliteTransaction<'_> {
         for found in gone {
             let ((org, class, pk), document) = found?;
             let at = Place { org: &org, class: &class, pk: &pk };
-            for (collection, hashes) in &document.shown.links {
-                for hash in hashes {
-                    self.remove_link(at, collection, hash)?;
-                }
-            }
-            // Only an expired document has entries; a tombstone has none. An index belongs to the org or to
-            // all orgs.
-            for entry in &document.shown.entries {
-                self.remove_entry(at, &org, entry)?;
-                self.remove_entry(at, "", entry)?;
-            }
-            self.remove_document(at)?;
+            self.remove_shown(at, &document)?;
             n += 1;
         }
         n += self.run(
