@@ -1,6 +1,7 @@
 // The page of one system: the functions that the runner calls, with their timing.
 import { batchesOf, idsOf, listed, touch, updatesOf, useLists, usePackages, useQueries } from "./data.js";
 import { queriesOf } from "./queries.js";
+import { expect, timed } from "./timing.js";
 
 const SYSTEMS = import.meta.glob("../systems/*.js");
 
@@ -13,16 +14,6 @@ const { create } = await SYSTEMS[`../systems/${file}.js`]();
 const system = create(variant);
 // An application loads its code before it needs its data.
 await system.load?.();
-
-async function timed(work) {
-  const start = performance.now();
-  const result = await work();
-  return { ms: performance.now() - start, result };
-}
-
-function expect(found, wanted, what) {
-  if (found !== wanted) throw new Error(`${what}: ${found} in place of ${wanted}`);
-}
 
 /** Lists a collection and reads it. */
 async function list(count, which) {

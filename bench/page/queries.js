@@ -1,5 +1,6 @@
 // The measurements of queries: an index, an ordered range, a live query, and updates while many lists are open.
 import { documentAt, GROUPS, idOf, random, shownGroups, touch, updatesOf } from "./data.js";
+import { expect, timed } from "./timing.js";
 
 /** The documents that a query lists. */
 const LIMIT = 50;
@@ -15,16 +16,6 @@ const LISTS = 50;
 const PASSES = 3;
 
 const median = (times) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
-
-async function timed(work) {
-  const start = performance.now();
-  const result = await work();
-  return { ms: performance.now() - start, result };
-}
-
-function expect(found, wanted, what) {
-  if (found !== wanted) throw new Error(`${what}: ${found} in place of ${wanted}`);
-}
 
 /** Documents that a callback gives from time to time, and a way to wait until they are as wanted. */
 class Heard {
