@@ -2,7 +2,7 @@
 //! operations.
 
 use super::readings::Reads;
-use crate::memory::{Content, DocKey, Memory};
+use crate::memory::{Content, DocKey, Memory, PageRef};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
 
@@ -25,14 +25,10 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
     let held = collection.set.keys().map(|pk| (position, pk.clone()));
     let documents = held.filter(|key| ctx.memory.shown(key).is_none());
     let documents = documents.filter_map(|key| ctx.memory.document(&key));
-    // Documents of one page are next to each other: a caller that reads them in pieces reads each page
-    // once.
     let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.slot, d.id)).collect();
     let shown = ctx.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
     placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
-    order::sort(&mut placed);
-    let ids = placed.into_iter().map(|(_, id)| id).collect();
-    Some((ids, collection.ready, collection.v(ctx.memory.epoch().1)))
+    Some((in_page_order(placed), collection.ready, collection.v(ctx.memory.epoch().1)))
 }
 
 /// The id of a held document that has not expired.
@@ -67,10 +63,13 @@ pub(super) fn is_member(memory: &Memory, key: &DocKey, def: &Def) -> bool {
     }
 }
 
-/// The ids, with those of one page next to each other: a caller that reads them in pieces reads each page once.
+/// The ids, with those of one page next to each other.
 pub(super) fn listed(memory: &Memory, ids: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut placed: Vec<_> =
-        ids.map(|id| (memory.by_id(id).and_then(|(_, document)| document.slot), id)).collect();
+    in_page_order(ids.map(|id| (memory.by_id(id).and_then(|(_, document)| document.slot), id)).collect())
+}
+
+/// The ids, with those of one page next to each other: a caller that reads them in pieces reads each page once.
+fn in_page_order(mut placed: Vec<(Option<PageRef>, u32)>) -> Vec<u32> {
     order::sort(&mut placed);
     placed.into_iter().map(|(_, id)| id).collect()
 }
