@@ -1,4 +1,4 @@
-// What every workload measures with.
+// The functions that all workloads measure with.
 
 /** Runs some work, and gives its time in milliseconds with its result. */
 export async function timed(work) {
