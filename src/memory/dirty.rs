@@ -64,11 +64,6 @@ pub struct Unreported {
 }
 
 impl Unreported {
-    /// The application shall look at a def again.
-    pub(crate) fn report(&mut self, def: &Def) {
-        self.defs.insert(def.clone());
-    }
-
     /// Whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.defs.is_empty() && self.gone.is_empty()

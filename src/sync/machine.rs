@@ -85,11 +85,6 @@ impl Machine {
         reads::find(&self.router.ctx, class, pk)
     }
 
-    /// Whether a collection needs no subscription: its class is subscribed to and loaded.
-    pub fn is_covered(&self, def: &Def) -> bool {
-        reads::condition(&self.router.ctx, def).is_some()
-    }
-
     /// Checks whether a query can be answered. Errors: `bad_option` if it is within a def that is not subscribed to.
     pub fn check_query(&self, query: &Query) -> Result<()> {
         reads::check_query(&self.router.ctx, query)

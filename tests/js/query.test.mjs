@@ -150,23 +150,6 @@ test("a cursor of another class is refused by name", async () => {
   await assert.rejects(session.query("Other").after({ name: "x" }).docs(), { code: "bad_key" });
 });
 
-test("a covered collection is a query within its def, and follows its class", async () => {
-  const { session, core } = await openFake(schema);
-  core.list = () => ({ ids: new Uint32Array(), ready: false, v: 0, covered: true });
-  core.put("Package", { name: "b" }, { name: "a" });
-  const { callback, calls, seen } = recorder();
-  session.live("Package", { section: "games" }, callback);
-  const [docs, state] = await calls(1);
-  assert.deepEqual([names(docs), state], [["a", "b"], { ready: true }]);
-  assert.deepEqual(asked(core), [[[], 'Package/{"section":"games"}', null, null, null]]);
-  core.put("Package", { name: "c" });
-  assert.deepEqual(names((await calls(2))[0]), ["a", "b", "c"]);
-  core.put("Other", { name: "z" });
-  await settled();
-  assert.deepEqual([seen.length, asked(core).length], [2, 2]);
-  assert.ok(session.subscriptions().includes('Package/{"section":"games"}'), "in this opening");
-});
-
 test("a live query within a subscription that has ended is empty, and no error", async () => {
   const { session, core } = await openFake(schema);
   core.put("Package", { name: "a" });

@@ -73,9 +73,9 @@ fn r30_r31_queries() {
     property(&QUERIES, 200);
 }
 
-/// Collections of a loaded class are covered, and become subscriptions when that of the class ends.
-const COVERED: Plan = Plan {
-    name: "covered",
+/// A loaded class answers queries within its collections. Subscriptions to it begin and end.
+const WHOLE: Plan = Plan {
+    name: "whole",
     weights: weights![
         (Whole, 50),
         (Subscribe, 50),
@@ -95,22 +95,22 @@ const COVERED: Plan = Plan {
 };
 
 #[test]
-fn r5_a_covered_collection_becomes_a_subscription() {
-    property(&COVERED, 300);
+fn r30_queries_within_a_loaded_class() {
+    property(&WHOLE, 300);
 }
 
 #[test]
-fn r8_a_covered_collection_outlives_an_epoch() {
+fn r30_queries_within_a_class_in_another_epoch() {
     let weights =
         weights![(Whole, 50), (Subscribe, 50), (Query, 30), (Renew, 10), (Crash, 3), (Reopen, 9), (Push, 8)];
-    property(&Plan { name: "covered_epochs", weights, ..COVERED }, 150);
+    property(&Plan { name: "whole_epochs", weights, ..WHOLE }, 150);
 }
 
 #[test]
-fn r14_a_covered_collection_survives_damage() {
+fn r30_queries_within_a_damaged_class() {
     let weights =
         weights![(Whole, 50), (Subscribe, 50), (Query, 30), (Damage, 12), (Crash, 12), (Reopen, 24)];
-    property(&Plan { name: "covered_damage", weights, ..COVERED }, 150);
+    property(&Plan { name: "whole_damage", weights, ..WHOLE }, 150);
 }
 
 #[test]

@@ -253,9 +253,9 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
-  /** The defs subscribed to, those of earlier openings included, and the collections that a loaded class covers. */
+  /** The defs subscribed to, those of earlier openings included. */
   subscriptions(): string[] {
-    return this.#guard(() => [...new Set([...this.#core.subscriptions(), ...this.#views.covered()])].sort());
+    return this.#guard(() => this.#core.subscriptions());
   }
 
   /** Changes the mode, in every tab that has the store open. */
@@ -451,8 +451,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 }
 
 /**
- * The answer of a live query. The core took the query when it began, so it refuses it now for one reason only: the
- * subscription that the query is within has ended, and it has no members.
+ * The answer of a live query. The core has checked the query at its beginning. If it refuses the query later, the
+ * subscription named by `in` has ended, and the query has no members.
  */
 async function orNone<T>(answer: Promise<T>, none: T): Promise<T> {
   try {

@@ -36,8 +36,10 @@ export class LiveQueries {
     };
   }
 
-  /** The core reports changes of these classes. */
-  changed(classes: ReadonlySet<string>): void {
+  /** The core reports that these defs changed. */
+  changed(defs: readonly string[]): void {
+    if (this.#open.size === 0) return;
+    const classes = new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0]));
     for (const open of this.#open) if (classes.has(open.className)) open.changed();
   }
 

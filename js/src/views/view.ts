@@ -5,7 +5,6 @@ import { Deferred } from "../base/deferred.js";
 import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import { byKey, merge, type Compare } from "../schema/order.js";
-import { textOf } from "../schema/query.js";
 import { callSafely } from "../base/report.js";
 
 /** Ends a callback: it is never called again. */
@@ -28,7 +27,7 @@ interface Listener {
 
 /** The parts that a view uses. */
 export interface ViewContext {
-  core: Pick<Core, "list" | "query">;
+  core: Pick<Core, "list">;
   documents: Pick<Documents, "load">;
   onError: (error: unknown) => void;
 }
@@ -58,8 +57,6 @@ export class View {
   /** The documents shown were read from a core that no longer exists. */
   #isRenewed = false;
   #ended = false;
-  /** The documents of its class answer it. */
-  #isCovered = false;
   #whenReady: Deferred<readonly object[]> | undefined;
   /** The server's reason to refuse the def for good. */
   #fault: EscaleError | undefined;
@@ -110,16 +107,6 @@ export class View {
     return () => {
       this.#listeners.delete(listener);
     };
-  }
-
-  /** Whether the documents of its class answer it, as last read. */
-  get isCovered(): boolean {
-    return this.#isCovered;
-  }
-
-  /** The core reports a change of the class. */
-  classChanged(className: string): void {
-    if (this.#isCovered && className === this.#className) this.changed();
   }
 
   /** The core reports a change. */
@@ -188,16 +175,13 @@ export class View {
   async #readOnce(): Promise<"changed" | "same" | "overtaken"> {
     this.#dirty = false;
     const listing = this.#context.core.list(this.def);
-    this.#isCovered = listing.covered === true;
-    const ids = this.#isCovered ? await this.#context.core.query(this.#className, textOf({ where: [], in: this.def })) : listing.ids;
-    const ready = listing.ready || this.#isCovered;
-    const added = [...ids].filter((id) => !this.#held.has(id));
+    const added = [...listing.ids].filter((id) => !this.#held.has(id));
     const loaded = await this.#context.documents.load(this.#className, added);
     // A document whose new version arrived during the read would be missing for a short time if shown now.
     if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
-    const becameReady = ready !== this.#ready;
-    this.#ready = ready;
-    const changed = this.#apply(new Set(ids), loaded.documents);
+    const becameReady = listing.ready !== this.#ready;
+    this.#ready = listing.ready;
+    const changed = this.#apply(new Set(listing.ids), loaded.documents);
     if (this.#ready) this.#whenReady?.resolve(this.#docs);
     return changed || becameReady ? "changed" : "same";
   }

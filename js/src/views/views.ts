@@ -22,7 +22,7 @@ export interface Collection<T> {
 
 /** The views of a session, by def. */
 export class Views {
-  readonly #core: Pick<Core, "list" | "query" | "subscribe">;
+  readonly #core: Pick<Core, "list" | "subscribe">;
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
@@ -33,7 +33,7 @@ export class Views {
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
   constructor(
-    core: Pick<Core, "list" | "query" | "subscribe" | "watch">,
+    core: Pick<Core, "list" | "subscribe" | "watch">,
     classes: SchemaDeclaration,
     documents: Documents,
     onError: (error: unknown) => void,
@@ -60,10 +60,8 @@ export class Views {
   /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
-    const classes = classesOf(defs);
     for (const def of defs) this.#byDef.get(def)?.view.changed();
-    for (const className of classes) for (const { view } of this.#byDef.values()) view.classChanged(className);
-    this.queries.changed(classes);
+    this.queries.changed(defs);
   }
 
   /** Takes the server's refusals, by def. A retryable refusal rejects no waiting promise. */
@@ -84,11 +82,6 @@ export class Views {
       view.recovered();
     }
     this.queries.recovered();
-  }
-
-  /** The defs that the documents of their class answer. */
-  covered(): string[] {
-    return [...this.#byDef].filter(([, { view }]) => view.isCovered).map(([def]) => def);
   }
 
   /** The subscription to a def is over. */
@@ -115,11 +108,6 @@ export class Views {
     this.#byDef.set(def, opened);
     return opened;
   }
-}
-
-/** The classes of these defs. */
-function classesOf(defs: readonly string[]): Set<string> {
-  return new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0] ?? ""));
 }
 
 function collectionOf(view: View): Collection<object> {

@@ -150,8 +150,6 @@ export interface Listing {
   ready: boolean;
   /** The collection's version; 0 until the first load has finished. */
   v: number;
-  /** Whether the documents of its class answer it: `query` within the def gives the ids, and it is ready. */
-  covered?: boolean;
 }
 
 /**
@@ -187,7 +185,6 @@ export interface CoreStatus {
 export interface Core {
   /** The def of a match. The match is JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
   def(className: string, match: string): string;
-  /** Subscribes. The device remembers the subscription. */
   subscribe(def: string): void;
   /** Ends the subscription. Documents that no other def holds leave the memory and the device. */
   unsubscribe(def: string): void;

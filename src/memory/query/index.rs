@@ -18,8 +18,8 @@ pub type Cursor = (SmolStr, Pk);
 pub struct Index {
     column: Column,
     entries: SortedSet<Entry>,
-    /// A bound of the number of entries that are gone, or nearly so: each one that was met since the last sweep, and
-    /// each one that a new version may have replaced.
+    /// Roughly the number of entries that are gone. Since the last sweep, answers met some, and new versions replaced
+    /// others.
     stale: usize,
     /// The monotonic time of the last query that used it, in milliseconds.
     pub used_ms: u64,

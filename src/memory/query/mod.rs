@@ -5,11 +5,9 @@ mod index;
 mod noted;
 mod parse;
 mod span;
-mod take_over;
 
 pub use column::Column;
 pub use index::{Cursor, Index};
 pub use noted::Noted;
 pub use parse::{Order, Predicate, Query};
 pub use span::Span;
-pub(crate) use take_over::take_over;

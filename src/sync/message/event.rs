@@ -86,9 +86,6 @@ pub enum Event {
         /// The conditions, the order and the limit.
         query: Query,
     },
-    /// The application lists a collection that [`Machine::is_covered`](crate::sync::Machine::is_covered): it needs no
-    /// subscription.
-    Cover(Def),
     /// The application began a live query of a class, or ended one: meanwhile the class keeps its indexes.
     Watch {
         /// The class.

@@ -34,22 +34,22 @@ pub struct Unread {
 
 impl Indexed {
     /// Makes the indexes that a query lacks, still without documents, and takes the documents that changed.
-    pub fn prepare(&mut self, ctx: &mut Ctx, class: u16, query: &Query, now: u64) {
+    pub fn prepare(&mut self, ctx: &mut Ctx, query: &Query) {
         let missing = std::mem::take(&mut self.missing);
         self.unread.extend(missing);
-        self.take_noted(ctx, class);
+        self.take_noted(ctx);
         let had = self.indexes.len();
         for column in query.columns() {
             let place = self.place(column).unwrap_or_else(|| {
                 self.indexes.push(Index::new(column.clone()));
                 self.indexes.len() - 1
             });
-            self.indexes[place].used_ms = now;
+            self.indexes[place].used_ms = ctx.clock.mono_ms;
         }
         let until = self.indexes.len();
         if until > had {
-            ctx.memory.noted.follow(class);
-            self.unread.extend(search::all_listed(ctx, class).into_iter().map(|id| Unread {
+            ctx.memory.noted.follow(self.class);
+            self.unread.extend(search::all_listed(ctx, self.class).into_iter().map(|id| Unread {
                 id,
                 from: had,
                 until,
@@ -58,8 +58,8 @@ impl Indexed {
     }
 
     /// Takes the documents that changed since the last query: every index lacks them.
-    pub fn take_noted(&mut self, ctx: &mut Ctx, class: u16) {
-        let noted = ctx.memory.noted.take(class);
+    pub fn take_noted(&mut self, ctx: &mut Ctx) {
+        let noted = ctx.memory.noted.take(self.class);
         let until = self.indexes.len();
         if until > 0 {
             for index in &mut self.indexes {
@@ -70,20 +70,15 @@ impl Indexed {
     }
 
     /// Answers the queries that wait, from the documents as they are now.
-    pub fn answer(&mut self, ctx: &mut Ctx, class: u16) {
+    pub fn answer(&mut self, ctx: &mut Ctx) {
         for (ticket, query) in std::mem::take(&mut self.waiting) {
-            let ids = search::ids(ctx, class, &mut self.indexes, &query);
+            let ids = search::ids(ctx, self.class, &mut self.indexes, &query);
             ctx.effects.push(Effect::Matched { ticket, ids: Ok(ids) });
         }
     }
 
     fn place(&self, column: &Column) -> Option<usize> {
         self.indexes.iter().position(|index| index.column() == column)
-    }
-
-    /// Whether the indexes have every document.
-    pub fn is_complete(&self) -> bool {
-        self.unread.is_empty() && self.missing.is_empty() && !self.is_reading
     }
 
     /// Whether nothing keeps an index but its last use.

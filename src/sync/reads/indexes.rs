@@ -27,24 +27,31 @@ pub fn check_query(ctx: &Ctx, query: &Query) -> Result<()> {
     }
 }
 
+/// The position of a query's class in the schema. Errors: `unknown_class`, and those of [`check_query`].
+fn position_of(ctx: &Ctx, class: &Name, query: &Query) -> Result<u16> {
+    let schema = ctx.memory.schema();
+    schema.class(class.as_str())?;
+    check_query(ctx, query)?;
+    let position = schema.position(class).map(|position| position as u16);
+    position.ok_or_else(|| Error::new(Code::UnknownClass, "no such class"))
+}
+
 impl Reads {
     /// Answers [`Event::Query`](crate::sync::message::Event::Query), at once or after a reading.
     pub fn query(&mut self, ctx: &mut Ctx, ticket: u64, class: &Name, mut query: Query) -> Result<()> {
-        let error =
-            ctx.memory.schema().class(class.as_str()).err().or_else(|| check_query(ctx, &query).err());
-        let position = ctx.memory.schema().position(class).filter(|_| error.is_none());
-        let Some(position) = position.map(|position| position as u16) else {
-            let ids = Err(error.unwrap_or_else(|| Error::new(Code::UnknownClass, "no such class")));
-            ctx.effects.push(Effect::Matched { ticket, ids });
-            return Ok(());
+        let position = match position_of(ctx, class, &query) {
+            Ok(position) => position,
+            Err(error) => {
+                ctx.effects.push(Effect::Matched { ticket, ids: Err(error) });
+                return Ok(());
+            }
         };
         if let Some(condition) = query.within.as_ref().and_then(|def| condition(ctx, def)) {
             query.within = Some(Def::class_of(class));
             query.predicates.push(condition);
         }
-        let now = ctx.clock.mono_ms;
         let indexed = self.indexed_of(position);
-        indexed.prepare(ctx, position, &query, now);
+        indexed.prepare(ctx, &query);
         indexed.waiting.push((ticket, query));
         self.go_on_indexing(ctx, position, Vec::new(), &Held::new());
         Ok(())
@@ -88,7 +95,7 @@ impl Reads {
         next
     }
 
-    pub(super) fn indexed_of(&mut self, class: u16) -> &mut Indexed {
+    fn indexed_of(&mut self, class: u16) -> &mut Indexed {
         let place = self.indexed.iter().position(|indexed| indexed.class == class).unwrap_or_else(|| {
             self.indexed.push(Indexed { class, ..Indexed::default() });
             self.indexed.len() - 1
@@ -109,7 +116,7 @@ impl Reads {
             }
         }
         if !indexed.is_reading {
-            indexed.take_noted(ctx, class);
+            indexed.take_noted(ctx);
             let mut wanted: SortedSet<u64> = SortedSet::new();
             let mut batch = Vec::new();
             while let Some(unread) = indexed.unread.pop() {
@@ -122,7 +129,7 @@ impl Reads {
                 batch.push(unread);
             }
             if wanted.is_empty() {
-                indexed.answer(ctx, class);
+                indexed.answer(ctx);
             } else {
                 indexed.is_reading = true;
                 self.ask_pages(ctx, wanted, Purpose::Index { class, batch });

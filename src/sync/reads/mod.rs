@@ -9,7 +9,6 @@ mod readings;
 mod search;
 mod visibility;
 
-pub use coverage::condition;
 pub use indexes::check_query;
 pub use readings::{Read, Reads};
 pub use visibility::{find, list};

@@ -8,7 +8,7 @@ use super::indexed::{Indexed, Unread};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::memory::DocKey;
-use crate::model::{Def, SortedMap, SortedSet};
+use crate::model::{SortedMap, SortedSet};
 use crate::storage::{FoundPage, Layout, PageRow};
 use crate::sync::context::Ctx;
 use crate::sync::facts::{JournalCall, JournalPurpose};
@@ -72,8 +72,6 @@ pub struct Reads {
     pub(super) hidden_until_ms: u64,
     /// The indexes of queries, for each class that has been queried.
     pub(super) indexed: Vec<Indexed>,
-    /// The covered collections that the application lists.
-    pub(super) covered: Vec<Def>,
 }
 
 impl Reads {

@@ -1,6 +1,5 @@
 //! Hands each event to the parts of the machine that it concerns.
 
-use super::coverage::end_coverage;
 use crate::error::{Code, Result, fail};
 use crate::limits::SUBS_MAX;
 use crate::memory::Memory;
@@ -76,7 +75,7 @@ impl Router {
     }
 
     /// Handles one event, without the work that is due after it.
-    pub(super) fn dispatch(&mut self, event: Event) -> Result<()> {
+    fn dispatch(&mut self, event: Event) -> Result<()> {
         let Some(event) = self.take_as_tab(event)? else { return Ok(()) };
         match event {
             Event::Started => {
@@ -87,13 +86,7 @@ impl Router {
                 self.tabs.commanded(&mut self.ctx, &def);
                 self.subscribe(def)
             }
-            Event::Cover(def) => {
-                self.reads.cover(&mut self.ctx, def);
-                Ok(())
-            }
-            Event::Unsubscribe(def) if self.reads.uncover(&mut self.ctx, &def) => Ok(()),
             Event::Unsubscribe(def) => {
-                end_coverage(self, &def)?;
                 self.tabs.commanded(&mut self.ctx, &def);
                 self.unsubscribe(&def);
                 Ok(())

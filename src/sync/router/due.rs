@@ -1,6 +1,5 @@
 //! The work that is due after each event, and the time of the next one.
 
-use super::coverage::subscribe_bared;
 use super::dispatch::Router;
 use crate::error::Result;
 use crate::sync::message::Mode;
@@ -11,7 +10,6 @@ impl Router {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
         self.reads.drop_unused(&mut self.ctx);
-        subscribe_bared(self)?;
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self.readings().read_bases();
         if self.ctx.is_following() {

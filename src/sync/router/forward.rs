@@ -23,7 +23,6 @@ impl Router {
                     self.tabs.ask(&mut self.ctx, Wanted::Subscribe(def))?;
                 }
             }
-            Event::Unsubscribe(def) if self.reads.uncover(&mut self.ctx, &def) => {}
             Event::Unsubscribe(def) => {
                 self.tabs.commanded(&mut self.ctx, &def);
                 if self.ctx.memory.unsubscribe(&def) {

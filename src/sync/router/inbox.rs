@@ -1,7 +1,6 @@
 //! The leader's side of the inbox. The leader carries out each request once. It deletes the request's record
 //! in the same batch that stores the effect.
 
-use super::coverage::end_coverage;
 use super::dispatch::Router;
 use super::follow::Replay;
 use crate::error::{Code, Result};
@@ -108,10 +107,7 @@ impl Router {
                 _ => {}
             },
             Wanted::Subscribe(def) => self.subscribe(def)?,
-            Wanted::Unsubscribe(def) => {
-                end_coverage(self, &def)?;
-                self.unsubscribe(&def);
-            }
+            Wanted::Unsubscribe(def) => self.unsubscribe(&def),
             Wanted::Sweep(retention) => self.outbox.sweep(NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }

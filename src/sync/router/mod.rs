@@ -1,6 +1,5 @@
 //! The router: it hands each event to the parts of the machine, and the facts that one part returns to the next.
 
-mod coverage;
 mod dispatch;
 mod due;
 mod follow;

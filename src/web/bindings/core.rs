@@ -65,7 +65,7 @@ impl Core {
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }
 
-    /// Subscribes to a def. The device remembers it, so a collection that its class covers is subscribed to as well.
+    /// Subscribes to a def.
     pub fn subscribe(&self, def: &str) -> Thrown<()> {
         let def = self.checked(def).map_err(thrown)?;
         self.inner.driver.post(Event::Subscribe(def));
@@ -93,11 +93,9 @@ impl Core {
     /// The documents held for a def: `Listing`.
     pub fn list(&self, def: &str) -> Thrown<JsValue> {
         let def: Def = def.parse().map_err(thrown)?;
-        let listing = self.inner.driver.with(|machine| (machine.list(&def), machine.is_covered(&def)));
-        let (listing, is_covered) = listing.map_err(thrown)?;
+        let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
         let (ids, ready, v) = listing.unwrap_or_default();
         let object = Object::new();
-        Reflect::set(&object, &"covered".into(), &is_covered.into())?;
         Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids.as_slice()))?;
         Reflect::set(&object, &"ready".into(), &ready.into())?;
         Reflect::set(&object, &"v".into(), &(v as f64).into())?;

@@ -35,11 +35,7 @@ impl<S: Backend> World<S> {
                 self.transact(writes);
             }
             Action::Subscribe { client, def: d } => {
-                let (client, def) = (of(client, self), def(usize::from(d)));
-                // Every other application lists a covered collection as the package does.
-                let covers = client % 2 == 0
-                    && self.clients[client].machine.as_ref().is_some_and(|machine| machine.is_covered(&def));
-                self.feed(client, if covers { Event::Cover(def) } else { Event::Subscribe(def) });
+                self.feed(of(client, self), Event::Subscribe(def(usize::from(d))));
             }
             Action::Unsubscribe { client, def: d } => {
                 self.feed(of(client, self), Event::Unsubscribe(def(usize::from(d))));

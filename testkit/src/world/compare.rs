@@ -138,10 +138,8 @@ impl<S: Backend> World<S> {
     pub fn let_go(&mut self, number: usize) {
         let clock = self.clients[number].clock(self.now);
         let machine = self.clients[number].machine.as_mut().expect("an open client");
-        // Collections that a class covered become subscriptions when that of the class ends.
-        loop {
-            let def = machine.memory().collections().map(|(def, _)| def.clone()).next();
-            let Some(def) = def else { break };
+        let defs: Vec<Def> = machine.memory().collections().map(|(def, _)| def.clone()).collect();
+        for def in defs {
             machine.handle(Event::Unsubscribe(def), clock);
         }
         if machine.operations().is_empty() {

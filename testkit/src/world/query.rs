@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use escale::memory::Content;
 use escale::memory::query::Query;
-use escale::model::{Def, Pk, Value};
+use escale::model::{Def, DefKind, Pk, Value};
 use escale::sync::Event;
 
 use super::World;
@@ -22,8 +22,8 @@ pub struct Asked {
     order: Option<(&'static str, bool)>,
     after: Option<(Value, String)>,
     limit: Option<usize>,
-    /// `within` was covered by its class when the application asked.
-    is_covered: bool,
+    /// `within` was not subscribed to when the application asked, but its class was loaded.
+    is_of_class: bool,
 }
 
 impl Asked {
@@ -66,7 +66,7 @@ impl Asked {
             order,
             after,
             limit,
-            is_covered: false,
+            is_of_class: false,
         }
     }
 
@@ -161,9 +161,13 @@ impl<S: Backend> World<S> {
     pub(super) fn query(&mut self, client: usize, mut asked: Asked) {
         let state = &mut self.clients[client];
         let Some(machine) = &state.machine else { return };
-        asked.is_covered = asked.within.as_ref().is_some_and(|def| machine.is_covered(def));
-        let is_unknown = asked.within.as_ref().is_some_and(|def| machine.memory().collection(def).is_none());
-        let is_refused = is_unknown && !asked.is_covered;
+        let memory = machine.memory();
+        let unknown = asked.within.as_ref().filter(|def| memory.collection(def).is_none());
+        asked.is_of_class = unknown.is_some_and(|def| {
+            let class = memory.collection(&Def::class_of(def.class()));
+            matches!(def.kind(), DefKind::Collection(..)) && class.is_some_and(|class| class.ready)
+        });
+        let is_refused = unknown.is_some() && !asked.is_of_class;
         state.last_ticket += 2;
         let ticket = state.last_ticket;
         state.awaited.insert(ticket);
@@ -192,10 +196,10 @@ impl<S: Backend> World<S> {
         let machine = self.clients[client].machine.as_ref()?;
         let memory = machine.memory();
         let keys = (0..IDS).map(|number| crate::schema::key(number).1);
-        // A covered collection has the members of its class whose data says so. There are none if the subscription ended
-        // while the query waited.
-        let covered = asked.within.as_ref().filter(|_| asked.is_covered);
-        let listed = covered.map(|def| Def::class_of(def.class())).or_else(|| asked.within.clone());
+        // Without a subscription, the members are the documents of the class whose data says so. There are none if the
+        // subscription ended while the query waited.
+        let of_class = asked.within.as_ref().filter(|_| asked.is_of_class);
+        let listed = of_class.map(|def| Def::class_of(def.class())).or_else(|| asked.within.clone());
         let members = listed.map(|def| machine.list(&def).map(|(ids, _, _)| ids).unwrap_or_default());
         let mut shown = Vec::new();
         for pk in keys {
@@ -215,7 +219,7 @@ impl<S: Backend> World<S> {
                 }
             };
             let class = memory.schema().class(CLASS).ok()?;
-            if covered.is_none_or(|def| defs_of(class, &pk, &data).contains(def)) {
+            if of_class.is_none_or(|def| defs_of(class, &pk, &data).contains(def)) {
                 shown.push((id, pk, data));
             }
         }
