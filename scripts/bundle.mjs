@@ -1,8 +1,10 @@
 // Bundles the modules of js/dist and the glue of the wasm: one small file for each entry of the package. Source maps are
 // for debuggers alone. A page then requests two files, with less than half the bytes of the separate modules.
-import { writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 
 import { rolldown } from "rolldown";
+
+import { ENTRIES, MAIN } from "./entries.mjs";
 
 /** Writes the bundle of an entry. It may import the files of `external`, which are bundles of their own. */
 async function write(name, { external = [], edit = (code) => code }) {
@@ -16,7 +18,12 @@ async function write(name, { external = [], edit = (code) => code }) {
   await writeFile(`pkg/${name}.js.map`, chunk.map.toString());
 }
 
-await write("index", {
+// An earlier build may have left entries that are none any more.
+const names = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.js`, `${name}.js.map`]);
+const left = (await readdir("pkg")).filter((file) => /\.js(\.map)?$/.test(file) && !names.includes(file));
+await Promise.all(left.map((file) => rm(`pkg/${file}`)));
+
+await write(MAIN.name, {
   edit(code) {
     // Applications' bundlers find the wasm by this expression, some only if its text is in quotes.
     const quoted = code.replace("`./escale_bg.wasm`", '"./escale_bg.wasm"');
@@ -24,4 +31,4 @@ await write("index", {
     return quoted;
   },
 });
-await write("rehearsal", { external: ["index.js"] });
+for (const { name } of ENTRIES) await write(name, { external: [`${MAIN.name}.js`] });

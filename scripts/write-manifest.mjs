@@ -2,10 +2,15 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 
+import { ENTRIES, MAIN, WASM } from "./entries.mjs";
+
 const metadata = JSON.parse(
   execFileSync("cargo", ["metadata", "--no-deps", "--format-version", "1"], { encoding: "utf8" }),
 );
 const crate = metadata.packages.find((candidate) => candidate.name === "escale");
+
+const entry = ({ name }) => ({ types: `./${name}.d.ts`, import: `./${name}.js` });
+const code = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.js`, `${name}.js.map`]);
 
 const manifest = {
   name: "escale",
@@ -18,12 +23,12 @@ const manifest = {
   main: "./index.js",
   types: "./index.d.ts",
   exports: {
-    ".": { types: "./index.d.ts", import: "./index.js" },
-    "./rehearsal": { types: "./rehearsal.d.ts", import: "./rehearsal.js" },
-    "./escale.wasm": "./escale_bg.wasm",
+    ".": entry(MAIN),
+    ...Object.fromEntries(ENTRIES.map((other) => [`./${other.name}`, entry(other)])),
+    "./escale.wasm": `./${WASM.file}`,
     "./package.json": "./package.json",
   },
-  files: ["index.js", "index.js.map", "rehearsal.js", "rehearsal.js.map", "*.d.ts", "*/*.d.ts", "escale_bg.wasm", "LICENSE-*", "CHANGELOG.md"],
+  files: [...code, "*.d.ts", "*/*.d.ts", WASM.file, "LICENSE-*", "CHANGELOG.md"],
   engines: { node: ">=20" },
 };
 
