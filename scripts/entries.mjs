@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 21_900 };
+export const MAIN = { name: "index", bytes: 22_500 };
 
 /** The others, imported as `escale/<name>`. */
 export const ENTRIES = [{ name: "rehearsal", bytes: 1_700 }];

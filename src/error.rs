@@ -86,6 +86,8 @@ codes! {
     UnknownDef "unknown_def" N "Declare the collection in the schema, or correct the match.";
     /// A query on a property that has no index.
     UnknownIndex "unknown_index" N "Declare the index in the schema, or correct its name.";
+    /// More subscriptions than the server's socket takes.
+    TooManySubscriptions "too_many_subscriptions" A "Unsubscribe from some, or subscribe to a larger collection.";
     /// An operation that the server does not know.
     UnknownOperation "unknown_operation" A "Register the operation on the server, or correct its name.";
     /// A put whose key properties differ from the stored document's.
@@ -174,6 +176,8 @@ codes! {
     LocalDataLost "local_data_lost" X "Tell the user how many of their writes may be lost; what the server knows is intact.";
     /// The session is closed.
     Closed "closed" A "Open a new session.";
+    /// A collection that was never loaded, while no server can be asked.
+    NotLoaded "not_loaded" X "Load it once in `synced`, with the network up.";
     /// WebAssembly cannot run in this page.
     WasmForbidden "wasm_forbidden" S "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
     /// The wasm could not be loaded.

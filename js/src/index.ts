@@ -62,4 +62,5 @@ export type { Persistence, StorageUsage } from "./base/storage.js";
 export type { Value } from "./schema/values.js";
 export type { LiveCallback, LiveState, Stop } from "./views/view.js";
 export type { Collection } from "./views/views.js";
+export type { WaitOptions } from "./views/waiting.js";
 export type { InitInput } from "./wasm/wasm.js";

@@ -27,7 +27,8 @@ const stop = session.live("Package", { section: "games" }, (docs, { ready }) => 
 // The same as an object: frozen documents, ascending by key, the same objects until their version changes.
 const viewers = session.collection("Package", { tags: "use::viewing" });
 await viewers.ready; // it has been loaded completely at least once, in this session or in an earlier one
-show(viewers.docs.length);
+show(viewers.docs.length, viewers.isReady);
+await viewers.whenReady({ signal: AbortSignal.timeout(5_000), offline: "reject" }); // the same, with an end
 
 // Questions about the documents on the device.
 show(await session.get("Package", ["0ad"]));

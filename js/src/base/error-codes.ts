@@ -15,6 +15,7 @@ export type ErrorCode =
   | "unknown_class"
   | "unknown_def"
   | "unknown_index"
+  | "too_many_subscriptions"
   | "unknown_operation"
   | "key_mismatch"
   | "immutable_key"
@@ -56,6 +57,7 @@ export type ErrorCode =
   | "record_damaged"
   | "local_data_lost"
   | "closed"
+  | "not_loaded"
   | "wasm_forbidden"
   | "wasm_failed"
   | "panicked"
@@ -71,9 +73,12 @@ export const RAISED_HERE = {
   bad_value: { kind: "A", cure: "Use strings, finite numbers, booleans, null, bytes, arrays and maps with string keys." },
   bad_key: { kind: "A", cure: "Give each key property as a string; only the last one may hold a slash." },
   unknown_class: { kind: "N", cure: "Declare the class in the schema, or correct its name." },
+  unknown_index: { kind: "N", cure: "Declare the index in the schema, or correct its name." },
+  too_many_subscriptions: { kind: "A", cure: "Unsubscribe from some, or subscribe to a larger collection." },
   too_deep: { kind: "A", cure: "Flatten the value; the bound stands in docs/protocol.md." },
   unauthorized: { kind: "S", cure: "Give a valid token: pass `token` as a function that fetches a new one." },
   closed: { kind: "A", cure: "Open a new session." },
+  not_loaded: { kind: "X", cure: "Load it once in `synced`, with the network up." },
   forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
   wasm_failed: { kind: "X", cure: "Check that the .wasm file is served; pass its bytes or URL to init()." },

@@ -34,6 +34,12 @@ export class EscaleError extends Error {
     this.retryable = error.retryable;
     this.cure = error.cure;
   }
+
+  /** All fields, for logs: `JSON.stringify` leaves out the message of an `Error`. */
+  toJSON(): object {
+    const { name, code, kind, retryable, message, cure } = this;
+    return { name, code, kind, retryable, message, cure };
+  }
 }
 
 /** Makes an error of this side. `detail` says which fault was found, and where. */

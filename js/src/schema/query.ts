@@ -61,7 +61,9 @@ export class Query<D extends ClassDeclaration> {
     operator: O,
     operand: OperandOf<D, I, O>,
   ): Query<D> {
-    return this.#with({ where: [...this.#parts.where, checkPredicate(index, operator, operand)] });
+    const predicate = checkPredicate(index, operator, operand);
+    this.#checkIndex(index);
+    return this.#with({ where: [...this.#parts.where, predicate] });
   }
 
   /** Lists only members of this match. The session must be subscribed to it, by `live` or `collection`. */
@@ -76,6 +78,7 @@ export class Query<D extends ClassDeclaration> {
   orderBy(index: IndexName<D> | "key", direction: "asc" | "desc" = "asc"): Query<D> {
     if (typeof index !== "string") throw raise("bad_option", "orderBy: the index must be a string");
     if (direction !== "asc" && direction !== "desc") throw raise("bad_option", 'orderBy: the direction is "asc" or "desc"');
+    if (index !== "key") this.#checkIndex(index);
     return this.#with({ order: [index, direction === "desc"] });
   }
 
@@ -124,6 +127,12 @@ export class Query<D extends ClassDeclaration> {
   liveCount(callback: (count: number) => unknown): () => void {
     checkCallback("liveCount", callback);
     return this.#source.liveCount(this.#asked(), callback);
+  }
+
+  #checkIndex(index: string): void {
+    const { indexes = {} } = this.#source.declared;
+    if (Object.hasOwn(indexes, index)) return;
+    throw raise("unknown_index", `the class has no index ${index}; it has ${Object.keys(indexes).join(", ") || "none"}`);
   }
 
   #with(change: Partial<QueryParts>): Query<D> {

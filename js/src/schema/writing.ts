@@ -15,7 +15,10 @@ export interface Patched {
 /** The class of that name; throws if there is none. */
 export function classOf(schema: Schema, className: string): ClassDeclaration {
   const declared = Object.hasOwn(schema.classes, className) ? schema.classes[className] : undefined;
-  if (!declared) throw raise("unknown_class", "the schema has no class by that name");
+  if (!declared) {
+    const known = Object.keys(schema.classes).join(", ");
+    throw raise("unknown_class", `the schema has no class ${className}; it has ${known}`);
+  }
   return declared;
 }
 

@@ -25,6 +25,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
   const status = new LiveStatus(checked.mode);
   const { schema, operations, conflicts } = options as unknown as OpenOptions;
   const host = new SessionHost(status, options.token, new Application(schema, operations, conflicts), checked);
+  if (typeof checked.server === "object") checked.server = status.watched(checked.server);
   try {
     const device = new Device(wasm, host);
     const opened = await device.open();
@@ -37,7 +38,7 @@ export async function openWith<S extends SchemaDeclaration, O extends Operations
     const { core } = living;
     const onError = (error: unknown): void => status.fail(error);
     const documents = new Documents(core, options.schema, onError);
-    const views = new Views(core, options.schema.classes, documents, onError);
+    const views = new Views(core, options.schema.classes, documents, status, onError);
     const session: Session<S, O> = new Session<S, O>({
       core,
       living,
@@ -143,7 +144,7 @@ class SessionHost implements DeviceHost {
       const status = JSON.parse(json) as CoreStatus;
       if (this.#refusal) Object.assign(status, { storage: "memory", error: status.error ?? errorOf(this.#refusal) });
       this.#status.update(status);
-      this.#views?.refused(this.#status.faults);
+      this.#views?.heard();
       // The core can close by itself: its store was deleted, or taken over by a newer version.
       if (status.phase === "closed") this.#session?.ended();
     } catch (error) {

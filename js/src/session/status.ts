@@ -1,7 +1,7 @@
 /** The status of a session: the values that the core reports, with the errors of this side. */
 
-import type { CoreStatus } from "../wasm/core.js";
-import { EscaleError, raise, toEscaleError } from "../base/errors.js";
+import type { Adapter, CoreStatus } from "../wasm/core.js";
+import { EscaleError, raise, toEscaleError, type CoreError } from "../base/errors.js";
 import { callSafely } from "../base/report.js";
 import type { Stop } from "../views/view.js";
 
@@ -53,6 +53,8 @@ export class LiveStatus implements Status {
   #value: StatusValue;
   /** The error of the core's last report as JSON, to distinguish a new error from a repeated one. */
   #coreError = "null";
+  /** The error with which the application's adapter failed last. */
+  #adapterError: unknown;
 
   constructor(mode: Mode) {
     this.#value = Object.freeze({
@@ -131,9 +133,28 @@ export class LiveStatus implements Status {
       progress: status.progress && Object.freeze(status.progress),
       storage: status.storage,
       damaged: Object.freeze(status.damaged),
-      error: isNews ? status.error && new EscaleError(status.error) : this.#value.error,
+      error: isNews ? status.error && this.#errorOf(status.error) : this.#value.error,
       faults: Object.freeze(Object.fromEntries(faults)),
     });
+  }
+
+  /** The adapter, whose errors become the causes of the core's: the core must not repeat their messages. */
+  watched(adapter: Adapter): Adapter {
+    const sync = async (request: object): ReturnType<Adapter["sync"]> => {
+      try {
+        this.#adapterError = undefined;
+        return await adapter.sync(request);
+      } catch (error) {
+        this.#adapterError = error;
+        throw error;
+      }
+    };
+    return { sync, ...(adapter.listen && { listen: adapter.listen.bind(adapter) }) };
+  }
+
+  /** The core's messages name the adapter if it failed. */
+  #errorOf(error: CoreError): EscaleError {
+    return new EscaleError(error, error.message.includes("adapter") ? this.#adapterError : undefined);
   }
 
   /** Records an error of this side that belongs to no call. */

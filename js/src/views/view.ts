@@ -54,11 +54,13 @@ export class View {
   #refreshing = false;
   #scheduled = false;
   #kept = false;
+  /** The documents were read at least once. */
+  #wasRead = false;
   /** The documents shown were read from a core that no longer exists. */
   #isRenewed = false;
   #ended = false;
   #whenReady: Deferred<readonly object[]> | undefined;
-  /** The server's reason to refuse the def for good. */
+  /** The reason why the first load cannot end: the server refuses the def for good, or nobody asks it. */
   #fault: EscaleError | undefined;
 
   constructor(def: string, className: string, key: readonly string[], context: ViewContext) {
@@ -73,6 +75,21 @@ export class View {
     return this.#docs;
   }
 
+  /** Whether a complete load had finished when the documents were read. */
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  /** Whether a complete load has finished, even if the documents are not read yet. */
+  isLoaded(): boolean {
+    try {
+      return this.#ready || this.#context.core.list(this.def).ready;
+    } catch {
+      // The core has just died: the next one knows.
+      return true;
+    }
+  }
+
   /** Keeps the view up to date from now on, with or without listeners. */
   keep(): void {
     this.#kept = true;
@@ -81,28 +98,29 @@ export class View {
 
   /** The documents, once a complete load has finished. Rejects if the view ends first. */
   whenReady(): Promise<readonly object[]> {
-    this.#whenReady ??= new Deferred();
+    const { promise } = (this.#whenReady ??= new Deferred());
     if (this.#ready) this.#whenReady.resolve(this.#docs);
-    else if (this.#fault) this.#whenReady.reject(this.#fault);
-    else if (this.#ended) this.#whenReady.reject(endedEarly());
-    return this.#whenReady.promise;
+    else if (this.#ended) this.#fail(endedEarly());
+    else if (this.#fault && !this.isLoaded()) this.#fail(this.#fault);
+    return promise;
   }
 
-  /** The server refuses the def, or no longer does. While it does, waiting for the first load is futile. */
+  /** Waiting for the first load is futile for this reason, or no longer is. */
   refused(fault: EscaleError | undefined): void {
     const before = this.#fault;
     this.#fault = fault;
-    if (this.#ready) return;
-    if (fault) this.#whenReady?.reject(fault);
-    // The rejected promise must not answer for the next attempt.
-    else if (before) this.#whenReady = undefined;
+    if (fault && !before && !this.#ended && this.#whenReady && !this.isLoaded()) this.#fail(fault);
   }
 
-  /** Calls back with the held documents as soon as they are read, then at each change. */
-  listen(callback: LiveCallback<object>): Stop {
+  /**
+   * Calls back with the held documents as soon as they are read, then at each change. With `atOnce` the first call
+   * comes during this one, if the documents are read already: stores of Svelte expect that.
+   */
+  listen(callback: LiveCallback<object>, atOnce = false): Stop {
     if (this.#ended) return () => {};
     const listener: Listener = { callback, called: false };
     this.#listeners.add(listener);
+    if (atOnce && this.#wasRead) this.#call(listener);
     this.#schedule();
     return () => {
       this.#listeners.delete(listener);
@@ -133,9 +151,7 @@ export class View {
     this.#listeners.clear();
     this.#held.clear();
     this.#docs = NONE;
-    if (!this.#ready) this.#whenReady?.reject(endedEarly());
-    // The old promise holds documents.
-    else this.#whenReady = undefined;
+    this.#fail(endedEarly());
   }
 
   /** Schedules one refresh for a burst of changes, after the core's call is over. */
@@ -181,6 +197,7 @@ export class View {
     if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
     const becameReady = listing.ready !== this.#ready;
     this.#ready = listing.ready;
+    this.#wasRead = true;
     const changed = this.#apply(new Set(listing.ids), loaded.documents);
     if (this.#ready) this.#whenReady?.resolve(this.#docs);
     return changed || becameReady ? "changed" : "same";
@@ -205,17 +222,24 @@ export class View {
   }
 
   #tell(changed: boolean): void {
-    const state: LiveState = Object.freeze({ ready: this.#ready });
-    const docs = this.#docs;
     for (const listener of [...this.#listeners]) {
       // A callback may stop another one, or end the subscription.
-      if (!this.#listeners.has(listener) || (listener.called && !changed)) continue;
-      listener.called = true;
-      callSafely(listener.callback, docs, state);
+      if (this.#listeners.has(listener) && (changed || !listener.called)) this.#call(listener);
     }
+  }
+
+  #call(listener: Listener): void {
+    listener.called = true;
+    callSafely(listener.callback, this.#docs, Object.freeze({ ready: this.#ready }));
+  }
+
+  /** Ends the waiting for the first load. The next one who waits gets another promise. */
+  #fail(error: EscaleError): void {
+    this.#whenReady?.reject(error);
+    this.#whenReady = undefined;
   }
 }
 
-function endedEarly(): Error {
+function endedEarly(): EscaleError {
   return raise("closed", "the subscription ended before its first load did");
 }

@@ -2,43 +2,63 @@
 
 import type { Core } from "../wasm/core.js";
 import type { Documents } from "./documents.js";
-import type { EscaleError } from "../base/errors.js";
+import { raise, type EscaleError } from "../base/errors.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
+import type { Status } from "../session/status.js";
 import { LiveQueries } from "./live-queries.js";
 import { View, type LiveCallback, type Stop } from "./view.js";
+import { notLoaded, waitFor, type WaitOptions } from "./waiting.js";
+
+/** Subscriptions of a session: as many as a socket takes, the bound of `src/limits.rs`. */
+const SUBS_MAX = 1_000;
 
 /** The documents of a match, kept up to date. The same match gives the same object. */
 export interface Collection<T> {
   /** The documents held now, in the order of their keys. The same frozen array until something changes. */
   readonly docs: readonly T[];
+  /** Whether `docs` is the result of a complete load, in this session or in an earlier one. */
+  readonly isReady: boolean;
   /**
    * Resolves with the documents once a complete load has finished; at once if one finished before. Rejects if the
-   * server refuses them for good, for example because it does not know the class.
+   * server refuses them for good, for example because it does not know the class. Rejects with `not_loaded` in `avion`,
+   * if they were never loaded. Otherwise it waits for the server: {@link whenReady} can end that.
    */
   readonly ready: Promise<readonly T[]>;
-  /** Calls back with the documents as soon as they are read, then at each change. */
+  /** The same, with an end: a signal, or no network. */
+  whenReady(options?: WaitOptions): Promise<readonly T[]>;
+  /**
+   * Calls back with the documents as soon as they are read, then at each change. If they are at hand, the first call
+   * comes before `subscribe` returns.
+   */
   subscribe(callback: LiveCallback<T>): Stop;
 }
 
+type ViewsCore = Pick<Core, "list" | "subscribe" | "subscriptions" | "watch">;
+
 /** The views of a session, by def. */
 export class Views {
-  readonly #core: Pick<Core, "list" | "subscribe">;
+  readonly #core: ViewsCore;
   readonly #classes: SchemaDeclaration;
   readonly #documents: Documents;
   readonly #onError: (error: unknown) => void;
   /** The live queries. */
   readonly queries: LiveQueries;
-  /** The server's reasons to refuse defs. */
-  #faults: { readonly [def: string]: EscaleError } = {};
+  readonly #status: Status;
+  /** The reason why nothing is loaded, in `avion`. */
+  #noServer: EscaleError | undefined;
+  /** Subscriptions that certainly fit, before they are counted again. */
+  #room = 0;
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
 
   constructor(
-    core: Pick<Core, "list" | "subscribe" | "watch">,
+    core: ViewsCore,
     classes: SchemaDeclaration,
     documents: Documents,
+    status: Status,
     onError: (error: unknown) => void,
   ) {
     this.#core = core;
+    this.#status = status;
     this.#classes = classes;
     this.#documents = documents;
     this.#onError = onError;
@@ -53,7 +73,7 @@ export class Views {
   /** Subscribes to a def of that class, and keeps its documents in memory. */
   collection(className: string, def: string): Collection<object> {
     const entry = this.#open(className, def);
-    entry.collection ??= collectionOf(entry.view);
+    entry.collection ??= collectionOf(entry.view, this.#status);
     return entry.collection;
   }
 
@@ -64,15 +84,17 @@ export class Views {
     this.queries.changed(defs);
   }
 
-  /** Takes the server's refusals, by def. A retryable refusal rejects no waiting promise. */
-  refused(faults: { readonly [def: string]: EscaleError }): void {
-    this.#faults = faults;
-    for (const [def, { view }] of this.#byDef) view.refused(this.#refusalOf(def));
+  /** The status changed: the server may refuse defs, or nobody may ask it. */
+  heard(): void {
+    for (const [def, { view }] of this.#byDef) view.refused(this.#reasonOf(def));
   }
 
-  #refusalOf(def: string): EscaleError | undefined {
-    const fault = this.#faults[def];
-    return fault?.retryable ? undefined : fault;
+  /** Why the first load of a def cannot end. A retryable refusal of the server is no such reason. */
+  #reasonOf(def: string): EscaleError | undefined {
+    const { mode, faults } = this.#status;
+    const fault = faults[def];
+    if (fault && !fault.retryable) return fault;
+    return mode === "avion" ? (this.#noServer ??= notLoaded("avion")) : undefined;
   }
 
   /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
@@ -100,25 +122,38 @@ export class Views {
   #open(className: string, def: string): { view: View; collection?: Collection<object> } {
     const known = this.#byDef.get(def);
     if (known) return known;
+    this.#checkRoom(def);
     this.#core.subscribe(def);
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
     const opened = { view: new View(def, className, key, context) };
-    opened.view.refused(this.#refusalOf(def));
+    opened.view.refused(this.#reasonOf(def));
     this.#byDef.set(def, opened);
     return opened;
   }
+
+  /** Throws if there are too many subscriptions for another one. They are not counted each time. */
+  #checkRoom(def: string): void {
+    if (this.#room-- > 0) return;
+    const defs = this.#core.subscriptions();
+    this.#room = SUBS_MAX - defs.length - 1;
+    if (this.#room < 0 && !defs.includes(def)) throw raise("too_many_subscriptions", `there are ${defs.length} already`);
+  }
 }
 
-function collectionOf(view: View): Collection<object> {
+function collectionOf(view: View, status: Status): Collection<object> {
   view.keep();
   return Object.freeze({
     get docs() {
       return view.docs;
     },
+    get isReady() {
+      return view.ready;
+    },
     get ready() {
       return view.whenReady();
     },
-    subscribe: (callback: LiveCallback<object>) => view.listen(callback),
+    whenReady: (options?: WaitOptions) => waitFor(view, status, options),
+    subscribe: (callback: LiveCallback<object>) => view.listen(callback, true),
   });
 }
