@@ -36,9 +36,12 @@ import { requestPersistence, usage, type Persistence, type StorageUsage } from "
 import { reviveMap } from "../schema/values.js";
 import type { LiveQuestion } from "../views/live-query.js";
 import type { LiveCallback, Stop } from "../views/view.js";
-import type { Collection, Views } from "../views/views.js";
+import type { Collection, Held, HoldOptions, Views } from "../views/views.js";
 import { Writes } from "../writes/writes.js";
 import { checkKey, classOf, joinedKey } from "../schema/writing.js";
+
+/** How long a held subscription stays by default: 30 days. */
+const KEEP_MS = 2_592_000_000;
 
 /** The metadata of a document. */
 export interface Meta {
@@ -159,6 +162,15 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   collection<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>): Collection<DocumentOf<S[C]>> {
     const collection = this.#guard(() => this.#views.collection(className, this.#def(className, match)));
     return collection as Collection<DocumentOf<S[C]>>;
+  }
+
+  /**
+   * The documents of a match, subscribed to by its first listener. The subscription ends `keep` after the last one, while
+   * no other tab has the store open. If `live` or `collection` subscribe too, or did in an earlier opening, it stays.
+   */
+  hold<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options: HoldOptions = {}): Held<DocumentOf<S[C]>> {
+    const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS));
+    return held as Held<DocumentOf<S[C]>>;
   }
 
   /** The document of that key, if the session holds it. */

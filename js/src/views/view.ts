@@ -32,7 +32,8 @@ export interface ViewContext {
   onError: (error: unknown) => void;
 }
 
-const NONE: readonly never[] = Object.freeze([]);
+/** No documents. */
+export const NONE: readonly never[] = Object.freeze([]);
 
 /**
  * The documents of one def, in order, for all the callbacks that listen to it.

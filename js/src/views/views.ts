@@ -5,8 +5,9 @@ import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Status } from "../session/status.js";
+import { Leases } from "./leases.js";
 import { LiveQueries } from "./live-queries.js";
-import { View, type LiveCallback, type Stop } from "./view.js";
+import { NONE, View, type LiveCallback, type Stop } from "./view.js";
 import { notLoaded, waitFor, type WaitOptions } from "./waiting.js";
 
 /** Subscriptions of a session: as many as a socket takes, the bound of `src/limits.rs`. */
@@ -33,7 +34,27 @@ export interface Collection<T> {
   subscribe(callback: LiveCallback<T>): Stop;
 }
 
-type ViewsCore = Pick<Core, "list" | "subscribe" | "subscriptions" | "watch">;
+type ViewsCore = Pick<Core, "inspect" | "list" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
+
+/** How a subscription is held. */
+export interface HoldOptions {
+  /**
+   * Milliseconds that the subscription stays after its last listener, while the session is open. The default is 30 days.
+   */
+  readonly keep?: number | undefined;
+}
+
+/** The documents of a match, subscribed to while somebody listens, and a while longer. */
+export interface Held<T> {
+  /** The documents at hand, in the order of their keys. The same frozen array until something changes. */
+  readonly docs: readonly T[];
+  /** Whether `docs` is the result of a complete load. */
+  readonly isReady: boolean;
+  /** Why the first load cannot end. */
+  readonly error: EscaleError | undefined;
+  /** Subscribes, and calls back at each change of the fields. */
+  subscribe(callback: () => unknown): Stop;
+}
 
 /** The views of a session, by def. */
 export class Views {
@@ -46,6 +67,7 @@ export class Views {
   readonly #status: Status;
   /** The reason why nothing is loaded, in `avion`. */
   #noServer: EscaleError | undefined;
+  readonly #leases: Leases;
   /** Subscriptions that certainly fit, before they are counted again. */
   #room = 0;
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
@@ -56,6 +78,7 @@ export class Views {
     documents: Documents,
     status: Status,
     onError: (error: unknown) => void,
+    ended: (def: string) => void,
   ) {
     this.#core = core;
     this.#status = status;
@@ -63,18 +86,50 @@ export class Views {
     this.#documents = documents;
     this.#onError = onError;
     this.queries = new LiveQueries(core, onError);
+    this.#leases = new Leases(core, status, ended);
   }
 
   /** Subscribes to a def of that class, and calls back. */
   live(className: string, def: string, callback: LiveCallback<object>): Stop {
+    this.#leases.forget(def);
     return this.#open(className, def).view.listen(callback);
   }
 
   /** Subscribes to a def of that class, and keeps its documents in memory. */
   collection(className: string, def: string): Collection<object> {
+    this.#leases.forget(def);
     const entry = this.#open(className, def);
     entry.collection ??= collectionOf(entry.view, this.#status);
     return entry.collection;
+  }
+
+  /** The documents of a def of that class. Only listeners subscribe to it, and only for a while. */
+  held(className: string, def: string, keepMs: number): Held<object> {
+    const view = (): View | undefined => this.#byDef.get(def)?.view;
+    const error = (): EscaleError | undefined => {
+      if (this.#status.phase === "closed") return raise("closed", "the session is closed");
+      const reason = this.#reasonOf(def);
+      return reason && view()?.isLoaded() === false ? reason : undefined;
+    };
+    return Object.freeze({
+      get docs() {
+        return view()?.docs ?? NONE;
+      },
+      get isReady() {
+        return view()?.ready ?? false;
+      },
+      get error() {
+        return error();
+      },
+      subscribe: (callback: () => unknown) => {
+        const isNew = !view() && !this.#core.subscriptions().includes(def);
+        const opened = this.#open(className, def).view;
+        const stops = [this.#leases.hold(def, keepMs, isNew), opened.listen(callback, true), this.#status.subscribe(callback)];
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+    });
   }
 
   /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
@@ -108,6 +163,7 @@ export class Views {
 
   /** The subscription to a def is over. */
   end(def: string): void {
+    this.#leases.forget(def);
     this.#byDef.get(def)?.view.end();
     this.#byDef.delete(def);
   }

@@ -1,0 +1,158 @@
+// Held subscriptions: they end some time after their last listener, and only if nobody else wants them.
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+
+import { defineSchema } from "../../js/dist/schema/schema.js";
+import { openFake, settled } from "./fake-core.mjs";
+
+const schema = defineSchema({ Package: { key: ["name"], collections: { section: { key: ["section"] } } } });
+const DAY = 86_400_000;
+
+/** Runs a test whose timers only the test moves, with the locks of a browser. */
+function timed(name, body) {
+  test(name, async () => {
+    const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+    const locks = { held: [], pending: [] };
+    Object.defineProperty(globalThis, "navigator", { configurable: true, value: { locks: { query: async () => locks } } });
+    mock.timers.enable({ apis: ["setTimeout"] });
+    try {
+      await body(locks);
+    } finally {
+      mock.timers.reset();
+      if (before) Object.defineProperty(globalThis, "navigator", before);
+      else delete globalThis.navigator;
+    }
+  });
+}
+
+async function pass(ms) {
+  mock.timers.tick(ms);
+  await settled();
+}
+
+timed("a held subscription begins with its first listener, and ends some time after the last", async () => {
+  const { session, core } = await openFake(schema);
+  const held = session.hold("Package", {}, { keep: 1_000 });
+  assert.deepEqual(session.subscriptions(), [], "nobody listens yet");
+  const stops = [held.subscribe(() => {}), session.hold("Package", {}, { keep: 500 }).subscribe(() => {})];
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  stops[0]();
+  stops[0]();
+  await pass(5_000);
+  assert.deepEqual(session.subscriptions(), ["Package"], "another one listens");
+  stops[1]();
+  await pass(999);
+  assert.deepEqual(session.subscriptions(), ["Package"], "the longest time counts");
+  await pass(1);
+  assert.deepEqual(session.subscriptions(), []);
+  assert.equal(core.called("unsubscribe"), 1);
+  held.subscribe(() => {});
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+});
+
+timed("a listener that comes back in time keeps the subscription", async () => {
+  const { session } = await openFake(schema);
+  const held = session.hold("Package", {}, { keep: 0 });
+  for (let mount = 0; mount < 10; mount++) held.subscribe(() => {})();
+  const stop = held.subscribe(() => {});
+  await pass(DAY);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  stop();
+  await pass(0);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("by default it stays for 30 days", async () => {
+  const { session } = await openFake(schema);
+  session.hold("Package", {}).subscribe(() => {})();
+  for (let day = 0; day < 29; day++) await pass(DAY);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  await pass(DAY);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("a subscription by live or collection stays, whichever came first", async () => {
+  const { session } = await openFake(schema);
+  const match = (section) => ({ section });
+  session.live("Package", match("before"), () => {});
+  for (const section of ["before", "after"]) session.hold("Package", match(section), { keep: 0 }).subscribe(() => {})();
+  session.collection("Package", match("after"));
+  await pass(DAY);
+  assert.equal(session.subscriptions().length, 2);
+});
+
+timed("a subscription of an earlier opening stays", async () => {
+  const { session, core } = await openFake(schema);
+  core.subscribe("Package");
+  session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
+  await pass(DAY);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+});
+
+timed("it does not end while another tab has the store open", async (locks) => {
+  const { session } = await openFake(schema);
+  locks.held = [{ name: "escale1-x-lead" }, { name: "escale1-other-lead" }];
+  locks.pending = [{ name: "escale1-x-lead" }];
+  session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
+  await pass(0);
+  await pass(59_999);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  locks.pending = [];
+  await pass(1);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("a store that cannot be asked for its tabs is asked again", async () => {
+  const { session, core } = await openFake(schema);
+  const inspect = core.inspect.bind(core);
+  core.inspect = () => Promise.reject(new Error("no"));
+  session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
+  await pass(0);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  core.inspect = inspect;
+  await pass(60_000);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("a listener that comes while the tabs are asked keeps the subscription", async () => {
+  const { session } = await openFake(schema);
+  const held = session.hold("Package", {}, { keep: 0 });
+  held.subscribe(() => {})();
+  mock.timers.tick(0);
+  const stop = held.subscribe(() => {});
+  await settled();
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  stop();
+  await pass(0);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("a session that closes leaves no timer", async () => {
+  const { session, core } = await openFake(schema);
+  const held = session.hold("Package", {}, { keep: 1_000 });
+  held.subscribe(() => {})();
+  await session.close();
+  await pass(DAY);
+  assert.equal(core.called("unsubscribe"), 0);
+  assert.throws(() => held.subscribe(() => {}), { code: "closed" });
+  assert.throws(() => session.hold("Package", {}), { code: "closed" });
+  assert.equal(held.error.code, "closed");
+});
+
+timed("what is held says what the server refuses, and what avion never loads", async () => {
+  const { session, core } = await openFake(schema);
+  const held = session.hold("Package", {});
+  let calls = 0;
+  held.subscribe(() => calls++);
+  const told = calls;
+  core.tell({ faults: { Package: { code: "forbidden", kind: "S", retryable: false, message: "x", cure: "y" } } });
+  assert.ok(calls > told);
+  assert.equal(held.error.code, "forbidden");
+  core.tell({ mode: "avion", faults: {} });
+  assert.equal(held.error.code, "not_loaded");
+  core.put("Package", { name: "a" });
+  core.becomeReady("Package");
+  await settled();
+  assert.deepEqual([held.error, held.isReady, held.docs.length], [undefined, true, 1]);
+  assert.equal(session.hold("Package", { section: "x" }).error, undefined, "nobody has looked yet");
+});
