@@ -1,0 +1,38 @@
+import { builtIn } from "./built-in.mjs";
+import { forms } from "./forms.mjs";
+import { histories } from "./histories.mjs";
+import { hooks } from "./hooks.mjs";
+import { http } from "./http.mjs";
+import { life } from "./life.mjs";
+import { limits } from "./limits.mjs";
+import { names } from "./names.mjs";
+import { once, unexecuted } from "./once.mjs";
+import { operations, versions } from "./operations.mjs";
+import { orgs } from "./orgs.mjs";
+import { pages } from "./pages.mjs";
+import { pull } from "./pull.mjs";
+import { socket } from "./socket.mjs";
+import { time } from "./time.mjs";
+import { tokens } from "./tokens.mjs";
+
+/** Every check, in the order of docs/protocol.md. */
+export const CHECKS = [
+  ...forms,
+  ...names,
+  ...http,
+  ...pull,
+  ...life,
+  ...pages,
+  ...orgs,
+  ...time,
+  ...operations,
+  ...versions,
+  ...once,
+  ...unexecuted,
+  ...builtIn,
+  ...tokens,
+  ...limits,
+  ...socket,
+  ...histories,
+  ...hooks,
+];

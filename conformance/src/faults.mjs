@@ -1,0 +1,35 @@
+// The codes of docs/protocol.md, each with its kind, and the status of those that refuse a whole request.
+export const KINDS = {
+  bad_value: "A",
+  bad_key: "A",
+  too_large: "A",
+  too_deep: "A",
+  unknown_operation: "A",
+  key_mismatch: "A",
+  immutable_key: "A",
+  not_unique: "A",
+  version_conflict: "A",
+  session_reused: "A",
+  not_supported: "A",
+  unknown_class: "N",
+  not_found: "N",
+  unknown_def: "N",
+  unknown_org: "N",
+  bad_cursor: "N",
+  forgotten: "N",
+  malformed: "B",
+  internal: "B",
+  wrong_protocol: "D",
+  unauthorized: "S",
+  forbidden: "S",
+  contention: "C",
+  order_gap: "C",
+  order_held: "C",
+  server_error: "X",
+  timeout: "X",
+  unavailable: "O",
+  too_many: "O",
+};
+
+/** Whether an operation with this fault was not executed, so that its number is free. */
+export const isNotExecuted = ({ code, kind }) => ["C", "X", "O"].includes(kind) || code === "session_reused";

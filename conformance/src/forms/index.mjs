@@ -1,0 +1,2 @@
+export * as json from "./json.mjs";
+export * as msgpack from "./msgpack.mjs";

@@ -1,0 +1,79 @@
+// A model of an org, and a copy of a def that is pulled step by step.
+//
+// The model replays the accepted operations in the order of their versions: by R4 no two changes have one version.
+import { same } from "../forms/values.mjs";
+import { SCHEMA, defsOf, pkOf } from "../names.mjs";
+
+export class Model {
+  constructor() {
+    this.accepted = [];
+  }
+  accept(writes, v) {
+    this.accepted.push({ writes, v });
+  }
+  /** The living documents after all accepted operations, and the mistakes of a server that show on the way. */
+  replay() {
+    const documents = new Map();
+    const mistakes = [];
+    const inOrder = this.accepted.map((one, i) => ({ ...one, i })).sort((a, b) => a.v - b.v || a.i - b.i);
+    for (const { writes, v } of inOrder) {
+      for (const { kind, className, data, key } of writes) {
+        const pk = pkOf(className, key);
+        const name = `${className}@${pk}`;
+        const old = documents.get(name);
+        if (kind === "put") this.set(documents, name, { className, pk, data: { release: SCHEMA[className].release ?? 1, ...data } }, v, old);
+        else if (!old) mistakes.push(`a ${kind} of ${name} was accepted at ${v}, and there is no such document`);
+        else if (kind === "delete") documents.delete(name);
+        else this.set(documents, name, { ...old, data: { ...old.data, ...data } }, v, old);
+      }
+    }
+    return { documents, mistakes };
+  }
+  set(documents, name, next, v, old) {
+    const isUnchanged = old && same(old.data, next.data);
+    documents.set(name, { ...next, v: isUnchanged ? old.v : v });
+  }
+}
+
+/** The documents of a def, as the model has them. */
+export function membersOf(documents, def) {
+  return new Map([...documents.values()]
+    .filter(({ className, pk, data }) => defsOf(className, pk, data).includes(def))
+    .map(({ pk, v, data }) => [pk, { v, data }]));
+}
+
+/** A session's copy of one def: it asks from where it stands, and takes rows, departures and `present`. */
+export class Copy {
+  constructor(def) {
+    Object.assign(this, { def, v: 0, members: new Map() });
+  }
+  take({ rows, left, present, v, pages }) {
+    const changes = [...rows.map((row) => [row.v, row.pk, row]), ...left.map(([pk, at]) => [at, pk, undefined])];
+    changes.sort(([v1, pk1], [v2, pk2]) => v1 - v2 || (pk1 < pk2 ? -1 : 1));
+    for (const [at, pk, row] of changes) {
+      const held = this.members.get(pk);
+      if (held && held.v > at) continue;
+      if (row && !row.deleted) this.members.set(pk, { v: at, data: row.data });
+      else this.members.delete(pk);
+    }
+    const { now, delta } = pages.at(-1).reply;
+    if (present) {
+      const all = new Set(present);
+      for (const [pk, one] of this.members) if (!all.has(pk) && one.v < now - delta) this.members.delete(pk);
+    }
+    this.v = v;
+  }
+}
+
+/** The first difference between two sets of members, or nothing. */
+export function differenceOf(found, wanted) {
+  for (const [pk, { v, data }] of wanted) {
+    const one = found.get(pk);
+    if (!one) return `it lacks ${pk}, at ${v}`;
+    if (one.v !== v) return `it has ${pk} at ${one.v}, not at ${v}`;
+    if (!same(one.data, data)) return `it has other data of ${pk} at ${v}`;
+  }
+  for (const pk of found.keys()) if (!wanted.has(pk)) return `it has ${pk}, which is no member`;
+  return undefined;
+}
+

@@ -1,0 +1,137 @@
+// One random history: several sessions write and pull at once; answers are lost, requests are repeated, copied and
+// overtake each other. At the end each def is the same in three ways: pulled step by step, pulled at once, and as the
+// model says.
+import { Failure } from "../check.mjs";
+import { isNotExecuted } from "../faults.mjs";
+import { inBox, keyOf, note, ofKind, randomFrom, tagged, uuid } from "../names.mjs";
+import { Copy, Model, differenceOf, membersOf } from "./model.mjs";
+
+const BOXES = ["in", "out"];
+const TAGS = ["red", "blue"];
+const DEFS = ["Note", "Page", ...BOXES.map(inBox), ...TAGS.map(tagged), ofKind("x"), note("1")];
+
+class Player {
+  constructor(kit, history, i) {
+    Object.assign(this, { kit, history, session: kit.session(), below: randomFrom(history.seed + i), seq: 0, queue: [] });
+    this.copies = new Map();
+  }
+  pick(list) {
+    return list[this.below(list.length)];
+  }
+  /** One write on a document, with its arguments. */
+  write() {
+    const className = this.below(4) ? "Note" : "Page";
+    const data = className === "Page" ? { book: this.pick(["b", "c"]), number: `${this.below(4)}` } : { id: `${this.below(6)}` };
+    data.n = this.below(50);
+    if (className === "Note") {
+      if (this.below(3)) data.box = this.pick(BOXES);
+      if (this.below(3)) data.tags = TAGS.filter(() => this.below(2));
+      data.kind = Number(data.id) % 2 ? "x" : "y";
+    }
+    const key = keyOf(className, data);
+    const kind = this.pick(["put", "put", "put", "patch", "delete"]);
+    if (kind === "put") return { kind, className, key, data, op: { name: "doc.put", args: { class: className, data } } };
+    if (kind === "delete") return { kind, className, key, op: { name: "doc.delete", args: { class: className, key } } };
+    const set = className === "Note" && this.below(2) ? { box: this.pick(BOXES), n: data.n } : { n: data.n };
+    return { kind, className, key, data: set, op: { name: "doc.patch", args: { class: className, key, set } } };
+  }
+  /** A counter: it is read, and written for the version that was read. Each increment counts once. */
+  async increment() {
+    const { rows } = await this.session.pull(note("counter"));
+    const { v, data } = rows[0];
+    const args = { class: "Note", key: ["counter"], set: { n: data.n + 1 }, ifVersion: v };
+    this.add([{ kind: "patch", className: "Note", key: ["counter"], data: args.set, isCount: true }], { name: "doc.patch", args });
+  }
+  add(writes, { name, args }) {
+    this.queue.push({ writes, op: { id: uuid(), seq: (this.seq += 1), name, args, at: 1 } });
+  }
+  async act() {
+    const choice = this.below(10);
+    if (choice < 4) {
+      const write = this.write();
+      this.add([write], write.op);
+    } else if (choice < 5) {
+      const writes = Array.from({ length: 1 + this.below(4) }, () => this.write());
+      this.add(writes, { name: "batch", args: { ops: writes.map(({ op }) => op) } });
+    } else if (choice < 6) await this.increment();
+    else if (choice < 9) await this.flush();
+    else await this.pull(this.pick(DEFS));
+  }
+  /** Sends what waits, under one of the fates of a network. */
+  async flush() {
+    if (!this.queue.length) return;
+    const ops = this.queue.map(({ op }) => op);
+    const fate = this.below(6);
+    if (fate === 0) return void (await this.session.sync({ ops }, { dropsAnswer: true }));
+    if (fate === 1) {
+      const copies = await Promise.all([1, 2, 3].map(() => this.session.sync({ ops })));
+      copies.forEach((exchange) => this.took(exchange));
+      return;
+    }
+    if (fate === 2 && ops.length > 1) {
+      const middle = 1 + this.below(ops.length - 1);
+      const both = await Promise.all([this.session.sync({ ops: ops.slice(middle) }), this.session.sync({ ops: ops.slice(0, middle) })]);
+      both.forEach((exchange) => this.took(exchange));
+      return;
+    }
+    this.took(await this.session.sync({ ops }));
+  }
+  took(exchange) {
+    for (const { id, ok, fault } of exchange.reply.results ?? []) {
+      if (fault && isNotExecuted(fault)) {
+        if (!["contention", "order_gap", "unavailable"].includes(fault.code)) throw new Failure(`no ${fault.code} in a history`, exchange);
+        continue;
+      }
+      const known = this.history.ends.get(id);
+      const end = JSON.stringify(ok ? ["ok", ok.v] : ["fault", fault.code]);
+      if (known !== undefined && known !== end) throw new Failure(`one result of an operation, ${known}, and not ${end}`, exchange);
+      if (known !== undefined) continue;
+      this.history.ends.set(id, end);
+      const found = this.queue.find(({ op }) => op.id === id);
+      if (ok) {
+        this.history.model.accept(found.writes, ok.v);
+        this.history.counted += found.writes.filter(({ isCount }) => isCount).length;
+      }
+      this.queue = this.queue.filter(({ op }) => op.id !== id);
+    }
+  }
+  async pull(def) {
+    if (!this.copies.has(def)) this.copies.set(def, new Copy(def));
+    const copy = this.copies.get(def);
+    copy.take(await this.session.load(def, copy.v));
+  }
+  async finish() {
+    for (let i = 0; i < 100 && this.queue.length; i++) this.took(await this.session.sync({ ops: this.queue.map(({ op }) => op) }));
+    if (this.queue.length) throw new Failure(`a result of each operation, and ${this.queue.length} have none`, this.kit.last);
+  }
+}
+
+/** Plays a history, and fails if the server is not in the state that its answers promise. */
+export async function play(kit, seed, rounds) {
+  const history = { seed, ends: new Map(), model: new Model(), counted: 0 };
+  const first = kit.session();
+  const made = await first.put("Note", { id: "counter", n: 0 });
+  history.model.accept([{ kind: "put", className: "Note", key: ["counter"], data: { id: "counter", n: 0 } }], made.v);
+  const players = Array.from({ length: 3 }, (_, i) => new Player(kit, history, i));
+  await Promise.all(players.map(async (player) => {
+    for (let i = 0; i < rounds; i++) await player.act();
+  }));
+  for (const player of players) await player.finish();
+  const { documents, mistakes } = history.model.replay();
+  if (mistakes.length) throw new Failure(mistakes[0], kit.last);
+  const counter = (await first.pull(note("counter"))).rows[0].data.n;
+  kit.equal(counter, history.counted, "the counter, after as many accepted increments");
+  for (const def of DEFS) {
+    const wanted = membersOf(documents, def);
+    const whole = new Copy(def);
+    whole.take(await kit.session().load(def));
+    const difference = differenceOf(whole.members, wanted);
+    if (difference) throw new Failure(`${def} pulled from 0 equal to the accepted operations: ${difference} (seed ${seed})`, kit.last);
+    for (const player of players) {
+      if (!player.copies.has(def)) continue;
+      await player.pull(def);
+      const missed = differenceOf(player.copies.get(def).members, wanted);
+      if (missed) throw new Failure(`${def} pulled step by step equal to the accepted operations: ${missed} (seed ${seed})`, kit.last);
+    }
+  }
+}

@@ -1,0 +1,7 @@
+export { CHECKS } from "./checks/index.mjs";
+export { optionsOf } from "./cli.mjs";
+export { HOOKS } from "./hooks.mjs";
+export { SCHEMA } from "./names.mjs";
+export { count, lastLines, linesOf } from "./report.mjs";
+export { runChecks } from "./run.mjs";
+export { WATCHES } from "./watch/index.mjs";
