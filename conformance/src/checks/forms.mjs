@@ -77,7 +77,7 @@ export const forms = [
     hint: "1 may arrive in nine bytes, as a signed or as an unsigned integer.",
   }, async (kit) => {
     const session = kit.session({ form: "msgpack" });
-    const wide = new Raw({ msgpack: [0xcf, 0, 0, 0, 0, 0, 0, 0, 1] });
+    const wide = new Raw({ msgpack: [0xcf, 0, 0, 0, 0, 0, 0, 0, 1], json: "1", value: 1 });
     const signed = new Raw({ msgpack: [0xd3, 0, 0, 0, 0, 0, 0, 0, 5] });
     const exchange = await session.sync({ p: wide, ops: [{ ...put({ id: "a" }), seq: wide, at: signed }] });
     kit.expect(exchange.reply.results[0].ok, "the operation is accepted");

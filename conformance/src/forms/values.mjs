@@ -6,8 +6,8 @@ export class Unreadable extends Error {}
 
 /** A value with a form of its own in each encoding: the bytes for msgpack, the text for JSON. */
 export class Raw {
-  constructor({ msgpack, json }) {
-    Object.assign(this, { msgpack: msgpack && Uint8Array.from(msgpack), json });
+  constructor({ msgpack, json = '"(other bytes)"', value }) {
+    Object.assign(this, { msgpack: msgpack && Uint8Array.from(msgpack), json, value });
   }
 }
 

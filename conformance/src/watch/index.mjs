@@ -53,7 +53,8 @@ export class Watcher {
     const name = JSON.stringify([org, token, message?.session]);
     if (!this.numbers.has(name)) this.numbers.set(name, { highest: 0, seen: 0, epoch: undefined });
     const sent = this.numbers.get(name);
-    for (const op of list(message?.ops)) if (typeof op?.seq === "number") sent.highest = Math.max(sent.highest, op.seq);
+    const numbers = list(message?.ops).map((op) => op?.seq?.value ?? op?.seq).filter((seq) => typeof seq === "number");
+    sent.highest = Math.max(sent.highest, ...numbers);
     return { sent, seen: sent.seen };
   }
   /** Notes the number of a reply. In another epoch, the session may have to go back. */
