@@ -1,6 +1,7 @@
 export { CHECKS } from "./checks/index.mjs";
 export { optionsOf } from "./cli.mjs";
 export { HOOKS } from "./hooks.mjs";
+export { orgsOf } from "./kit.mjs";
 export { SCHEMA } from "./names.mjs";
 export { count, lastLines, linesOf } from "./report.mjs";
 export { runChecks } from "./run.mjs";

@@ -36,6 +36,16 @@ function seqOf({ request, reply, known }) {
   return mistakes;
 }
 
+/** Operations that the reply's number counts for the first time, without their results. */
+function uncountedOf({ request, reply, known }) {
+  const results = list(reply.results);
+  if (results.some(({ fault }) => fault && isNotExecuted(fault))) return [];
+  const ids = new Set(results.map(({ id }) => id));
+  return list(request.message.ops)
+    .filter(({ id, seq }) => seq > known.seen && seq <= reply.seq && !ids.has(id))
+    .map(({ id, seq }) => `seq is ${reply.seq}, and operation ${seq}, ${id}, has no result`);
+}
+
 export const replyWatches = [
   {
     id: "watch.now",
@@ -66,5 +76,13 @@ export const replyWatches = [
     hint: "Read it in the snapshot that answers the parts, after the operations were executed.",
     rule: "R11",
     test: seqOf,
+  },
+  {
+    id: "watch.counted",
+    at: "behaviour-of-a-session",
+    says: "a `seq` that counts operations without their results, or does not count an executed one;",
+    hint: "Complete the results in the snapshot in which seq is read: a copy of the request may have executed more.",
+    rule: "R11",
+    test: uncountedOf,
   },
 ];

@@ -1,0 +1,41 @@
+// Each planted fault is found by the check that names it, and without a fault nothing is found.
+//
+// With `CONFORMANCE=full` each fault meets every check. Otherwise it meets the one that has to find it;
+// if that is a watch, it meets the checks of pulls.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { CHECKS, optionsOf, runChecks } from "../../conformance/src/index.mjs";
+import { FAULTS, plant } from "./support/faults.mjs";
+
+const isFull = process.env.CONFORMANCE === "full";
+const SEED = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 2 ** 31));
+
+/** The ids of the checks that fail. */
+async function failures(name, only) {
+  const { options, stop } = await plant(name);
+  // Some faults have an error of the server itself as their effect, which it prints.
+  const { error } = console;
+  if (name) console.error = () => {};
+  try {
+    const all = optionsOf({ ...options, quick: true, seed: String(SEED), only: isFull ? undefined : only });
+    const results = await runChecks(CHECKS, all);
+    return results.filter(({ outcome }) => outcome === "failed").map(({ check }) => check.id);
+  } finally {
+    console.error = error;
+    await stop();
+  }
+}
+
+test("without a planted fault the kit finds nothing", async () => {
+  console.log(`# ESCALE_SEED=${SEED}`);
+  assert.deepEqual(await failures(undefined), []);
+});
+
+for (const [name, [id]] of Object.entries(FAULTS)) {
+  test(`the kit finds a planted fault: ${name}`, async () => {
+    const found = await failures(name, id.startsWith("watch.") ? "pull,operations.in-order,watch" : id);
+    console.log(`# ${name}: ${found.join(" ")}`);
+    assert.ok(found.includes(id), `${id} does not fail: ${found.join(", ") || "nothing does"}`);
+  });
+}
