@@ -1,4 +1,5 @@
 export { CHECKS } from "./checks/index.mjs";
+export { UNCHECKABLE } from "./checks/uncheckable.mjs";
 export { optionsOf } from "./cli.mjs";
 export { HOOKS } from "./hooks.mjs";
 export { orgsOf } from "./kit.mjs";

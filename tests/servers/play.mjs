@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import "fake-indexeddb/auto";
 
 import { defineSchema, EscaleError, open } from "../../pkg/index.js";
+import { shaS } from "../../examples/servers/node/server.mjs";
 import { randomFrom } from "../e2e/support/in-page/random.js";
-import { shaS } from "./second/common.mjs";
 import { start } from "./second.mjs";
 
 /** As in browsers, a socket that could not be opened ends with `close`. Node 20 leaves it at `error`. */

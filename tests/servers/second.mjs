@@ -1,20 +1,33 @@
-// A second server, written from docs/protocol.md, docs/schema.md and docs/rules.md alone: it shows that they are
-// enough. It keeps everything in memory and needs nothing but Node. It must not share code with server/ or with the
-// package.
-//
-// Invariant: a request is served without interruption, so no write happens between its `now` and its snapshot.
-//
-//     node tests/servers/second.mjs --schema FILE --port N
-import { readFileSync } from "node:fs";
+// The server of examples/servers/node, under a network and an administrator that a test commands. The server was written
+// from docs/protocol.md and docs/schema.md alone, and shares no code with server/ or with the package.
+import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
-import { pathToFileURL } from "node:url";
 
-import { DAY_MS, MIB, compare } from "./second/common.mjs";
-import { Write } from "./second/database.mjs";
-import { Engine } from "./second/engine.mjs";
-import { serve } from "./second/http.mjs";
-import { execute } from "./second/operations.mjs";
-import { upgrade } from "./second/socket.mjs";
+import { Fault, Server, Write, closeSockets, handle, upgrade } from "../../examples/servers/node/server.mjs";
+
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Answers as a server does that is closed for a moment. */
+function unavailable(request, response) {
+  const fault = new Fault("unavailable", "O", "closed for a while").toMap();
+  const { origin = "*" } = request.headers;
+  response.writeHead(503, {
+    "Cache-Control": "no-store",
+    "Content-Type": "application/json",
+    "Retry-After": "0",
+    "Access-Control-Allow-Origin": origin,
+    "Access-Control-Expose-Headers": "Retry-After",
+  });
+  response.end(JSON.stringify(fault));
+}
+
+/** Serves a request under a fate: it may be lost, or its reply, or it may be refused. */
+function serve(server, fate, request, response) {
+  if (fate === "lost request") return response.destroy();
+  if (fate === "unavailable") return unavailable(request, response);
+  if (fate === "lost reply") response.writeHead = () => ({ end: () => response.destroy() });
+  return handle(server, request, response).catch(() => response.destroy());
+}
 
 /**
  * Starts a server. `trouble` decides the fate of each request before it is served: "lost request", "lost reply",
@@ -22,21 +35,27 @@ import { upgrade } from "./second/socket.mjs";
  *
  * `backup` keeps a copy of the database; `restore` restores the last copy under a new epoch.
  */
-export async function start({ schema, port = 0, clock = Date.now, retentionMs = 365 * DAY_MS, pageBytes = MIB, trouble = () => undefined }) {
-  const engine = new Engine({ schema, clock, retentionMs, pageBytes });
-  const sockets = new Set();
-  let [http, copy, bound] = [undefined, engine.db.copy(), port];
+export async function start({ trouble = () => undefined, ...options }) {
+  const server = new Server(options);
+  const { db } = server;
+  // An operation that only this server has: it shows a custom error code.
+  server.operations.credit = () => {
+    throw new Fault("credit_limit", "A", "The account has no credit left.", { phase: 1 });
+  };
+  const streams = new Set();
+  let [http, copy, bound] = [undefined, structuredClone(db.tables), 0];
   const listen = async () => {
-    http = createServer((request, response) => {
-      serve(engine, trouble, request, response).catch(() => response.destroy());
+    http = createServer((request, response) => void serve(server, request.method === "POST" ? trouble(request) : undefined, request, response));
+    http.on("upgrade", (request, stream, head) => {
+      stream.on("error", () => stream.destroy());
+      if (trouble(request)) return stream.destroy();
+      const open = { stream, url: request.url };
+      streams.add(open);
+      stream.on("close", () => streams.delete(open));
+      upgrade(server, request, stream, head);
     });
-    http.on("upgrade", (request, stream) => upgrade(engine, trouble, sockets, request, stream));
     await new Promise((resolve, reject) => http.on("error", reject).listen(bound, "127.0.0.1", resolve));
     bound = http.address().port;
-  };
-  /** Closes the sockets whose paths begin with `base`: all of them by default. */
-  const closeSockets = (base = "") => {
-    for (const socket of [...sockets]) if (socket.url.startsWith(base)) socket.close(1012, "stopping");
   };
   const stop = async () => {
     closeSockets();
@@ -44,55 +63,47 @@ export async function start({ schema, port = 0, clock = Date.now, retentionMs = 
     http.closeAllConnections();
     await closed;
   };
-  const restart = async () => {
-    await stop();
-    engine.tries.clear();
-    await listen();
-  };
   await listen();
   return {
     url: `http://127.0.0.1:${bound}`,
     stop,
-    restart,
-    closeSockets,
-    backup: () => void (copy = engine.db.copy()),
-    async restore() {
+    async restart() {
       await stop();
-      engine.restore(copy);
       await listen();
     },
-    purge: () => engine.purge(),
+    /** Closes all sockets, or cuts those whose paths begin with `base`. */
+    closeSockets(base) {
+      if (base === undefined) closeSockets();
+      else for (const { stream, url } of streams) if (url.startsWith(base)) stream.destroy();
+    },
+    backup: () => void (copy = structuredClone(db.tables)),
+    async restore() {
+      await stop();
+      const [last] = db.meta("epoch");
+      db.tables = structuredClone(copy);
+      db.put("meta", "epoch", [Math.max(server.clock(), last + 1), randomBytes(8).toString("hex")]);
+      await listen();
+    },
+    purge: () => server.purge(),
     /** The highest version that it has given. */
-    highest: () => engine.db.highest,
+    highest: () => db.meta("highest"),
     /** A write of the server itself. Returns the version, or throws the fault. */
     write(org, name, args) {
-      const write = new Write(engine, org);
-      try {
-        execute(write, { name, args });
-      } catch (error) {
-        write.rollBack();
-        throw error;
-      }
-      engine.commit(write);
+      const write = new Write(server, org);
+      server.execute(write, { name, args });
+      server.commit(write);
       return write.given;
     },
     /** The living documents of an org, ascending by class and pk, each with the defs that hold it. */
     dump(org) {
-      const now = engine.tellNow();
+      const now = server.tellNow();
       const isAlive = ({ deleted, maxLife }) => !deleted && !(maxLife * 60_000 <= now);
-      return [...engine.classes.keys()].sort().flatMap((name) => {
-        const rows = [...(engine.db.documents.get(`${org} ${name}`) ?? [])].filter(([, document]) => isAlive(document));
+      return [...server.classes.keys()].sort().flatMap((name) => {
+        const rows = [...db.table(`documents ${org} ${name}`)].filter(([, document]) => isAlive(document));
         return rows.sort(([a], [b]) => compare(a, b)).map(([pk, { v, data, links }]) => {
           return { class: name, pk, v, data, defs: [name, `${name}@${pk}`, ...links.map((link) => `${name}/${link}`)] };
         });
       });
     },
   };
-}
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const option = (name) => process.argv[process.argv.indexOf(`--${name}`) + 1];
-  const schema = JSON.parse(readFileSync(option("schema"), "utf8"));
-  const server = await start({ schema, port: Number(option("port")) });
-  console.log(server.url);
 }

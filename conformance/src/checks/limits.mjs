@@ -1,5 +1,6 @@
 // Limits, and requests that are refused whole.
 import { check } from "../check.mjs";
+import { Raw } from "../forms/values.mjs";
 import { fresh, uuid } from "../names.mjs";
 
 const at = "limits";
@@ -8,6 +9,8 @@ const nested = (depth) => {
   for (let i = 1; i < depth; i++) value = [value];
   return value;
 };
+/** Lists in lists as bytes: thousands of levels would be too much for the kit's own writer. */
+const deep = (depth) => new Raw({ msgpack: [...new Uint8Array(depth - 1).fill(0x91), 0x90], json: "[".repeat(depth) + "]".repeat(depth) });
 const op = (seq, args = { class: "Note", data: { id: `${seq}` } }) => ({ id: uuid(), seq, name: "doc.put", args, at: 1 });
 
 export const limits = [
@@ -70,9 +73,24 @@ export const limits = [
     kit.expect((await session.sync({ ops: [good] })).reply.results[0].ok, "a value of 30 levels is accepted");
     kit.equal((await session.pull("Note")).rows[0].data.deep, nested(30), "the value");
     kit.isRefused(await session.ask({ ops: [op(2, { class: "Note", data: { id: "deep", deep: nested(31) } })] }), 400, "too_deep");
-    kit.isRefused(await session.ask({ later: nested(60) }), 400, "too_deep");
     const deepest = { class: "Note", key: ["deep"], set: { deeper: nested(30) } };
     kit.expect((await session.run("doc.patch", deepest, { seq: 2 })).result.ok, "a patch of 30 levels is accepted");
+  }),
+  check("limits.depth-of-a-message", {
+    at,
+    says: "depth of a message",
+    hint: "A reader that calls itself for each level needs a bound of its own: 5,000 levels must not end the server.",
+  }, async (kit) => {
+    for (const form of ["json", "msgpack"]) {
+      const session = kit.session({ form });
+      for (const depth of [60, 5000]) {
+        const skipped = await session.ask({ later: deep(depth) });
+        kit.expect([200, 400].includes(skipped.status), `status 400, or 200 for a field that the server skips, not ${skipped.status}`);
+        const used = await session.ask({ ops: [op(1, deep(depth))] });
+        kit.expect(used.status === 400 && ["too_deep", "malformed"].includes(used.reply?.code), `status 400, not ${used.status}`);
+      }
+      kit.expect((await session.ask({})).status === 200, "an answer to the next request");
+    }
   }),
   check("limits.versions", {
     at,

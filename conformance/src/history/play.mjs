@@ -12,7 +12,7 @@ const DEFS = ["Note", "Page", ...BOXES.map(inBox), ...TAGS.map(tagged), ofKind("
 
 class Player {
   constructor(kit, history, i) {
-    Object.assign(this, { kit, history, session: kit.session(), below: randomFrom(history.seed + i), seq: 0, queue: [] });
+    Object.assign(this, { kit, history, session: kit.session({ org: history.org }), below: randomFrom(history.seed + i), seq: 0, queue: [] });
     this.copies = new Map();
   }
   pick(list) {
@@ -106,32 +106,59 @@ class Player {
   }
 }
 
-/** Plays a history, and fails if the server is not in the state that its answers promise. */
-export async function play(kit, seed, rounds) {
-  const history = { seed, ends: new Map(), model: new Model(), counted: 0 };
-  const first = kit.session();
-  const made = await first.put("Note", { id: "counter", n: 0 });
-  history.model.accept([{ kind: "put", className: "Note", key: ["counter"], data: { id: "counter", n: 0 } }], made.v);
-  const players = Array.from({ length: 3 }, (_, i) => new Player(kit, history, i));
-  await Promise.all(players.map(async (player) => {
-    for (let i = 0; i < rounds; i++) await player.act();
-  }));
-  for (const player of players) await player.finish();
-  const { documents, mistakes } = history.model.replay();
-  if (mistakes.length) throw new Failure(mistakes[0], kit.last);
-  const counter = (await first.pull(note("counter"))).rows[0].data.n;
-  kit.equal(counter, history.counted, "the counter, after as many accepted increments");
-  for (const def of DEFS) {
-    const wanted = membersOf(documents, def);
+const BEGUN = { id: "counter", n: 0 };
+
+export class History {
+  constructor(kit, { org, seed }) {
+    Object.assign(this, { kit, org, seed, ends: new Map(), model: new Model(), counted: 0 });
+    this.reader = kit.session({ org });
+    this.players = [0, 1, 2].map((i) => new Player(kit, this, i));
+  }
+  async begin() {
+    const { v } = await this.reader.put("Note", BEGUN);
+    this.model.accept([{ kind: "put", className: "Note", key: ["counter"], data: BEGUN }], v);
+  }
+  /** Lets all sessions act at once, for some rounds. */
+  async play(rounds) {
+    await Promise.all(this.players.map(async (player) => {
+      for (let i = 0; i < rounds; i++) await player.act();
+    }));
+  }
+  /** Waits until each operation has its result. */
+  async settle() {
+    for (const player of this.players) await player.finish();
+  }
+  copy() {
+    return { accepted: [...this.model.accepted], counted: this.counted };
+  }
+  /** The server knows no more than it knew at the time of the copy: all sessions begin again. */
+  restored({ accepted, counted }) {
+    Object.assign(this, { counted, ends: new Map() });
+    this.model.accepted = accepted;
+    this.reader = this.kit.session({ org: this.org });
+    this.players = this.players.map((_, i) => new Player(this.kit, this, i + 3));
+  }
+  /** Fails if the server is not in the state that its answers promise. */
+  async end() {
+    await this.settle();
+    const { documents, mistakes } = this.model.replay();
+    if (mistakes.length) throw new Failure(mistakes[0], this.kit.last);
+    const counter = (await this.reader.pull(note("counter"))).rows[0].data.n;
+    this.kit.equal(counter, this.counted, "the counter, after as many accepted increments");
+    for (const def of DEFS) await this.compare(def, membersOf(documents, def));
+  }
+  async compare(def, wanted) {
+    const differs = (how, copy) => {
+      const difference = differenceOf(copy.members, wanted);
+      if (difference) throw new Failure(`${def} pulled ${how} equal to the accepted operations: ${difference} (seed ${this.seed})`, this.kit.last);
+    };
     const whole = new Copy(def);
-    whole.take(await kit.session().load(def));
-    const difference = differenceOf(whole.members, wanted);
-    if (difference) throw new Failure(`${def} pulled from 0 equal to the accepted operations: ${difference} (seed ${seed})`, kit.last);
-    for (const player of players) {
+    whole.take(await this.reader.load(def));
+    differs("from 0", whole);
+    for (const player of this.players) {
       if (!player.copies.has(def)) continue;
       await player.pull(def);
-      const missed = differenceOf(player.copies.get(def).members, wanted);
-      if (missed) throw new Failure(`${def} pulled step by step equal to the accepted operations: ${missed} (seed ${seed})`, kit.last);
+      differs("step by step", player.copies.get(def));
     }
   }
 }
