@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | soak | bench | reliability | package | size | lint | clean
+make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -18,6 +18,8 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make quotas    give a session QUOTAS sizes of device (30), too small for the database to nearly enough
   make flips     flip FLIPS bits (200), one at a time, in the files of the browser's storage, and see that a session ends equal
   make histories  play HISTORIES random histories (100) of the package on a second server, written from docs/protocol.md alone
+  make conformance  run every check of the conformance kit, with every hook, against the reference server and both servers
+                 of examples/servers; HISTORIES random histories (10) in each run
   make soak      let a session work ROUNDS times (300) a hundred operations, and see that its memory stays flat
   make bench     measure it beside its peers in Chromium: ROUNDS rounds (5) of DOCUMENTS documents (10000), or of SET=packages,
                  or of SET=lists; SET=queries measures indexes, live queries and open lists; ONLY=raw:plain,escale runs
@@ -45,7 +47,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories soak bench reliability package size lint clean compiler rust npm browsers postgres server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package size lint clean compiler rust npm browsers postgres python server counter
 
 help:
 	@: $(info $(HELP))
@@ -90,6 +92,9 @@ flips: package server browsers
 histories: package npm
 	@scripts/test histories
 
+conformance: server npm python
+	@scripts/test conformance
+
 soak: package browsers
 	@scripts/test soak
 
@@ -126,6 +131,9 @@ browsers: rust
 
 postgres:
 	@scripts/need-postgres
+
+python:
+	@scripts/need-python
 
 # What is built.
 pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/order-functions.mjs scripts/write-glue.mjs | rust npm

@@ -78,6 +78,13 @@ function parse(args) {
 
 const say = (lines) => lines.length && console.log(lines.join("\n"));
 
+/** The commands that only print. */
+const LISTS = {
+  schema: () => [JSON.stringify(SCHEMA, null, 2)],
+  orgs: ({ run }) => [...CHECKS.flatMap(({ id }) => orgsOf(run, id)), "ROOT"],
+  list: () => [...CHECKS, ...WATCHES].map(({ id, at, says }) => `${id}\n    docs/protocol.md#${at}: "${says}"`),
+};
+
 /** Returns the exit code: 0 if nothing failed, 1 if something did, 2 if nothing was checked. */
 export async function main(args) {
   let command, options;
@@ -93,10 +100,8 @@ export async function main(args) {
     console.error(`${error.message}\nescale-conformance --help lists the options.`);
     return 2;
   }
-  if (command[0] === "schema") return void say([JSON.stringify(SCHEMA, null, 2)]) ?? 0;
-  if (command[0] === "orgs") return void say(CHECKS.flatMap(({ id }) => orgsOf(options.run, id)).concat("ROOT")) ?? 0;
-  if (command[0] === "list") {
-    say([...CHECKS, ...WATCHES].map(({ id, at, says }) => `${id}\n    docs/protocol.md#${at}: "${says}"`));
+  if (Object.hasOwn(LISTS, command[0])) {
+    say(LISTS[command[0]](options));
     return 0;
   }
   if (!/^https?:\/\//.test(command[0])) {

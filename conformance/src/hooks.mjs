@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 
 import { send } from "./client/http.mjs";
 
-/** The hooks, each with what it has to do. `docs/conformance.md` explains them. */
+/** The hooks, each with its task. `docs/conformance.md` explains them. */
 export const HOOKS = {
   restart: "stop the server as an administrator would, and start it again on its data",
   renew: "give all orgs a new epoch",

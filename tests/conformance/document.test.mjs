@@ -1,5 +1,5 @@
-// The kit quotes docs/protocol.md: each check names a section and words that stand there, and each section of the page
-// has a check, or a reason why no check can see it from outside. So the kit cannot fall behind the page.
+// The kit quotes docs/protocol.md: each check names a section and words that stand there. Each section of the page has a
+// check, or a reason why no check can see it from outside. So the kit cannot fall behind the page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -77,7 +77,10 @@ test("docs/conformance.md lists each check, each hook and each section without c
 test("the kit hashes as tests/vectors/hash.json does", () => {
   const { hashes } = JSON.parse(read("tests/vectors/hash.json"));
   assert.ok(hashes.length > 0, "there are vectors");
-  for (const { s, shaS: wanted } of hashes) assert.equal(shaS(s), wanted, s);
+  for (const { s, shaS: wanted } of hashes) {
+    const text = typeof s === "string" ? s : s.repeat.repeat(s.times);
+    assert.equal(shaS(text), wanted, text.slice(0, 40));
+  }
 });
 
 test("the schema of the kit has each part of the schema language that a client can see", () => {

@@ -5,9 +5,9 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 16] = [
     "src", "cipher", "js", "server", "sim", "testkit", "fuzz", "mutants", "www", "tests", "scripts", "docs",
-    "data", ".ci",
+    "data", "conformance", "examples", ".ci",
 ];
 
 /// Documents with an example, and the file in which the TypeScript compiler checks it.

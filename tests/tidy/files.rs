@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 16] = [
     "src", "cipher", "js", "server", "sim", "testkit", "bench", "fuzz", "mutants", "www", "tests", "scripts",
-    "docs", ".ci",
+    "docs", "conformance", "examples", ".ci",
 ];
 
 /// Folders made by tools, at any depth.

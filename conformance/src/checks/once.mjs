@@ -1,6 +1,6 @@
 // Exactly once, and operations that are not executed: R11.
 import { check } from "../check.mjs";
-import { fresh, note, uuid } from "../names.mjs";
+import { note, uuid } from "../names.mjs";
 
 const at = "once";
 const rule = "R11";

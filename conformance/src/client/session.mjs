@@ -28,7 +28,7 @@ export class Session {
     this.at = Date.now();
   }
 
-  /** Sends a request and returns the exchange, whatever the status is. */
+  /** Sends a request and returns the exchange, with any status. */
   ask(message, options = {}) {
     const { form = this.form, org = this.org, token = this.token, ...rest } = options;
     return this.kit.exchange({ form, org, token, message: { p: 1, session: this.name, ...message }, ...rest });

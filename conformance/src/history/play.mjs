@@ -57,7 +57,7 @@ class Player {
     else if (choice < 9) await this.flush();
     else await this.pull(this.pick(DEFS));
   }
-  /** Sends what waits, under one of the fates of a network. */
+  /** Sends the waiting operations, under one of the fates of a network. */
   async flush() {
     if (!this.queue.length) return;
     const ops = this.queue.map(({ op }) => op);

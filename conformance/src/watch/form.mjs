@@ -1,4 +1,4 @@
-// Promises that every answer keeps, whatever was asked: its form, its fields and its numbers.
+// Promises that every answer keeps, to any request: its form, its fields and its numbers.
 import { isMap, wasFloat } from "../forms/values.mjs";
 import { KINDS } from "../faults.mjs";
 

@@ -562,7 +562,8 @@ export async function handle(server, request, response) {
   if (request.method === "OPTIONS") return preflight(request, response);
   const type = (request.headers["content-type"] ?? "").split(";")[0].trim().toLowerCase();
   const form = own(FORMS, type);
-  let [status, reply] = [200];
+  let status = 200;
+  let reply;
   try {
     const { endpoint, org } = readPath(request.url);
     if (endpoint === "live") throw malformed("a socket is opened by an upgrade");
@@ -574,7 +575,8 @@ export async function handle(server, request, response) {
   } catch (error) {
     const fault = error instanceof Fault ? error : new Fault("server_error", "X", "the server failed", { status: 500 });
     if (fault !== error) console.error(error);
-    [status, reply] = [fault.status ?? 500, fault.toMap()];
+    status = fault.status ?? 500;
+    reply = fault.toMap();
   }
   const headers = { ...headersFor(request), "Content-Type": form ? type : "application/json", ...(status === 401 && { "WWW-Authenticate": "Bearer" }) };
   response.writeHead(status, headers).end((form ?? FORMS["application/json"]).encode(reply));

@@ -1,5 +1,5 @@
-// Faults planted in the server of examples/servers/node, each as one change of one of its methods, and the check of the
-// kit that has to find it. The tutorial itself knows nothing of them.
+// Faults planted in the server of examples/servers/node. Each is one change of one of its methods, and has the check of
+// the kit that has to find it. The tutorial itself knows nothing of them.
 import { createServer } from "node:http";
 
 import { SCHEMA } from "../../../conformance/src/index.mjs";
