@@ -47,7 +47,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package size lint clean compiler rust npm browsers postgres python server counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -92,7 +92,7 @@ flips: package server browsers
 histories: package npm
 	@scripts/test histories
 
-conformance: server npm python
+conformance: server shifted npm python
 	@scripts/test conformance
 
 soak: package browsers
@@ -152,6 +152,10 @@ www/dist/index.html: $(PAGE) pkg/index.js | npm
 # cargo knows what changed.
 server: rust
 	@scripts/build-server
+
+# The server with another clock: the conformance kit sees by it that the server forgets in time.
+shifted: rust
+	@scripts/build-server --example shifted_clock
 
 # The server of the tests of writes: it has an operation of its own.
 counter: rust

@@ -6,12 +6,14 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { CHECKS, SCHEMA, orgsOf } from "../../../conformance/src/index.mjs";
 import { ROOT, SERVER } from "../../e2e/support/paths.mjs";
 
+/** The reference server with another clock (server/examples/shifted_clock.rs). */
+const SHIFTED = join(dirname(SERVER), "examples/shifted_clock");
 const PYTHON = process.env.ESCALE_PYTHON ?? join(ROOT, "target/python/bin/python");
 
 /** The command of each server, with the flags of one start. */
@@ -21,15 +23,22 @@ const COMMANDS = {
   reference: ({ folder, flags }) => [SERVER, ["serve", "--data", folder, ...flags]],
 };
 
-export const hasPython = () => existsSync(PYTHON);
+const TWO_DAYS_MS = 2 * 86_400_000;
 
 class Process {
   constructor(kind, folder, more) {
     Object.assign(this, { kind, folder, more, port: 0 });
   }
   async start(flags = []) {
+    if (typeof flags === "number") return this.startShifted(flags);
     const listens = this.kind === "reference" ? ["--listen", `127.0.0.1:${this.port}`] : ["--port", String(this.port)];
-    const [command, args] = COMMANDS[this.kind]({ folder: this.folder, flags: [...listens, ...this.more, ...flags] });
+    return this.run(...COMMANDS[this.kind]({ folder: this.folder, flags: [...listens, ...this.more, ...flags] }));
+  }
+  startShifted(offsetMs) {
+    const [, schema, , tokens] = this.more;
+    return this.run(SHIFTED, [schema, this.folder, `127.0.0.1:${this.port}`, String(offsetMs), ...(tokens ? [tokens] : [])]);
+  }
+  async run(command, args) {
     this.child = spawn(command, args, { stdio: ["ignore", "pipe", this.kind === "reference" ? "ignore" : "inherit"] });
     const ended = once(this.child, "exit").then(([code]) => {
       throw new Error(`${command} ended with ${code}`);
@@ -63,7 +72,7 @@ function hooksOf(server, backup) {
     rmSync(to, { recursive: true, force: true });
     cpSync(from, to, { recursive: true });
   };
-  /** One start with these flags, which changes the data, and another one without them. */
+  /** One start with these flags, which changes the data, and another one without them. A number is an offset of the clock. */
   const passing = async (flags) => {
     await server.again(undefined, flags);
     await server.again();
@@ -80,10 +89,10 @@ function hooksOf(server, backup) {
       };
       await server.again(put, isReference ? [] : ["--renew-epoch"]);
     },
-    ...(!isReference && {
-      purge: () => passing(["--retention-ms", "0"]),
-      forget: () => passing(["--results-ms", "0"]),
-      clock: ({ KIT_OFFSET_MS }) => server.again(undefined, [`--clock-offset-ms=${KIT_OFFSET_MS}`]),
+    ...(isReference && !existsSync(SHIFTED) ? {} : {
+      purge: () => passing(isReference ? TWO_DAYS_MS : ["--retention-ms", "0"]),
+      forget: () => passing(isReference ? TWO_DAYS_MS : ["--results-ms", "0"]),
+      clock: ({ KIT_OFFSET_MS }) => server.again(undefined, isReference ? Number(KIT_OFFSET_MS) : [`--clock-offset-ms=${KIT_OFFSET_MS}`]),
     }),
   };
 }
