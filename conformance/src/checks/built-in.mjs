@@ -139,8 +139,8 @@ export const builtIn = [
   }),
   check("built-in.size", {
     at,
-    says: "The 1 MiB of `data` counts its shortest msgpack, `release` included. A session refuses a whole reply whose `data` is longer.",
-    hint: "Count the bytes that you send in a row, in their shortest form.",
+    says: "The 1 MiB of `data` counts its shortest msgpack, `release` included. A number that is no integer counts as a double, 9 bytes.",
+    hint: "Count the bytes that you send in a row, in their shortest form. A list may have a hundred thousand elements.",
   }, async (kit) => {
     const session = kit.session();
     // {id: "big", data: bin32, release: 3} has 27 bytes without the content of data.
@@ -149,6 +149,8 @@ export const builtIn = [
     kit.equal((await session.pull("Note")).rows[0].data.data.length, room, "the length of data");
     await session.refused("too_large", ...put("big", { data: new Uint8Array(room + 1) }));
     await session.refused("too_large", ...patch("big", { n: 1 }));
+    await session.refused("too_large", ...put("list", { list: Array(117_000).fill(0.5) }));
+    await session.put("Note", { id: "list", list: Array(116_000).fill(0.5) });
   }),
   check("built-in.class-without-sync", {
     at,

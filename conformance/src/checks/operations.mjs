@@ -236,7 +236,7 @@ export const versions = [
   }),
   check("versions.if-operation-held", {
     at: "the-version-that-an-operation-gives",
-    says: "If `op` names an operation that was refused, or is not known, the write is `order_held`. An `op` that is no text is `bad_value`.",
+    says: "If `op` names an operation that was refused, or is not known, the write is `order_held`. An `op` that is no text is `bad_value`, and so is any other value of `ifVersion`.",
     hint: "order_held is not executed; bad_value is a result.",
   }, async (kit) => {
     const session = kit.session();

@@ -149,7 +149,9 @@ export const FORMS = {
 };
 
 export const depthOf = (value) =>
-  typeof value !== "object" || value === null || value instanceof Uint8Array ? 0 : 1 + Math.max(0, ...Object.values(value).map(depthOf));
+  typeof value !== "object" || value === null || value instanceof Uint8Array
+    ? 0
+    : Object.values(value).reduce((most, inner) => Math.max(most, 1 + depthOf(inner)), 1);
 
 /** Whether two values are equal. The order of keys does not count, and 1 and 1.0 are one number. */
 export function same(a, b) {
