@@ -23,6 +23,7 @@ const HELP = `escale-conformance: checks a server of the Escale protocol from ou
   --histories N        random histories (3), each of --steps N rounds (60)
   --parallel N         checks at once (6)
   --run NAME           the orgs are kit-NAME-...; random by default
+  --no-socket          the server has no socket
   --verbose            passed checks, too
 
   --token T            a token that may write; without it the server has none
@@ -39,7 +40,7 @@ ${Object.entries(HOOKS).map(([name, does]) => `  --${name.padEnd(12)} ${does}`).
 `;
 
 const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "skew", ...Object.keys(HOOKS)];
-const FLAGS = ["quick", "verbose", "help"];
+const FLAGS = ["quick", "no-socket", "verbose", "help"];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 

@@ -1,5 +1,5 @@
 // The means of one check: an org of its own, sessions, sockets, expectations, and the hooks.
-import { Failure } from "./check.mjs";
+import { Failure, Skip } from "./check.mjs";
 import { exchange, show } from "./client/exchange.mjs";
 import { Session, isFaultOf } from "./client/session.mjs";
 import { Socket } from "./client/socket.mjs";
@@ -29,10 +29,15 @@ export class Kit {
   socketUrl(org, base = this.options.url) {
     return this.url(org, "live", base).replace(/^http/, "ws");
   }
+  /** A server may have no socket: sessions then pull every 30 s. */
+  needsSocket() {
+    if (this.options.noSocket) throw new Skip("left out by --no-socket");
+  }
   session(more) {
     return new Session(this, { token: this.options.token, ...more });
   }
   socket(more) {
+    this.needsSocket();
     return new Socket(this, { token: this.options.token, ...more });
   }
   /** Sends a request; each answer passes the watches. */

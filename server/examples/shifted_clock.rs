@@ -1,5 +1,5 @@
-//! A server whose clock is ahead or behind, for the conformance kit: it shows how the server behaves if a clock is set
-//! back, and what it forgets in time.
+//! A server whose clock is ahead or behind, for the conformance kit. It shows how the server behaves if a clock is set
+//! back, and that it forgets tombstones and results in time.
 //!
 //! ```text
 //! cargo run -p escale-server --example shifted_clock -- SCHEMA FOLDER ADDRESS OFFSET_MS [TOKENS]

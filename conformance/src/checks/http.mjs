@@ -65,8 +65,9 @@ export const http = [
   check("http.live-without-upgrade", {
     at: "socket",
     says: "A `GET` of `live` without an upgrade is 400 `malformed`.",
-    hint: "A server without a socket answers 404.",
+    hint: "The fault is the body of the answer. A server without a socket is checked with --no-socket.",
   }, async (kit) => {
+    kit.needsSocket();
     kit.isRefused(await kit.exchange({ method: "GET", path: "live" }), 400, "malformed");
   }),
   check("http.preflight", {
