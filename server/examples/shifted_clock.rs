@@ -65,7 +65,8 @@ fn run(args: &[String]) -> Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(bad)?;
     runtime.block_on(async {
-        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(bad)?;
+        let mut terminated =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(bad)?;
         let running = start(options).await?;
         println!("listening on http://{}", running.address);
         terminated.recv().await;

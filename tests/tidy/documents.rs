@@ -6,8 +6,22 @@ use super::none;
 
 /// Folders that a path in backticks can begin with.
 const FOLDERS: [&str; 16] = [
-    "src", "cipher", "js", "server", "sim", "testkit", "fuzz", "mutants", "www", "tests", "scripts", "docs",
-    "data", "conformance", "examples", ".ci",
+    "src",
+    "cipher",
+    "js",
+    "server",
+    "sim",
+    "testkit",
+    "fuzz",
+    "mutants",
+    "www",
+    "tests",
+    "scripts",
+    "docs",
+    "data",
+    "conformance",
+    "examples",
+    ".ci",
 ];
 
 /// Documents with an example, and the file in which the TypeScript compiler checks it.

@@ -5,8 +5,22 @@ use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
 const FOLDERS: [&str; 16] = [
-    "src", "cipher", "js", "server", "sim", "testkit", "bench", "fuzz", "mutants", "www", "tests", "scripts",
-    "docs", "conformance", "examples", ".ci",
+    "src",
+    "cipher",
+    "js",
+    "server",
+    "sim",
+    "testkit",
+    "bench",
+    "fuzz",
+    "mutants",
+    "www",
+    "tests",
+    "scripts",
+    "docs",
+    "conformance",
+    "examples",
+    ".ci",
 ];
 
 /// Folders made by tools, at any depth.

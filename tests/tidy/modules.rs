@@ -81,8 +81,15 @@ fn targets(folder: &str, name: &str) -> Vec<String> {
 /// Whether a file is the root of a crate: a library, a binary, a test or an example.
 fn is_crate(file: &File) -> bool {
     let is_target = file.is(&["src/lib.rs", "src/main.rs"]);
-    let tests =
-        ["tests/", "benches/", "server/tests/", "server/benches/", "server/examples/", "sim/tests/", "fuzz/targets/"];
+    let tests = [
+        "tests/",
+        "benches/",
+        "server/tests/",
+        "server/benches/",
+        "server/examples/",
+        "sim/tests/",
+        "fuzz/targets/",
+    ];
     let is_test = tests.iter().any(|tests| file.path.starts_with(tests));
     let within =
         ["server/", "sim/", "fuzz/", "mutants/"].iter().find_map(|folder| file.path.strip_prefix(folder));
