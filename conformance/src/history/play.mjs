@@ -54,8 +54,8 @@ class Player {
       const writes = Array.from({ length: 1 + this.below(4) }, () => this.write());
       this.add(writes, { name: "batch", args: { ops: writes.map(({ op }) => op) } });
     } else if (choice < 6) await this.increment();
-    else if (choice < 9) await this.flush();
-    else await this.pull(this.pick(DEFS));
+    else if (choice < 8) await this.flush();
+    else for (let i = 0; i < 3; i++) await this.pull(this.pick(DEFS));
   }
   /** Sends the waiting operations, under one of the fates of a network. */
   async flush() {
