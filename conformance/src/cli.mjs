@@ -33,13 +33,14 @@ const HELP = `escale-conformance: checks a server of the Escale protocol from ou
   --token-ends T       a token that --withdraw withdraws
   --origin URL         an origin that the server allows (http://localhost:5173)
   --second-url URL     another instance on the same data
+  --slack MS           added to each limit of time, for a busy machine (0)
   --skew MS            how far the clocks of instances may disagree (0)
 
 Hooks, each a command of the shell, or an address that gets a POST:
 ${Object.entries(HOOKS).map(([name, does]) => `  --${name.padEnd(12)} ${does}`).join("\n")}
 `;
 
-const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "skew", ...Object.keys(HOOKS)];
+const TEXTS = ["only", "form", "seed", "histories", "steps", "parallel", "run", "token", "token-other", "token-read", "token-foreign", "token-ends", "origin", "second-url", "slack", "skew", ...Object.keys(HOOKS)];
 const FLAGS = ["quick", "no-socket", "verbose", "help"];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
@@ -59,6 +60,7 @@ export function optionsOf(given) {
   options.histories = number(given.histories, "histories", given.quick ? 1 : 3);
   options.steps = number(given.steps, "steps", given.quick ? 30 : 60);
   options.parallel = Math.max(1, number(given.parallel, "parallel", 6));
+  options.slack = number(given.slack, "slack", 0);
   options.skew = number(given.skew, "skew", 0);
   options.form ??= "both";
   options.origin ??= "http://localhost:5173";

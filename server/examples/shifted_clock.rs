@@ -7,6 +7,7 @@
 //!
 //! Tombstones and results are kept for a day. So a start with an offset of two days forgets them.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ fn run(args: &[String]) -> Result<()> {
         let mut terminated =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(bad)?;
         let running = start(options).await?;
-        println!("listening on http://{}", running.address);
+        writeln!(std::io::stdout(), "listening on http://{}", running.address).map_err(bad)?;
         terminated.recv().await;
         running.stop().await;
         Ok(())

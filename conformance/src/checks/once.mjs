@@ -218,6 +218,24 @@ export const unexecuted = [
     kit.equal([reply.results[1].ok?.v, reply.results[2].fault?.code], [a.v, "not_found"], "the kept results");
     kit.equal(reply.parts[0].present.length, 1, "the number of documents");
   }),
+  check("unexecuted.results-fit", {
+    at: "operations-that-are-not-executed",
+    says: "Results take 4 MiB at most as msgpack, so a server begins no operation if its result might not fit.",
+    hint: "A version_conflict brings the whole document. End the results early: the session sends the rest again.",
+    rule,
+  }, async (kit) => {
+    const session = kit.session({ form: "msgpack" });
+    await session.put("Note", { id: "a", data: new Uint8Array(900_000) });
+    let open = Array.from({ length: 12 }, () => session.make("doc.put", { class: "Note", data: { id: "a" }, ifVersion: 1 }));
+    while (open.length) {
+      const { reply, bytes } = await session.sync({ ops: open });
+      kit.expect(bytes.length <= (4 << 20) + 1000, `results of 4 MiB at most, not a reply of ${bytes.length} bytes`);
+      kit.expect(reply.results.length > 0, "at least one result");
+      for (const { fault } of reply.results) kit.isFault(fault, "version_conflict");
+      kit.equal(reply.seq, open[reply.results.length - 1].seq, "seq: that of the last result");
+      open = open.slice(reply.results.length);
+    }
+  }),
   check("unexecuted.known-of-another-name", {
     at: "operations-that-are-not-executed",
     says: "a result may have no room in the reply, or a known id may have another name. The results then end before it, and the fault is left out.",

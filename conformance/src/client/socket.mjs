@@ -58,7 +58,8 @@ export class Socket {
     return this.until(({ reply }) => reply?.live !== undefined, { from, wanted: "a confirmation { live }", ms: 5000 });
   }
   /** Waits for a message, also among those that have come since `from`. */
-  until(wanted, { from = 0, ms = 3000, wanted: name = "a message" } = {}) {
+  until(wanted, { from = 0, ms: limit = 3000, wanted: name = "a message" } = {}) {
+    const ms = limit + this.kit.options.slack;
     return new Promise((resolve, reject) => {
       const done = (act) => {
         clearTimeout(timer);
@@ -84,7 +85,8 @@ export class Socket {
     return this.messages.flatMap(({ reply }) => reply?.hints ?? []).filter(([name]) => name === def);
   }
   /** Waits for the end of the socket. */
-  async closes(ms) {
+  async closes(limit) {
+    const ms = limit + this.kit.options.slack;
     const late = new Promise((resolve) => (this.timer = setTimeout(resolve, ms)));
     await Promise.race([this.closed, late]);
     clearTimeout(this.timer);

@@ -658,9 +658,9 @@ class Write:
             self.member(cls, link, pk, "deleted")
         if cls.sync:
             return self.store(cls, pk, True, old["links"], {name: old["data"][name] for name in cls.key})
-        for table, name in ("documents", "class"), ("members", "def"):
-            like = cls.name if table == "documents" else f"{cls.name}/%"
-            self.db.execute(f"delete from {table} where org = ? and {name} like ? and pk = ?", (self.org, like, pk))
+        for link in old["links"]:
+            self.db.execute("delete from members where org = ? and def = ? and pk = ?", (self.org, f"{cls.name}/{link}", pk))
+        self.db.execute("delete from documents where org = ? and class = ? and pk = ?", (self.org, cls.name, pk))
         self.wrote(cls, pk)
 
 
