@@ -18,7 +18,8 @@ async function failures(name, only) {
   const { error } = console;
   if (name) console.error = () => {};
   try {
-    const all = optionsOf({ ...options, quick: true, seed: String(SEED), only: isFull ? undefined : only });
+    // A busy machine is no fault. A planted one is not waited for.
+    const all = optionsOf({ ...options, slack: name ? "0" : "20000", quick: true, seed: String(SEED), only: isFull ? undefined : only });
     const results = await runChecks(CHECKS, all);
     return results.filter(({ outcome }) => outcome === "failed").map(({ check }) => check.id);
   } finally {
