@@ -114,6 +114,8 @@ pub struct Part {
     pub left: Vec<(Pk, Version)>,
     /// Every member, if the `v` of the request is before the server's horizon (R6). With the last page only.
     pub present: Option<Vec<Pk>>,
+    /// For the items of a document: below this version, none of them exists any more (R17).
+    pub floor: Option<Version>,
     /// The def is unfinished: the next request sends this cursor.
     pub next: Option<String>,
     /// How many rows the whole answer has, for a progress bar.
@@ -122,12 +124,22 @@ pub struct Part {
     pub fault: Option<Fault>,
 }
 
-record!(Part { def, rows optional, left optional, present optional, next optional, total optional, fault optional });
+record!(Part {
+    def,
+    rows optional,
+    left optional,
+    present optional,
+    floor optional,
+    next optional,
+    total optional,
+    fault optional,
+});
 
 impl Part {
     /// A part without changes.
     pub fn empty(def: Def) -> Self {
-        Part { def, rows: Vec::new(), left: Vec::new(), present: None, next: None, total: None, fault: None }
+        let (rows, left) = (Vec::new(), Vec::new());
+        Part { def, rows, left, present: None, floor: None, next: None, total: None, fault: None }
     }
 }
 
@@ -382,6 +394,7 @@ impl Part {
     fn check(&self) -> Result<()> {
         check_each("rows", &self.rows, Row::check)?;
         check_v("total", self.total.unwrap_or(0))?;
+        check_v("floor", self.floor.unwrap_or(0))?;
         self.fault.as_ref().map_or(Ok(()), Fault::check).map_err(|error| error.within("fault"))?;
         check_each("left", &self.left, |(_, v)| check_v("v", *v))?;
         if self.next.is_some() && self.present.is_some() {

@@ -124,16 +124,19 @@ fn part() -> impl Strategy<Value = Part> {
         few(pk()).prop_map(|pks| (Some(pks), None)),
         "[ -~]{1,20}".prop_map(|next| (None, Some(next))),
     ];
-    (def(), few(row()), few((pk(), v())), end, prop::option::of(0..1000u64), prop::option::of(fault()))
-        .prop_map(|(def, rows, left, (present, next), total, fault)| Part {
+    let (total, floor) = (prop::option::of(0..1000u64), prop::option::of(v()));
+    (def(), few(row()), few((pk(), v())), end, floor, total, prop::option::of(fault())).prop_map(
+        |(def, rows, left, (present, next), floor, total, fault)| Part {
             def,
             rows,
             left,
             present,
+            floor,
             next,
             total,
             fault,
-        })
+        },
+    )
 }
 
 pub fn request() -> impl Strategy<Value = SyncRequest> {

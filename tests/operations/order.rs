@@ -294,15 +294,8 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
     };
     let answer = |driver: &mut Driver, row: Option<Row>, next: Option<&str>, done: Option<(&str, u64)>| {
         let (number, _) = driver.sent.take().expect("a request");
-        let part = Part {
-            def: whole.clone(),
-            rows: row.into_iter().collect(),
-            left: Vec::new(),
-            present: None,
-            next: next.map(str::to_owned),
-            total: None,
-            fault: None,
-        };
+        let (rows, next) = (row.into_iter().collect(), next.map(str::to_owned));
+        let part = Part { rows, next, ..Part::empty(whole.clone()) };
         let ok = |(id, v): (&str, u64)| {
             let ok = Some(OpOk { v: NOW + v, value: None });
             OpResult { id: id.to_owned(), ok, fault: None }
