@@ -60,6 +60,15 @@ pub const TEXT_CHARS_MAX: usize = 1_024;
 /// Classes in a schema, and collections or indexes in a class.
 pub const SCHEMA_ITEMS_MAX: usize = 256;
 
+/// Classes of items in one class: a session pulls all subscribed defs of a tree in one request.
+pub const ITEM_CLASSES_MAX: usize = 32;
+
+/// Characters of an item's key behind its parent's (seed 004).
+pub const ITEM_KEY_CHARS_MAX: usize = 255;
+
+/// Living items of one parent. `present` lists them all in one reply.
+pub const ITEMS_MAX: usize = 100_000;
+
 /// The greatest version, and the greatest integer that is exact in JavaScript: 2^53 - 1.
 pub const VERSION_MAX: u64 = (1 << 53) - 1;
 

@@ -8,7 +8,7 @@ use super::wire::{Decode, Encode, Named};
 use super::writer::{FieldOut, Writer};
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::SCHEMA_ITEMS_MAX;
-use crate::model::schema::{Class, Collection, Index, IndexType, PROPERTY_TYPES, Schema};
+use crate::model::schema::{Class, Collection, Index, IndexType, PROPERTY_TYPES, Schema, connect};
 use crate::model::{Name, SortedMap};
 
 struct ClassJson {
@@ -20,12 +20,24 @@ struct ClassJson {
     properties: SortedMap<Name, String>,
     clock: Option<String>,
     sealed: bool,
+    parent: Option<Name>,
+    raw: bool,
 }
 
 impl Decode for ClassJson {
     fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
-        const NAMES: &[&str] =
-            &["key", "sync", "release", "collections", "indexes", "properties", "clock", "sealed"];
+        const NAMES: &[&str] = &[
+            "key",
+            "sync",
+            "release",
+            "collections",
+            "indexes",
+            "properties",
+            "clock",
+            "sealed",
+            "in",
+            "raw",
+        ];
         let mut fields = Fields::only(node, NAMES, format)?;
         Ok(ClassJson {
             key: fields.required()?,
@@ -36,6 +48,8 @@ impl Decode for ClassJson {
             properties: fields.or_default()?,
             clock: fields.or_default()?,
             sealed: fields.or_default()?,
+            parent: fields.or_default()?,
+            raw: fields.or_default()?,
         })
     }
 }
@@ -95,7 +109,9 @@ impl Schema {
             return fail(Code::BadSchema, format!("more than {SCHEMA_ITEMS_MAX} classes"));
         }
         let classes: Result<Vec<Class>> = classes.into_iter().map(|(name, json)| class(name, json)).collect();
-        Ok(Schema::new(classes?))
+        let mut classes = classes?;
+        connect(&mut classes)?;
+        Ok(Schema::new(classes))
     }
 
     /// The schema as JSON, as [`Schema::from_json`] parses it.
@@ -158,6 +174,9 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         release: json.release,
         collections,
         indexes,
+        parent: json.parent,
+        has_items: false,
+        raw: json.raw,
         properties,
     })
 }
@@ -174,10 +193,13 @@ fn check_key(key: &[Name]) -> std::result::Result<(), &'static str> {
 
 impl Encode for Class {
     fn encode(&self, out: &mut Writer) {
-        let collections = Named(self.collections.iter().map(|c| (c.name.to_string(), c)).collect());
+        // The collection of a class of items is implied.
+        let declared = self.collections.iter().filter(|_| self.parent.is_none());
+        let collections = Named(declared.map(|c| (c.name.to_string(), c)).collect());
         let indexes = Named(self.indexes.iter().map(|i| (i.name.to_string(), i)).collect());
         let properties = Named(self.properties.iter().map(|(name, kind)| (name.to_string(), kind)).collect());
-        let mut fields: Vec<FieldOut<'_>> = vec![("key", Required, &self.key)];
+        let mut fields: Vec<FieldOut<'_>> =
+            vec![("in", Optional, &self.parent), ("key", Required, &self.key), ("raw", Optional, &self.raw)];
         if !self.sync {
             fields.push(("sync", Required, &self.sync));
         }
@@ -235,7 +257,12 @@ mod tests {
                 + r#""l":{"key":["t"],"list":true,"mutable":true}},"indexes":{"i":{"type":"int"},"#
                 + r#""u":{"type":"hash","property":"mail","unique":true}},"properties":{"z":"string[]"}}}"#
         );
-        assert_eq!(Schema::from_json(r#"{"B":{"key":["x"]}}"#).unwrap().to_json(), r#"{"B":{"key":["x"]}}"#);
+        for text in [
+            r#"{"B":{"key":["x"]}}"#,
+            r#"{"A":{"key":["x"]},"B":{"in":"A","key":["a","n"],"raw":true},"C":{"in":"A","key":["a"]}}"#,
+        ] {
+            assert_eq!(Schema::from_json(text).unwrap().to_json(), text);
+        }
     }
 
     #[test]
@@ -271,6 +298,22 @@ mod tests {
             Code::BadSchema
         );
         assert_eq!(code(r#"{"A":{"key":["x"],"clock":"sequence"}}"#), Code::NotSupported);
+        for (parent, item) in [
+            (r#""key":["x"]"#, r#""in":"C","key":["x"]"#),
+            (r#""key":["x"],"sync":false"#, r#""in":"A","key":["x"]"#),
+            (r#""key":["x"]"#, r#""in":"A","key":["x"],"sync":false"#),
+            (r#""key":["x","y"]"#, r#""in":"A","key":["x"]"#),
+            (r#""key":["x"]"#, r#""in":"A","key":["x"],"collections":{"c":{"key":["p"]}}"#),
+            (r#""key":["x"]"#, r#""in":"A","key":["x"],"indexes":{"i":{"type":"int","unique":true}}"#),
+            (r#""key":["x"]"#, r#""in":"A","key":["x"],"indexes":{"i":{"type":"int","global":true}}"#),
+            (r#""key":["x"]"#, r#""in":"A","key":["x"],"raw":true,"indexes":{"i":"int"}"#),
+            (r#""key":["x"]"#, r#""key":["x"],"raw":true"#),
+            (r#""in":"B","key":["x"]"#, r#""in":"A","key":["x"]"#),
+            (r#""key":["x"]"#, r#""in":"B","key":["x"]"#),
+        ] {
+            assert_eq!(code(&format!(r#"{{"A":{{{parent}}},"B":{{{item}}}}}"#)), Code::BadSchema, "{item}");
+        }
+        assert_eq!(code(r#"{"Org":{"key":["x"]},"B":{"in":"Org","key":["x"]}}"#), Code::BadSchema);
         assert_eq!(code(r#"{"A":{"key":["x"],"sealed":true}}"#), Code::NotSupported);
     }
 
@@ -283,6 +326,8 @@ mod tests {
         assert_eq!(follows(r#"{"A":{"key":["x"],"release":3,"indexes":{"i":"int"}}}"#), Ok(()));
         assert_eq!(follows(r#"{"A":{"key":["z"],"release":2}}"#), Err(Code::SchemaMismatch));
         assert_eq!(follows(r#"{"A":{"key":["x"],"release":1}}"#), Err(Code::SchemaMismatch));
+        let item = r#"{"A":{"key":["x"],"release":2},"B":{"in":"A","key":["y"]}}"#;
+        assert_eq!(follows(item), Err(Code::SchemaMismatch));
         let other = r#"{"A":{"key":["x"],"release":2,"collections":{"c":{"key":["q"]}}}}"#;
         assert_eq!(follows(other), Err(Code::SchemaMismatch));
     }

@@ -32,6 +32,8 @@ const schema = defineSchema(
       indexes: { label: "string", words: "list" },
       properties: { label: "string", photo: "bytes", marks: "number[]", rest: "any", city: "string" },
     },
+    Note: { in: "Point", key: ["px", "py", "n"], indexes: { at: "int" } },
+    Scan: { in: "Package", key: ["package"], raw: true },
   },
   { migrate: { Package: { 2: (data) => ({ ...data, size: Number(data["size"]) }) } } },
 );
@@ -237,6 +239,18 @@ session.pending()[0]?.state satisfies "unsaved" | "saved" | "held" | undefined;
 const [past] = await session.history("Package", ["0ad"]);
 isTrue<Same<NonNullable<typeof past>["doc"], Package | null>>();
 await session.journal.sweep({ days: 30, max: 5, apply: true });
+
+// Items: a match is the key of a parent, by the item's own properties.
+session.live("Note", { px: "1", py: "2" }, (notes) => notes[0]?.at.toFixed());
+session.live("Note", { key: ["1", "2", "3"] }, () => {});
+session.live("Scan", { package: "0ad" }, ([scan]) => {
+  isTrue<Same<typeof scan, { readonly package: string; readonly raw: Uint8Array } | undefined>>();
+});
+session.put("Note", { px: "1", py: "2", n: "3", at: 5, text: "x" });
+// @ts-expect-error all items of all parents cannot be subscribed to
+session.live("Note", {}, () => {});
+// @ts-expect-error no key property
+session.live("Note", { at: "5" }, () => {});
 
 // Wiping: whose store it is, and nothing else.
 isTrue<Same<ReturnType<typeof wipe>, Promise<void>>>();

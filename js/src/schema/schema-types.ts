@@ -49,6 +49,10 @@ export interface ClassDeclaration {
   /** Types of properties. If present, TypeScript knows documents to have no other properties. */
   readonly properties?: { readonly [name: string]: PropertyType };
   readonly clock?: "time";
+  /** The class that each document belongs to: its key begins with the key of a document of that class. */
+  readonly in?: string;
+  /** A document holds its key and the bytes of `raw` alone. */
+  readonly raw?: true;
 }
 
 /** The classes of an application: a JSON object, equal to the server's schema file. */
@@ -128,7 +132,9 @@ type Known<D extends ClassDeclaration> = Flat<
 >;
 
 /** A document of a declared class. TypeScript trusts the schema: nothing checks documents at run time. */
-export type DocumentOf<D extends ClassDeclaration> = D extends { readonly properties: object }
+export type DocumentOf<D extends ClassDeclaration> = D extends { readonly raw: true }
+  ? Flat<Record<KeyProperty<D>, string> & { raw: Uint8Array }>
+  : D extends { readonly properties: object }
   ? Known<D>
   : Open<Known<D> & { readonly [other: string]: unknown }>;
 
@@ -147,12 +153,19 @@ type CollectionMatch<C> = {
 }[keyof C];
 
 /**
- * Selects documents of a class: `{}` all of them, `{ key: [..] }` one, or the properties of a collection its members.
+ * Selects documents of a class: `{}` all of them, `{ key: [..] }` one, or the properties of a collection its members. Of
+ * a class with `in`, the key of a parent selects its items.
  */
 export type MatchOf<D extends ClassDeclaration> =
-  | { readonly [none: string]: never }
   | { readonly key: KeyOf<D> }
-  | CollectionMatch<Collections<D>>;
+  | (D extends { readonly in: string }
+      ? ItemsMatch<D["key"]>
+      : { readonly [none: string]: never } | CollectionMatch<Collections<D>>);
+
+/** The key of a parent, by the names of the item's first key properties. Their number is the core's to check. */
+type ItemsMatch<Key extends readonly string[]> = Key extends readonly [...infer Rest extends readonly string[], infer Last extends string]
+  ? { readonly [K in Rest[number] | Last]: string } | (Rest extends readonly [] ? never : ItemsMatch<Rest>)
+  : never;
 
 /** The names of the indexes of a class. */
 export type IndexName<D extends ClassDeclaration> = keyof Indexes<D> & string;

@@ -16,6 +16,12 @@ pub struct Class {
     pub(crate) release: u64,
     pub(crate) collections: Vec<Collection>,
     pub(crate) indexes: Vec<Index>,
+    /// For a class of items, the class of its parents. Its only collection is then [`Class::items`].
+    pub(crate) parent: Option<Name>,
+    /// Whether another class is `in` this one.
+    pub(crate) has_items: bool,
+    /// Whether a document is its key and the bytes of `raw` alone.
+    pub(crate) raw: bool,
     /// Declared types of properties, for TypeScript only; kept so that
     /// [`Schema::to_json`](super::Schema::to_json) loses nothing.
     pub(crate) properties: Vec<(Name, String)>,
@@ -121,6 +127,31 @@ impl Class {
             .iter()
             .find(|index| index.name.as_str() == name)
             .ok_or_else(|| Error::new(Code::UnknownIndex, format!("class {} has no such index", self.name)))
+    }
+
+    /// For a class of items, the class of its parents (R16).
+    pub fn parent(&self) -> Option<&Name> {
+        self.parent.as_ref()
+    }
+
+    /// For a class of items, the collection of the items of one parent. Its hash is the parent's pk.
+    pub fn items(&self) -> Option<&Collection> {
+        self.parent.as_ref().and(self.collections.first())
+    }
+
+    /// Whether another class is `in` this one, so that its documents are the parents of trees.
+    pub fn has_items(&self) -> bool {
+        self.has_items
+    }
+
+    /// Whether a document holds its key and the bytes of `raw` alone.
+    pub fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// For an item with this key, the key of its parent.
+    pub fn parent_key<'k, 'p>(&self, parts: &'k [&'p str]) -> Option<&'k [&'p str]> {
+        parts.get(..self.items()?.key.len())
     }
 
     /// The pk of the document with these key properties, in order; knows the exceptions `Org` and `Hdr`.

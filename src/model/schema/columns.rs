@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::{Class, Collection, Index, IndexType};
 use crate::error::{Code, Error, Result, fail};
-use crate::limits::VERSION_MAX;
+use crate::limits::{ITEM_KEY_CHARS_MAX, VERSION_MAX};
 use crate::model::{Name, Number, Pk, SortedMap, Value, join_key, order, sha_s};
 
 /// The visible part of a document: its pk, and one column for each collection and each index.
@@ -47,20 +47,63 @@ impl Class {
             }
         }
         let pk = self.pk_of(&parts)?;
+        self.check_item(&parts, data)?;
         let mut collections = SortedMap::new();
         for collection in &self.collections {
             let hashes = collection.memberships(data)?.unwrap_or_default();
             collections.insert(collection.name.clone(), hashes);
         }
-        Ok(Columns { pk, collections, indexes: self.index_columns(data)?, max_life: max_life(data)? })
+        Ok(Columns { pk, collections, indexes: self.index_columns(data)?, max_life: self.max_life(data)? })
     }
 
-    /// Rejects properties of a patch that no document may have: a value of another type than its index has, or
-    /// a `maxLife` that is no minute.
+    /// Rejects an item whose key is too long, and a raw item with other properties than its key and `raw`.
+    fn check_item(&self, parts: &[&str], data: &BTreeMap<String, Value>) -> Result<()> {
+        let Some(parent) = self.parent_key(parts) else { return Ok(()) };
+        if parts[parent.len()..].iter().map(|part| part.chars().count() + 1).sum::<usize>()
+            > ITEM_KEY_CHARS_MAX + 1
+        {
+            let what =
+                format!("the key of an item has {ITEM_KEY_CHARS_MAX} characters at most behind its parent's");
+            return fail(Code::BadKey, what);
+        }
+        if self.is_raw() && !matches!(data.get("raw"), Some(Value::Bytes(_))) {
+            return fail(Code::BadValue, "`raw` must be bytes");
+        }
+        self.check_raw(data)
+    }
+
+    fn check_raw(&self, data: &BTreeMap<String, Value>) -> Result<()> {
+        let is_known = |name: &str| {
+            matches!(name, "raw" | "release" | "maxLife") || self.key.iter().any(|key| key.as_str() == name)
+        };
+        if self.is_raw() && !data.keys().all(|name| is_known(name)) {
+            return fail(Code::BadValue, format!("a document of class {} is its key and `raw`", self.name));
+        }
+        Ok(())
+    }
+
+    /// Rejects properties of a patch that no document may have: a value of another type than its index has, a
+    /// `maxLife` that is no minute, or another property than `raw` of a raw document.
     pub fn check_patch(&self, set: &BTreeMap<String, Value>) -> Result<()> {
         self.index_columns(set)?;
-        max_life(set)?;
-        Ok(())
+        self.max_life(set)?;
+        self.check_raw(set)
+    }
+
+    /// The minute at which a document's life ends. A parent's ends by its deletion alone: otherwise a later end
+    /// would have to send all its items again.
+    fn max_life(&self, data: &BTreeMap<String, Value>) -> Result<Option<u64>> {
+        match data.get("maxLife") {
+            None | Some(Value::Null) => Ok(None),
+            Some(_) if self.has_items => {
+                fail(Code::BadValue, format!("a document of class {} has items, and no maxLife", self.name))
+            }
+            Some(value) => {
+                let minutes = value.as_u64().filter(|minutes| *minutes <= VERSION_MAX / 60_000);
+                let error = || Error::new(Code::BadValue, "maxLife is minutes since 1970");
+                minutes.ok_or_else(error).map(Some)
+            }
+        }
     }
 
     fn index_columns(&self, data: &BTreeMap<String, Value>) -> Result<SortedMap<Name, ColumnValue>> {
@@ -74,18 +117,6 @@ impl Class {
             }
         }
         Ok(indexes)
-    }
-}
-
-/// The minute at which a document's life ends.
-fn max_life(data: &BTreeMap<String, Value>) -> Result<Option<u64>> {
-    match data.get("maxLife") {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            let minutes = value.as_u64().filter(|minutes| *minutes <= VERSION_MAX / 60_000);
-            let error = || Error::new(Code::BadValue, "maxLife is minutes since 1970");
-            minutes.ok_or_else(error).map(Some)
-        }
     }
 }
 

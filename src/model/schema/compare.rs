@@ -10,6 +10,10 @@ pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
         if class.key() != was.key() {
             return fail(Code::SchemaMismatch, format!("class {} has another key in the store", was.name()));
         }
+        if class.parent() != was.parent() || class.is_raw() != was.is_raw() {
+            let detail = format!("class {} has another `in` or `raw` in the store", was.name());
+            return fail(Code::SchemaMismatch, detail);
+        }
         if class.release() < was.release() {
             let detail = format!(
                 "class {}: release {} in the store, {} given",

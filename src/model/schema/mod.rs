@@ -17,10 +17,12 @@
 mod class;
 mod columns;
 mod compare;
+mod items;
 mod matching;
 
 pub use class::{Class, Collection, Index, IndexType, PROPERTY_TYPES};
 pub use columns::{ColumnValue, Columns};
+pub(crate) use items::connect;
 
 use crate::error::{Code, Error, Result, fail};
 use crate::model::{Def, DefKind, Name};
@@ -48,15 +50,20 @@ impl Schema {
     }
 
     /// Rejects a def that has no meaning in this schema: unknown class or collection, or a class without
-    /// sync.
+    /// sync, or all items of all parents.
     pub fn check_def(&self, def: &Def) -> Result<&Class> {
         let unknown = || Error::new(Code::UnknownDef, "the schema has no such class");
         let class = self.class(def.class().as_str()).map_err(|_| unknown())?;
         if !class.is_sync() {
             return fail(Code::UnknownDef, format!("class {} is not synchronised", class.name()));
         }
-        if let DefKind::Collection(name, _) = def.kind() {
-            class.collection(name)?;
+        match def.kind() {
+            DefKind::Collection(name, _) => drop(class.collection(name)?),
+            DefKind::Class if class.parent.is_some() => {
+                let what = format!("class {} has items: subscribe to those of one parent", class.name());
+                return fail(Code::UnknownDef, what);
+            }
+            _ => {}
         }
         Ok(class)
     }
