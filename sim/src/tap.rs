@@ -9,7 +9,8 @@ use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
     Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
-    Provider, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction, Walked,
+    Provider, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction, Tree,
+    Trimmed, Walked,
 };
 
 use crate::fiber::pause;
@@ -170,8 +171,22 @@ impl<T: Snapshot + ?Sized> Snapshot for Tapped<'_, T> {
         self.inner.count(org, def, v, gone_from, minute)
     }
 
-    fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
-        self.inner.members(org, def, minute)
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+        self.inner.members(org, def, v, minute)
+    }
+
+    fn tree(&self, at: Place) -> Result<Option<Tree>> {
+        self.inner.tree(at)
+    }
+
+    fn due_trees(
+        &self,
+        org: &str,
+        after: (&str, &str),
+        before: Version,
+        limit: usize,
+    ) -> Result<Vec<(String, String, Tree)>> {
+        self.inner.due_trees(org, after, before, limit)
     }
 
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
@@ -216,6 +231,14 @@ impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
         self.inner.remove_entry(at, scope, entry)
     }
+
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        self.inner.put_tree(at, tree)
+    }
+
+    fn remove_tree(&mut self, at: Place) -> Result<()> {
+        self.inner.remove_tree(at)
+    }
 }
 
 impl Transaction for Tapped<'_, dyn Transaction + '_> {
@@ -231,6 +254,14 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
 
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
         self.inner.purge(now, horizon, limit)
+    }
+
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+        self.inner.purge_items(collection, below, limit)
+    }
+
+    fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {
+        self.inner.trim_items(collection, keep, below, limit)
     }
 
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {

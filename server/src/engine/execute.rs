@@ -59,7 +59,8 @@ impl Engine {
         } else {
             Err(Fault::new(Code::Forbidden, "the token's role does not allow operations"))
         };
-        let Tx { writing, .. } = run;
+        let Tx { mut writing, .. } = run;
+        let ran = ran.and_then(|value| writing.finish().map(|()| value).map_err(working));
         let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
         let changed = writing.has_changed();
         if let Some(v) = writing.regressed {

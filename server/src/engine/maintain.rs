@@ -7,11 +7,16 @@ use escale::{Code, Error, Result};
 
 use super::Engine;
 use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
+use super::trees::items_of;
 use crate::mark::{Mark, Reached};
-use crate::provider::{Head, Maintenance, Provider, Site, SqliteProvider, inspect};
+use crate::provider::{Head, Maintenance, Place, Provider, Site, SqliteProvider, TOMBSTONES_MAX, inspect};
 
 /// Documents and departures purged in one transaction: far below the time limit of a write.
 const PURGE_BATCH: usize = 500;
+
+/// A tombstone stays in its collection for so many times `delta`. Until then a session may hold its document
+/// by a later link than the list of members is compared with.
+const TRIM_DELTAS: u64 = 60;
 
 /// Heads read at once.
 const HEADS: usize = 1_000;
@@ -57,8 +62,78 @@ impl Engine {
                 break;
             }
         }
+        n += self.purge_trees(org)?;
         self.purge_results(org)?;
         Ok(n)
+    }
+
+    /// Removes the items that ended with their parents, and the oldest tombstones of trees that have many.
+    fn purge_trees(&self, org: &str) -> Result<u64> {
+        let (mut n, mut last) = (0, (String::new(), String::new()));
+        loop {
+            let snapshot = self.provider.read()?;
+            let time = self.time_by(snapshot.server()?.as_ref())?;
+            let horizon = snapshot.head(org)?.map_or(0, |head| head.horizon);
+            let before = horizon.max(time.saturating_sub(self.settings.retention_ms()));
+            let due = snapshot.due_trees(org, (&last.0, &last.1), before, HEADS)?;
+            drop(snapshot);
+            let Some((class, pk, _)) = due.last() else { return Ok(n) };
+            last = (class.clone(), pk.clone());
+            for (class, pk, _) in &due {
+                while let Some(gone) = self.purge_tree(Place { org, class, pk })? {
+                    n += gone;
+                }
+            }
+        }
+    }
+
+    /// One transaction of that for one tree. Returns how many items and tombstones went; none if nothing is
+    /// left to be done.
+    fn purge_tree(&self, at: Place) -> Result<Option<u64>> {
+        let mut begun = self.hold(at.org, self.settings.write_wait)?;
+        let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
+        let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
+        let Some(before) = begun.tx.tree(at)? else { return Ok(None) };
+        let (mut tree, mut room, mut is_over) = (before.clone(), PURGE_BATCH, false);
+        let items = items_of(&self.schema, at.class, at.pk);
+        if (1..horizon).contains(&tree.due) {
+            for def in &items {
+                room -= begun.tx.purge_items(def, tree.due, room)? as usize;
+            }
+            if room > 0 {
+                let rest = if tree.due < tree.floor { tree.floor } else { 0 };
+                let parent = begun.tx.document(at)?;
+                is_over = rest == 0 && parent.is_none();
+                // The tombstone of a parent is purged before its tree.
+                if rest > 0 || parent.is_none_or(|parent| !parent.deleted) {
+                    tree.due = rest;
+                }
+            }
+        }
+        // Sessions that know of an item from before learn of its end by the head's horizon, or by the floor.
+        let ended = PURGE_BATCH - room;
+        if tree.tombstones > TOMBSTONES_MAX && !is_over {
+            tree.tombstones = 0;
+            for def in &items {
+                let settled = now.saturating_sub(self.settings.delta_ms * TRIM_DELTAS);
+                let trimmed = begun.tx.trim_items(def, TOMBSTONES_MAX, settled, room)?;
+                room -= trimmed.removed as usize;
+                tree.horizon = tree.horizon.max(trimmed.horizon);
+                tree.tombstones += trimmed.left;
+            }
+        }
+        if is_over {
+            begun.tx.remove_tree(at)?;
+        } else if tree != before {
+            begun.tx.put_tree(at, &tree)?;
+        } else if ended == 0 {
+            return Ok(None);
+        }
+        if ended > 0 || is_over {
+            begun.head.horizon = horizon;
+        }
+        self.commit(begun)?;
+        Ok(Some((PURGE_BATCH - room) as u64))
     }
 
     /// Removes the results of old operations (R11). Their ids, and the last number of each session, are kept

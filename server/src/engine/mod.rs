@@ -3,6 +3,7 @@
 mod attempts;
 mod begin;
 mod built_in;
+mod checks;
 mod cursor;
 mod database;
 mod execute;
@@ -16,6 +17,7 @@ mod past_operation;
 mod pull;
 mod reached;
 mod shown;
+mod trees;
 mod write;
 
 pub use attempts::TRIES_MAX;

@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use escale::model::Epoch;
-use escale::model::schema::Schema;
+use escale::model::schema::{Class, Schema};
 use escale::{Code, Error, Result};
 
 use super::attempts::Tries;
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::reached::ReachedHeads;
+use super::trees::parent_of;
 use super::{execute, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
-use crate::provider::{Head, Maintenance, Place, Provider, Site, SqliteProvider};
+use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
@@ -316,7 +317,7 @@ fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) ->
             .map_err(|e| Error::new(Code::StorageFailed, e.detail()).at("the schema in the database"))?;
         opening.schema.check_follows(&older).map_err(|e| e.at("the schema in the database"))?;
         if shown::differs(&older, &opening.schema) {
-            rebuild(tx, opening)?;
+            rebuild(tx, opening, &older)?;
             each_head(tx, |tx, org, head| {
                 let horizon = head.horizon.max(head.highest + 1);
                 tx.put_head(org, &Head { horizon, commits: head.commits + 1, ..head })
@@ -329,7 +330,7 @@ fn adopt_schema(tx: &mut dyn Maintenance, site: &mut Site, opening: &Opening) ->
     Ok(())
 }
 
-fn rebuild(tx: &mut dyn Maintenance, opening: &Opening) -> Result<()> {
+fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Result<()> {
     each_document(tx, |tx, found| {
         let Ok(class) = opening.schema.class(&found.class) else { return Ok(()) };
         let at = Place { org: &found.org, class: &found.class, pk: &found.pk };
@@ -341,9 +342,26 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening) -> Result<()> {
             shown::replace(tx, class, at, &document, &fresh)?;
             document.shown = fresh;
             tx.put_document(at, &document)?;
+            if older.class(&found.class).is_err() {
+                join_tree(tx, class, at, &document)?;
+            }
         }
         Ok(())
     })
+}
+
+/// Adds an item to its tree, if its class was in no schema for a while. Parents ended meanwhile without it, so an item
+/// without a living parent is removed, or one from an earlier life of its parent.
+fn join_tree(tx: &mut dyn Maintenance, class: &Class, at: Place, document: &Document) -> Result<()> {
+    let Some((class, pk)) = parent_of(class, &document.shown) else { return Ok(()) };
+    let parent = Place { org: at.org, class: &class, pk: &pk };
+    let mut tree = tx.tree(parent)?.unwrap_or_default();
+    let lives = tx.document(parent)?.is_some_and(|parent| !parent.deleted);
+    if !lives || document.v < tree.floor {
+        return tx.remove_shown(at, document);
+    }
+    (tree.items, tree.v) = (tree.items + 1, tree.v.max(document.v));
+    tx.put_tree(parent, &tree)
 }
 
 fn each_document(

@@ -1,13 +1,15 @@
 //! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
 
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
-use escale::model::{Pk, Version};
+use escale::model::schema::Schema;
+use escale::model::{Def, DefKind, Pk, Version};
 use escale::{Code, Result};
 
 use super::Engine;
 use super::cursor::{Bound, Cursor};
 use super::now::TimedSnapshot;
-use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot};
+use super::trees::{floor_above, tree_of};
+use crate::provider::{Change, ChangeState, Head, Place, Site, Snapshot, Tree};
 
 /// Weight of a row or departure without its data: its pk, its version, the names of its fields.
 const ROW_BYTES: usize = 48;
@@ -55,11 +57,11 @@ impl Engine {
             head,
         };
         let mut parts = Vec::new();
-        for sub in &request.subs {
-            // The first def always gets a part, so that every reply makes progress. Defs for which no room is
-            // left get none, and the session asks for them again.
-            let Some(part) = answer.part(sub, parts.is_empty())? else { break };
-            parts.push(part);
+        for group in groups(&self.schema, &request.subs) {
+            // Defs for which no room is left get no part, and the session asks for them again.
+            if !answer.group(group, &mut parts)? {
+                break;
+            }
         }
         let epoch = answer.head.epoch;
         // Only for the session's own account: another account must learn nothing of it.
@@ -70,7 +72,35 @@ impl Engine {
     }
 }
 
+/// The defs in the order of the request. Neighbours of one tree are together (R18).
+fn groups<'s>(schema: &Schema, subs: &'s [Sub]) -> impl Iterator<Item = &'s [Sub]> {
+    subs.chunk_by(|one, next| {
+        let tree = tree_of(schema, &one.def);
+        tree.is_some() && tree == tree_of(schema, &next.def)
+    })
+}
+
 impl Answer<'_> {
+    /// Adds the parts of neighbours. Returns whether all of them are whole. A tree is shown as one state of the server
+    /// only if one reply has all of it. So its parts are all taken back if others came first: the next
+    /// request begins with them.
+    fn group(&mut self, group: &[Sub], parts: &mut Vec<Part>) -> Result<bool> {
+        let (before, is_tree) = (parts.len(), group.len() > 1);
+        for sub in group {
+            // The first def always gets a part, so that every reply makes progress.
+            let part = self.part(sub, parts.is_empty())?;
+            let is_whole = part.as_ref().is_some_and(|part| part.next.is_none());
+            parts.extend(part);
+            if !is_whole {
+                if is_tree && before > 0 {
+                    parts.truncate(before);
+                }
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The part of a def. An error that concerns only this def becomes the part's fault; an error of the
     /// database fails the reply. `None` if the reply has no room for the part.
     fn part(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
@@ -107,15 +137,26 @@ impl Answer<'_> {
             0 => from.first_now.saturating_sub(self.engine.settings.delta_ms),
             _ => 0,
         };
+        if let Some(floor) = self.end_of_item(&sub.def)? {
+            let is_told = floor >= sub.v.max(gone_from);
+            if is_told && ROW_BYTES > self.room && !first {
+                return Ok(None);
+            }
+            return Ok(Some(self.ended_item(sub, is_told.then_some(floor))));
+        }
+        let Tree { floor, horizon, .. } = self.tree_of_items(&sub.def)?;
         let total = match &sub.cursor {
             Some(_) => from.total,
-            None => self.snapshot.count(self.org, &sub.def, sub.v, gone_from, minute)?,
+            None => self.snapshot.count(self.org, &sub.def, sub.v.max(floor), gone_from, minute)?,
         };
+        // Below the floor nothing exists.
+        let after = (from.v, from.pk.as_str()).max((floor, ""));
         let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
+        part.floor = (sub.v > 0 && sub.v <= floor).then_some(floor);
         let mut last: Option<(Version, String)> = None;
         let mut is_full = false;
         let (room, mut used) = (self.room, 0);
-        self.snapshot.changes(self.org, &sub.def, (from.v, &from.pk), gone_from, &mut |change| {
+        self.snapshot.changes(self.org, &sub.def, after, gone_from, &mut |change| {
             let weight = ROW_BYTES + change.data.len();
             if used + weight > room && (last.is_some() || !first) {
                 is_full = true;
@@ -133,13 +174,43 @@ impl Answer<'_> {
             let cursor = Cursor { first_now: from.first_now, v, pk, total };
             part.next = Some(cursor.sign(&self.site.cursor_key, bound)?);
             self.room = 0;
-        } else if sub.v < self.head.horizon || sub.v == 0 {
-            let members = self.snapshot.members(self.org, &sub.def, minute)?;
+        } else if sub.v < self.head.horizon.max(horizon) || sub.v == 0 {
+            let members = self.snapshot.members(self.org, &sub.def, floor, minute)?;
             self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
             let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();
             part.present = Some(pks?);
         }
         Ok(Some(part))
+    }
+
+    /// The tree of a def of all items of a parent; of any other def, a tree without a floor.
+    fn tree_of_items(&self, def: &Def) -> Result<Tree> {
+        let DefKind::Collection(..) = def.kind() else { return Ok(Tree::default()) };
+        let Some((class, pk)) = tree_of(&self.engine.schema, def) else { return Ok(Tree::default()) };
+        Ok(self.snapshot.tree(Place { org: self.org, class: &class, pk: &pk })?.unwrap_or_default())
+    }
+
+    /// The floor above a stored item, if this def is that single item.
+    fn end_of_item(&self, def: &Def) -> Result<Option<Version>> {
+        let DefKind::Document(pk) = def.kind() else { return Ok(None) };
+        let class = self.engine.schema.class(def.class().as_str())?;
+        let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
+        floor_above(self.snapshot, class, at)
+    }
+
+    /// The part of a single item that ended with its parent: deleted at the floor, for any version of its own. Without a
+    /// row if the session knows that, or needs no deletion.
+    fn ended_item(&mut self, sub: &Sub, floor: Option<Version>) -> Part {
+        let mut part = Part { total: Some(0), ..Part::empty(sub.def.clone()) };
+        if let (DefKind::Document(pk), Some(v)) = (sub.def.kind(), floor) {
+            part.total = Some(1);
+            part.rows.push(Row { pk: pk.clone(), v, deleted: true, max_life: None, data: None });
+            self.room = self.room.saturating_sub(ROW_BYTES);
+        }
+        if sub.v < self.head.horizon || sub.v == 0 {
+            part.present = Some(Vec::new());
+        }
+        part
     }
 
     fn push(&self, part: &mut Part, sub: &Sub, gone_from: Version, change: Change) -> Result<()> {

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::codec::{Data, Row};
 use escale::journal::iso8601;
 use escale::model::schema::{Class, Schema};
-use escale::model::{Name, Pk, Value, Version};
+use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
+use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
+use super::trees::{Held, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
 use crate::provider::{Action, ChangeState, Document, Entry, FeedRow, Head, Link, Place, Shown, Transaction};
@@ -50,7 +52,7 @@ impl Engine {
         for _ in 0..RESTARTS_MAX {
             let mut begun = self.begin(org, self.settings.write_wait)?;
             let mut writing = self.writing(org, (&begun.head, begun.time), at_least, begun.tx.as_mut())?;
-            let result = run(&mut writing);
+            let result = run(&mut writing).and_then(|value| writing.finish().map(|()| value));
             let (now, changed, in_time) = (writing.now, writing.changed, writing.check_time());
             if let Some(v) = writing.regressed {
                 at_least = v + 1;
@@ -90,6 +92,7 @@ impl Engine {
             commit: format!("v{now}"),
             kept: 0,
             own: BTreeSet::new(),
+            trees: BTreeMap::new(),
             changed: false,
             regressed: None,
             is_blocked: false,
@@ -105,22 +108,41 @@ impl Engine {
     }
 }
 
+/// Class and pk of a document.
+pub(super) type Actor = (SmolStr, SmolStr);
+
+/// A document or tombstone as a write finds it.
+pub(super) struct Stored {
+    pub(super) document: Document,
+    /// The floor of its tree, if it is an item below it (R17).
+    pub(super) ended: Option<Version>,
+}
+
+impl Stored {
+    /// The document, if it exists.
+    pub(super) fn living(&self) -> Option<&Document> {
+        (!self.document.deleted && self.ended.is_none()).then_some(&self.document)
+    }
+}
+
 /// A write in progress, on one org.
 pub struct Writing<'t> {
-    org: &'t str,
-    now: Version,
+    pub(super) org: &'t str,
+    pub(super) now: Version,
     schema: &'t Schema,
     settings: &'t Settings,
-    seal: &'t Seal,
+    pub(super) seal: &'t Seal,
     clock: &'t dyn Clock,
     started: u64,
-    tx: &'t mut dyn Transaction,
+    pub(super) tx: &'t mut dyn Transaction,
     /// The cause that the journal records.
     commit: String,
     /// The highest version among the documents that were put unchanged: they keep their versions.
     kept: Version,
     /// Documents that this write has written. They have the version `now`, which is no regression.
-    own: BTreeSet<(SmolStr, SmolStr)>,
+    own: BTreeSet<Actor>,
+    /// The trees that this write has read, by their parents.
+    pub(super) trees: BTreeMap<Actor, Held>,
     changed: bool,
     /// The highest version met that is not below the write's own. The write must start again above it.
     pub(super) regressed: Option<Version>,
@@ -164,10 +186,11 @@ impl<'t> Writing<'t> {
     pub(super) fn row(&mut self, class: &Class, pk: &Pk) -> Result<Row> {
         let at = Place { org: self.org, class: class.name().as_str(), pk: pk.as_str() };
         let nothing = Row { pk: pk.clone(), v: 0, deleted: true, max_life: None, data: None };
-        Ok(match self.read(at)? {
+        Ok(match self.read(class, at)? {
             None => nothing,
-            Some(document) if document.deleted => Row { v: document.v, ..nothing },
-            Some(document) => {
+            Some(Stored { ended: Some(floor), .. }) => Row { v: floor, ..nothing },
+            Some(Stored { document, .. }) if document.deleted => Row { v: document.v, ..nothing },
+            Some(Stored { document, .. }) => {
                 let data = Data::from_bytes(&self.seal.open(at, document.v, &document.data)?)?;
                 let (v, max_life) = (document.v, document.max_life);
                 Row { v, deleted: false, max_life, data: Some(data), ..nothing }
@@ -184,19 +207,20 @@ impl<'t> Writing<'t> {
     pub fn get(&mut self, class: &str, pk: &str) -> Result<Option<(Version, BTreeMap<String, Value>)>> {
         let class = self.schema.class(class)?;
         let at = Place { org: self.org, class: class.name().as_str(), pk };
-        match self.read(at)? {
-            Some(document) if !document.deleted => {
+        let stored = self.read(class, at)?;
+        match stored.as_ref().and_then(Stored::living) {
+            Some(document) => {
                 let bytes = self.seal.open(at, document.v, &document.data)?;
                 let map = Data::from_bytes(&bytes).and_then(|data| data.to_map()).map_err(unreadable)?;
                 Ok(Some((document.v, map)))
             }
-            _ => Ok(None),
+            None => Ok(None),
         }
     }
 
     /// Writes a whole document. On a tombstone it creates the document again; an equal document keeps its
     /// version. Errors: `unknown_class`, `bad_key`, `bad_value`, `too_large`, `key_mismatch`,
-    /// `immutable_key`, `not_unique`.
+    /// `immutable_key`, `not_unique`; `not_found` for an item whose parent does not exist.
     pub fn put(&mut self, class: &str, mut map: BTreeMap<String, Value>) -> Result<Outcome> {
         self.check_time()?;
         let class = self.schema.class(class)?;
@@ -204,8 +228,12 @@ impl<'t> Writing<'t> {
         let data = Data::from_map(&map)?;
         let (columns, shown) = shown::of(class, &map)?;
         let at = Place { org: self.org, class: class.name().as_str(), pk: columns.pk.as_str() };
-        let before = self.read(at)?;
-        let living = before.as_ref().filter(|document| !document.deleted);
+        let parent = parent_of(class, &shown);
+        if let Some(parent) = &parent {
+            self.check_parent(class, parent)?;
+        }
+        let before = self.read(class, at)?;
+        let living = before.as_ref().and_then(Stored::living);
         if let Some(document) = living {
             let held = self.seal.open(at, document.v, &document.data)?;
             if held == data.as_bytes() {
@@ -216,7 +244,10 @@ impl<'t> Writing<'t> {
             check_immutable(class, &document.shown, &shown)?;
         }
         self.check_unique(class, at, &shown.entries)?;
-        let now = self.now;
+        if let Some(parent) = &parent {
+            self.count_put(parent, before.as_ref())?;
+        }
+        let (now, is_new) = (self.now, living.is_none());
         // Like a tombstone, an expired document is kept for the sessions that do not know of its end.
         let ttl = columns.max_life.map(|minute| (minute * 60_000).max(now) + self.settings.retention_ms());
         let document = Document {
@@ -227,35 +258,55 @@ impl<'t> Writing<'t> {
             data: self.seal.close(at, now, data.as_bytes())?,
             shown,
         };
-        self.store(class, at, before.as_ref(), document)?;
+        if class.has_items() && is_new {
+            self.begin_tree(at)?;
+        }
+        self.store(class, at, before.as_ref().map(|stored| &stored.document), document)?;
         Ok(Outcome::Written)
     }
 
-    /// Deletes a document; of a synchronised class it leaves a tombstone. Errors: `unknown_class`, `bad_key`,
-    /// and `not_found` if there is none, or no longer.
+    /// Deletes a document; of a synchronised class it leaves a tombstone. The items of a parent end with it.
+    /// Errors: `unknown_class`, `bad_key`, and `not_found` if there is none, or no longer.
     pub fn delete(&mut self, class: &str, key: &BTreeMap<String, Value>) -> Result<()> {
         self.check_time()?;
         let class = self.schema.class(class)?;
         let (map, pk) = key_of(class, key)?;
         let at = Place { org: self.org, class: class.name().as_str(), pk: &pk };
-        let before = self.read(at)?.filter(|document| !document.deleted);
-        let Some(before) = before else {
+        let stored = self.read(class, at)?;
+        let Some(before) = stored.as_ref().and_then(Stored::living) else {
             return Err(Error::new(Code::NotFound, format!("no such document of class {}", class.name())));
         };
         if !class.is_sync() {
-            return self.remove(class, at, &before);
+            return self.remove(class, at, before);
         }
-        let now = self.now;
-        let tombstone = Document {
-            v: now,
+        let tombstone = self.tombstone(at, before, &map)?;
+        self.store(class, at, Some(before), tombstone)?;
+        if let Some(parent) = parent_of(class, &before.shown) {
+            self.count_deleted(&parent)?;
+        }
+        // A class without classes of items may have had them under another schema, and may have them again.
+        if class.has_items() || self.tx.tree(at)?.is_some() {
+            self.end_tree(class, at)?;
+        }
+        Ok(())
+    }
+
+    /// The tombstone of a document with that key.
+    pub(super) fn tombstone(
+        &self,
+        at: Place,
+        before: &Document,
+        key: &BTreeMap<String, Value>,
+    ) -> Result<Document> {
+        Ok(Document {
+            v: self.now,
             deleted: true,
             max_life: None,
-            ttl: Some(now + self.settings.retention_ms()),
+            ttl: Some(self.now + self.settings.retention_ms()),
             // The tombstone stays in the defs that held the document, so that they report its end.
             shown: Shown { links: before.shown.links.clone(), entries: Vec::new() },
-            data: self.seal.close(at, now, Data::from_map(&map)?.as_bytes())?,
-        };
-        self.store(class, at, Some(&before), tombstone)
+            data: self.seal.close(at, self.now, Data::from_map(key)?.as_bytes())?,
+        })
     }
 
     pub(super) fn check_time(&self) -> Result<()> {
@@ -269,16 +320,15 @@ impl<'t> Writing<'t> {
         Ok(())
     }
 
-    fn read(&mut self, at: Place) -> Result<Option<Document>> {
-        let document = self.tx.document(at)?;
-        if let Some(document) = &document {
-            let own = self.own.contains(&(SmolStr::new(at.class), SmolStr::new(at.pk)));
-            if document.v >= self.now && !own {
-                self.regressed = self.regressed.max(Some(document.v));
-                return Err(Error::new(Code::Contention, "a document is not older than the write"));
-            }
+    pub(super) fn read(&mut self, class: &Class, at: Place) -> Result<Option<Stored>> {
+        let Some(document) = self.tx.document(at)? else { return Ok(None) };
+        let own = self.own.contains(&(SmolStr::new(at.class), SmolStr::new(at.pk)));
+        if document.v >= self.now && !own {
+            self.regressed = self.regressed.max(Some(document.v));
+            return Err(Error::new(Code::Contention, "a document is not older than the write"));
         }
-        Ok(document)
+        let ended = self.ended(class, &document)?;
+        Ok(Some(Stored { document, ended }))
     }
 
     fn check_unique(&mut self, class: &Class, at: Place, entries: &[Entry]) -> Result<()> {
@@ -309,8 +359,22 @@ impl<'t> Writing<'t> {
 
     /// Stores a document or tombstone, and updates collections, indexes and the feed.
     fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
+        let old = before.map(|document| &document.shown);
+        self.lay_down(class, at, old, &after)?;
+        self.journal(at, (!after.deleted).then_some(after.data))?;
+        self.note(class, at, old.unwrap_or(&Shown::default()), &after.shown)
+    }
+
+    /// Stores a document or tombstone, with its memberships and the values of its indexes.
+    pub(super) fn lay_down(
+        &mut self,
+        class: &Class,
+        at: Place,
+        old: Option<&Shown>,
+        after: &Document,
+    ) -> Result<()> {
         let nothing = Shown::default();
-        let old = before.map_or(&nothing, |document| &document.shown);
+        let old = old.unwrap_or(&nothing);
         for (collection, hashes) in &old.links {
             for hash in hashes {
                 if after.shown.links.get(collection).is_some_and(|kept| kept.contains(hash)) {
@@ -341,9 +405,7 @@ impl<'t> Writing<'t> {
             let put = self.tx.put_entry(at, shown::scope(class, &entry.index, at.org), entry);
             self.unless_blocked(put)?;
         }
-        self.tx.put_document(at, &after)?;
-        self.journal(at, (!after.deleted).then_some(after.data))?;
-        self.note(class, at, old, &after.shown)
+        self.tx.put_document(at, after)
     }
 
     fn remove(&mut self, class: &Class, at: Place, before: &Document) -> Result<()> {
@@ -379,6 +441,7 @@ impl<'t> Writing<'t> {
         if !class.is_sync() {
             return Ok(());
         }
+        self.note_in_tree(class, at, new)?;
         let mut links = old.links.clone();
         for (collection, hashes) in &new.links {
             let listed = links.entry(collection.clone()).or_default();
@@ -405,75 +468,4 @@ pub(super) fn place_of(goblin: &str) -> Option<Place<'_>> {
     let (org, document) = goblin.split_once('/')?;
     let (class, pk) = document.split_once('@')?;
     Some(Place { org, class, pk })
-}
-
-/// Refuses reserved names, and gives the document its release.
-fn check_map(class: &Class, org: &str, map: &mut BTreeMap<String, Value>) -> Result<()> {
-    if map.keys().any(|name| name.starts_with('_')) {
-        return Err(Error::new(Code::BadValue, "names that begin with _ are reserved"));
-    }
-    if class.name().as_str() == "Hdr" && org != "ROOT" {
-        return Err(Error::new(Code::BadKey, "the singleton Hdr belongs to the org ROOT"));
-    }
-    match map.get("release") {
-        None => {
-            map.insert("release".into(), Value::from(class.release() as i64));
-        }
-        Some(value) => {
-            let is_known_release =
-                value.as_u64().is_some_and(|release| (1..=class.release()).contains(&release));
-            if !is_known_release {
-                let detail = format!("release must be 1 to {}, the class's own", class.release());
-                return Err(Error::new(Code::BadValue, detail));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The key properties alone, and the pk that they give.
-fn key_of(class: &Class, key: &BTreeMap<String, Value>) -> Result<(BTreeMap<String, Value>, SmolStr)> {
-    let mut map = BTreeMap::new();
-    let mut parts = Vec::new();
-    for name in class.key() {
-        match key.get(name.as_str()) {
-            Some(Value::String(text)) => {
-                parts.push(text.as_str());
-                map.insert(name.as_str().to_owned(), Value::String(text.clone()));
-            }
-            Some(_) => return Err(Error::new(Code::BadKey, format!("key property {name} must be a string"))),
-            None => return Err(Error::new(Code::BadKey, format!("key property {name} is missing"))),
-        }
-    }
-    let pk = SmolStr::new(class.pk_of(&parts)?.as_str());
-    Ok((map, pk))
-}
-
-/// The stored data is at fault, not the caller.
-fn unreadable(error: Error) -> Error {
-    Error::new(Code::StorageFailed, error.detail()).at("a stored document")
-}
-
-/// Another key under the same pk is possible only for `Hdr`, and by a hash collision.
-fn check_key_kept(class: &Class, held: &[u8], map: &BTreeMap<String, Value>) -> Result<()> {
-    let names: Vec<&Name> = class.key().iter().collect();
-    let kept = Data::from_bytes(held).and_then(|data| data.pick(&names)).map_err(unreadable)?;
-    if names.iter().all(|name| kept.get(name.as_str()) == map.get(name.as_str())) {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::KeyMismatch,
-        format!("the stored document of class {} has another key", class.name()),
-    ))
-}
-
-fn check_immutable(class: &Class, old: &Shown, new: &Shown) -> Result<()> {
-    for collection in class.collections().iter().filter(|collection| !collection.is_mutable()) {
-        let name = collection.name().as_str();
-        if old.links.get(name) != new.links.get(name) {
-            let detail = format!("collection {}/{name} is not mutable", class.name());
-            return Err(Error::new(Code::ImmutableKey, detail));
-        }
-    }
-    Ok(())
 }

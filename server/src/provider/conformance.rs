@@ -17,7 +17,7 @@ use super::{
 };
 
 pub(super) const WAIT: Duration = Duration::from_secs(5);
-const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+pub(super) const HASH: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
 /// Runs every test of the suite, each on its own database, which `fresh` makes.
 pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
@@ -35,6 +35,7 @@ pub fn all<P: Provider>(mut fresh: impl FnMut() -> Box<dyn Fn() -> P>) {
     a_walk_meets_everything_once(&fresh());
     super::conformance_heads::all(&mut fresh);
     super::conformance_operations::all(&mut fresh);
+    super::conformance_trees::all(&mut fresh);
 }
 
 pub(super) fn at(pk: &str) -> Place<'_> {
@@ -52,15 +53,15 @@ pub(super) fn row(pk: &str, v: u64) -> FeedRow {
     FeedRow { org: "o".into(), class: "C".into(), pk: pk.into(), v, links }
 }
 
-fn def(text: &str) -> Def {
+pub(super) fn def(text: &str) -> Def {
     text.parse().expect("a def")
 }
 
-fn in_collection() -> Def {
+pub(super) fn in_collection() -> Def {
     def(&format!("C/c@{HASH}"))
 }
 
-fn link(v: u64, state: ChangeState) -> Link<'static> {
+pub(super) fn link(v: u64, state: ChangeState) -> Link<'static> {
     Link { collection: "c", hash: HASH, v, state, max_life: None }
 }
 
@@ -75,12 +76,12 @@ pub(super) fn write_to<P: Provider>(provider: &P, org: &str, run: impl FnOnce(&m
 }
 
 /// A document and its membership.
-fn put(tx: &mut dyn Edit, pk: &str, v: u64) {
+pub(super) fn put(tx: &mut dyn Edit, pk: &str, v: u64) {
     tx.put_document(at(pk), &document(v)).expect("put_document");
     tx.put_link(at(pk), &link(v, ChangeState::Alive)).expect("put_link");
 }
 
-fn changes(
+pub(super) fn changes(
     snapshot: &dyn Snapshot,
     def: &Def,
     after: (u64, &str),
@@ -120,7 +121,7 @@ fn what_is_dropped_leaves_nothing<P: Provider>(open: &dyn Fn() -> P) {
     drop(tx);
     let snapshot = provider.read().expect("a snapshot");
     assert_eq!(snapshot.document(at("a")).expect("document"), None);
-    assert!(snapshot.members("o", &in_collection(), 0).expect("members").is_empty());
+    assert!(snapshot.members("o", &in_collection(), 0, 0).expect("members").is_empty());
 }
 
 fn a_snapshot_stays_as_it_was<P: Provider>(open: &dyn Fn() -> P) {
@@ -170,13 +171,13 @@ fn changes_ascend_and_go_on<P: Provider>(open: &dyn Fn() -> P) {
         };
         snapshot.changes("o", &def, (0, ""), 0, &mut visit).expect("changes");
         assert_eq!(visited, 2, "it stops where it is told to");
-        let mut members = snapshot.members("o", &def, 0).expect("members");
+        let mut members = snapshot.members("o", &def, 0, 0).expect("members");
         members.sort();
         assert_eq!(members, ["a", "b", "c", "d"]);
     }
     assert_eq!(changes(snapshot.as_ref(), &def("C@a"), (0, ""), 0), all[3..]);
     assert_eq!(changes(snapshot.as_ref(), &def("C@a"), (8, ""), 0), []);
-    assert_eq!(snapshot.members("o", &def("C@zz"), 0).expect("members"), [""; 0]);
+    assert_eq!(snapshot.members("o", &def("C@zz"), 0, 0).expect("members"), [""; 0]);
 }
 
 fn what_is_gone_is_told_from_where_it_is_asked<P: Provider>(open: &dyn Fn() -> P) {
@@ -210,7 +211,7 @@ fn what_is_gone_is_told_from_where_it_is_asked<P: Provider>(open: &dyn Fn() -> P
         |gone_from, minute| snapshot.count("o", &in_collection(), 0, gone_from, minute).expect("count");
     assert_eq!((count(0, 9), count(6, 9), count(8, 9), count(8, 10)), (3, 2, 2, 1));
     for (minute, expected) in [(9, vec!["a", "d"]), (10, vec!["a"])] {
-        let mut members = snapshot.members("o", &in_collection(), minute).expect("members");
+        let mut members = snapshot.members("o", &in_collection(), 0, minute).expect("members");
         members.sort();
         assert_eq!(members, expected, "at minute {minute}");
     }
@@ -242,10 +243,10 @@ fn orgs_and_classes_are_kept_apart<P: Provider>(open: &dyn Fn() -> P) {
     });
     let snapshot = provider.read().expect("a snapshot");
     assert!(snapshot.document(at("a")).expect("document").is_some());
-    assert_eq!(snapshot.members("o", &def("C"), 0).expect("members"), ["a"]);
-    assert_eq!(snapshot.members("o", &def("D"), 0).expect("members"), ["a"]);
-    assert!(snapshot.members("p", &def("C"), 0).expect("members").is_empty());
-    assert!(snapshot.members("o", &def("E"), 0).expect("members").is_empty());
+    assert_eq!(snapshot.members("o", &def("C"), 0, 0).expect("members"), ["a"]);
+    assert_eq!(snapshot.members("o", &def("D"), 0, 0).expect("members"), ["a"]);
+    assert!(snapshot.members("p", &def("C"), 0, 0).expect("members").is_empty());
+    assert!(snapshot.members("o", &def("E"), 0, 0).expect("members").is_empty());
 }
 
 fn entries_find_another_holder<P: Provider>(open: &dyn Fn() -> P) {

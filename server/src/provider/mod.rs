@@ -8,6 +8,7 @@
 pub mod conformance;
 mod conformance_heads;
 mod conformance_operations;
+mod conformance_trees;
 mod feed;
 #[cfg(feature = "testing")]
 mod memory;
@@ -16,6 +17,7 @@ mod postgres;
 mod record;
 mod spent;
 mod sqlite;
+mod tree;
 
 use std::time::Duration;
 
@@ -33,6 +35,7 @@ pub use record::{
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, inspect};
+pub use tree::{TOMBSTONES_MAX, Tree, Trimmed};
 
 /// A database shared by every instance of the server, in this process and in others.
 pub trait Provider: Send + Sync + 'static {
@@ -94,8 +97,21 @@ pub trait Snapshot {
     /// departures.
     fn count(&self, org: &str, def: &Def, v: Version, gone_from: Version, minute: u64) -> Result<u64>;
 
-    /// The pks of the living members of a def at that minute, in any order.
-    fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>>;
+    /// The pks of the living members of a def from `v` on at that minute, in any order.
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>>;
+
+    /// The tree of the document at that place; none if nothing is stored of it.
+    fn tree(&self, at: Place) -> Result<Option<Tree>>;
+
+    /// At most `limit` trees of an org after that class and pk, ascending, for the purge: those whose
+    /// [`Tree::due`] is not 0 and below `before`, and those with more than [`TOMBSTONES_MAX`] tombstones.
+    fn due_trees(
+        &self,
+        org: &str,
+        after: (&str, &str),
+        before: Version,
+        limit: usize,
+    ) -> Result<Vec<(String, String, Tree)>>;
 
     /// Whether another document than the one at that place has this value of an index. `scope` is the org, or
     /// empty for an index across orgs.
@@ -132,6 +148,12 @@ pub trait Edit: Snapshot {
     /// Removes a value of an index. Errors: as for [`Edit::put_entry`].
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()>;
 
+    /// Stores a tree, and replaces an earlier state. The place is that of the parent.
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()>;
+
+    /// Removes a tree's record.
+    fn remove_tree(&mut self, at: Place) -> Result<()>;
+
     /// Removes a document for good, with its memberships and its values of indexes. A tombstone has none of the latter.
     /// Errors: as for [`Edit::put_entry`].
     fn remove_shown(&mut self, at: Place, document: &Document) -> Result<()> {
@@ -161,6 +183,14 @@ pub trait Transaction: Edit {
     /// at most `now`, and their version below `horizon`. Also removes at most `limit` departures below
     /// `horizon`. Returns the number removed.
     fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64>;
+
+    /// Removes at most `limit` documents and tombstones of a collection that are below that version, with their
+    /// links and their values of indexes. Returns the number removed.
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64>;
+
+    /// Removes from a collection its oldest tombstones, at most `limit`: those below `below` that are not among
+    /// the newest `keep`. The documents' tombstones themselves stay.
+    fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed>;
 
     /// Stores a session, and replaces an earlier state.
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()>;

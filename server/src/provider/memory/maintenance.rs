@@ -9,7 +9,7 @@ use super::snapshot::Reads;
 use super::tables::{OperationAtRest, Tables, entry_key};
 use crate::provider::{
     Document, Edit, Entry, Head, Link, Maintenance, Operation, Place, RewriteResult, RewriteState, Site,
-    Walked,
+    Tree, Walked,
 };
 
 /// Work in progress on the whole database. Dropped before its commit, it leaves no trace.
@@ -65,6 +65,16 @@ impl Edit for MemoryMaintenance<'_> {
 
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
         self.tables.set_entry(entry_key(at, scope, entry), false);
+        Ok(())
+    }
+
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        self.tables.put_tree(at, tree);
+        Ok(())
+    }
+
+    fn remove_tree(&mut self, at: Place) -> Result<()> {
+        self.tables.remove_tree(at);
         Ok(())
     }
 }

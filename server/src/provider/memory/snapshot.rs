@@ -10,6 +10,7 @@ use super::tables::{EntryKey, OrgTables, Tables, document_key, entry_key};
 use crate::provider::spent::spent_key;
 use crate::provider::{
     Change, ChangeState, Document, Entry, Head, Operation, Place, Session, Site, Snapshot, Spent,
+    TOMBSTONES_MAX, Tree,
 };
 
 /// The tables at one point in time.
@@ -41,10 +42,10 @@ impl Reads for MemorySnapshot {
 }
 
 /// A document or departure of a def, without its data.
-struct Found {
-    pk: SmolStr,
-    v: Version,
-    state: ChangeState,
+pub(super) struct Found {
+    pub(super) pk: SmolStr,
+    pub(super) v: Version,
+    pub(super) state: ChangeState,
     max_life: Option<u64>,
 }
 
@@ -93,7 +94,7 @@ impl OrgTables {
 }
 
 impl Tables {
-    fn of_def(&self, org: &str, def: &Def) -> Vec<Found> {
+    pub(super) fn of_def(&self, org: &str, def: &Def) -> Vec<Found> {
         self.org(org).map(|tables| tables.of_def(def)).unwrap_or_default()
     }
 }
@@ -155,9 +156,29 @@ impl<T: Reads> Snapshot for T {
         Ok(found.len() as u64)
     }
 
-    fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
+    fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
         let found = self.tables().of_def(org, def);
-        Ok(found.into_iter().filter(|f| f.lives_at(minute)).map(|f| f.pk.into()).collect())
+        let living = found.into_iter().filter(|f| f.v >= v && f.lives_at(minute));
+        Ok(living.map(|f| f.pk.into()).collect())
+    }
+
+    fn tree(&self, at: Place) -> Result<Option<Tree>> {
+        Ok(self.tables().org(at.org).and_then(|tables| tables.trees.get(&document_key(at))).cloned())
+    }
+
+    fn due_trees(
+        &self,
+        org: &str,
+        after: (&str, &str),
+        before: Version,
+        limit: usize,
+    ) -> Result<Vec<(String, String, Tree)>> {
+        let Some(tables) = self.tables().org(org) else { return Ok(Vec::new()) };
+        let first = (SmolStr::new(after.0), SmolStr::new(after.1));
+        let later = tables.trees.range((Bound::Excluded(first), Bound::Unbounded));
+        let is_due = |tree: &Tree| (1..before).contains(&tree.due) || tree.tombstones > TOMBSTONES_MAX;
+        let due = later.filter(|(_, tree)| is_due(tree)).take(limit);
+        Ok(due.map(|((class, pk), tree)| (class.to_string(), pk.to_string(), tree.clone())).collect())
     }
 
     fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {

@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use crate::provider::spent::KEY_BYTES;
 use crate::provider::{
     Action, ChangeState, Document, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site, Spent,
+    Tree,
 };
 
 /// Class and pk.
@@ -69,6 +70,8 @@ pub(super) struct OrgTables {
     pub(super) by_id: Arc<BTreeMap<(SmolStr, SmolStr), i64>>,
     /// Session and `seq`.
     pub(super) by_seq: Arc<BTreeSet<(SmolStr, u64)>>,
+    /// The trees, by the class and the pk of the parent.
+    pub(super) trees: Arc<BTreeMap<DocumentKey, Tree>>,
     /// The remains of purged operations.
     pub(super) spent: Arc<BTreeMap<[u8; KEY_BYTES], Spent>>,
 }
@@ -122,6 +125,14 @@ impl Tables {
 
     pub(super) fn remove_link(&mut self, at: Place, collection: &str, hash: &str) {
         Arc::make_mut(&mut self.org_mut(at.org).links).remove(&link_key(at, collection, hash));
+    }
+
+    pub(super) fn put_tree(&mut self, at: Place, tree: &Tree) {
+        Arc::make_mut(&mut self.org_mut(at.org).trees).insert(document_key(at), tree.clone());
+    }
+
+    pub(super) fn remove_tree(&mut self, at: Place) {
+        Arc::make_mut(&mut self.org_mut(at.org).trees).remove(&document_key(at));
     }
 
     /// Adds the value of an index, or removes it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use escale::model::Version;
+use escale::model::{Def, DefKind, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
@@ -11,8 +11,8 @@ use super::tables::{EntryKey, LinkAtRest, OperationAtRest, OrgTables, Tables, en
 use super::{MemoryDatabase, lock};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Action, ChangeState, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Session, Spent,
-    Transaction,
+    Action, ChangeState, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Session, Snapshot,
+    Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write of one org in progress. Dropped before its commit, it leaves no trace.
@@ -130,6 +130,18 @@ impl Edit for MemoryTransaction<'_> {
     fn remove_entry(&mut self, at: Place, scope: &str, entry: &Entry) -> Result<()> {
         self.set_entry(at, scope, entry, false)
     }
+
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        self.check(at)?;
+        self.tables.put_tree(at, tree);
+        Ok(())
+    }
+
+    fn remove_tree(&mut self, at: Place) -> Result<()> {
+        self.check(at)?;
+        self.tables.remove_tree(at);
+        Ok(())
+    }
 }
 
 impl Transaction for MemoryTransaction<'_> {
@@ -159,6 +171,39 @@ impl Transaction for MemoryTransaction<'_> {
             Arc::make_mut(&mut self.own().links).remove(key);
         }
         Ok((gone.len() + left.len()) as u64)
+    }
+
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+        let org = self.org.clone();
+        let mut found = self.tables.of_def(&org, collection);
+        found.retain(|found| found.v < below);
+        found.sort_by(|a, b| (a.v, &a.pk).cmp(&(b.v, &b.pk)));
+        found.truncate(limit);
+        for item in &found {
+            let at = Place { org: &org, class: collection.class().as_str(), pk: &item.pk };
+            if let Some(document) = self.document(at)? {
+                self.remove_shown(at, &document)?;
+            }
+        }
+        Ok(found.len() as u64)
+    }
+
+    fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {
+        let org = self.org.clone();
+        let mut found = self.tables.of_def(&org, collection);
+        found.retain(|found| found.state == ChangeState::Deleted);
+        found.sort_by(|a, b| (a.v, &a.pk).cmp(&(b.v, &b.pk)));
+        let surplus = found.len().saturating_sub(keep as usize).min(limit);
+        let old = found[..surplus].iter().take_while(|found| found.v < below);
+        let mut trimmed = Trimmed { left: found.len() as u64, ..Trimmed::default() };
+        let DefKind::Collection(name, hash) = collection.kind() else { return Ok(trimmed) };
+        for item in old {
+            let at = Place { org: &org, class: collection.class().as_str(), pk: &item.pk };
+            self.tables.remove_link(at, name.as_str(), hash.as_str());
+            let Trimmed { removed, left, .. } = trimmed;
+            trimmed = Trimmed { removed: removed + 1, horizon: item.v + 1, left: left - 1 };
+        }
+        Ok(trimmed)
     }
 
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {

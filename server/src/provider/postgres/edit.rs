@@ -10,10 +10,10 @@ use super::heads::{self, signed};
 use super::pack::pack;
 use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
-use super::{feed, operations};
+use super::{feed, operations, trees};
 use crate::provider::{
     Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Server, Session, Site,
-    Snapshot, Spent, Transaction,
+    Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);
@@ -123,6 +123,14 @@ impl Edit for PostgresTransaction<'_> {
         )?;
         Ok(())
     }
+
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        trees::put(self.connection(), at, tree)
+    }
+
+    fn remove_tree(&mut self, at: Place) -> Result<()> {
+        trees::remove(self.connection(), at)
+    }
 }
 
 impl Transaction for PostgresTransaction<'_> {
@@ -153,6 +161,20 @@ impl Transaction for PostgresTransaction<'_> {
             &[&org, &signed(horizon), &(limit as i64)],
         )?;
         Ok(rows.len() as u64 + left)
+    }
+
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+        let org = self.org.clone();
+        let found = trees::below(self.connection(), (&org, collection), below, limit)?;
+        for (pk, document) in &found {
+            let at = Place { org: &org, class: collection.class().as_str(), pk };
+            self.remove_shown(at, document)?;
+        }
+        Ok(found.len() as u64)
+    }
+
+    fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {
+        trees::trim(self.connection(), (&self.org, collection), keep, below, limit)
     }
 
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {

@@ -17,6 +17,7 @@ mod pack;
 mod pool;
 mod read;
 mod transaction;
+mod trees;
 mod turns;
 mod wait;
 

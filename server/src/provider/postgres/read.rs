@@ -9,11 +9,12 @@ use tokio_postgres::Row;
 use super::connect::{Connection, Params};
 use super::failed::damaged;
 use super::heads::{self, signed, unsigned};
-use super::operations;
 use super::pack::pack;
 use super::pool::{Pool, Pooled};
+use super::{operations, trees};
 use crate::provider::{
     Change, ChangeState, Document, Entry, Head, Operation, Place, Server, Session, Site, Snapshot, Spent,
+    Tree,
 };
 
 /// A read-only transaction; it ends when dropped.
@@ -98,8 +99,20 @@ macro_rules! snapshot_through_connection {
             ) -> Result<u64> {
                 read::count(self.connection(), (org, def), v, gone_from, minute)
             }
-            fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
-                read::members(self.connection(), (org, def), minute)
+            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+                read::members(self.connection(), (org, def), v, minute)
+            }
+            fn tree(&self, at: Place) -> Result<Option<Tree>> {
+                trees::tree(self.connection(), at)
+            }
+            fn due_trees(
+                &self,
+                org: &str,
+                after: (&str, &str),
+                before: Version,
+                limit: usize,
+            ) -> Result<Vec<(String, String, Tree)>> {
+                trees::due(self.connection(), org, after, before, limit)
             }
             fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
                 <$type>::is_held(self, at, scope, entry)
@@ -267,23 +280,28 @@ pub(super) fn count(
     Ok(row.map_or(0, |row| unsigned(row.get(0))))
 }
 
-pub(super) fn members(connection: &Connection, (org, def): (&str, &Def), minute: u64) -> Result<Vec<String>> {
-    let (class, minute) = (def.class().as_str(), signed(minute));
+pub(super) fn members(
+    connection: &Connection,
+    (org, def): (&str, &Def),
+    v: Version,
+    minute: u64,
+) -> Result<Vec<String>> {
+    let (class, v, minute) = (def.class().as_str(), signed(v), signed(minute));
     let rows = match def.kind() {
         DefKind::Class => connection.rows(
             "SELECT pk FROM documents
-             WHERE org = $1 AND class = $2 AND NOT deleted AND (max_life IS NULL OR max_life > $3)",
-            &[&org, &class, &minute],
+             WHERE org = $1 AND class = $2 AND v >= $4 AND NOT deleted AND (max_life IS NULL OR max_life > $3)",
+            &[&org, &class, &minute, &v],
         ),
         DefKind::Document(pk) => connection.rows(
-            "SELECT pk FROM documents WHERE org = $1 AND class = $2 AND pk = $4 AND NOT deleted
+            "SELECT pk FROM documents WHERE org = $1 AND class = $2 AND pk = $4 AND v >= $5 AND NOT deleted
                AND (max_life IS NULL OR max_life > $3)",
-            &[&org, &class, &minute, &pk.as_str()],
+            &[&org, &class, &minute, &pk.as_str(), &v],
         ),
         DefKind::Collection(name, hash) => connection.rows(
             "SELECT pk FROM memberships WHERE org = $1 AND class = $2 AND collection = $4 AND hash = $5
-               AND del = 0 AND (max_life IS NULL OR max_life > $3)",
-            &[&org, &class, &minute, &name.as_str(), &hash.as_str()],
+               AND v >= $6 AND del = 0 AND (max_life IS NULL OR max_life > $3)",
+            &[&org, &class, &minute, &name.as_str(), &hash.as_str(), &v],
         ),
     }?;
     Ok(rows.iter().map(|row| row.get(0)).collect())

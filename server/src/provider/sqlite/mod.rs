@@ -9,6 +9,7 @@ mod read;
 #[cfg(test)]
 mod reader_tests;
 mod transaction;
+mod trees;
 
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -4,9 +4,10 @@ use escale::Result;
 use escale::model::{Def, DefKind, Version};
 use rusqlite::{Connection, OptionalExtension, Params, Row, TransactionBehavior, params};
 
-use super::{SqliteProvider, begin, damaged, failed, heads, operations};
+use super::{SqliteProvider, begin, damaged, failed, heads, operations, trees};
 use crate::provider::{
     Change, ChangeState, Document, Entry, EntryValue, Head, Operation, Place, Session, Site, Snapshot, Spent,
+    Tree,
 };
 
 /// A read transaction; it ends when dropped.
@@ -78,8 +79,20 @@ macro_rules! snapshot_through_connection {
             ) -> Result<u64> {
                 count(self.connection(), org, def, v, gone_from, minute)
             }
-            fn members(&self, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
-                members(self.connection(), org, def, minute)
+            fn members(&self, org: &str, def: &Def, v: Version, minute: u64) -> Result<Vec<String>> {
+                members(self.connection(), org, def, v, minute)
+            }
+            fn tree(&self, at: Place) -> Result<Option<Tree>> {
+                trees::tree(self.connection(), at)
+            }
+            fn due_trees(
+                &self,
+                org: &str,
+                after: (&str, &str),
+                before: Version,
+                limit: usize,
+            ) -> Result<Vec<(String, String, Tree)>> {
+                trees::due(self.connection(), org, after, before, limit)
             }
             fn is_held(&self, at: Place, scope: &str, entry: &Entry) -> Result<bool> {
                 is_held(self.connection(), at, scope, entry)
@@ -260,30 +273,36 @@ pub(super) fn count(
     Ok(n.unwrap_or(0))
 }
 
-pub(super) fn members(connection: &Connection, org: &str, def: &Def, minute: u64) -> Result<Vec<String>> {
+pub(super) fn members(
+    connection: &Connection,
+    org: &str,
+    def: &Def,
+    v: Version,
+    minute: u64,
+) -> Result<Vec<String>> {
     let class = def.class().as_str();
     let get = |row: &Row| row.get::<_, String>(0);
     match def.kind() {
         DefKind::Class => all(
             connection,
             "SELECT pk FROM documents INDEXED BY documents_v
-             WHERE org = ?1 AND class = ?2 AND deleted = 0 AND (max_life IS NULL OR max_life > ?3)",
-            params![org, class, minute],
+             WHERE org = ?1 AND class = ?2 AND v >= ?4 AND deleted = 0 AND (max_life IS NULL OR max_life > ?3)",
+            params![org, class, minute, v],
             get,
         ),
         DefKind::Document(pk) => all(
             connection,
-            "SELECT pk FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?4 AND deleted = 0
+            "SELECT pk FROM documents WHERE org = ?1 AND class = ?2 AND pk = ?4 AND v >= ?5 AND deleted = 0
                AND (max_life IS NULL OR max_life > ?3)",
-            params![org, class, minute, pk.as_str()],
+            params![org, class, minute, pk.as_str(), v],
             get,
         ),
         DefKind::Collection(name, hash) => all(
             connection,
             "SELECT pk FROM memberships INDEXED BY memberships_v
-             WHERE org = ?1 AND class = ?2 AND collection = ?4 AND hash = ?5 AND del = 0
+             WHERE org = ?1 AND class = ?2 AND collection = ?4 AND hash = ?5 AND v >= ?6 AND del = 0
                AND (max_life IS NULL OR max_life > ?3)",
-            params![org, class, minute, name.as_str(), hash.as_str()],
+            params![org, class, minute, name.as_str(), hash.as_str(), v],
             get,
         ),
     }

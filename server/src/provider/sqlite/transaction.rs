@@ -9,10 +9,10 @@ use rusqlite::{Connection, Params, TransactionBehavior, params};
 use super::read::{
     all, changes, count, del_of, document, document_of, is_held, members, snapshot_through_connection,
 };
-use super::{Writer, begin, damaged, failed, feed, heads, operations};
+use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
     Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site,
-    Snapshot, Spent, Transaction,
+    Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.
@@ -118,6 +118,14 @@ impl Edit for SqliteTransaction<'_> {
             entry,
         )
     }
+
+    fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        trees::put(&self.connection, at, tree)
+    }
+
+    fn remove_tree(&mut self, at: Place) -> Result<()> {
+        trees::remove(&self.connection, at)
+    }
 }
 
 impl Transaction for SqliteTransaction<'_> {
@@ -154,6 +162,20 @@ impl Transaction for SqliteTransaction<'_> {
             params![horizon, limit as u64, self.org],
         )? as u64;
         Ok(n)
+    }
+
+    fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {
+        let org = self.org.clone();
+        let found = trees::below(&self.connection, (&org, collection), below, limit)?;
+        for (pk, document) in &found {
+            let at = Place { org: &org, class: collection.class().as_str(), pk };
+            self.remove_shown(at, document)?;
+        }
+        Ok(found.len() as u64)
+    }
+
+    fn trim_items(&mut self, collection: &Def, keep: u64, below: Version, limit: usize) -> Result<Trimmed> {
+        trees::trim(&self.connection, (&self.org, collection), keep, below, limit)
     }
 
     fn put_session(&mut self, session: &str, to: &Session) -> Result<()> {

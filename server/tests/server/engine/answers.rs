@@ -3,6 +3,7 @@
 use escale::Code;
 use escale::codec::{Fault, Format, OpResult, Part, Row, Sub, encode};
 use escale::model::{Def, DefKind, Pk};
+use escale_server::engine::TRIES_MAX;
 use escale_server::settings::WRITE_MS_MAX;
 
 use super::reference::{Asking, Cursor, Doc, Key, Properties, Reference, Sent, State, data, failed};
@@ -57,6 +58,19 @@ impl Reference {
         results
     }
 
+    /// Counts an attempt. Whether it was the last one.
+    pub fn is_given_up(&mut self, session: &(String, String), id: &str, code: Code) -> bool {
+        if code == Code::OrderHeld || code == Code::Unavailable {
+            return false;
+        }
+        let tried = self.tries.entry(session.clone()).or_default();
+        if tried.0 != id {
+            *tried = (id.to_owned(), 0);
+        }
+        tried.1 += 1;
+        tried.1 >= TRIES_MAX
+    }
+
     /// The `now` of a reply.
     pub fn tell_now(&mut self, org: &str, clock: u64) -> u64 {
         let head = self.heads.get_mut(org);
@@ -77,7 +91,11 @@ impl Reference {
         let mut found = Vec::new();
         let is_of_class = |key: &Key| key.0 == org && key.1 == class;
         for (key, doc) in self.tables.docs.iter().filter(|(key, _)| is_of_class(key)) {
+            let ended = self.ended(key, doc);
             let (v, state, max_life) = match def.kind() {
+                DefKind::Document(own) if own.as_str() == key.2 && ended.is_some() => {
+                    (ended.unwrap(), State::Deleted, None)
+                }
                 DefKind::Document(own) if own.as_str() != key.2 => continue,
                 DefKind::Collection(..) => continue,
                 _ => (doc.v, if doc.is_alive { State::Alive } else { State::Deleted }, doc.max_life),
@@ -117,16 +135,19 @@ impl Reference {
             return None;
         }
         let faulty = |code| Some(Part { fault: Some(Fault::new(code, "")), ..Part::empty(sub.def.clone()) });
-        if sub.def.class().as_str() != "Note" {
-            return faulty(Code::UnknownDef);
+        match (sub.def.class().as_str(), sub.def.kind()) {
+            ("Note" | "Asso", _) | ("Adh" | "Sta", DefKind::Document(_) | DefKind::Collection(..)) => {}
+            _ => return faulty(Code::UnknownDef),
         }
+        let floor = self.floor_of(org, &sub.def);
         let minute = now / 60_000;
         let delta = self.settings.delta_ms;
         let gone_from = |first_now: u64| if sub.v == 0 { first_now.saturating_sub(delta) } else { 0 };
         let is_expired = |change: &Change| change.max_life.is_some_and(|end| end <= minute);
         let (first_now, after, total) = match &sub.cursor {
             None => {
-                let whole = self.changes(org, &sub.def, &(sub.v, String::new()), gone_from(now));
+                let from = (sub.v.max(floor), String::new());
+                let whole = self.changes(org, &sub.def, &from, gone_from(now));
                 let is_row = |change: &Change| {
                     change.state != State::Left && (!is_expired(change) || change.v >= gone_from(now))
                 };
@@ -148,6 +169,8 @@ impl Reference {
         };
         let gone_from = gone_from(first_now);
         let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
+        part.floor = (sub.v > 0 && sub.v <= floor).then_some(floor);
+        let after = after.max((floor, String::new()));
         let (mut used, mut last) = (0, None);
         for (change, bytes) in self.changes(org, &sub.def, &after, gone_from) {
             if used + 48 + bytes > *room && (last.is_some() || !first) {
@@ -168,7 +191,7 @@ impl Reference {
                 State::Deleted => part.rows.push(gone),
                 State::Alive if is_expired(&change) => part.rows.extend((v >= gone_from).then_some(gone)),
                 State::Alive => {
-                    let data = Some(data(&self.map_of(org, "Note", &change.pk)));
+                    let data = Some(data(&self.map_of(org, sub.def.class().as_str(), &change.pk)));
                     part.rows.push(Row { deleted: false, max_life: change.max_life, data, ..gone });
                 }
             }
@@ -176,7 +199,7 @@ impl Reference {
         *room = room.saturating_sub(used);
         if sub.v < self.head(org).horizon || sub.v == 0 {
             let all =
-                self.changes(org, &sub.def, &(0, String::new()), 0).into_iter().map(|(change, _)| change);
+                self.changes(org, &sub.def, &(floor, String::new()), 0).into_iter().map(|(change, _)| change);
             let living = all.filter(|change| change.state == State::Alive && !is_expired(change));
             let mut present: Vec<Pk> = living.map(|change| Pk::parse(&change.pk).unwrap()).collect();
             present.sort_unstable();
@@ -215,7 +238,9 @@ impl Reference {
         if gone > 0 {
             (head.horizon, head.commits) = (horizon, head.commits + 1);
         }
-        gone
+        let due = self.tables.trees.iter().filter(|(key, tree)| key.0 == org && tree.due > 0);
+        let due: Vec<Key> = due.filter(|(_, tree)| tree.due < horizon).map(|(key, _)| key.clone()).collect();
+        gone + due.iter().map(|key| self.purge_tree(key, horizon)).sum::<u64>()
     }
 
     /// Another collection of notes is declared.

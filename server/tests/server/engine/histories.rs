@@ -3,7 +3,7 @@
 #![allow(clippy::result_large_err)] // as in the engine
 #![allow(clippy::print_stdout)] // the seed of a history that fails
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use escale::Code;
@@ -12,12 +12,13 @@ use escale::model::schema::Schema;
 use escale::model::{Def, Name, Value};
 use escale_server::clock::{Clock, ManualClock};
 use escale_server::engine::{Caller, Engine, Opening};
-use escale_server::provider::{Place, Seen};
+use escale_server::provider::Seen;
 use escale_server::seal::Seal;
 use escale_server::settings::Settings;
 
-use super::reference::{Act, Asking, Fed, Head, If, Line, Properties, Reference, Sent, pk};
-use crate::support::base::{Base, JournalLine};
+use super::reference::{Act, Asking, If, Properties, Reference, Sent, pk};
+use super::trees::tree_of;
+use crate::support::base::Base;
 use crate::support::chance::Chance;
 use crate::support::operating::{key_args, list, map, with};
 use crate::support::world::*;
@@ -28,10 +29,13 @@ const KEY: [u8; 32] = [5; 32];
 fn schema(more: bool) -> Schema {
     let kind = r#""kind": { "key": ["kind"], "mutable": true }, "author""#;
     let text = if more { SCHEMA.replacen("\"author\"", kind, 1) } else { SCHEMA.to_owned() };
+    let trees = r#"{ "Asso": { "key": ["id"] }, "Adh": { "in": "Asso", "key": ["asso", "num"] },
+        "Sta": { "in": "Asso", "key": ["asso"] },"#;
+    let text = text.replacen('{', trees, 1);
     Schema::from_json(&text).unwrap()
 }
 
-fn seal(is_sealed: bool) -> Seal {
+pub fn seal(is_sealed: bool) -> Seal {
     if is_sealed { Seal::with_key(&KEY) } else { Seal::clear() }
 }
 
@@ -75,7 +79,7 @@ fn args_of(act: &Act) -> Value {
             wanted(args, expected.as_ref())
         }
         Act::Delete(class, id, expected) => {
-            let args = [("class", Value::from(*class)), ("key", list(&[id]))];
+            let args = [("class", Value::from(*class)), ("key", list(&id.split('/').collect::<Vec<_>>()))];
             wanted(args.into(), expected.as_ref())
         }
         Act::Batch(acts) => {
@@ -93,15 +97,15 @@ fn told(results: &[OpResult]) -> Vec<OpResult> {
     results.iter().cloned().map(|result| OpResult { fault: result.fault.map(bare), ..result }).collect()
 }
 
-struct World {
-    base: Base,
-    clock: Arc<ManualClock>,
-    engine: Option<Engine>,
+pub struct World {
+    pub base: Base,
+    pub clock: Arc<ManualClock>,
+    pub engine: Option<Engine>,
     /// The position of the feed before the first write.
-    fed_from: Option<Seen>,
-    reference: Reference,
-    chance: Chance,
-    is_sealed: bool,
+    pub fed_from: Option<Seen>,
+    pub reference: Reference,
+    pub chance: Chance,
+    pub is_sealed: bool,
     has_more: bool,
     /// Operations that were sent: org, account, operation.
     sent: Vec<(String, String, Sent)>,
@@ -179,10 +183,10 @@ impl World {
         data
     }
 
-    fn expected(&mut self, org: &str, id: &str) -> Option<If> {
+    pub fn expected(&mut self, org: &str, class: &str, id: &str) -> Option<If> {
         match self.chance.below(6) {
             0 => {
-                let key = (org.to_owned(), "Note".to_owned(), pk(id).to_string());
+                let key = (org.to_owned(), class.to_owned(), pk(id).to_string());
                 let v = self.reference.tables.docs.get(&key).map_or(0, |doc| doc.v);
                 Some(If::At(if self.chance.is(70) { v } else { self.chance.pick(&[0, v + 1, v.max(1) - 1]) }))
             }
@@ -195,17 +199,20 @@ impl World {
     }
 
     fn act(&mut self, org: &str, depth: u64) -> Act {
+        if self.chance.is(35) {
+            return self.tree_act(org);
+        }
         match self.chance.below(16 + depth) {
             0..5 => {
                 let class = if self.chance.is(85) { "Note" } else { "Log" };
                 let data = self.properties(class);
                 let id = data["id"].as_str().unwrap().to_owned();
-                let expected = self.expected(org, &id).filter(|_| class == "Note");
+                let expected = self.expected(org, "Note", &id).filter(|_| class == "Note");
                 Act::Put(class, data, expected)
             }
             5..8 => {
                 let id = self.doc();
-                let (mut set, expected) = (self.properties("Note"), self.expected(org, &id));
+                let (mut set, expected) = (self.properties("Note"), self.expected(org, "Note", &id));
                 if self.chance.is(95) {
                     set.insert("id".into(), Value::from(&*id));
                 }
@@ -218,7 +225,7 @@ impl World {
             }
             8..11 => {
                 let (class, id) = (if self.chance.is(85) { "Note" } else { "Log" }, self.doc());
-                let expected = self.expected(org, &id).filter(|_| class == "Note");
+                let expected = self.expected(org, "Note", &id).filter(|_| class == "Note");
                 Act::Delete(class, id, expected)
             }
             11..13 => {
@@ -277,6 +284,11 @@ impl World {
     }
 
     fn def(&mut self) -> Def {
+        if self.chance.is(25) {
+            let (item, single) = (pk(self.chance.pick(&["p/1", "p/2", "q/1"])), pk("p"));
+            let text = [format!("Adh@{item}"), format!("Sta@{single}"), "Asso".to_owned(), "Adh".to_owned()];
+            return self.chance.pick(&text.each_ref().map(String::as_str)).parse().unwrap();
+        }
         let note = Name::new("Note").unwrap();
         let of =
             |name: &str, value: &str| Def::collection(&note, &Name::new(name).unwrap(), &[value]).unwrap();
@@ -298,8 +310,13 @@ impl World {
     fn subs(&mut self, org: &str) -> Vec<Sub> {
         let highest = self.reference.head(org).highest;
         let mut subs: Vec<Sub> = Vec::new();
+        let mut wanted = Vec::new();
         for _ in 0..self.chance.below(4) {
-            let (def, now) = (self.def(), self.clock.now_ms());
+            let tree = if self.chance.is(35) { self.tree_defs() } else { vec![self.def()] };
+            wanted.extend(tree);
+        }
+        for def in wanted {
+            let now = self.clock.now_ms();
             let v =
                 self.chance.pick(&[0, 0, now.saturating_sub(3_000), now.saturating_sub(DAY / 2), highest, 1]);
             let place = self.chance.below(3) as usize;
@@ -357,17 +374,33 @@ impl World {
         let seq = session.filter(|(account, _)| account == asking.account).map_or(0, |(_, seq)| *seq);
         assert_eq!((reply.now, reply.seq, reply.delta), (now, seq, 2_000));
         let mut room = self.reference.settings.page_bytes;
-        let mut parts = Vec::new();
-        for (place, sub) in subs.iter().enumerate() {
-            let text = reply.parts.get(place).and_then(|part| part.next.as_ref());
-            let Some(part) = self.reference.part(asking.org, sub, now, &mut room, place == 0, text) else {
-                break;
-            };
+        let mut parts: Vec<Part> = Vec::new();
+        'groups: for group in
+            subs.chunk_by(|one, next| tree_of(one).is_some() && tree_of(one) == tree_of(next))
+        {
+            let before = parts.len();
+            for sub in group {
+                let text = reply.parts.get(parts.len()).and_then(|part| part.next.as_ref());
+                let is_first = parts.is_empty();
+                let part = self.reference.part(asking.org, sub, now, &mut room, is_first, text);
+                let is_whole = part.as_ref().is_some_and(|part| part.next.is_none());
+                parts.extend(part);
+                if is_whole {
+                    continue;
+                }
+                if group.len() > 1 && before > 0 {
+                    self.met.extend((parts.len() > before).then(|| "taken-back".to_owned()));
+                    parts.truncate(before);
+                }
+                break 'groups;
+            }
+        }
+        for (part, sub) in parts.iter().zip(&subs) {
             self.cursors.extend(part.next.clone().map(|text| (text, Sub { cursor: None, ..sub.clone() })));
             self.met.extend(part.fault.as_ref().map(|fault| fault.code.clone()));
             self.met.extend(part.present.as_ref().map(|_| format!("present-{}", sub.v > 0)));
             self.met.extend(part.next.as_ref().map(|_| format!("more-{}", sub.cursor.is_some())));
-            parts.push(part);
+            self.met.extend(part.floor.map(|_| format!("floor-{}", part.next.is_some())));
         }
         let bare = |part: &Part| {
             let fault = part.fault.clone().map(|fault| fault.code);
@@ -410,66 +443,12 @@ impl World {
             _ => self.request(),
         }
     }
-
-    /// The journal, the feed and the state, as they are stored. With a site key, nothing is in clear.
-    fn check(&self) {
-        let snapshot = self.engine.as_ref().unwrap().provider().read().unwrap();
-        let reference = &self.reference;
-        let head = |(org, head): (String, escale_server::provider::Head)| {
-            let escale_server::provider::Head { commits, highest, told, horizon, .. } = head;
-            (org, Head { highest, told, horizon, commits })
-        };
-        let heads: BTreeMap<String, Head> = snapshot.heads("", 9).unwrap().into_iter().map(head).collect();
-        assert_eq!((&heads, snapshot.site().unwrap().told), (&reference.heads, reference.told));
-        for ((org, name), (account, seq)) in &reference.sessions {
-            let session = snapshot.session(org, name).unwrap().unwrap();
-            assert_eq!((&session.account, session.seq), (account, *seq));
-        }
-        let mut feed = Vec::new();
-        let mut visit = |row| {
-            feed.push(row);
-            Ok(())
-        };
-        let provider = self.engine.as_ref().unwrap().provider();
-        let changed = provider.changed(self.fed_from.as_ref(), &mut visit).unwrap();
-        assert!(changed.is_whole || !self.base.keeps_place_of_feed());
-        let fed: Vec<Fed> = feed
-            .into_iter()
-            .map(|row| {
-                let class = Name::new(&row.class).unwrap();
-                let defs = row.links.iter().flat_map(|(name, hashes)| {
-                    let name = Name::new(name).unwrap();
-                    hashes.iter().map(move |hash| (name.clone(), hash)).collect::<Vec<_>>()
-                });
-                let defs = defs.map(|(name, hash)| Def::collection_hashed(&class, &name, hash)).collect();
-                ((row.org, row.class, row.pk), row.v, defs)
-            })
-            .collect();
-        assert_eq!(fed, reference.tables.feed);
-        assert_eq!(self.journal(), reference.tables.journal);
-        let byte = u8::from(self.is_sealed);
-        assert!(self.base.first_bytes().iter().all(|found| *found == byte), "sealed, or not");
-    }
-
-    fn journal(&self) -> Vec<Line> {
-        let line = |([goblin, commit, time, kind], state, v): JournalLine| {
-            assert_eq!((kind.as_str(), time), ("persist", escale::journal::iso8601(v)));
-            let state = state.map(|bytes| {
-                let (org, document) = goblin.split_once('/').unwrap();
-                let (class, pk) = document.split_once('@').unwrap();
-                let bytes = seal(self.is_sealed).open(Place { org, class, pk }, v, &bytes).unwrap();
-                escale::codec::Data::from_bytes(&bytes).unwrap().to_map().unwrap()
-            });
-            (goblin, state, v, commit)
-        };
-        self.base.journal().into_iter().map(line).collect()
-    }
 }
 
 /// A history that meets none of these proves nothing of them.
 const MET: &str = "ok bad_cursor bad_value contention forbidden forgotten immutable_key internal key_mismatch \
     not_found not_unique order_gap order_held server_error session_reused unavailable unknown_def version_conflict \
-    more-false more-true present-false present-true";
+    more-false more-true present-false present-true floor-false floor-true taken-back";
 
 /// Plays as many histories, or as many as `ESCALE_CASES` says. Each has so many steps.
 fn play(usual: u32, steps: usize, fresh: impl Fn() -> Base) {

@@ -6,5 +6,7 @@ mod groups;
 mod histories;
 mod pages;
 mod reference;
+mod stored;
+mod trees;
 mod versions;
 mod writes;

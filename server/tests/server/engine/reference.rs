@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use escale::Code;
 use escale::codec::{Data, Fault, OpOk, OpResult, Row, Sub};
 use escale::model::{Def, Name, Pk, Value};
-use escale_server::engine::TRIES_MAX;
 use escale_server::settings::Settings;
+
+use super::trees::{Tree, id_of, key_map, parent};
 
 pub type Properties = BTreeMap<String, Value>;
 
@@ -89,6 +90,8 @@ pub struct Tables {
     pub links: BTreeMap<(String, Def, String), Link>,
     pub journal: Vec<Line>,
     pub feed: Vec<Fed>,
+    /// By the key of the parent.
+    pub trees: BTreeMap<Key, Tree>,
 }
 
 /// An operation whose id is used.
@@ -134,13 +137,13 @@ fn fault<T>(code: Code) -> Ran<T> {
 }
 
 /// An operation that runs.
-struct Run<'a> {
+pub struct Run<'a> {
     asking: &'a Asking<'a>,
     id: &'a str,
-    now: u64,
+    pub now: u64,
     kept: u64,
     changed: bool,
-    own: BTreeSet<Key>,
+    pub own: BTreeSet<Key>,
 }
 
 /// The sender.
@@ -169,7 +172,7 @@ pub struct Reference {
 }
 
 pub fn pk(id: &str) -> Pk {
-    Pk::from_key(&[id]).unwrap()
+    Pk::from_key(&id.split('/').collect::<Vec<_>>()).unwrap()
 }
 
 pub fn data(map: &Properties) -> Data {
@@ -204,8 +207,12 @@ impl Reference {
     /// The collections that hold a document with this data.
     pub fn defs(&self, class: &str, map: &Properties) -> BTreeSet<Def> {
         let mut defs = BTreeSet::new();
-        let collections: &[(&str, bool)] =
-            if class == "Log" { &[("shelf", false)] } else { &self.collections };
+        let collections: &[(&str, bool)] = match class {
+            "Log" => &[("shelf", false)],
+            "Note" => &self.collections,
+            "Adh" | "Sta" => &[("asso", false)],
+            _ => &[],
+        };
         for (name, is_list) in collections {
             let values: Vec<&Value> = match map.get(*name) {
                 Some(value) if *is_list => value.as_array().unwrap().iter().collect(),
@@ -213,6 +220,7 @@ impl Reference {
                 None => Vec::new(),
             };
             let of = |value: &Value| {
+                let name = if *name == "asso" { "in" } else { name };
                 let (class, name) = (Name::new(class).unwrap(), Name::new(name).unwrap());
                 Def::collection(&class, &name, &[value.as_str().unwrap()]).unwrap()
             };
@@ -234,16 +242,24 @@ impl Reference {
             return fault(Code::BadValue);
         }
         map.entry("release".into()).or_insert(Value::from(1));
-        let key = (run.asking.org.to_owned(), class.to_owned(), pk(map["id"].as_str().unwrap()).to_string());
+        let key = (run.asking.org.to_owned(), class.to_owned(), pk(&id_of(class, &map)).to_string());
         let defs = self.defs(class, &map);
+        if let Some(parent) = parent(&key, &map)
+            && self.read(run, &parent)?.is_none_or(|doc| !doc.is_alive)
+        {
+            return fault(Code::NotFound);
+        }
         let before = self.read(run, &key)?;
-        if let Some(doc) = before.as_ref().filter(|doc| doc.is_alive) {
+        let is_new = before.as_ref().is_none_or(|doc| !self.lives(&key, doc));
+        if let Some(doc) = before.as_ref().filter(|_| !is_new) {
             if doc.map == map {
                 run.kept = run.kept.max(doc.v);
                 return Ok(());
             }
-            let fixed = |map: &Properties| {
-                if class == "Note" { map.get("author") } else { map.get("shelf") }.cloned()
+            let fixed = |map: &Properties| match class {
+                "Note" => map.get("author").cloned(),
+                "Log" => map.get("shelf").cloned(),
+                _ => None,
             };
             if fixed(&doc.map) != fixed(&map) {
                 return fault(Code::ImmutableKey);
@@ -265,25 +281,32 @@ impl Reference {
         }
         let max_life = map.get("maxLife").and_then(Value::as_u64);
         let ttl = max_life.map(|minute| (minute * 60_000).max(run.now) + self.settings.retention_ms());
-        self.store(run, key, before.as_ref(), Doc { v: run.now, is_alive: true, max_life, ttl, map, defs });
+        let doc = Doc { v: run.now, is_alive: true, max_life, ttl, map, defs };
+        self.store(run, key.clone(), before.as_ref(), doc);
+        if class == "Asso" && is_new {
+            self.raise_floor(&key, run.now, false);
+        }
         Ok(())
     }
 
     fn delete(&mut self, run: &mut Run, class: &str, id: &str) -> Ran<()> {
         let key = (run.asking.org.to_owned(), class.to_owned(), pk(id).to_string());
-        let Some(before) = self.read(run, &key)?.filter(|doc| doc.is_alive) else {
+        let Some(before) = self.read(run, &key)?.filter(|doc| self.lives(&key, doc)) else {
             return fault(Code::NotFound);
         };
         let ttl = Some(run.now + self.settings.retention_ms());
-        let map = BTreeMap::from([("id".to_owned(), Value::from(id))]);
+        let map = key_map(class, id);
         let defs = before.defs.clone();
         let tombstone = Doc { v: run.now, is_alive: false, max_life: None, ttl, map, defs };
-        self.store(run, key, Some(&before), tombstone);
+        self.store(run, key.clone(), Some(&before), tombstone);
+        if class == "Asso" {
+            self.end_items(run, &key);
+        }
         Ok(())
     }
 
     fn store(&mut self, run: &mut Run, key: Key, before: Option<&Doc>, after: Doc) {
-        let (is_sync, v) = (key.1 == "Note", run.now);
+        let (is_sync, v) = (key.1 != "Log", run.now);
         let link = |def: &Def| (key.0.clone(), def.clone(), key.2.clone());
         let old = before.map(|doc| doc.defs.clone()).unwrap_or_default();
         for def in &old {
@@ -325,6 +348,9 @@ impl Reference {
         let nothing = Row { pk: pk(id), v: 0, deleted: true, max_life: None, data: None };
         let row = match self.read(run, &key)? {
             None => nothing,
+            Some(doc) if self.ended(&key, &doc).is_some() => {
+                Row { v: self.ended(&key, &doc).unwrap(), ..nothing }
+            }
             Some(doc) if !doc.is_alive => Row { v: doc.v, ..nothing },
             Some(Doc { v, max_life, map, .. }) => {
                 Row { v, deleted: false, max_life, data: Some(data(&map)), ..nothing }
@@ -340,7 +366,7 @@ impl Reference {
     fn run(&mut self, run: &mut Run, act: &Act) -> Ran<Option<Value>> {
         match act {
             Act::Put(class, map, wanted) => {
-                self.expect(run, class, map["id"].as_str().unwrap(), wanted.as_ref())?;
+                self.expect(run, class, &id_of(class, map), wanted.as_ref())?;
                 self.put(run, class, map.clone())?;
             }
             Act::Patch(id, set, unset, wanted) => {
@@ -468,17 +494,5 @@ impl Reference {
             self.tries.remove(&session);
             return Ok(result);
         }
-    }
-
-    fn is_given_up(&mut self, session: &(String, String), id: &str, code: Code) -> bool {
-        if code == Code::OrderHeld || code == Code::Unavailable {
-            return false;
-        }
-        let tried = self.tries.entry(session.clone()).or_default();
-        if tried.0 != id {
-            *tried = (id.to_owned(), 0);
-        }
-        tried.1 += 1;
-        tried.1 >= TRIES_MAX
     }
 }

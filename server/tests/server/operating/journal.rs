@@ -90,6 +90,7 @@ fn a_database_from_before_operations_is_brought_up_to_date() {
     earlier
         .execute_batch(
             "DROP TABLE sessions; DROP TABLE ops; DROP TABLE actions; DROP TABLE spent;
+             DROP TABLE trees;
              INSERT INTO meta SELECT 'highest', CAST(CAST(highest AS TEXT) AS BLOB) FROM heads;
              INSERT INTO meta SELECT 'horizon', CAST(CAST(horizon AS TEXT) AS BLOB) FROM heads;
              CREATE TABLE orgs (org TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;

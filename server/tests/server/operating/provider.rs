@@ -7,7 +7,8 @@ use escale::journal::make_id;
 use escale::model::{Epoch, sha_s};
 use escale_server::engine::first_site;
 use escale_server::provider::{
-    Head, MemoryDatabase, MemoryProvider, Operation, Provider, Spent, SqliteProvider, conformance, inspect,
+    Head, MemoryDatabase, MemoryProvider, Operation, Place, Provider, Spent, SqliteProvider, Tree,
+    conformance, inspect,
 };
 
 #[test]
@@ -36,7 +37,7 @@ fn a_newer_format_is_refused_and_left_untouched() {
     let path = folder.path().join("escale.db");
     drop(SqliteProvider::open(&path, &first_site(1).unwrap()).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute_batch("PRAGMA user_version = 5; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    raw.execute_batch("PRAGMA user_version = 6; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(raw);
     let before = std::fs::read(&path).unwrap();
     let error = SqliteProvider::open(&path, &first_site(1).unwrap()).err().unwrap();
@@ -44,10 +45,11 @@ fn a_newer_format_is_refused_and_left_untouched() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
-const FORMATS: [&str; 3] = [
+const FORMATS: [&str; 4] = [
     include_str!("../../../src/provider/sqlite/tables.sql"),
     include_str!("../../../src/provider/sqlite/operations.sql"),
     include_str!("../../../src/provider/sqlite/spent.sql"),
+    include_str!("../../../src/provider/sqlite/heads.sql"),
 ];
 
 /// A file of an older format, in which two orgs were written to.
@@ -72,10 +74,15 @@ fn older(path: &Path, format: usize) {
 
 #[test]
 fn each_format_before_is_brought_up() {
-    for format in [2, 3] {
+    for format in [2, 3, 4] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("escale.db");
-        older(&path, format);
+        older(&path, format.min(3));
+        if format == 4 {
+            let raw = rusqlite::Connection::open(&path).unwrap();
+            raw.execute_batch(FORMATS[3]).unwrap();
+            raw.execute_batch("PRAGMA user_version = 4").unwrap();
+        }
         let error = inspect(&path, "o").unwrap_err();
         assert_eq!(error.code(), escale::Code::StorageFailed);
         assert!(error.detail().contains(&format!("format {format}")), "{}", error.detail());
@@ -90,6 +97,9 @@ fn each_format_before_is_brought_up() {
         let heads = provider.read().unwrap().heads("", 9).unwrap();
         assert_eq!(heads, [("o".to_owned(), head.clone()), ("p".to_owned(), head)]);
         let mut tx = provider.write("o", std::time::Duration::ZERO).unwrap();
+        let place = Place { org: "o", class: "C", pk: "p" };
+        assert_eq!(tx.tree(place).unwrap(), None);
+        tx.put_tree(place, &Tree { floor: 7, ..Tree::default() }).unwrap();
         assert_eq!(tx.operation("o", "x", "a").unwrap().unwrap().session, "s");
         assert_eq!(tx.purge_operations(6, 9).unwrap(), 1);
         assert_eq!(tx.spent("o", "x", "a").unwrap(), Some(Spent { v: Some(7) }));

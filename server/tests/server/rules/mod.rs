@@ -3,6 +3,9 @@
 mod r11_once;
 mod r12_lasting;
 mod r12_order;
+mod r16_items;
+mod r17_floor;
+mod r18_groups;
 mod r34_heads;
 #[cfg(feature = "postgres")]
 mod r39_lost_commits;

@@ -5,6 +5,7 @@ pub mod chance;
 pub mod client;
 pub mod cluster;
 pub mod device;
+pub mod items;
 pub mod operating;
 pub mod outside;
 pub mod page;

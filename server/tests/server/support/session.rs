@@ -78,6 +78,10 @@ impl Session {
             assert!(part.rows.iter().all(|row| row.pk != *pk), "in rows and in left");
             self.unlink(pk, *v);
         }
+        if let Some(floor) = part.floor {
+            // R17: these ended with their parent. No mark is made, because the floor comes again with each reply.
+            self.links.retain(|_, link| link.0 >= floor);
+        }
         let first_now = self.cursor.as_ref().map_or(reply.now, |(_, now)| *now);
         if let Some(next) = &part.next {
             assert_eq!(part.present, None);

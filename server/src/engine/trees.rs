@@ -1,0 +1,219 @@
+//! Trees in a write: an item exists only while its parent does (R16), and from the floor of its tree on (R17).
+//!
+//! The end of a parent costs the same for any number of items. It raises the floor, and nothing is written of the
+//! items. Only those that the same write has written get tombstones, because their version equals the floor.
+
+use std::collections::BTreeSet;
+use std::collections::btree_map::Entry as Slot;
+
+use escale::codec::Data;
+use escale::limits::{ITEMS_MAX, VERSION_MAX};
+use escale::model::schema::{Class, Schema};
+use escale::model::{Def, Name, Version};
+use escale::{Code, Error, Result};
+use smol_str::SmolStr;
+
+use super::write::{Actor, Stored, Writing};
+use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Tree};
+
+/// A tree that a write has read.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) tree: Tree,
+    /// Whether the parent lives; none if it was not read yet.
+    lives: Option<bool>,
+    is_changed: bool,
+    /// The items that this write has written.
+    own: BTreeSet<Actor>,
+}
+
+/// The parent of an item with these columns; none if the class has no parents.
+pub(super) fn parent_of(class: &Class, shown: &Shown) -> Option<Actor> {
+    let (parent, items) = (class.parent()?, class.items()?);
+    // The hash of the collection is the pk of the parent.
+    let pk = shown.links.get(items.name().as_str())?.first()?;
+    Some((SmolStr::new(parent.as_str()), pk.clone()))
+}
+
+/// The tree that a def tells of, if it is a parent's or that of a parent's items.
+pub(super) fn tree_of(schema: &Schema, def: &Def) -> Option<Actor> {
+    use escale::model::DefKind::{Class as All, Collection, Document};
+    let class = schema.class(def.class().as_str()).ok()?;
+    match def.kind() {
+        Document(pk) if class.has_items() => Some((class.name().as_str().into(), pk.as_str().into())),
+        Collection(name, hash) if class.items().is_some_and(|items| items.name() == name) => {
+            Some((class.parent()?.as_str().into(), hash.as_str().into()))
+        }
+        All | Document(_) | Collection(..) => None,
+    }
+}
+
+/// The classes of items of a class.
+pub(super) fn item_classes<'s>(schema: &'s Schema, parent: &'s str) -> impl Iterator<Item = &'s Class> {
+    schema.classes().iter().filter(move |class| class.parent().is_some_and(|name| name.as_str() == parent))
+}
+
+/// The defs of the items of a parent.
+pub(super) fn items_of(schema: &Schema, parent: &str, pk: &str) -> Vec<Def> {
+    let def = |class: &Class| {
+        let items = class.items()?;
+        Some(Def::collection_hashed(class.name(), items.name(), pk))
+    };
+    item_classes(schema, parent).filter_map(def).collect()
+}
+
+impl Writing<'_> {
+    /// The tree of a parent, as this write has left it.
+    pub(super) fn tree(&mut self, (class, pk): &Actor) -> Result<&mut Held> {
+        match self.trees.entry((class.clone(), pk.clone())) {
+            Slot::Occupied(held) => Ok(held.into_mut()),
+            Slot::Vacant(free) => {
+                let at = Place { org: self.org, class, pk };
+                let tree = self.tx.tree(at)?.unwrap_or_default();
+                if tree.v >= self.now {
+                    self.regressed = self.regressed.max(Some(tree.v));
+                    return Err(Error::new(Code::Contention, "a tree is not older than the write"));
+                }
+                Ok(free.insert(Held { tree, ..Held::default() }))
+            }
+        }
+    }
+
+    /// The floor of its tree, if a stored document is an item below it, so that it does not exist.
+    pub(super) fn ended(&mut self, class: &Class, document: &Document) -> Result<Option<Version>> {
+        let Some(parent) = parent_of(class, &document.shown) else { return Ok(None) };
+        let floor = self.tree(&parent)?.tree.floor;
+        Ok((document.v < floor).then_some(floor))
+    }
+
+    /// Refuses an item without a living parent (R16).
+    pub(super) fn check_parent(&mut self, class: &Class, parent: &Actor) -> Result<()> {
+        let lives = if let Some(lives) = self.tree(parent)?.lives {
+            lives
+        } else {
+            let of = self.schema().class(&parent.0)?;
+            let at = Place { org: self.org, class: &parent.0, pk: &parent.1 };
+            let lives = self.read(of, at)?.is_some_and(|stored| stored.living().is_some());
+            self.tree(parent)?.lives = Some(lives);
+            lives
+        };
+        if lives {
+            return Ok(());
+        }
+        let what = format!("no such document of class {}, which class {} is in", parent.0, class.name());
+        Err(Error::new(Code::NotFound, what + ": create that document first"))
+    }
+
+    /// Counts an item that is about to be put. Errors: `too_large` if its parent has too many.
+    pub(super) fn count_put(&mut self, parent: &Actor, before: Option<&Stored>) -> Result<()> {
+        let is_new = before.is_none_or(|stored| stored.living().is_none());
+        let was_tombstone = before.is_some_and(|stored| stored.ended.is_none() && stored.document.deleted);
+        if is_new && self.tree(parent)?.tree.items >= ITEMS_MAX as u64 {
+            // Items whose lives had ended may have been purged since.
+            let counted = self.living_items(parent)?;
+            self.tree(parent)?.tree.items = counted;
+            if counted >= ITEMS_MAX as u64 {
+                let what =
+                    format!("a document of class {} has {ITEMS_MAX} items, the most possible", parent.0);
+                return Err(Error::new(Code::TooLarge, what));
+            }
+        }
+        let tree = &mut self.tree(parent)?.tree;
+        tree.items += u64::from(is_new);
+        tree.tombstones = tree.tombstones.saturating_sub(u64::from(was_tombstone));
+        Ok(())
+    }
+
+    fn living_items(&mut self, parent: &Actor) -> Result<u64> {
+        let floor = self.tree(parent)?.tree.floor;
+        let mut n = 0;
+        for def in items_of(self.schema(), &parent.0, &parent.1) {
+            n += self.tx.count(self.org, &def, floor, VERSION_MAX + 1, 0)?;
+        }
+        Ok(n)
+    }
+
+    /// Counts an item that was deleted.
+    pub(super) fn count_deleted(&mut self, parent: &Actor) -> Result<()> {
+        let tree = &mut self.tree(parent)?.tree;
+        (tree.items, tree.tombstones) = (tree.items.saturating_sub(1), tree.tombstones + 1);
+        Ok(())
+    }
+
+    /// Notes in its tree that a document of this class was written.
+    pub(super) fn note_in_tree(&mut self, class: &Class, at: Place, new: &Shown) -> Result<()> {
+        let now = self.now;
+        let own = (SmolStr::new(at.class), SmolStr::new(at.pk));
+        if class.has_items() {
+            let held = self.tree(&own)?;
+            (held.tree.v, held.is_changed) = (now, true);
+        } else if let Some(parent) = parent_of(class, new) {
+            let held = self.tree(&parent)?;
+            (held.tree.v, held.is_changed) = (now, true);
+            held.own.insert(own);
+        }
+        Ok(())
+    }
+
+    /// The parent at that place is created: a tree begins without items.
+    pub(super) fn begin_tree(&mut self, at: Place) -> Result<()> {
+        let now = self.now;
+        let held = self.tree(&(at.class.into(), at.pk.into()))?;
+        held.tree.raise_floor(now, false);
+        (held.lives, held.is_changed) = (Some(true), true);
+        Ok(())
+    }
+
+    /// The parent at that place is deleted, and all its items end.
+    pub(super) fn end_tree(&mut self, class: &Class, at: Place) -> Result<()> {
+        let (now, parent) = (self.now, (SmolStr::new(at.class), SmolStr::new(at.pk)));
+        let held = self.tree(&parent)?;
+        held.tree.raise_floor(now, true);
+        (held.lives, held.is_changed) = (Some(false), true);
+        for (class, pk) in held.own.clone() {
+            self.bury(&parent, Place { org: self.org, class: &class, pk: &pk })?;
+        }
+        for items in item_classes(self.schema(), class.name().as_str()) {
+            let Some(collection) = items.items() else { continue };
+            let links = [(SmolStr::new(collection.name().as_str()), vec![parent.1.clone()])].into();
+            // The pk is that of the parent, and of its item in a class with one item for each parent.
+            let (org, class, pk) = (at.org.into(), items.name().as_str().into(), at.pk.into());
+            self.tx.append_feed(&FeedRow { org, class, pk, v: now, links })?;
+        }
+        Ok(())
+    }
+
+    /// Gives an item of this write a tombstone.
+    fn bury(&mut self, parent: &Actor, at: Place) -> Result<()> {
+        let Some(document) = self.tx.document(at)?.filter(|document| !document.deleted) else {
+            return Ok(());
+        };
+        let class = self.schema().class(at.class)?;
+        let data = Data::from_bytes(&self.seal.open(at, document.v, &document.data)?)?;
+        let names: Vec<&Name> = class.key().iter().collect();
+        let key = data.pick(&names)?.into_iter().collect();
+        let tombstone = self.tombstone(at, &document, &key)?;
+        self.lay_down(class, at, Some(&document.shown), &tombstone)?;
+        self.tree(parent)?.tree.tombstones += 1;
+        Ok(())
+    }
+
+    /// Stores the trees that have changed. Called once, after everything else.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        for ((class, pk), held) in self.trees.iter().filter(|(_, held)| held.is_changed) {
+            self.tx.put_tree(Place { org: self.org, class, pk }, &held.tree)?;
+        }
+        Ok(())
+    }
+}
+
+/// The floor of the tree of a stored item, if the item is below it.
+pub(super) fn floor_above(snapshot: &dyn Snapshot, class: &Class, at: Place) -> Result<Option<Version>> {
+    if class.parent().is_none() {
+        return Ok(None);
+    }
+    let Some(document) = snapshot.document(at)? else { return Ok(None) };
+    let Some((class, pk)) = parent_of(class, &document.shown) else { return Ok(None) };
+    let tree = snapshot.tree(Place { org: at.org, class: &class, pk: &pk })?.unwrap_or_default();
+    Ok((document.v < tree.floor).then_some(tree.floor))
+}
