@@ -19,9 +19,27 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Its condition.
     pub if_version: Option<IfVersion>,
+    /// The tree that the document is in, by the key of its parent: a document with items is in its own (R19).
+    pub tree: Option<DocKey>,
 }
 
 impl Change {
+    /// Whether it is the deletion of that parent, which ends all its items.
+    pub fn ends(&self, tree: &DocKey) -> bool {
+        matches!(self.kind, ChangeKind::Delete) && self.tree.as_ref() == Some(&self.key) && self.key == *tree
+    }
+
+    /// Whether it creates or deletes a parent: operations on its items depend on it (R19).
+    pub fn decides(&self, tree: &DocKey) -> bool {
+        !matches!(self.kind, ChangeKind::Patch { .. }) && self.key == *tree
+    }
+
+    /// Its effect on a document of that tree, if it has any.
+    pub fn on<'c>(&'c self, key: &DocKey, tree: Option<&DocKey>) -> Option<&'c ChangeKind> {
+        let is_end = || tree.is_some_and(|tree| tree != key && self.ends(tree));
+        (self.key == *key || is_end()).then_some(&self.kind)
+    }
+
     /// Whether it expects the version given by that operation.
     pub fn expects(&self, id: &str) -> bool {
         self.if_version.as_ref().and_then(IfVersion::of).is_some_and(|of| of == id)
@@ -86,8 +104,9 @@ pub fn changes_of(schema: &Schema, name: &str, args: &Value) -> Result<Option<Ve
         "doc.put" => put(schema, args)?,
         "doc.patch" => patch(schema, args)?,
         "doc.delete" => {
-            let (_, key) = class_and_key(schema, args)?;
-            Change { key, kind: ChangeKind::Delete, if_version: if_version(args)? }
+            let (class, key) = class_and_key(schema, args)?;
+            let tree = tree_of(schema, class, &key_parts(args)?)?;
+            Change { key, kind: ChangeKind::Delete, if_version: if_version(args)?, tree }
         }
         "batch" => return batch(schema, args).map(Some),
         _ => return Ok(None),
@@ -126,6 +145,15 @@ pub fn key_of(schema: &Schema, class: &str, parts: &[impl AsRef<str>]) -> Result
     Ok((position, class.pk_of(&parts)?))
 }
 
+/// The tree that a document with this key is in, if it is an item or has items.
+pub fn tree_of(schema: &Schema, class: &Class, parts: &[&str]) -> Result<Option<DocKey>> {
+    match (class.parent(), class.parent_key(parts)) {
+        (Some(parent), Some(key)) => key_of(schema, parent.as_str(), key).map(Some),
+        _ if class.has_items() => key_of(schema, class.name().as_str(), parts).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn class_at<'s>(schema: &'s Schema, name: &str) -> Result<(u16, &'s Class)> {
     let class = schema.class(name)?;
     let position = schema.position(class.name()).expect("a class of the schema");
@@ -154,7 +182,10 @@ fn put(schema: &Schema, args: &Value) -> Result<Change> {
     let pk: Pk = class.columns(map)?.pk;
     check_names(map.keys())?;
     Data::from_map(map)?;
-    Ok(Change { key: (position, pk), kind: ChangeKind::Put(map.clone()), if_version: if_version(args)? })
+    // The columns have found each key property to be a string.
+    let parts: Vec<&str> = class.key().iter().filter_map(|name| map.get(name.as_str())?.as_str()).collect();
+    let (key, kind) = ((position, pk), ChangeKind::Put(map.clone()));
+    Ok(Change { key, kind, if_version: if_version(args)?, tree: tree_of(schema, class, &parts)? })
 }
 
 fn patch(schema: &Schema, args: &Value) -> Result<Change> {
@@ -182,7 +213,8 @@ fn patch(schema: &Schema, args: &Value) -> Result<Change> {
     class.check_patch(set)?;
     Data::from_map(set)?;
     let kind = ChangeKind::Patch { set: set.clone(), unset };
-    Ok(Change { key, kind, if_version: if_version(args)? })
+    let tree = tree_of(schema, class, &key_parts(args)?)?;
+    Ok(Change { key, kind, if_version: if_version(args)?, tree })
 }
 
 fn batch(schema: &Schema, args: &Value) -> Result<Vec<Change>> {

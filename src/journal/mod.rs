@@ -10,7 +10,7 @@ mod record;
 mod request;
 
 pub use action::{Action, ActionType, iso8601};
-pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of};
+pub use change::{Change, ChangeKind, IfVersion, batched, changes_of, is_built_in, key_of, tree_of};
 pub use op::{OpId, OpState, PendingOp, Unsendable, make_id};
 pub use planner::{ActionMeta, ActorSweep, Protect, Retention, plan};
 pub use policy::{Policy, Settlement, State, settle};

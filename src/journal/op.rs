@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::action::Action;
-use super::change::{Change, IfVersion, batched, is_built_in};
+use super::change::{Change, ChangeKind, IfVersion, batched, is_built_in};
 use crate::codec::{Data, Fault, record};
 use crate::crypto::{Random, drawn};
 use crate::error::Result;
@@ -102,6 +102,9 @@ pub struct PendingOp {
     pub state: OpState,
     /// The keys of the documents that it touches.
     pub keys: Vec<DocKey>,
+    /// Items with operations of their own that it deletes together with their parent. They depend on it, and
+    /// it depends on none of them (R19).
+    pub covers: Vec<DocKey>,
     /// Its changes to documents; `None` until its optimistic part could run.
     pub changes: Option<Vec<Change>>,
     /// Whether it is on the device (in incognito, in memory): it may be sent (R10).
@@ -178,6 +181,25 @@ impl PendingOp {
         let contained = self.state.accepted.is_some_and(|v| v > 0 && base.v >= v) && base.era == era;
         let is_seen = self.state.seen == Some(base.era) || self.seen_on.get(key) == Some(&base.era);
         self.state.refused.is_none() && !contained && !is_seen
+    }
+
+    /// The documents over which its effect is laid.
+    pub fn shown_on(&self) -> impl Iterator<Item = &DocKey> {
+        self.keys.iter().chain(&self.covers)
+    }
+
+    /// Its changes to a document of that tree, in order.
+    pub fn steps_on<'o>(
+        &'o self,
+        key: &'o DocKey,
+        tree: Option<&'o DocKey>,
+    ) -> impl Iterator<Item = &'o ChangeKind> {
+        self.changes.iter().flatten().filter_map(move |change| change.on(key, tree))
+    }
+
+    /// Whether it creates or deletes that parent (R19).
+    pub fn decides(&self, tree: &DocKey) -> bool {
+        self.changes.iter().flatten().any(|change| change.decides(tree))
     }
 
     /// Name and arguments to send. An operation that cannot be sent is replaced by one under the same id that
@@ -391,6 +413,7 @@ impl PendingOp {
         PendingOp {
             state,
             keys,
+            covers: Vec::new(),
             changes: None,
             saved: false,
             record: None,

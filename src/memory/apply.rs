@@ -45,6 +45,7 @@ pub(crate) struct PreparedPart {
     rows: Vec<PreparedRow>,
     left: Vec<(Pk, Version)>,
     present: Option<Vec<Pk>>,
+    floor: Option<Version>,
     next: Option<String>,
     total: Option<u64>,
 }
@@ -104,6 +105,7 @@ impl Memory {
             rows: rows?,
             left: part.left,
             present: part.present,
+            floor: part.floor,
             next: part.next,
             total: part.total,
         })
@@ -114,6 +116,9 @@ impl Memory {
         let def = part.def;
         if !self.collections.contains_key(&def) {
             return PartOutcome::Unknown;
+        }
+        if let Some(floor) = part.floor {
+            self.drop_below(&def, Stamp::new(context.era, floor));
         }
         let received = part.rows.len() as u64;
         for PreparedRow { row, properties } in part.rows {
@@ -129,7 +134,12 @@ impl Memory {
         }
         let Some(asked) = context.asked else { return PartOutcome::Whole };
         let collection = self.collections.get_mut(&def).expect("checked above");
-        let (settle, before) = match collection.load.take() {
+        let load = collection.load.take();
+        if load.as_ref().is_some_and(|load| load.cursor.is_empty()) {
+            // Its tree may be whole now, which the application must learn.
+            self.unreported.defs.insert(def.clone());
+        }
+        let (settle, before) = match load.filter(|load| !load.cursor.is_empty()) {
             Some(load) => (load.settle, load.received),
             None => (context.settled, 0),
         };
@@ -141,6 +151,14 @@ impl Memory {
         }
         self.finish(&def, asked, settle, part.present, context);
         PartOutcome::Whole
+    }
+
+    /// R17: a parent was deleted or created, and all its items of that era with an older link are gone. They
+    /// need no removal tombstones: the next pull from before the floor brings it again.
+    fn drop_below(&mut self, def: &Def, floor: Stamp) {
+        for pk in self.collections[def].set.between(Stamp::new(floor.era, 0), floor) {
+            self.drop_link(def, &pk);
+        }
     }
 
     /// Ends a pull: members that it does not account for leave, and the collection reaches its new `v` (R4,

@@ -10,7 +10,8 @@ use crate::model::{Pk, Version};
 /// received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The cursor where the last reply stopped.
+    /// The cursor where the last reply stopped. Empty if the def is loaded, but not in one snapshot with the
+    /// others of its tree (R18).
     pub cursor: String,
     /// The `v` of the first request.
     pub since: Version,
@@ -43,8 +44,13 @@ impl Collection {
         if self.set.v().era == era { self.set.v().v } else { 0 }
     }
 
+    /// The load in progress, if it goes on from a cursor.
+    pub fn paged(&self) -> Option<&Load> {
+        self.load.as_ref().filter(|load| !load.cursor.is_empty())
+    }
+
     /// Whether a whole load is in progress or due.
     pub fn is_loading(&self, era: u32) -> bool {
-        self.load.is_some() || self.v(era) == 0
+        self.paged().is_some() || self.v(era) == 0
     }
 }

@@ -17,6 +17,7 @@ mod stamp;
 mod state;
 mod stored;
 mod tombstones;
+mod tree;
 
 pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};

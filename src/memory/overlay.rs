@@ -185,7 +185,12 @@ impl Memory {
             DefKind::Collection(..) => held.is_empty() || held.contains(def) || shown.contains(def),
         };
         let subscribed = self.collections.keys().filter(|def| def.class() == class);
-        order::set_of(subscribed.filter(|def| is_own(def)).cloned())
+        let mut defs = order::set_of(subscribed.filter(|def| is_own(def)).cloned());
+        if self.class(key.0).has_items() {
+            // A deletion ends the items, and the defs of a tree are pulled together (R18).
+            defs.extend(self.tree_defs(key));
+        }
+        defs
     }
 
     /// The class name of a document's key.

@@ -91,6 +91,12 @@ impl<K: Clone + Eq + Hash + Ord, S: Copy + Ord + Default> VersionedSet<K, S> {
         *member != before
     }
 
+    /// The keys of the members whose links are from `from` on and below `floor`.
+    pub fn between(&self, from: S, floor: S) -> Vec<K> {
+        let is_in = |member: &Member<S>| member.at >= from && member.at < floor;
+        self.members.iter().filter(|(_, member)| is_in(member)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Applies a departure at `at`: the key leaves unless its link is newer (R3). A removal tombstone keeps
     /// older rows from linking it again (R5). Returns whether anything changed.
     pub fn unlink(&mut self, key: &K, at: S) -> bool {

@@ -38,6 +38,8 @@ pub struct Memory {
     pub(super) lacks_documents: bool,
     /// The overlays of documents.
     pub(super) shown: SortedMap<DocKey, Shown>,
+    /// The defs whose items are hidden, because a pending operation deletes their parent.
+    pub(super) hidden: SortedSet<Def>,
     /// The new ids of classes with indexes.
     pub(crate) noted: Noted,
 }
@@ -58,6 +60,7 @@ impl Memory {
             leaving: SortedSet::new(),
             lacks_documents: false,
             shown: SortedMap::new(),
+            hidden: SortedSet::new(),
             noted: Noted::default(),
         }
     }

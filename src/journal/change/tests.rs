@@ -98,7 +98,8 @@ fn each_operation_of_a_batch_has_its_change() {
     let changes = changes_of(&schema, "batch", &batch).unwrap().unwrap();
     let key = key_of(&schema, "Doc", &["a", "b"]).unwrap();
     let put = ChangeKind::Put(id().as_map().unwrap().clone());
-    let wanted = [put, ChangeKind::Delete].map(|kind| Change { key: key.clone(), kind, if_version: None });
+    let wanted =
+        [put, ChangeKind::Delete].map(|kind| Change { key: key.clone(), kind, if_version: None, tree: None });
     assert_eq!(changes, wanted);
     assert!(
         !is_built_in("batch", &batch)

@@ -59,8 +59,12 @@ impl Part {
     }
 
     fn change(&self) -> Option<Change> {
-        let change =
-            Change { key: self.key.clone(), kind: ChangeKind::Delete, if_version: self.expected.clone() };
+        let change = Change {
+            key: self.key.clone(),
+            kind: ChangeKind::Delete,
+            if_version: self.expected.clone(),
+            tree: None,
+        };
         (!self.is_own).then_some(change)
     }
 

@@ -22,6 +22,7 @@ impl Table {
         let parked = self.parked.first().copied();
         let Some(first) = given_up.iter().map(|op| op.order).chain(parked).min() else { return held };
         let mut blocked: SortedSet<&DocKey> = SortedSet::new();
+        let mut decided: SortedSet<&DocKey> = SortedSet::new();
         let mut stopped: SortedSet<&str> = given_up.iter().map(|op| op.id.as_str()).collect();
         // A discarded operation blocks only later operations on its documents.
         let mut gone: SortedMap<&DocKey, u64> = SortedMap::new();
@@ -30,11 +31,15 @@ impl Table {
             *earliest = order.min(*earliest);
         }
         for (order, op) in self.ops.range(first..).filter(|(_, op)| op.state.accepted.is_none()) {
-            let depends = op.keys.iter().any(|key| blocked.contains(key))
-                || op.keys.iter().any(|key| gone.get(key).is_some_and(|earlier| earlier < order))
+            // R19: an item depends on the operations that create or delete its parent, too.
+            let trees = op.keys.iter().filter_map(|key| self.trees.get(key));
+            let is_gone = |key: &DocKey| gone.get(key).is_some_and(|earlier| earlier < order);
+            let depends = op.keys.iter().any(|key| blocked.contains(key) || is_gone(key))
+                || trees.clone().any(|tree| decided.contains(tree) || is_gone(tree))
                 || op.waits_for().any(|id| stopped.contains(id));
             if op.state.refused.is_some() || depends {
                 blocked.extend(op.keys.iter());
+                decided.extend(op.keys.iter().filter(|key| op.decides(key)));
                 stopped.insert(&op.state.id);
                 if op.state.refused.is_none() {
                     held.insert(op.state.id.clone());

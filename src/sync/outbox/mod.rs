@@ -17,6 +17,7 @@ mod seen;
 mod send;
 mod sweeps;
 mod table;
+mod trees;
 mod validate;
 
 pub use application::{Application, NoApplication, Reader};

@@ -7,6 +7,7 @@
 use super::application::{self, Application};
 use super::retained::PinReading;
 use super::table::Table;
+use super::trees::hide_items;
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
@@ -44,6 +45,7 @@ impl Overlay {
             }
             self.go_through(ctx, table, app);
         }
+        hide_items(ctx, table);
     }
 
     /// Makes one pass over the operations on stale documents, in order, and lays their result over the
@@ -190,8 +192,8 @@ fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<Stat
         if !is_shown_on(ctx, op, key) {
             continue;
         }
-        let changes = op.changes.iter().flatten().filter(|change| change.key == *key);
-        let after = changes.fold(state.clone(), |state, change| change.kind.apply(state));
+        let steps = op.steps_on(key, table.trees.get(key));
+        let after = steps.fold(state.clone(), |state, step| step.apply(state));
         match after.as_ref().map(Data::from_map).transpose() {
             Ok(_) => state = after,
             Err(error) => refuse_unsent(ctx, table, order, error),
@@ -298,6 +300,7 @@ fn run_optimistic_part(
     if is_complete {
         let op = table.ops.get_mut(&order).expect("listed");
         (op.changes, op.is_blind) = (Some(changes), is_blind);
+        table.note_trees(order);
     }
 }
 
@@ -311,14 +314,18 @@ fn apply_op(
 ) {
     let op = &table.ops[&order];
     for change in op.changes.iter().flatten() {
-        if !is_shown_on(ctx, op, &change.key) {
-            continue;
-        }
-        if !covered.contains(&change.key) {
-            covered.insert(change.key.clone());
-        }
-        if let Some(Computed::State(state)) = states.get_mut(&change.key) {
-            *state = change.kind.apply(state.take());
+        for key in std::iter::once(&change.key).chain(&op.covers) {
+            let step = change.on(key, table.trees.get(key));
+            let Some(step) = step.filter(|_| is_shown_on(ctx, op, key)) else { continue };
+            if !covered.contains(key) {
+                covered.insert(key.clone());
+            }
+            match states.get_mut(key) {
+                Some(Computed::State(state)) => *state = step.apply(state.take()),
+                // An item that is deleted with its parent: its data need not be read.
+                Some(state) if *key != change.key => *state = Computed::State(None),
+                _ => {}
+            }
         }
     }
 }
@@ -364,8 +371,8 @@ fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Computed> {
 pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Computed {
     let Computed::State(mut state) = base_state(ctx, key) else { return Computed::NotYet };
     for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key)) {
-        for change in op.changes.iter().flatten().filter(|change| change.key == *key) {
-            state = change.kind.apply(state);
+        for step in op.steps_on(key, table.trees.get(key)) {
+            state = step.apply(state);
         }
     }
     Computed::State(state)

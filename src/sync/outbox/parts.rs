@@ -66,7 +66,7 @@ impl Outbox {
         // An operation in flight keeps its number until it is sent again: the server may execute it under
         // that number in the new epoch too.
         for order in &self.table.waiting {
-            self.table.stale.extend(self.table.ops[order].keys.iter().cloned());
+            self.table.stale.extend(self.table.ops[order].shown_on().cloned());
         }
     }
 

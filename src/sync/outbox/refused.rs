@@ -15,8 +15,7 @@ impl Table {
         let op = self.ops.get_mut(&order).expect("the operation is there");
         op.state.refused = Some(fault);
         op.seq = None;
-        let keys = op.keys.clone();
-        self.stale.extend(keys);
+        self.stale.extend(op.shown_on().cloned());
         self.sort(order);
         self.due.rewrite(order);
     }

@@ -85,7 +85,8 @@ pub fn effects_seen(
         }
         let Some(mut awaits) = op.awaits.take() else { continue };
         awaits.retain(|def| !whole.and_then(|whole| whole.get(def)).is_some_and(|effects| effects.shows(op)));
-        for key in op.keys.iter().filter(|key| rows.contains(*key)) {
+        let shown_on: Vec<DocKey> = op.shown_on().filter(|key| rows.contains(*key)).cloned().collect();
+        for key in &shown_on {
             if op.seen_on.insert(key.clone(), era) != Some(era) {
                 // Stored in the same batch as the base that contains the effect; otherwise a restart
                 // would show it twice.
@@ -97,7 +98,7 @@ pub fn effects_seen(
         if awaits.is_empty() && op.state.seen != Some(era) && op.state.refused.is_none() {
             op.state.seen = Some(era);
             table.due.rewrite(*order);
-            table.stale.extend(op.keys.iter().cloned());
+            table.stale.extend(op.shown_on().cloned());
         }
         op.awaits = Some(awaits);
     }

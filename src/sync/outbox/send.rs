@@ -329,12 +329,17 @@ impl Sender {
 }
 
 /// The earlier operations that this one depends on and that the server has not accepted, in ascending
-/// order. These are the latest one on each document, those that it names in `after`, and those whose
-/// versions it expects.
+/// order. These are the latest one on each document, the latest one that creates or deletes the parent of an item
+/// (R19), those that it names in `after`, and those whose versions it expects.
 fn dependencies(table: &Table, order: u64) -> Vec<u64> {
     let op = &table.ops[&order];
-    let on = |key| table.on_before(key, order).rfind(|other| other.is_waiting());
-    let by_documents = op.keys.iter().filter_map(on);
+    let on = |key: &DocKey| {
+        table.on_before(key, order).rfind(|other| other.is_waiting() && other.keys.contains(key))
+    };
+    let decides =
+        |tree: &DocKey| table.on_before(tree, order).rfind(|other| other.is_waiting() && other.decides(tree));
+    let trees = op.keys.iter().filter_map(|key| table.trees.get(key));
+    let by_documents = op.keys.iter().filter_map(on).chain(trees.filter_map(decides));
     let by_name = op.waits_for().filter_map(|id| table.get(id));
     let by_name = by_name.filter(|other| other.is_waiting());
     let orders: SortedSet<u64> = order::set_of(by_documents.chain(by_name).map(|other| other.state.order));

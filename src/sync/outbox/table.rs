@@ -19,6 +19,10 @@ pub struct Table {
     /// wait for. Both may have changed since.
     naming: SortedMap<OpId, SortedSet<u64>>,
     pub by_key: SortedMap<DocKey, SortedSet<u64>>,
+    /// The parents of the items among them.
+    pub(super) trees: SortedMap<DocKey, DocKey>,
+    /// Those that delete parents.
+    pub(super) ending: SortedSet<u64>,
     /// Those that wait for the server's answer, and those that it refused.
     pub(super) waiting: SortedSet<u64>,
     pub(super) parked: SortedSet<u64>,
@@ -68,6 +72,7 @@ impl Table {
         self.fresh.insert(order);
         self.ops.insert(order, op);
         self.sort(order);
+        self.note_trees(order);
     }
 
     /// An operation expects the document of one of its changes to have that version.
@@ -117,16 +122,18 @@ impl Table {
         if self.ops.is_empty() {
             self.naming.clear();
         }
-        for key in &op.keys {
+        for key in op.shown_on() {
             if let Some(orders) = self.by_key.get_mut(key) {
                 orders.remove(&order);
                 if orders.is_empty() {
                     self.by_key.remove(key);
+                    self.trees.remove(key);
                     self.tops.remove(key);
                 }
             }
             self.stale.insert(key.clone());
         }
+        self.ending.remove(&order);
         self.fresh.remove(&order);
         self.sort(order);
         Some(op)

@@ -71,6 +71,17 @@ fn check_at(ctx: &Ctx, table: &Table, name: &str, args: &Value, order: u64) -> R
 fn check_outcome(ctx: &Ctx, table: &Table, changes: &[Change], order: u64) -> Result<()> {
     let mut states: SortedMap<&DocKey, Knowledge> = SortedMap::new();
     for change in changes {
+        let parent = change.tree.as_ref().filter(|tree| **tree != change.key);
+        let is_ended = |parent: &DocKey| match states.get(parent) {
+            Some(known) => matches!(known, Knowledge::Deleted),
+            None => matches!(knowledge_before(ctx, table, parent, order), Knowledge::Deleted),
+        };
+        if parent.is_some_and(is_ended) {
+            return Err(Error::new(
+                Code::NotFound,
+                "the parent of this item is deleted: put the parent first",
+            ));
+        }
         let before =
             states.remove(&change.key).unwrap_or_else(|| knowledge_before(ctx, table, &change.key, order));
         if matches!(
@@ -102,6 +113,6 @@ fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowl
         Base::Absent | Base::AtRest | Base::Lost => Knowledge::Nothing,
     };
     let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key));
-    let changes = ops.flat_map(|op| op.changes.iter().flatten()).filter(|change| change.key == *key);
-    changes.fold(base, |knowledge, change| knowledge.after(&change.kind))
+    let steps = ops.flat_map(|op| op.steps_on(key, table.trees.get(key)));
+    steps.fold(base, Knowledge::after)
 }

@@ -2,6 +2,7 @@
 
 use crate::codec::{OpResult, Sub};
 use crate::journal::OpId;
+use crate::memory::DocKey;
 use crate::model::{Def, SortedMap, SortedSet, Version, order};
 use crate::sync::facts::{Outgoing, SentOps};
 
@@ -35,6 +36,8 @@ pub struct InFlight {
     pub token: u64,
     /// Whether a def was taken out of `asked`.
     has_dropped: bool,
+    /// The trees that a push changed after the request was sent: its reply may be older (R18).
+    pub pushed: SortedSet<DocKey>,
 }
 
 impl InFlight {
@@ -56,6 +59,7 @@ impl InFlight {
             repairs,
             token,
             has_dropped: false,
+            pushed: SortedSet::new(),
         }
     }
 

@@ -11,6 +11,7 @@ mod retries;
 mod schedule;
 mod socket;
 mod token;
+mod trees;
 
 pub use in_flight::InFlight;
 pub use mistakes::{bad_reply, mistakes_of};

@@ -78,7 +78,7 @@ impl Pull {
         let ReadPart::Prepared(part) = part else { return Ok(false) };
         let Some(next) = part.next() else { return Ok(false) };
         let def = part.def();
-        let load = ctx.memory.collection(def).and_then(|collection| collection.load.as_ref());
+        let load = ctx.memory.collection(def).and_then(|collection| collection.paged());
         let asked = load.map(|load| load.cursor.as_str()).filter(|_| request.has_cursor(def));
         let page = Page { asked, next, ends: part.ends() };
         if self.loads.goes_on(def, page, is_alone) {

@@ -48,20 +48,16 @@ impl Pull {
     /// Takes the next defs to request, and the damaged documents among them.
     fn take_subs(&mut self, ctx: &Ctx, subs_max: usize) -> (Vec<Sub>, SortedSet<Def>) {
         let era = ctx.memory.epoch().1;
-        let mut defs: Vec<Def> = std::mem::take(&mut self.needed).into_iter().collect();
-        // Long loads come last, so that they delay nothing else.
-        order::sort_by_key(&mut defs, |def| ctx.memory.collection(def).is_some_and(|c| c.load.is_some()));
         let repairs: SortedSet<Def> = order::set_of(self.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
             self.repairs.remove(def);
         }
-        let room = subs_max.saturating_sub(repairs.len());
-        self.needed.extend(defs.split_off(room.min(defs.len())));
+        let defs = self.take_defs(ctx, subs_max.saturating_sub(repairs.len()));
         let mut subs: Vec<Sub> =
             repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
         for def in defs {
             let Some(collection) = ctx.memory.collection(&def) else { continue };
-            subs.push(match &collection.load {
+            subs.push(match collection.paged() {
                 Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
                 None => Sub { v: collection.v(era), def, cursor: None },
             });

@@ -24,7 +24,7 @@ pub struct Pull {
     /// Damaged documents to request, as `Class@pk`.
     pub(super) repairs: SortedSet<Def>,
     pub(super) retries: Retries,
-    in_flight: Option<InFlight>,
+    pub(super) in_flight: Option<InFlight>,
     last_number: u64,
     pub(super) backoff: Backoff,
     pace: Pace,

@@ -2,7 +2,7 @@
 //! operations.
 
 use super::readings::Reads;
-use crate::memory::{Content, DocKey, Memory, PageRef};
+use crate::memory::{Content, DocKey, Document, Memory, PageRef};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
 
@@ -15,7 +15,7 @@ impl Reads {
     }
 }
 
-/// The ids of a def's documents that have not expired, with those of one page next to each other; whether
+/// The ids of a def's documents that the application sees, with those of one page next to each other; whether
 /// the def has been loaded whole once; and its `v`.
 pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
     let collection = ctx.memory.collection(def)?;
@@ -25,10 +25,16 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
     let held = collection.set.keys().map(|pk| (position, pk.clone()));
     let documents = held.filter(|key| ctx.memory.shown(key).is_none());
     let documents = documents.filter_map(|key| ctx.memory.document(&key));
-    let mut placed: Vec<_> = documents.filter(|d| !d.is_expired(now)).map(|d| (d.slot, d.id)).collect();
+    let mut placed: Vec<_> =
+        documents.filter(|d| is_seen(&ctx.memory, d, now)).map(|d| (d.slot, d.id)).collect();
     let shown = ctx.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
     placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
     Some((in_page_order(placed), collection.ready, collection.v(ctx.memory.epoch().1)))
+}
+
+/// Whether the application sees a document that has no overlay.
+fn is_seen(memory: &Memory, document: &Document, now_ms: u64) -> bool {
+    !document.is_expired(now_ms) && !memory.is_hidden(document)
 }
 
 /// The id of a held document that has not expired.
@@ -38,14 +44,15 @@ pub fn find(ctx: &Ctx, class: &Name, pk: &Pk) -> Option<u32> {
         return shown.is_visible(ctx.life_now()).then_some(shown.id);
     }
     let document = ctx.memory.document(&key)?;
-    (!document.is_expired(ctx.life_now())).then_some(document.id)
+    is_seen(&ctx.memory, document, ctx.life_now()).then_some(document.id)
 }
 
 /// The key of the document that the application sees under that id at that time, if it does.
 pub(super) fn seen(memory: &Memory, id: u32, now_ms: u64) -> Option<&DocKey> {
     if let Some((key, document)) = memory.by_id(id) {
-        let is_seen = !document.is_expired(now_ms) && !matches!(document.content, Content::Lost);
-        return (is_seen && memory.shown(key).is_none()).then_some(key);
+        let is_lost = matches!(document.content, Content::Lost);
+        let is_seen = is_seen(memory, document, now_ms) && !is_lost && memory.shown(key).is_none();
+        return is_seen.then_some(key);
     }
     memory.shown_by_id(id).filter(|(_, shown)| shown.is_visible(now_ms)).map(|(key, _)| key)
 }

@@ -38,6 +38,7 @@ impl Received<'_> {
         let mut answered: SortedSet<Def> = SortedSet::new();
         let mut whole: SortedMap<Def, EffectsShown> = SortedMap::new();
         let mut rows: SortedSet<DocKey> = SortedSet::new();
+        let mut done: SortedSet<Def> = SortedSet::new();
         let is_alone = parts.iter().all(ReadPart::is_empty);
         for (index, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
@@ -56,6 +57,9 @@ impl Received<'_> {
             }
             rows.extend(touched);
             let all = self.pull.apply_part(self.ctx, part, &request, settled)?;
+            if all.is_some() && !request.has_cursor(&def) {
+                done.insert(def.clone());
+            }
             whole.extend(all.map(|all| (def, all)));
         }
         if is_progress || (!is_alone && !self.ctx.memory.unreported.is_empty()) {
@@ -63,7 +67,9 @@ impl Received<'_> {
         }
         // The reply had no room for the other defs: they are requested again.
         request.forget(&answered);
+        let pushed = std::mem::take(&mut request.pushed);
         self.pull.ask_again(request);
+        self.pull.settle_trees(self.ctx, &done, &pushed);
         outbox::effects_seen(self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
         Ok(())
     }
@@ -99,6 +105,7 @@ impl Received<'_> {
                 ReadPart::Refused(..) => {}
             }
         }
+        self.pull.stir_trees(self.ctx);
         // A push contains some documents only; a pull alone shows a def completely.
         outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
         if change == EpochChange::Later {

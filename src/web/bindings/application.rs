@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 use crate::codec::Presence::Required;
 use crate::codec::{Encode, Writer, read_json, reads, write_json};
 use crate::error::{Code, Error, Result, fail};
-use crate::journal::{Change, ChangeKind, Policy, Settlement, State, key_of};
+use crate::journal::{Change, ChangeKind, Policy, Settlement, State, key_of, tree_of};
 use crate::model::schema::Schema;
 use crate::model::{Name, SortedMap, Value};
 use crate::sync::{Application, Reader};
@@ -113,13 +113,15 @@ impl JsApplication {
 
     fn change(&self, json: ChangeJson) -> Result<Change> {
         let key = key_of(&self.schema, &json.class, &json.key)?;
+        let parts: Vec<&str> = json.key.iter().map(AsRef::as_ref).collect();
+        let tree = tree_of(&self.schema, self.schema.class(&json.class)?, &parts)?;
         let kind = match (json.put, json.set) {
             (Some(state), None) => ChangeKind::Put(state),
             (None, Some(set)) => ChangeKind::Patch { set, unset: json.unset },
             (None, None) => ChangeKind::Delete,
             (Some(_), Some(_)) => return fail(Code::BadValue, "a change puts, patches or deletes"),
         };
-        Ok(Change { key, kind, if_version: None })
+        Ok(Change { key, kind, if_version: None, tree })
     }
 }
 

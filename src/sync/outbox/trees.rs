@@ -1,0 +1,60 @@
+//! Pending operations and trees (R19): the deletion of a parent covers its items.
+
+use super::table::Table;
+use crate::memory::DocKey;
+use crate::model::{Def, DefKind, SortedSet};
+use crate::sync::context::Ctx;
+
+impl Table {
+    /// The changes of an operation are known: notes the parents of its items, and which of their items it ends.
+    pub(super) fn note_trees(&mut self, order: u64) {
+        let changes = self.ops.get(&order).and_then(|op| op.changes.clone()).unwrap_or_default();
+        for change in &changes {
+            let Some(tree) = &change.tree else { continue };
+            if change.ends(tree) {
+                self.ending.insert(order);
+                let items = self.trees.iter().filter(|(_, of)| *of == tree).map(|(item, _)| item.clone());
+                for item in items.collect::<Vec<_>>() {
+                    self.cover(order, &item);
+                }
+            } else if *tree != change.key {
+                self.trees.insert(change.key.clone(), tree.clone());
+                let ends =
+                    |order: &u64| self.ops[order].changes.iter().flatten().any(|change| change.ends(tree));
+                for order in self.ending.iter().copied().filter(ends).collect::<Vec<_>>() {
+                    self.cover(order, &change.key);
+                }
+            }
+        }
+    }
+
+    /// An operation deletes that item with its parent.
+    fn cover(&mut self, order: u64, item: &DocKey) {
+        let op = self.ops.get_mut(&order).expect("the operation is there");
+        if !op.covers.contains(item) {
+            op.covers.push(item.clone());
+            self.by_key.entry(item.clone()).or_default().insert(order);
+            self.stale.insert(item.clone());
+        }
+    }
+}
+
+/// Hides the items without operations of their own, as long as a pending operation deletes their parent and
+/// their def does not show its effect.
+pub fn hide_items(ctx: &mut Ctx, table: &Table) {
+    let era = ctx.memory.epoch().1;
+    let mut hidden: SortedSet<Def> = SortedSet::new();
+    for op in table.ending.iter().map(|order| &table.ops[order]) {
+        if op.state.refused.is_some() || op.state.seen == Some(era) {
+            continue;
+        }
+        for change in op.changes.iter().flatten().filter(|change| change.ends(&change.key)) {
+            let defs = ctx.memory.tree_defs(&change.key);
+            let awaits = op.awaits.as_ref().filter(|_| op.state.accepted.is_some());
+            let is_due = |def: &Def| awaits.is_none_or(|awaits| awaits.contains(def));
+            let hides = |def: &Def| matches!(def.kind(), DefKind::Collection(..)) && is_due(def);
+            hidden.extend(defs.into_iter().filter(hides));
+        }
+    }
+    ctx.memory.hide_items(hidden);
+}
