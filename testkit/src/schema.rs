@@ -21,7 +21,10 @@ pub const SCHEMA: &str = r#"{
         },
         "indexes": { "size": "int", "section": "string", "tags": "list", "origin": "hash" }
     },
-    "Note": { "key": ["book", "page"] }
+    "Note": { "key": ["book", "page"] },
+    "Tree": { "key": ["id"], "collections": { "section": { "key": ["section"], "mutable": true } } },
+    "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "int" } },
+    "Vine": { "in": "Tree", "key": ["tree"] }
 }"#;
 
 pub const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
@@ -29,6 +32,9 @@ pub const TAGS: [&str; 3] = ["role::program", "use::gaming", "interface::x11"];
 pub const KINDS: [&str; 2] = ["source", "binary"];
 pub const IDS: usize = 7;
 pub const PAGES: usize = 2;
+/// The flat documents. After them come the trees: two parents, two items of each, and one singleton of each.
+pub const FLAT: usize = IDS + PAGES;
+pub const IN_TREES: usize = 8;
 
 /// A text that no other part of a store can contain by chance: `r13` searches for it.
 pub const CANARY: &str = "canary-4af1c97e";
@@ -59,9 +65,50 @@ pub fn by_key() -> Query {
     })
 }
 
-/// The key of the document with that number: a few `Doc`s, then a few `Note`s.
+/// The class and the key properties of the document with that number in the trees.
+fn in_trees(number: usize) -> (&'static str, Vec<(&'static str, String)>) {
+    let tree = format!("t{}", number % 2);
+    match (number - FLAT) % IN_TREES {
+        0 | 1 => ("Tree", vec![("id", tree)]),
+        n @ 2..=5 => ("Twig", vec![("tree", tree), ("twig", format!("twig/{n}"))]),
+        _ => ("Vine", vec![("tree", tree)]),
+    }
+}
+
+/// The key properties of the document with that number.
+pub fn parts(number: usize) -> Vec<String> {
+    match number {
+        n if n < IDS => vec![format!("id{n}")],
+        n if n < FLAT => vec!["book".into(), format!("page/{n}")],
+        n => in_trees(n).1.into_iter().map(|(_, part)| part).collect(),
+    }
+}
+
+/// The parent of an item that lives in the data.
+pub fn parent_of(class: &Class, data: &Map) -> Option<Key> {
+    let key: Vec<&str> =
+        class.items()?.key().iter().filter_map(|name| data.get(name.as_str())?.as_str()).collect();
+    Some((class.parent()?.clone(), Pk::from_key(&key).ok()?))
+}
+
+/// The document that has that key, by its number; none if it is no document of the histories.
+pub fn number_of(of: &Key) -> Option<usize> {
+    (0..FLAT + IN_TREES).find(|number| key(*number) == *of)
+}
+
+/// The parent of the item with that key, if it is one of the histories.
+pub fn tree_of(of: &Key) -> Option<Key> {
+    let number = number_of(of).filter(|number| *number >= FLAT + 2)?;
+    Some((name("Tree"), Pk::from_key(&[&parts(number)[0]]).expect("a pk")))
+}
+
+/// The key of the document with that number: a few `Doc`s, a few `Note`s, then those in trees.
 pub fn key(number: usize) -> Key {
-    let number = number % (IDS + PAGES);
+    if number >= FLAT {
+        let parts = parts(number);
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        return (name(in_trees(number).0), Pk::from_key(&parts).expect("a pk"));
+    }
     if number < IDS {
         (name("Doc"), Pk::from_key(&[&format!("id{number}")]).expect("a pk"))
     } else {
@@ -71,12 +118,19 @@ pub fn key(number: usize) -> Key {
 
 /// The data of the document with that number; without `section` if it is none.
 pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Map {
-    let number = number % (IDS + PAGES);
     let mut map = Map::new();
     let text = format!("{CANARY} edition {edition} {}", "lorem ".repeat(edition as usize % 40));
     map.insert("text".into(), Value::String(text));
     map.insert("size".into(), Value::from(edition as i64));
     map.insert("raw".into(), Value::Bytes(edition.to_be_bytes().to_vec()));
+    if number >= FLAT {
+        let (class, parts) = in_trees(number);
+        map.extend(parts.into_iter().map(|(name, part)| (name.to_owned(), Value::String(part))));
+        if let Some(section) = section.filter(|_| class == "Tree") {
+            map.insert("section".into(), SECTIONS[section % SECTIONS.len()].into());
+        }
+        return map;
+    }
     if number >= IDS {
         map.insert("book".into(), "book".into());
         map.insert("page".into(), Value::String(format!("page/{number}")));
@@ -96,6 +150,9 @@ pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Ma
 /// Every def that holds a living document.
 pub fn defs_of(class: &Class, pk: &Pk, data: &Map) -> BTreeSet<Def> {
     let mut defs = BTreeSet::from([Def::class_of(class.name()), Def::document(class.name(), pk)]);
+    if class.parent().is_some() {
+        defs.remove(&Def::class_of(class.name()));
+    }
     for collection in class.collections() {
         let hashes = collection.memberships(data).expect("the data of the tests").unwrap_or_default();
         let of = hashes.iter().map(|hash| Def::collection_hashed(class.name(), collection.name(), hash));
@@ -118,8 +175,22 @@ pub fn universe() -> Vec<Def> {
         let (class, pk) = key(number);
         defs.push(Def::document(&class, &pk));
     }
+    // The defs of trees: [`FLAT_DEFS`] are before them.
+    for number in [FLAT, FLAT + 1] {
+        let (class, pk) = key(number);
+        defs.push(Def::document(&class, &pk));
+        defs.push(Def::collection_hashed(&name("Twig"), &name("in"), pk.as_str()));
+        defs.push(Def::collection_hashed(&name("Vine"), &name("in"), pk.as_str()));
+    }
+    defs.push(Def::class_of(&name("Tree")));
+    let (class, pk) = key(FLAT + 2);
+    defs.push(Def::document(&class, &pk));
     defs
 }
+
+/// The defs of flat documents in [`universe`], and those of trees after them.
+pub const FLAT_DEFS: usize = 13;
+pub const TREE_DEFS: usize = 8;
 
 /// The def with that number in [`universe`].
 pub fn def(number: usize) -> Def {

@@ -36,7 +36,7 @@ impl Application for Copier {
                 .or_else(|| size(state.clone()))?;
             let kind =
                 ChangeKind::Patch { set: BTreeMap::from([("copied".to_owned(), taken)]), unset: vec![] };
-            return Some(Ok(vec![Change { key: to, kind, if_version: None }]));
+            return Some(Ok(vec![Change { key: to, kind, if_version: None, tree: None }]));
         }
         let is_set = size(read(&(0, pk("a")))).is_some_and(|size| size != Value::from(0_i64));
         if name == "trace" {
@@ -49,7 +49,7 @@ impl Application for Copier {
         let change = copied.map(|copied| {
             let kind =
                 ChangeKind::Patch { set: BTreeMap::from([("copied".to_owned(), copied)]), unset: vec![] };
-            Change { key: (0, pk("a")), kind, if_version: None }
+            Change { key: (0, pk("a")), kind, if_version: None, tree: None }
         });
         Some(Ok(change.into_iter().collect()))
     }

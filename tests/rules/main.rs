@@ -11,6 +11,7 @@ mod regressions;
 mod sealed;
 mod secrecy;
 mod store;
+mod trees;
 mod upgrades;
 mod versioned_set;
 mod writes;

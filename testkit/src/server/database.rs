@@ -9,6 +9,11 @@ use super::operations::Operations;
 use crate::backend::{Committed, Entry, Write};
 use crate::schema::{Key, Map, defs_of, with};
 
+/// The tree of a document, by the key of its parent: a parent is in its own.
+pub fn tree_of(key: &Key) -> Option<Key> {
+    if key.0.as_str() == "Tree" { Some(key.clone()) } else { crate::schema::tree_of(key) }
+}
+
 /// A document or its tombstone. A tombstone keeps the defs that held the document.
 #[derive(Clone, Debug)]
 pub struct Stored {
@@ -25,11 +30,24 @@ impl Stored {
     }
 }
 
+/// A tree (R17).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tree {
+    /// The version at which its parent was last created or deleted.
+    pub floor: u64,
+    /// The version last written in it.
+    pub v: u64,
+}
+
 #[derive(Clone)]
 pub struct Database {
     pub epoch: Epoch,
     pub docs: BTreeMap<Key, Stored>,
     pub departures: BTreeMap<(Def, Pk), u64>,
+    /// The trees, by the keys of their parents.
+    pub trees: BTreeMap<Key, Tree>,
+    /// The items that ended with their parents, and the floors at which they did.
+    pub ended: BTreeMap<Key, u64>,
     /// Tombstones and departures before it are forgotten.
     pub horizon: u64,
     /// The highest version committed.
@@ -46,6 +64,8 @@ impl Database {
             epoch,
             docs: BTreeMap::new(),
             departures: BTreeMap::new(),
+            trees: BTreeMap::new(),
+            ended: BTreeMap::new(),
             horizon: 0,
             highest: 0,
             told: 0,
@@ -65,7 +85,8 @@ impl Database {
             Write::Put { key, .. } | Write::Delete(key) => key.clone(),
         };
         let newest = writes.iter().filter_map(|write| Some(self.docs.get(&key_of(write))?.v + 1)).max();
-        let v = v.max(newest.unwrap_or(0));
+        let trees = writes.iter().filter_map(|write| Some(self.trees.get(&tree_of(&key_of(write))?)?.v + 1));
+        let v = v.max(newest.unwrap_or(0)).max(trees.max().unwrap_or(0));
         let mut committed = Committed { v, ..Committed::default() };
         for write in writes {
             match write {
@@ -85,6 +106,18 @@ impl Database {
 
     fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, v: u64, committed: &mut Committed) {
         let defs = with(|schema| defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data));
+        if let Some(parent) = tree_of(key) {
+            if parent != *key && self.living(&parent).is_none() {
+                return; // R16
+            }
+            let begins = parent == *key && self.living(key).is_none();
+            let tree = self.trees.entry(parent).or_default();
+            tree.v = v;
+            if begins {
+                tree.floor = v;
+            }
+            self.ended.remove(key);
+        }
         let before = self.docs.get(key).map(|stored| stored.defs.clone()).unwrap_or_default();
         for def in before.difference(&defs) {
             self.departures.insert((def.clone(), key.1.clone()), v);
@@ -109,6 +142,37 @@ impl Database {
         committed.defs.extend(stored.defs.iter().cloned());
         let (defs, data) = (BTreeSet::new(), Map::new());
         self.history.push(Entry { key: key.clone(), v, defs, data, max_life: None });
+        let Some(parent) = tree_of(key) else { return };
+        let tree = self.trees.entry(parent.clone()).or_default();
+        tree.v = v;
+        if parent == *key {
+            tree.floor = v;
+            self.end_items(key, v, committed);
+        }
+    }
+
+    /// R16, R17: the items of a parent end with it. Those that this very transaction wrote leave tombstones, since
+    /// their version is not below the floor.
+    fn end_items(&mut self, parent: &Key, v: u64, committed: &mut Committed) {
+        let items: Vec<Key> = self
+            .docs
+            .keys()
+            .filter(|key| *key != parent && tree_of(key).as_ref() == Some(parent))
+            .cloned()
+            .collect();
+        for key in items {
+            if self.docs[&key].v == v {
+                self.delete(&key, v, committed);
+                continue;
+            }
+            let stored = self.docs.remove(&key).expect("listed");
+            self.ended.insert(key.clone(), v);
+            if !stored.deleted {
+                let (defs, data) = (BTreeSet::new(), Map::new());
+                self.history.push(Entry { key, v, defs, data, max_life: None });
+                committed.defs.extend(stored.defs);
+            }
+        }
     }
 
     /// The retention time has passed for everything before that time (R6).
@@ -117,6 +181,7 @@ impl Database {
         let horizon = self.horizon;
         self.departures.retain(|_, v| *v >= horizon);
         self.docs.retain(|_, stored| !stored.deleted || stored.v >= horizon);
+        self.ended.retain(|_, floor| *floor >= horizon);
     }
 
     /// The living members of a def.

@@ -2,12 +2,13 @@
 //! its result.
 #![allow(clippy::result_large_err)] // a fault is as large as the information that the session needs
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::Code;
 use escale::codec::{Data, Fault, Op, OpOk, OpResult, Row, SyncRequest};
 use escale::model::{Value, Version};
 
+use super::database::tree_of;
 use super::{Committed, Database, Idle, ModelServer, Write};
 use crate::outcome::{key_of, outcome, text};
 use crate::schema::{Key, Map};
@@ -37,6 +38,8 @@ struct Draft<'a> {
     idle: Idle,
     account: usize,
     states: BTreeMap<Key, Option<Map>>,
+    /// Parents that it has deleted: their items are gone, even if it creates the parent again.
+    ended: BTreeSet<Key>,
     value: Option<Value>,
 }
 
@@ -154,27 +157,40 @@ impl ModelServer {
         }
         let v = self.stamp(instance, now);
         let idle = self.habits.idle;
-        let mut draft = Draft { db: &self.db, idle, account, states: BTreeMap::new(), value: None };
+        let mut draft = Draft {
+            db: &self.db,
+            idle,
+            account,
+            states: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            value: None,
+        };
         let result = match draft.run(&op.name, &op.args) {
             Err(fault) if fault.kind.is_retryable() => return failed(op, fault),
             Err(fault) => failed(op, fault),
             Ok(()) => {
-                let (states, value) = (draft.states, draft.value);
+                let (states, ended, value) = (draft.states, draft.ended, draft.value);
                 let kept = states.keys().filter_map(|key| Some(self.db.docs.get(key)?.v)).max().unwrap_or(0);
                 let is_so_already = |(key, state): &(Key, Option<Map>)| {
-                    *state == self.db.living(key).cloned() && idle != Idle::Written
+                    let is_new =
+                        ended.contains(key) || tree_of(key).is_some_and(|tree| ended.contains(&tree));
+                    *state == self.db.living(key).cloned()
+                        && idle != Idle::Written
+                        && !(is_new && state.is_some())
                 };
-                let writes: Vec<Write> = states
-                    .into_iter()
-                    .filter(|change| !is_so_already(change))
-                    .map(|(key, state)| match state {
-                        Some(data) => {
-                            let max_life = self.db.docs.get(&key).and_then(|stored| stored.max_life);
-                            Write::Put { key, data, max_life }
+                let deletions = ended.iter().cloned().map(Write::Delete);
+                let writes =
+                    states.clone().into_iter().filter(|change| !is_so_already(change)).map(|(key, state)| {
+                        match state {
+                            Some(data) => {
+                                let max_life = self.db.docs.get(&key).and_then(|stored| stored.max_life);
+                                Write::Put { key, data, max_life }
+                            }
+                            None => Write::Delete(key),
                         }
-                        None => Write::Delete(key),
-                    })
-                    .collect();
+                    });
+                // Parents come before their items: the classes are in that order.
+                let writes: Vec<Write> = deletions.chain(writes).collect();
                 let committed = self.db.write(v, &writes);
                 let v = match (committed.keys.is_empty(), idle) {
                     (true, Idle::Kept | Idle::Written) => kept,
@@ -226,10 +242,11 @@ impl Draft<'_> {
         }
         let key = key_of(args);
         self.expect(&key, args.as_map().and_then(|map| map.get("ifVersion")))?;
-        let before = match self.states.get(&key) {
-            Some(state) => state.clone(),
-            None => self.db.living(&key).cloned(),
-        };
+        let before = self.now(&key);
+        let tree = tree_of(&key);
+        if op == "doc.put" && tree.as_ref().is_some_and(|tree| *tree != key && self.now(tree).is_none()) {
+            return Err(Fault::new(Code::NotFound, "no parent")); // R16
+        }
         let after = outcome(op, args, before).map_err(|code| Fault::new(code, "the model"))?;
         if after.as_ref().is_some_and(|state| state.contains_key("poison")) {
             return Err(Fault::new(Code::NotUnique, "poisoned"));
@@ -240,8 +257,23 @@ impl Draft<'_> {
         if op == "add" {
             self.value = after.as_ref().and_then(|state| state.get(text(args, "property")).cloned());
         }
+        if after.is_none() && tree.as_ref() == Some(&key) {
+            for (_, state) in self.states.iter_mut().filter(|(item, _)| tree_of(item) == tree) {
+                *state = None;
+            }
+            self.ended.insert(key.clone());
+        }
         self.states.insert(key, after);
         Ok(())
+    }
+
+    /// A document, as the draft leaves it so far.
+    fn now(&self, key: &Key) -> Option<Map> {
+        match self.states.get(key) {
+            Some(state) => state.clone(),
+            None if tree_of(key).is_some_and(|tree| tree != *key && self.ended.contains(&tree)) => None,
+            None => self.db.living(key).cloned(),
+        }
     }
 
     fn expect(&self, key: &Key, expected: Option<&Value>) -> Result<(), Fault> {

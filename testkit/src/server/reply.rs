@@ -2,10 +2,10 @@
 
 use escale::Code;
 use escale::codec::{Data, Fault, OpResult, Part, Row, ServerParts, Sub, SyncReply, SyncRequest};
-use escale::model::{Def, Pk};
+use escale::model::{Def, DefKind, Pk};
 
 use super::{Database, Habits, ModelServer, Stored};
-use crate::schema::Key;
+use crate::schema::{Key, name};
 
 /// One row or departure.
 enum Change<'a> {
@@ -41,11 +41,27 @@ impl ModelServer {
     pub fn reply(&self, request: &SyncRequest, results: Vec<OpResult>, now: u64) -> SyncReply {
         let mut room = self.habits.page_rows;
         let mut parts = Vec::new();
-        for sub in &request.subs {
-            if room == 0 && !self.habits.empty_part_when_full {
+        for group in request.subs.chunk_by(|one, other| {
+            let tree = tree_of_def(&one.def);
+            tree.is_some() && tree == tree_of_def(&other.def)
+        }) {
+            let before = parts.len();
+            for sub in group {
+                if room == 0 && !self.habits.empty_part_when_full {
+                    break;
+                }
+                parts.push(self.part(sub, now, &mut room));
+            }
+            // R18: the neighbours of one tree come all in one reply, or none of them, unless they are the first.
+            let is_whole =
+                parts.len() - before == group.len() && parts[before..].iter().all(|part| part.next.is_none());
+            if group.len() > 1 && before > 0 && !is_whole {
+                parts.truncate(before);
                 break;
             }
-            parts.push(self.part(sub, now, &mut room));
+            if parts.len() - before < group.len() {
+                break;
+            }
         }
         SyncReply {
             p: 1,
@@ -74,6 +90,9 @@ impl ModelServer {
             (0, false) => cursor.first_now.saturating_sub(self.limits.delta_ms),
             _ => 0,
         };
+        let tree = tree_of_def(&sub.def).filter(|_| matches!(sub.def.kind(), DefKind::Collection(..)));
+        let floor = tree.map_or(0, |tree| self.db.trees.get(&tree).copied().unwrap_or_default().floor);
+        part.floor = Some(floor).filter(|floor| *floor > 0 && sub.v <= *floor);
         let changes = self.db.changes(&sub.def, sub.v, gone_from, now);
         if self.habits.tells_total {
             part.total = Some(changes.len() as u64);
@@ -152,11 +171,27 @@ impl Database {
                 (stored.v, key.1.clone(), if is_gone { Change::Gone } else { Change::Row(stored) })
             })
             .collect();
+        if let DefKind::Document(pk) = def.kind() {
+            // An item that is requested alone, and ended with its parent (R17).
+            let floor = self.ended.get(&(def.class().clone(), pk.clone())).filter(|floor| **floor >= since);
+            changes.extend(floor.map(|floor| (*floor, pk.clone(), Change::Gone)));
+        }
         let left = self.departures.iter().filter(|((of, _), v)| of == def && **v >= since);
         changes.extend(left.map(|((_, pk), v)| (*v, pk.clone(), Change::Left)));
         changes.retain(|(v, _, change)| matches!(change, Change::Row(_)) || *v >= gone_from);
         changes.sort_by(|a, b| (a.0, a.1.as_str()).cmp(&(b.0, b.1.as_str())));
         changes
+    }
+}
+
+/// The tree of a def: that of a parent, or of the items of one parent.
+fn tree_of_def(def: &Def) -> Option<Key> {
+    match def.kind() {
+        DefKind::Document(pk) if def.class().as_str() == "Tree" => Some((def.class().clone(), pk.clone())),
+        DefKind::Collection(collection, hash) if collection.as_str() == "in" => {
+            Some((name("Tree"), Pk::parse(hash).expect("a pk")))
+        }
+        _ => None,
     }
 }
 

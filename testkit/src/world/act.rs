@@ -8,7 +8,7 @@ use super::query::Asked;
 use super::wire::Job;
 use crate::backend::{Backend, Write};
 use crate::plan::Action;
-use crate::schema::{self, IDS, PAGES, data, def, key};
+use crate::schema::{self, FLAT, IN_TREES, data, def, key};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -27,9 +27,9 @@ impl<S: Backend> World<S> {
             }
             Action::Delete { doc } => self.transact(vec![Write::Delete(key(usize::from(doc)))]),
             Action::WriteMany { from, count, section, tags } => {
-                let writes = (0..count).map(|n| match n % 4 {
-                    3 => Write::Delete(key(usize::from(from + n))),
-                    _ => self.put(usize::from(from + n), section + n, tags.rotate_left(u32::from(n)), 0),
+                let writes = (0..count).map(|n| match (n % 4, following(usize::from(from), n)) {
+                    (3, doc) => Write::Delete(key(doc)),
+                    (_, doc) => self.put(doc, section + n, tags.rotate_left(u32::from(n)), 0),
                 });
                 let writes = writes.collect();
                 self.transact(writes);
@@ -119,7 +119,6 @@ impl<S: Backend> World<S> {
     fn put(&mut self, doc: usize, section: u8, tags: u8, life: u8) -> Write {
         self.editions += 1;
         let section = Some(usize::from(section % 4)).filter(|section| *section < schema::SECTIONS.len());
-        let doc = doc % (IDS + PAGES);
         let max_life = (life > 0).then(|| self.now / 60_000 + u64::from(life) - 1);
         Write::Put { key: key(doc), data: data(doc, section, tags, self.editions), max_life }
     }
@@ -209,4 +208,10 @@ impl<S: Backend> World<S> {
         });
         state.was_damaged |= was_damaged;
     }
+}
+
+/// The document that is `n` after another one: of the flat ones, or of those in trees.
+pub fn following(doc: usize, n: u8) -> usize {
+    let (first, count) = if doc < FLAT { (0, FLAT) } else { (FLAT, IN_TREES) };
+    first + (doc - first + usize::from(n)) % count
 }

@@ -43,6 +43,7 @@ impl<S: Backend> World<S> {
         }
         self.check_not_ahead(number);
         self.check_overlay(number);
+        self.check_trees(number);
     }
 
     /// The application keeps an object for each id. The machine reports each id that names nothing any more, at

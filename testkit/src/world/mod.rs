@@ -18,6 +18,7 @@ mod devices;
 mod effects;
 mod overlay;
 mod query;
+mod trees;
 mod watch;
 mod wire;
 pub mod writes;

@@ -9,10 +9,11 @@ use escale::model::{Def, DefKind, Value};
 use escale::sync::Machine;
 
 use super::World;
+use super::trees::is_items;
 use super::writes::End;
 use crate::backend::Backend;
 use crate::outcome::outcome;
-use crate::schema::{Key, Map, schema};
+use crate::schema::{Key, Map, schema, tree_of};
 
 impl<S: Backend> World<S> {
     /// Checked after every event.
@@ -55,8 +56,13 @@ impl<S: Backend> World<S> {
         let (epoch, era) = memory.epoch();
         let doc_key = memory.doc_key(&key.0, &key.1).expect("a class");
         let document = memory.document(&doc_key);
-        let on_it: Vec<&PendingOp> =
-            ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key)).collect();
+        let mut on_it: Vec<&PendingOp> =
+            ops.iter().map(|(op, _)| *op).filter(|op| op.keys.contains(&doc_key) || ends(op, key)).collect();
+        // The session does not know the parent of an item that it holds by itself, if no operation tells its key.
+        let is_told = on_it.iter().any(|op| op.keys.contains(&doc_key) && op.state.name != "blind");
+        if !is_told && !document.is_some_and(|document| document.defs.iter().any(is_items)) {
+            on_it.retain(|op| op.keys.contains(&doc_key));
+        }
         // The operations that the server has executed in this epoch, and whose effects the machine may have
         // seen.
         let executed: BTreeMap<&str, u64> = on_it
@@ -117,6 +123,12 @@ impl<S: Backend> World<S> {
             (Some(_), Some((_, shown))) => shown.data.clone().map(|data| data.to_map().expect("a map")),
             (Some(_), None) => base.clone(),
         };
+        // The server has refused the deletion of its parent, and this session does not know that yet.
+        let is_ended =
+            |op: &&PendingOp| ends(op, key) && op.state.refused.is_none() && op.state.accepted.is_none();
+        if seen.is_none() && on_it.iter().any(is_ended) {
+            return;
+        }
         let place = || {
             format!(
                 "client {number}, {key:?}, content {:?} era {:?} {era}, base at {base_v}, executed {executed:?}, operations {on_it:#?}",
@@ -300,12 +312,32 @@ impl<S: Backend> World<S> {
     }
 }
 
+/// Whether an operation deletes the parent of that item.
+pub(super) fn ends(op: &PendingOp, item: &Key) -> bool {
+    fn ends(name: &str, args: &Value, tree: &Key) -> bool {
+        match name {
+            "doc.delete" => crate::outcome::key_of(args) == *tree,
+            "batch" => {
+                let ops = args.as_map().expect("arguments")["ops"].as_array().expect("operations");
+                ops.iter()
+                    .filter_map(Value::as_map)
+                    .any(|op| ends(op["name"].as_str().expect("a name"), &op["args"], tree))
+            }
+            _ => false,
+        }
+    }
+    tree_of(item).is_some_and(|tree| ends(&op.state.name, &op.state.args, &tree))
+}
+
 /// The effect of an operation on one document.
 fn apply(name: &str, args: &Value, key: &Key, state: Option<Map>) -> Option<Map> {
     if name == "blind" {
         return state;
     }
     if name != "batch" {
+        if name == "doc.delete" && tree_of(key) == Some(crate::outcome::key_of(args)) {
+            return None; // R19
+        }
         let is_it = crate::outcome::key_of(args) == *key;
         // An impossible operation has no effect on the overlay: the server will refuse it.
         return if is_it { outcome(name, args, state.clone()).unwrap_or(None) } else { state };

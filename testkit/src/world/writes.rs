@@ -12,9 +12,10 @@ use escale::sync::{Application, Effect, Event, Mode, Reader, Write};
 use escale::{Code, Error, Result};
 
 use super::World;
+use super::act::following;
 use crate::backend::Backend;
 use crate::outcome::{key_of, outcome};
-use crate::schema::{IDS, Key, PAGES, data, key};
+use crate::schema::{IDS, Key, data, key};
 
 /// How an operation ended, for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +152,10 @@ impl Application for Counters {
         let Some(after) = outcome(name, args, read(&key)).ok().flatten() else { return Some(Ok(Vec::new())) };
         let set = BTreeMap::from([(property.to_owned(), after[property].clone())]);
         let kind = ChangeKind::Patch { set, unset: Vec::new() };
-        Some(Ok(vec![Change { key, kind, if_version: None }]))
+        let of = key_of(&args.clone());
+        let own = (of.0.as_str() == "Tree").then(|| of.clone());
+        let tree = crate::schema::tree_of(&of).or(own).map(|tree| doc_key(&tree));
+        Some(Ok(vec![Change { key, kind, if_version: None, tree }]))
     }
 
     fn policy(&self, _: &Name) -> Policy {
@@ -180,18 +184,14 @@ impl Application for Counters {
 
 /// The key properties of a document of the tests.
 fn parts(number: usize) -> Value {
-    let number = number % (IDS + PAGES);
-    Value::Array(match number {
-        n if n < IDS => vec![Value::String(format!("id{n}"))],
-        n => vec!["book".into(), Value::String(format!("page/{n}"))],
-    })
+    Value::Array(crate::schema::parts(number).into_iter().map(Value::String).collect())
 }
 
 impl<S: Backend> World<S> {
     /// The operation of those numbers: its name and arguments.
     pub(super) fn operation(&mut self, what: u8, doc: u8, arg: u8) -> (&'static str, Value) {
         self.editions += 1;
-        let number = usize::from(doc) % (IDS + PAGES);
+        let number = usize::from(doc);
         let class = Value::from(key(number).0.as_str());
         let edition = Value::from(self.editions as i64);
         match what % 16 {
@@ -223,7 +223,7 @@ impl<S: Backend> World<S> {
             }
             13 => ("doc.delete", Value::from([("class", class), ("key", parts(number))])),
             _ => {
-                let ops: Vec<Value> = [(what / 16, doc), (what / 8, doc.wrapping_add(1))]
+                let ops: Vec<Value> = [(what / 16, doc), (what / 8, following(number, 1) as u8)]
                     .into_iter()
                     .map(|(what, doc)| self.operation(what % 14, doc, arg & 127))
                     .filter(|(name, _)| name.starts_with("doc."))

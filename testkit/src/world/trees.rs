@@ -1,0 +1,105 @@
+//! R18 and R19: a tree that is whole equals one state that the server had, and a pending deletion of a parent
+//! hides its items.
+
+use std::collections::BTreeMap;
+
+use escale::model::{Def, DefKind, Pk};
+use escale::sync::Machine;
+
+use super::World;
+use super::overlay::ends;
+use crate::backend::{Backend, Entry};
+use crate::schema::{FLAT, Key, key, name, number_of, tree_of};
+
+/// The members of each def with their versions.
+type State = BTreeMap<Def, BTreeMap<Pk, u64>>;
+
+impl<S: Backend> World<S> {
+    /// Checked after every event.
+    pub(super) fn check_trees(&self, number: usize) {
+        let Some(machine) = &self.clients[number].machine else { return };
+        for tree in [FLAT, FLAT + 1].map(key) {
+            let defs = subscribed(machine, &tree);
+            if defs.len() > 1 && machine.memory().is_whole(&defs[0]) {
+                self.check_whole(number, machine, &tree, &defs);
+            }
+        }
+        self.check_hidden(number, machine);
+    }
+
+    fn check_whole(&self, number: usize, machine: &Machine, tree: &Key, defs: &[Def]) {
+        let memory = machine.memory();
+        let (Some(epoch), era) = memory.epoch() else { return };
+        let mut shown: State = BTreeMap::new();
+        for def in defs {
+            let collection = memory.collection(def).expect("subscribed");
+            let members = shown.entry(def.clone()).or_default();
+            for pk in collection.set.keys() {
+                let key = memory.doc_key(def.class(), pk).expect("a class");
+                let at = memory.document(&key).expect("R2").at;
+                assert_eq!(at.era, era, "R18: client {number}, {def} is whole, and older than the epoch");
+                members.insert(pk.clone(), at.v);
+            }
+        }
+        let org = self.clients[number].setup.tenant.org;
+        let history = self.server.history(org, epoch).unwrap_or_default();
+        let entries: Vec<&Entry> = history.iter().filter(|entry| is_in(&entry.key, tree)).collect();
+        let mut state: State = defs.iter().map(|def| (def.clone(), BTreeMap::new())).collect();
+        let mut is_found = state == shown;
+        for transaction in entries.chunk_by(|one, other| one.v == other.v) {
+            for entry in transaction {
+                for (def, members) in &mut state {
+                    if entry.key.0 == *def.class() {
+                        members.remove(&entry.key.1);
+                        if entry.defs.contains(def) {
+                            members.insert(entry.key.1.clone(), entry.v);
+                        }
+                    }
+                }
+            }
+            is_found |= state == shown;
+        }
+        let entries: Vec<_> =
+            entries.iter().map(|entry| (&entry.key, entry.v, !entry.defs.is_empty())).collect();
+        assert!(is_found, "R18: client {number} shows as whole what never was: {shown:?}, {entries:?}");
+    }
+
+    /// An item without operations of its own is not listed while an operation deletes its parent that the server has
+    /// not executed.
+    fn check_hidden(&self, number: usize, machine: &Machine) {
+        let memory = machine.memory();
+        let operations = machine.operations();
+        let of = self.clients[number].setup.tenant;
+        for (def, _) in memory.collections().filter(|(def, _)| is_items(def)) {
+            let (ids, _, _) = machine.list(def).expect("subscribed");
+            for (_, pk) in ids.iter().filter_map(|id| Some(memory.by_id(*id)?.0)) {
+                let item = (def.class().clone(), pk.clone());
+                let hides = |op: &escale::journal::PendingOp| {
+                    op.state.refused.is_none()
+                        && self.server.results(of, &op.state.id).is_empty()
+                        && ends(op, &item)
+                };
+                let hiding = operations.iter().find(|(op, _)| hides(op));
+                assert!(
+                    hiding.is_none(),
+                    "R19: client {number} lists {item:?} of a parent that {hiding:?} deletes"
+                );
+            }
+        }
+    }
+}
+
+fn subscribed(machine: &Machine, tree: &Key) -> Vec<Def> {
+    let items = |class: &str| Def::collection_hashed(&name(class), &name("in"), tree.1.as_str());
+    let defs = [Def::document(&tree.0, &tree.1), items("Twig"), items("Vine")];
+    defs.into_iter().filter(|def| machine.memory().collection(def).is_some()).collect()
+}
+
+fn is_in(key: &Key, tree: &Key) -> bool {
+    key == tree || (number_of(key).is_some() && tree_of(key).as_ref() == Some(tree))
+}
+
+/// Whether a def has the items of one class and one parent.
+pub(super) fn is_items(def: &Def) -> bool {
+    matches!(def.kind(), DefKind::Collection(collection, _) if collection.as_str() == "in")
+}

@@ -1,0 +1,91 @@
+//! R16 to R19 on random histories: parents and their items are written, deleted and created again, while sessions
+//! subscribe to some defs of a tree. A tree that a session shows as whole equals one state of the server.
+
+use escale_testkit::plan::Kind::{self, *};
+use escale_testkit::{Plan, property};
+
+use super::histories::PLAN;
+
+/// The actions of every history.
+macro_rules! weights {
+    ($($more:expr),* $(,)?) => {
+        &[
+            (TreeWrite, 60), (TreeWriteMany, 20), (TreeDelete, 20), (TreeSubscribe, 50), (TreeUnsubscribe, 10), (Wait, 40),
+            (WaitLong, 8), (Skew, 4), (Push, 4), $($more),*
+        ]
+    };
+}
+
+const TREES: Plan = Plan { name: "trees", weights: QUIET, actions: 60, ..PLAN };
+const QUIET: &[(Kind, u16)] = weights![];
+
+#[test]
+fn r16_items_end_with_their_parent() {
+    let weights = weights![(TreeDelete, 40), (TreeOp, 40), (Resolve, 10), (Faults, 8)];
+    property(&Plan { name: "r16", weights, ..TREES }, 200);
+}
+
+#[test]
+fn r17_floors_lose_nothing() {
+    let weights = weights![
+        (TreeDelete, 40),
+        (Faults, 24),
+        (Push, 16),
+        (Forget, 12),
+        (Days, 3),
+        (Reopen, 16),
+        (Crash, 4),
+        (Mode, 8),
+        (CursorKey, 4),
+        (SetBack, 4)
+    ];
+    property(&Plan { name: "r17", weights, instances: 3, ..TREES }, 300);
+}
+
+#[test]
+fn r18_a_whole_tree_is_one_state_of_the_server() {
+    let weights = weights![
+        (TreeWriteMany, 60),
+        (Faults, 16),
+        (Push, 16),
+        (Crash, 6),
+        (Reopen, 12),
+        (Cut, 8),
+        (Refuse, 6),
+        (FailCommits, 6),
+        (TreeOp, 20),
+        (Write, 20),
+        (Subscribe, 10)
+    ];
+    property(&Plan { name: "r18", weights, instances: 2, ..TREES }, 300);
+}
+
+#[test]
+fn r18_trees_in_other_epochs_and_on_damaged_devices() {
+    let weights = weights![
+        (BackUp, 10),
+        (Restore, 10),
+        (Renew, 6),
+        (Damage, 12),
+        (Crash, 12),
+        (Reopen, 30),
+        (TreeOp, 16),
+        (Faults, 8)
+    ];
+    property(&Plan { name: "r18_epochs", weights, instances: 2, ..TREES }, 200);
+}
+
+#[test]
+fn r19_a_pending_deletion_of_a_parent_covers_its_items() {
+    let weights = weights![
+        (TreeOp, 150),
+        (Resolve, 20),
+        (Network, 16),
+        (Mode, 10),
+        (Faults, 12),
+        (Crash, 6),
+        (Reopen, 16),
+        (Contention, 6)
+    ];
+    property(&Plan { name: "r19", weights, ..TREES }, 300);
+}
