@@ -6,6 +6,7 @@ use super::collection::Load;
 use super::document::{Content, DocKey};
 use super::stamp::Stamp;
 use super::state::Memory;
+use super::tree::drop_below;
 use crate::codec::{Part, Row};
 use crate::error::Result;
 use crate::model::schema::{Class, Collection};
@@ -118,7 +119,7 @@ impl Memory {
             return PartOutcome::Unknown;
         }
         if let Some(floor) = part.floor {
-            self.drop_below(&def, Stamp::new(context.era, floor));
+            drop_below(self, &def, Stamp::new(context.era, floor));
         }
         let received = part.rows.len() as u64;
         for PreparedRow { row, properties } in part.rows {
@@ -151,14 +152,6 @@ impl Memory {
         }
         self.finish(&def, asked, settle, part.present, context);
         PartOutcome::Whole
-    }
-
-    /// R17: a parent was deleted or created, and all its items of that era with an older link are gone. They
-    /// need no removal tombstones: the next pull from before the floor brings it again.
-    fn drop_below(&mut self, def: &Def, floor: Stamp) {
-        for pk in self.collections[def].set.between(Stamp::new(floor.era, 0), floor) {
-            self.drop_link(def, &pk);
-        }
     }
 
     /// Ends a pull: members that it does not account for leave, and the collection reaches its new `v` (R4,

@@ -17,7 +17,7 @@ mod stamp;
 mod state;
 mod stored;
 mod tombstones;
-mod tree;
+pub mod tree;
 
 pub(crate) use apply::PreparedPart;
 pub use apply::{PartContext, PartOutcome};
@@ -33,10 +33,4 @@ pub(crate) use stored::{ClassAtRest, Origin, StoredChanges};
 pub use stored::{CollectionAtRest, LinkAtRest, Missing};
 
 #[cfg(test)]
-mod device_tests;
-#[cfg(test)]
-mod follow_tests;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod told_tests;

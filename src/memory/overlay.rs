@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Content, DocKey, Document, is_over};
 use super::state::Memory;
+use super::tree::tree_defs;
 use crate::codec::Data;
 use crate::error::Result;
 use crate::model::{Def, DefKind, Name, SortedSet, Value, order};
@@ -188,7 +189,7 @@ impl Memory {
         let mut defs = order::set_of(subscribed.filter(|def| is_own(def)).cloned());
         if self.class(key.0).has_items() {
             // A deletion ends the items, and the defs of a tree are pulled together (R18).
-            defs.extend(self.tree_defs(key));
+            defs.extend(tree_defs(self, key));
         }
         defs
     }

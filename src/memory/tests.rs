@@ -1,5 +1,9 @@
 //! R1, R3 and R5 on one class and its sections, with changes in any order, against a naive model.
 
+mod device;
+mod follow;
+mod told;
+
 use std::collections::BTreeMap;
 
 use super::{

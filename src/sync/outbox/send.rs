@@ -329,8 +329,8 @@ impl Sender {
 }
 
 /// The earlier operations that this one depends on and that the server has not accepted, in ascending
-/// order. These are the latest one on each document, the latest one that creates or deletes the parent of an item
-/// (R19), those that it names in `after`, and those whose versions it expects.
+/// order. These are the latest one on each document, those that it names in `after`, and those whose versions
+/// it expects. For an item, it is also the latest one that creates or deletes its parent (R19).
 fn dependencies(table: &Table, order: u64) -> Vec<u64> {
     let op = &table.ops[&order];
     let on = |key: &DocKey| {

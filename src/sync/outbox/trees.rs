@@ -2,6 +2,7 @@
 
 use super::table::Table;
 use crate::memory::DocKey;
+use crate::memory::tree::{self, tree_defs};
 use crate::model::{Def, DefKind, SortedSet};
 use crate::sync::context::Ctx;
 
@@ -15,27 +16,27 @@ impl Table {
                 self.ending.insert(order);
                 let items = self.trees.iter().filter(|(_, of)| *of == tree).map(|(item, _)| item.clone());
                 for item in items.collect::<Vec<_>>() {
-                    self.cover(order, &item);
+                    cover(self, order, &item);
                 }
             } else if *tree != change.key {
                 self.trees.insert(change.key.clone(), tree.clone());
                 let ends =
                     |order: &u64| self.ops[order].changes.iter().flatten().any(|change| change.ends(tree));
                 for order in self.ending.iter().copied().filter(ends).collect::<Vec<_>>() {
-                    self.cover(order, &change.key);
+                    cover(self, order, &change.key);
                 }
             }
         }
     }
+}
 
-    /// An operation deletes that item with its parent.
-    fn cover(&mut self, order: u64, item: &DocKey) {
-        let op = self.ops.get_mut(&order).expect("the operation is there");
-        if !op.covers.contains(item) {
-            op.covers.push(item.clone());
-            self.by_key.entry(item.clone()).or_default().insert(order);
-            self.stale.insert(item.clone());
-        }
+/// An operation deletes that item with its parent.
+fn cover(table: &mut Table, order: u64, item: &DocKey) {
+    let op = table.ops.get_mut(&order).expect("the operation is there");
+    if !op.covers.contains(item) {
+        op.covers.push(item.clone());
+        table.by_key.entry(item.clone()).or_default().insert(order);
+        table.stale.insert(item.clone());
     }
 }
 
@@ -49,12 +50,12 @@ pub fn hide_items(ctx: &mut Ctx, table: &Table) {
             continue;
         }
         for change in op.changes.iter().flatten().filter(|change| change.ends(&change.key)) {
-            let defs = ctx.memory.tree_defs(&change.key);
+            let defs = tree_defs(&ctx.memory, &change.key);
             let awaits = op.awaits.as_ref().filter(|_| op.state.accepted.is_some());
             let is_due = |def: &Def| awaits.is_none_or(|awaits| awaits.contains(def));
             let hides = |def: &Def| matches!(def.kind(), DefKind::Collection(..)) && is_due(def);
             hidden.extend(defs.into_iter().filter(hides));
         }
     }
-    ctx.memory.hide_items(hidden);
+    tree::hide_items(&mut ctx.memory, hidden);
 }

@@ -19,3 +19,4 @@ pub use parts::{ReadPart, prepare};
 pub use schedule::{Contact, Pull};
 pub use socket::Live;
 pub use token::Token;
+pub use trees::{settle_trees, stir_trees};

@@ -2,6 +2,7 @@
 
 use super::in_flight::InFlight;
 use super::schedule::Pull;
+use super::trees::take_defs;
 use crate::codec::{Sub, SyncRequest};
 use crate::error::{Code, Error};
 use crate::model::{Def, SortedSet, order};
@@ -52,7 +53,7 @@ impl Pull {
         for def in &repairs {
             self.repairs.remove(def);
         }
-        let defs = self.take_defs(ctx, subs_max.saturating_sub(repairs.len()));
+        let defs = take_defs(self, &ctx.memory, subs_max.saturating_sub(repairs.len()));
         let mut subs: Vec<Sub> =
             repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
         for def in defs {

@@ -2,6 +2,7 @@
 //! operations.
 
 use super::readings::Reads;
+use crate::memory::tree::is_hidden;
 use crate::memory::{Content, DocKey, Document, Memory, PageRef};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
@@ -34,7 +35,7 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
 
 /// Whether the application sees a document that has no overlay.
 fn is_seen(memory: &Memory, document: &Document, now_ms: u64) -> bool {
-    !document.is_expired(now_ms) && !memory.is_hidden(document)
+    !document.is_expired(now_ms) && !is_hidden(memory, document)
 }
 
 /// The id of a held document that has not expired.

@@ -8,7 +8,7 @@ use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
 use crate::sync::outbox::{self, Outbox};
-use crate::sync::pull::{InFlight, Pull, ReadPart, prepare};
+use crate::sync::pull::{InFlight, Pull, ReadPart, prepare, settle_trees, stir_trees};
 
 /// The parts that documents from the server concern.
 pub struct Received<'a> {
@@ -69,7 +69,7 @@ impl Received<'_> {
         request.forget(&answered);
         let pushed = std::mem::take(&mut request.pushed);
         self.pull.ask_again(request);
-        self.pull.settle_trees(self.ctx, &done, &pushed);
+        settle_trees(self.pull, &mut self.ctx.memory, &done, &pushed);
         outbox::effects_seen(self.ctx, &mut self.outbox.table, reply.seq, Some(&whole), &rows);
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Received<'_> {
                 ReadPart::Refused(..) => {}
             }
         }
-        self.pull.stir_trees(self.ctx);
+        stir_trees(self.pull, &mut self.ctx.memory);
         // A push contains some documents only; a pull alone shows a def completely.
         outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
         if change == EpochChange::Later {

@@ -95,7 +95,11 @@ impl Core {
         let def: Def = def.parse().map_err(thrown)?;
         let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
         let (ids, ready, v) = listing.unwrap_or_default();
-        let whole = self.inner.driver.with(|machine| machine.memory().is_whole(&def)).map_err(thrown)?;
+        let whole = self
+            .inner
+            .driver
+            .with(|machine| crate::memory::tree::is_whole(machine.memory(), &def))
+            .map_err(thrown)?;
         let object = Object::new();
         Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids.as_slice()))?;
         Reflect::set(&object, &"ready".into(), &ready.into())?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use escale::memory::tree::is_whole;
 use escale::model::{Def, DefKind, Pk};
 use escale::sync::Machine;
 
@@ -20,7 +21,7 @@ impl<S: Backend> World<S> {
         let Some(machine) = &self.clients[number].machine else { return };
         for tree in [FLAT, FLAT + 1].map(key) {
             let defs = subscribed(machine, &tree);
-            if defs.len() > 1 && machine.memory().is_whole(&defs[0]) {
+            if defs.len() > 1 && is_whole(machine.memory(), &defs[0]) {
                 self.check_whole(number, machine, &tree, &defs);
             }
         }

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tests::{Seeded, below, seeds};
-use super::told_tests::{SCHEMA, defs, ids, pk, seen, state, step};
-use super::{
+use super::told::{SCHEMA, defs, ids, pk, seen, state, step};
+use super::{Seeded, below, seeds};
+use crate::codec::{Data, Part, Row};
+use crate::memory::{
     Collection, CollectionAtRest, Content, DocKey, DocumentAtRest, LinkAtRest, Memory, Origin, PageRef,
     PartContext, Stamp, StoredChanges,
 };
-use crate::codec::{Data, Part, Row};
 use crate::model::schema::Schema;
 use crate::model::{Def, Pk, SortedMap, SortedSet, order};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::dirty::Dirty;
-use super::set::VersionedSet;
-use super::told_tests::{SCHEMA, defs, pk};
-use super::{Collection, Content, DocKey, Memory, PageRef, PartContext, Shown, Stamp};
+use super::told::{SCHEMA, defs, pk};
 use crate::codec::{Data, Part, Row};
+use crate::memory::dirty::Dirty;
+use crate::memory::set::VersionedSet;
+use crate::memory::{Collection, Content, DocKey, Memory, PageRef, PartContext, Shown, Stamp};
 use crate::model::schema::Schema;
 use crate::model::{Def, Value};
 

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tests::{Seeded, below, seeds};
-use super::{Content, DocKey, Memory, PartContext};
+use super::{Seeded, below, seeds};
 use crate::codec::{Data, Part, Row};
+use crate::memory::{Content, DocKey, Memory, PartContext};
 use crate::model::schema::Schema;
 use crate::model::{Def, Epoch, Name, Pk, Value};
 
