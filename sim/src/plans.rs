@@ -9,7 +9,8 @@ macro_rules! weights {
     ($($more:expr),* $(,)?) => {
         &[
             (Op, 70), (Resolve, 6), (Write, 24), (WriteMany, 4), (Delete, 6), (Subscribe, 30), (Unsubscribe, 5),
-            (Read, 4), (Query, 10), (Whole, 8), (Wait, 36), (WaitLong, 8), (Skew, 4), $($more),*
+            (Read, 4), (Query, 10), (Whole, 8), (Wait, 36), (WaitLong, 8), (Skew, 4), (TreeOp, 40), (TreeWrite, 16),
+            (TreeWriteMany, 4), (TreeDelete, 6), (TreeSubscribe, 26), (TreeUnsubscribe, 4), $($more),*
         ]
     };
 }
@@ -22,7 +23,7 @@ const PLAN: Plan = Plan {
     clients: 3,
     incognito: false,
     instances: 3,
-    actions: 48,
+    actions: 60,
     watches_flicker: false,
     tenants: TENANTS,
     weights: weights![],

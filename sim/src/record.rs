@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::{Data, Format, OpResult, decode};
-use escale::model::{Def, Epoch, Name, Pk};
+use escale::model::{Def, DefKind, Epoch, Name, Pk};
 use escale::{Code, Error, Result};
-use escale_server::provider::{Document, FeedRow, Operation, Place};
+use escale_server::provider::{Document, FeedRow, Operation, Place, Tree};
 
 use escale_testkit::backend::{Committed, Entry, Tenant};
 use escale_testkit::schema::{Key, Map};
@@ -14,6 +14,8 @@ use escale_testkit::schema::{Key, Map};
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     puts: Vec<(String, Entry)>,
+    /// The floors of trees, by org and parent (R17).
+    floors: Vec<(String, Pk, u64)>,
     /// Lines of the feed, which announces commits to listening sessions.
     pub feed: Vec<FeedRow>,
     /// Org, account, operation.
@@ -77,6 +79,31 @@ impl Written {
         self.puts.push((at.org.to_owned(), entry));
         Ok(())
     }
+
+    /// Records a tree. The tests have one class of parents.
+    pub fn tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
+        self.floors.push((at.org.to_owned(), Pk::parse(at.pk)?, tree.floor));
+        Ok(())
+    }
+}
+
+impl Life {
+    /// The items of a parent below a floor do not exist any more (R17).
+    fn end_items(&mut self, org: usize, parent: &Pk, floor: u64) {
+        let is_item = |def: &Def| matches!(def.kind(), DefKind::Collection(name, hash) if name.as_str() == "in" && hash == parent.as_str());
+        for ((of, _), entry) in &mut self.docs {
+            if *of == org && entry.v < floor && entry.defs.iter().any(is_item) {
+                *entry = Entry {
+                    v: floor,
+                    defs: BTreeSet::new(),
+                    data: Map::new(),
+                    max_life: None,
+                    ..entry.clone()
+                };
+                self.history.entry(org).or_default().push(entry.clone());
+            }
+        }
+    }
 }
 
 impl Record {
@@ -93,6 +120,9 @@ impl Record {
             let org = org_number(&org);
             self.life.docs.insert((org, entry.key.clone()), entry.clone());
             self.life.history.entry(org).or_default().push(entry);
+        }
+        for (org, parent, floor) in written.floors {
+            self.life.end_items(org_number(&org), &parent, floor);
         }
         for (org, account, operation) in written.operations {
             let tenant = Tenant { org: org_number(&org), account: account_number(&account) };

@@ -233,7 +233,8 @@ impl<T: Edit + ?Sized> Edit for Tapped<'_, T> {
     }
 
     fn put_tree(&mut self, at: Place, tree: &Tree) -> Result<()> {
-        self.inner.put_tree(at, tree)
+        self.inner.put_tree(at, tree)?;
+        self.written.tree(at, tree)
     }
 
     fn remove_tree(&mut self, at: Place) -> Result<()> {

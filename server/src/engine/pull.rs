@@ -152,7 +152,7 @@ impl Answer<'_> {
         // Below the floor nothing exists.
         let after = (from.v, from.pk.as_str()).max((floor, ""));
         let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
-        part.floor = (sub.v > 0 && sub.v <= floor).then_some(floor);
+        part.floor = (floor > 0 && sub.v <= floor).then_some(floor);
         let mut last: Option<(Version, String)> = None;
         let mut is_full = false;
         let (room, mut used) = (self.room, 0);

@@ -169,7 +169,7 @@ impl Reference {
         };
         let gone_from = gone_from(first_now);
         let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
-        part.floor = (sub.v > 0 && sub.v <= floor).then_some(floor);
+        part.floor = (floor > 0 && sub.v <= floor).then_some(floor);
         let after = after.max((floor, String::new()));
         let (mut used, mut last) = (0, None);
         for (change, bytes) in self.changes(org, &sub.def, &after, gone_from) {

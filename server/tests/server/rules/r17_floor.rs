@@ -187,7 +187,7 @@ fn r17_a_reply_carries_the_floor_until_it_was_asked_above_it() {
     }
     assert_eq!(pull(&world.engine, &members("p"), floor + 1).floor, None);
     let first = pull(&world.engine, &members("p"), 0);
-    assert_eq!((first.floor, first.present, first.total), (None, Some(vec![]), Some(0)));
+    assert_eq!((first.floor, first.present, first.total), (Some(floor), Some(vec![]), Some(0)));
     // A reply that is lost, and the same request again.
     let reply = pull(&world.engine, &members("p"), 1);
     assert_eq!(pull(&world.engine, &members("p"), 1), reply);
