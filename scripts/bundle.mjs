@@ -6,9 +6,9 @@ import { rolldown } from "rolldown";
 
 import { ENTRIES, MAIN } from "./entries.mjs";
 
-/** Writes the bundle of an entry. It may import the files of `external`, which are bundles of their own. */
-async function write(name, { external = [], edit = (code) => code }) {
-  const bundle = await rolldown({ input: `js/dist/${name}.js`, external: external.map((file) => new RegExp(`/${file}$`)) });
+/** Writes the bundle of an entry. It may import the files of `external`, which are bundles of their own, and peers. */
+async function write(name, { external = [], peer = {}, edit = (code) => code }) {
+  const bundle = await rolldown({ input: `js/dist/${name}.js`, external: [...external.map((file) => new RegExp(`/${file}$`)), ...Object.keys(peer)] });
   const { output } = await bundle.generate({ file: `pkg/${name}.js`, format: "es", minify: true, sourcemap: true });
   await bundle.close();
   const [chunk, ...others] = output;
@@ -31,4 +31,4 @@ await write(MAIN.name, {
     return quoted;
   },
 });
-for (const { name } of ENTRIES) await write(name, { external: [`${MAIN.name}.js`] });
+for (const { name, peer } of ENTRIES) await write(name, { external: [`${MAIN.name}.js`], peer });

@@ -4,8 +4,14 @@
 /** The entry that all others import, and never contain. */
 export const MAIN = { name: "index", bytes: 22_500 };
 
-/** The others, imported as `escale/<name>`. */
-export const ENTRIES = [{ name: "rehearsal", bytes: 1_700 }];
+/** The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. */
+export const ENTRIES = [
+  { name: "rehearsal", bytes: 1_700 },
+  { name: "react", bytes: 2_048, peer: { react: ">=18" } },
+  { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },
+  { name: "svelte", bytes: 2_048 },
+  { name: "solid", bytes: 2_048, peer: { "solid-js": ">=1.6" } },
+];
 
 /** The wasm. */
 export const WASM = { file: "escale_bg.wasm", bytes: 398_800 };

@@ -12,6 +12,8 @@ const crate = metadata.packages.find((candidate) => candidate.name === "escale")
 const entry = ({ name }) => ({ types: `./${name}.d.ts`, import: `./${name}.js` });
 const code = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.js`, `${name}.js.map`]);
 
+const peers = Object.assign({}, ...ENTRIES.map(({ peer }) => peer));
+
 const manifest = {
   name: "escale",
   version: crate.version,
@@ -30,6 +32,9 @@ const manifest = {
   },
   files: [...code, "*.d.ts", "*/*.d.ts", WASM.file, "LICENSE-*", "CHANGELOG.md"],
   engines: { node: ">=20" },
+  peerDependencies: peers,
+  // An application installs the framework that it uses.
+  peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((name) => [name, { optional: true }])),
 };
 
 writeFileSync("pkg/package.json", `${JSON.stringify(manifest, null, 2)}\n`);

@@ -114,7 +114,7 @@ export class FakeCore {
   async query(className, query) {
     this.calls.push(["query", query]);
     if (this.queryError) throw this.queryError;
-    const ids = [...this.#members(className).byKey.values()].reverse();
+    const ids = [...(this.#defs.get(className)?.byKey.values() ?? [])].reverse();
     const limit = JSON.parse(query)[3];
     return Uint32Array.from(ids.slice(0, limit ?? undefined));
   }

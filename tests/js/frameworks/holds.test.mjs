@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake, settled } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, settled } from "../fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"], collections: { section: { key: ["section"] } } } });
 const DAY = 86_400_000;

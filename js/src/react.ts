@@ -1,0 +1,3 @@
+/** The entry `escale/react`. */
+
+export * from "./frameworks/react.js";

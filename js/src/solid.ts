@@ -1,0 +1,3 @@
+/** The entry `escale/solid`. */
+
+export * from "./frameworks/solid.js";

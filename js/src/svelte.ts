@@ -1,0 +1,3 @@
+/** The entry `escale/svelte`. */
+
+export * from "./frameworks/svelte.js";

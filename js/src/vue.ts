@@ -1,0 +1,3 @@
+/** The entry `escale/vue`. */
+
+export * from "./frameworks/vue.js";
