@@ -6,7 +6,16 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 4] = ["js/src/index.ts", "js/src/rehearsal.ts", "www/src/main.ts", "www/src/sw.ts"];
+const ROOTS: [&str; 8] = [
+    "js/src/index.ts",
+    "js/src/rehearsal.ts",
+    "js/src/react.ts",
+    "js/src/vue.ts",
+    "js/src/svelte.ts",
+    "js/src/solid.ts",
+    "www/src/main.ts",
+    "www/src/sw.ts",
+];
 
 /// An example is a program of its own: a test that calls its operation includes it by its path.
 const EXAMPLE: &str = "/examples/counter.rs\"";

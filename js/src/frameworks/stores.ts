@@ -1,5 +1,5 @@
 /**
- * What the bindings of all frameworks share: stores of a session's values. A store gives the same frozen value until
+ * The common part of all bindings: stores of a session's values. A store gives the same frozen value until
  * something changes, and makes nothing of its own but listeners.
  */
 

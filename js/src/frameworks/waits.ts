@@ -2,7 +2,7 @@
 
 import type { Store } from "./stores.js";
 
-/** A component that was told of its documents takes over their subscription within this time. */
+/** A component whose wait is over takes over the subscription within this time. */
 const GRACE_MS = 5_000;
 /** A component that left while it waited leaves its subscription this much later. */
 const LONGEST_MS = 60_000;

@@ -60,6 +60,8 @@ export class Leases {
       if (ms > now) this.#wait(def, lease, ms - now);
       else void this.#due(def, lease);
     }, now);
+    // Node would wait for it before it ends.
+    (lease.timer as { unref?(): void }).unref?.();
   }
 
   async #due(def: string, lease: Lease): Promise<void> {

@@ -38,7 +38,7 @@ test("a list shows the documents at hand, and each change", async () => {
   assert.equal(page.text(), "a,b true undefined");
   // The same match by another object, and a second component: no second subscription.
   const seen = [];
-  const Watching = () => (seen.push(text(useLive("Package", { section: "games" }))), null);
+  const Watching = () => (seen.push(text(useLive("Package", { section: "games" }, { keep: 0 }))), null);
   await shown(page.root, h(EscaleProvider, { session }, h(List, { match: { section: "games" } }), h(Watching)));
   assert.equal(core.called("subscribe"), 1);
   assert.equal(seen[0], "a,b true undefined", "at hand in the first rendering");
