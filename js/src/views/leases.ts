@@ -24,6 +24,8 @@ export class Leases {
   readonly #core: Pick<Core, "inspect">;
   readonly #status: Pick<Status, "mode">;
   readonly #end: (def: string) => void;
+  /** The store's name, once known. */
+  #name = "";
 
   constructor(core: Pick<Core, "inspect">, status: Pick<Status, "mode">, end: (def: string) => void) {
     this.#core = core;
@@ -80,8 +82,10 @@ export class Leases {
   async #isAlone(): Promise<boolean> {
     const { locks } = globalThis.navigator ?? {};
     if (!locks || this.#status.mode === "incognito") return true;
-    const [{ held = [], pending = [] }, { name }] = await Promise.all([locks.query(), this.#core.inspect(0)]);
+    // Asked once: an inspection reads the whole store. A core in memory has no name yet.
+    this.#name ||= (await this.#core.inspect(0)).name;
+    const { held = [], pending = [] } = await locks.query();
     // The leader holds this lock, and every other tab waits for it.
-    return [...held, ...pending].filter((lock) => lock.name === `${name}-lead`).length < 2;
+    return [...held, ...pending].filter(({ name }) => name === `${this.#name}-lead`).length < 2;
   }
 }

@@ -109,9 +109,13 @@ timed("a store that cannot be asked for its tabs is asked again", async () => {
   session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
   await pass(0);
   assert.deepEqual(session.subscriptions(), ["Package"]);
-  core.inspect = inspect;
+  let inspections = 0;
+  core.inspect = (limit) => (inspections++, inspect(limit));
   await pass(60_000);
   assert.deepEqual(session.subscriptions(), []);
+  session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
+  await pass(0);
+  assert.deepEqual([session.subscriptions(), inspections], [[], 1], "the store is inspected once");
 });
 
 timed("a listener that comes while the tabs are asked keeps the subscription", async () => {
