@@ -31,10 +31,6 @@ export default defineConfig(
     rules: { "@typescript-eslint/no-confusing-void-expression": "off" },
   },
   {
-    files: ["www/src/sw.ts"],
-    languageOptions: { parserOptions: { projectService: false, project: "www/tsconfig.worker.json" } },
-  },
-  {
     files: ["**/*.mjs", "**/*.js"],
     // Both worlds: tests hand functions to pages.
     languageOptions: { globals: { ...globals.node, ...globals.browser } },

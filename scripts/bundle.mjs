@@ -6,9 +6,13 @@ import { rolldown } from "rolldown";
 
 import { ENTRIES, MAIN } from "./entries.mjs";
 
-/** Writes the bundle of an entry. It may import the files of `external`, which are bundles of their own, and peers. */
+/**
+ * Writes the bundle of an entry. It may import the other entries of `external`, packages of the application that are its
+ * `peer`, and modules of Node.
+ */
 async function write(name, { external = [], peer = {}, edit = (code) => code }) {
-  const bundle = await rolldown({ input: `js/dist/${name}.js`, external: [...external.map((file) => new RegExp(`/${file}$`)), ...Object.keys(peer)] });
+  const files = external.filter((other) => other !== name).map((other) => new RegExp(`^\\./${other}\\.js$`));
+  const bundle = await rolldown({ input: `js/dist/${name}.js`, external: [/^node:/, ...files, ...Object.keys(peer)] });
   const { output } = await bundle.generate({ file: `pkg/${name}.js`, format: "es", minify: true, sourcemap: true });
   await bundle.close();
   const [chunk, ...others] = output;
@@ -31,4 +35,5 @@ await write(MAIN.name, {
     return quoted;
   },
 });
-for (const { name, peer } of ENTRIES) await write(name, { external: [`${MAIN.name}.js`], peer });
+const entries = [MAIN, ...ENTRIES].map((entry) => entry.name);
+for (const { name, peer } of ENTRIES) await write(name, { external: entries, peer });

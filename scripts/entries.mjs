@@ -11,6 +11,12 @@ export const ENTRIES = [
   { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },
   { name: "svelte", bytes: 2_048 },
   { name: "solid", bytes: 2_048, peer: { "solid-js": ">=1.6" } },
+  { name: "offline", bytes: 3_000 },
+  { name: "offline-worker", bytes: 3_000 },
+  { name: "offline-build", bytes: 3_000 },
+  { name: "vite", bytes: 3_000 },
+  // A command, which no code imports.
+  { name: "cli", bytes: 3_000, bin: "escale" },
 ];
 
 /** The wasm. */

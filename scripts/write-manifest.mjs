@@ -26,10 +26,11 @@ const manifest = {
   types: "./index.d.ts",
   exports: {
     ".": entry(MAIN),
-    ...Object.fromEntries(ENTRIES.map((other) => [`./${other.name}`, entry(other)])),
+    ...Object.fromEntries(ENTRIES.filter(({ bin }) => !bin).map((other) => [`./${other.name}`, entry(other)])),
     "./escale.wasm": `./${WASM.file}`,
     "./package.json": "./package.json",
   },
+  bin: Object.fromEntries(ENTRIES.filter(({ bin }) => bin).map(({ name, bin }) => [bin, `${name}.js`])),
   files: [...code, "*.d.ts", "*/*.d.ts", WASM.file, "LICENSE-*", "CHANGELOG.md"],
   engines: { node: ">=20" },
   peerDependencies: peers,

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const FIXTURE = fileURLToPath(new URL("./fixture", import.meta.url));
+const HERE = fileURLToPath(new URL(".", import.meta.url));
 
 const execute = promisify(execFile);
 
@@ -27,10 +27,10 @@ export async function pack(folder) {
   return { ...packed, path: join(folder, packed.filename) };
 }
 
-/** A new project with the packed package installed; `remove` deletes it. */
-export async function makeProject() {
+/** A new project with the files of a fixture and the packed package installed; `remove` deletes it. */
+export async function makeProject(fixture = "fixture") {
   const folder = await mkdtemp(join(tmpdir(), "escale-packaging-"));
-  await cp(FIXTURE, folder, { recursive: true });
+  await cp(join(HERE, fixture), folder, { recursive: true });
   await writeFile(join(folder, "package.json"), JSON.stringify({ name: "project", private: true, type: "module" }));
   const packed = await pack(folder);
   await runCommand(folder, "npm", "install", "--offline", "--no-audit", "--no-fund", packed.path);

@@ -6,15 +6,19 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 8] = [
+const ROOTS: [&str; 12] = [
     "js/src/index.ts",
     "js/src/rehearsal.ts",
     "js/src/react.ts",
     "js/src/vue.ts",
     "js/src/svelte.ts",
     "js/src/solid.ts",
+    "js/src/offline.ts",
+    "js/src/offline-worker.ts",
+    "js/src/offline-build.ts",
+    "js/src/vite.ts",
+    "js/src/cli.ts",
     "www/src/main.ts",
-    "www/src/sw.ts",
 ];
 
 /// An example is a program of its own: a test that calls its operation includes it by its path.

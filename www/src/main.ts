@@ -49,7 +49,7 @@ async function open(opening: Opening): Promise<void> {
   window.session = session;
   const screen = new MainScreen({ session, library, ended: (how) => showEnded(session, how), forgetPage: forgetShell });
   if (root) fill(root, screen.element);
-  if (opening.mode !== "incognito") void keepShell();
+  if (opening.mode !== "incognito") keepShell();
 }
 
 function showEnded(session: Session, how: Ending): void {

@@ -1,57 +1,38 @@
-/** The copy of this page that opens without a network. A service worker keeps it, registered after a first opening. */
+/** The copy of this page that opens without a network: kept after a first opening that stores data. */
 
+import { register, unregister, type Offline, type OfflineState } from "escale/offline";
 import { toast } from "./ui/toast";
 
-const PREFIX = "escale-demo-";
+const WORKER = { worker: "./escale-offline.js" };
+
+let kept: Offline | undefined;
 
 /**
- * Registers the worker, unless it is registered. Only a session that stores data on the device calls this: an incognito
- * session must leave nothing behind, not even the page.
+ * Keeps the page. Only a session that stores data on the device calls this: an incognito session must leave nothing
+ * behind, not even the page.
  */
-export async function keepShell(): Promise<void> {
-  if (!("serviceWorker" in navigator) || import.meta.env.DEV) return;
-  try {
-    const first = !navigator.serviceWorker.controller;
-    const registration = await navigator.serviceWorker.register("./sw.js", { scope: "./", updateViaCache: "none" });
-    watch(registration);
-    if (!first) return;
-    await navigator.serviceWorker.ready;
-    toast("This page now opens without a network, too.", { icon: "device" });
-  } catch {
-    // Refused by the browser, or interrupted: the page works, but needs its server to open.
-  }
+export function keepShell(): void {
+  if (import.meta.env.DEV) return;
+  const offline = register(WORKER);
+  // The visitor has locked one session and opened another.
+  if (offline === kept) return;
+  kept = offline;
+  const isFirst = !navigator.serviceWorker?.controller;
+  let before: OfflineState | undefined;
+  offline.status.subscribe((state) => {
+    const isNew = (what: "ready" | "update"): boolean => state[what] && !before?.[what];
+    if (isNew("ready") && isFirst) toast("This page now opens without a network, too.", { icon: "device" });
+    if (isNew("update")) {
+      toast("A new version is ready. Reloading asks for the passphrase again.", {
+        icon: "sync",
+        action: { label: "Reload", run: () => location.reload() },
+      });
+    }
+    before = state;
+  });
 }
 
 /** Ends the worker and deletes its copy. */
 export async function forgetShell(): Promise<void> {
-  if ("serviceWorker" in navigator) {
-    for (const registration of await navigator.serviceWorker.getRegistrations()) await registration.unregister();
-  }
-  if (!("caches" in globalThis)) return;
-  for (const name of await caches.keys()) if (name.startsWith(PREFIX)) await caches.delete(name);
-}
-
-function watch(registration: ServiceWorkerRegistration): void {
-  if (registration.waiting) offer(registration.waiting);
-  registration.addEventListener("updatefound", () => {
-    const worker = registration.installing;
-    worker?.addEventListener("statechange", () => {
-      // Without a controller this is the first installation: no older version is running.
-      if (worker.state === "installed" && navigator.serviceWorker.controller) offer(worker);
-    });
-  });
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) registration.update().catch(() => undefined);
-  });
-}
-
-function offer(worker: ServiceWorker): void {
-  const reload = (): void => {
-    navigator.serviceWorker.addEventListener("controllerchange", () => location.reload(), { once: true });
-    worker.postMessage("activate");
-  };
-  toast("A new version is ready. Reloading asks for the passphrase again.", {
-    icon: "sync",
-    action: { label: "Reload", run: reload },
-  });
+  await unregister(WORKER);
 }

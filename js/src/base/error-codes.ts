@@ -60,6 +60,7 @@ export type ErrorCode =
   | "not_loaded"
   | "wasm_forbidden"
   | "wasm_failed"
+  | "worker_failed"
   | "panicked"
   | "internal";
 
@@ -82,6 +83,7 @@ export const RAISED_HERE = {
   forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
   wasm_failed: { kind: "X", cure: "Check that the .wasm file is served; pass its bytes or URL to init()." },
+  worker_failed: { kind: "X", cure: "Check that the worker and each file of its list are served as they were built; the message names the one that is not." },
   panicked: { kind: "B", cure: "Open the session again, and report the message." },
   internal: { kind: "B", cure: "Report the message: this is a bug of Escale." },
 } as const satisfies Partial<Record<ErrorCode, { kind: ErrorKind; cure: string }>>;

@@ -1,0 +1,1 @@
+export const version = import.meta.env.VITE_VERSION;
