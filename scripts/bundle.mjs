@@ -11,7 +11,7 @@ import { ENTRIES, MAIN } from "./entries.mjs";
  * `peer`, and modules of Node.
  */
 async function write(name, { external = [], peer = {}, edit = (code) => code }) {
-  const files = external.filter((other) => other !== name).map((other) => new RegExp(`^\\./${other}\\.js$`));
+  const files = external.filter((other) => other !== name).map((other) => new RegExp(`^\\.\\.?/${other}\\.js$`));
   const bundle = await rolldown({ input: `js/dist/${name}.js`, external: [/^node:/, ...files, ...Object.keys(peer)] });
   const { output } = await bundle.generate({ file: `pkg/${name}.js`, format: "es", minify: true, sourcemap: true });
   await bundle.close();

@@ -1,8 +1,6 @@
 /** The entry `escale/offline`: registers the worker that keeps the application's own files. */
 
-import { RAISED_HERE } from "./base/error-codes.js";
-// The same module as the application's "escale", also in the package.
-import { EscaleError } from "./index.js";
+import { raised } from "./base/raised.js";
 import { prefixOf, WORKER, type Asked, type Failed, type State } from "./offline/list.js";
 import { OfflineStatus, type OfflineState } from "./offline/status.js";
 
@@ -60,9 +58,9 @@ function addressOf({ worker = `/${WORKER}` }: RegisterOptions): URL {
   try {
     url = new URL(worker, globalThis.document?.baseURI);
   } catch (cause) {
-    throw problem("bad_option", "worker: not an address", cause);
+    throw raised("bad_option", "worker: not an address", cause);
   }
-  if (globalThis.location && url.origin !== location.origin) throw problem("bad_option", "worker: must be on the page's own origin");
+  if (globalThis.location && url.origin !== location.origin) throw raised("bad_option", "worker: must be on the page's own origin");
   return url;
 }
 
@@ -172,11 +170,6 @@ class Registered implements Offline {
   }
 
   #fail(message: string, cause?: unknown): void {
-    this.status.set({ error: problem("worker_failed", message, cause) });
+    this.status.set({ error: raised("worker_failed", message, cause) });
   }
-}
-
-function problem(code: "bad_option" | "worker_failed", message: string, cause?: unknown): EscaleError {
-  const { kind, cure } = RAISED_HERE[code];
-  return new EscaleError({ code, kind, retryable: kind === "X", message, cure }, cause);
 }

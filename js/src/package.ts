@@ -25,7 +25,8 @@ export type OpenInMemory = <S extends SchemaDeclaration>(
   databases: IDBFactory,
 ) => Promise<Session<S>>;
 
-let rehearsed: Promise<void> | undefined;
+/** By the function: each runs once. */
+const rehearsed = new Map<(open: OpenInMemory) => Promise<void>, Promise<void>>();
 
 /**
  * Opens a session: loads the wasm, opens the device's store, and resolves without waiting for the network.
@@ -66,7 +67,10 @@ export async function init(input?: InitInput, { rehearsal }: InitOptions = {}): 
     throw raise("bad_option", "`rehearsal` must be the function that `escale/rehearsal` exports");
   }
   await wasm.start(input);
-  if (rehearsal) await (rehearsed ??= rehearsal(opener()));
+  if (!rehearsal) return;
+  const begun = rehearsed.get(rehearsal) ?? rehearsal(opener());
+  rehearsed.set(rehearsal, begun);
+  await begun;
 }
 
 /** @internal An opener of sessions whose failures cannot reach those of the page. Instances share the compiled code. */

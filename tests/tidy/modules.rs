@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 12] = [
+const ROOTS: [&str; 13] = [
     "js/src/index.ts",
     "js/src/rehearsal.ts",
     "js/src/react.ts",
@@ -17,6 +17,7 @@ const ROOTS: [&str; 12] = [
     "js/src/offline-worker.ts",
     "js/src/offline-build.ts",
     "js/src/vite.ts",
+    "js/src/testing.ts",
     "js/src/cli.ts",
     "www/src/main.ts",
 ];

@@ -1,4 +1,7 @@
-/** Databases in the page's memory, for a rehearsal. They imitate the part of IndexedDB that the core uses. */
+/**
+ * Databases in the page's memory, for a rehearsal and for `escale/testing`. They imitate the part of IndexedDB that the core
+ * uses.
+ */
 
 /** The version of every database: the stores and their backup databases. */
 const VERSION = 1;
@@ -35,30 +38,42 @@ class Asking<T> {
 }
 
 /** The records of one table, in the order of IndexedDB. */
-class Table {
-  readonly #entries = new Map<string, Entry>();
+export class Table {
+  /** By the text of the key. No entry is ever changed. */
+  readonly entries = new Map<string, Entry>();
 
   put(value: Uint8Array, key: Key): void {
-    this.#entries.set(nameOf(key), { key: typeof key === "number" ? key : key.slice().buffer, value });
+    this.entries.set(nameOf(key), { key: typeof key === "number" ? key : key.slice().buffer, value });
   }
 
   get(key: Key): Uint8Array | undefined {
-    return this.#entries.get(nameOf(key))?.value;
+    return this.entries.get(nameOf(key))?.value;
   }
 
   within(range: IDBKeyRange | undefined): Entry[] {
-    const found = [...this.#entries.values()].filter(({ key }) => range?.includes(key) ?? true);
-    return found.sort((a, b) => indexedDB.cmp(a.key, b.key));
+    const found = [...this.entries.values()].filter(({ key }) => range?.includes(key) ?? true);
+    return found.sort((a, b) => compareKeys(a.key, b.key));
   }
 
   delete(keys: Key | IDBKeyRange): void {
-    if (keys instanceof IDBKeyRange) for (const { key } of this.within(keys)) this.#entries.delete(nameOf(key));
-    else this.#entries.delete(nameOf(keys));
+    if (keys instanceof IDBKeyRange) for (const { key } of this.within(keys)) this.entries.delete(nameOf(key));
+    else this.entries.delete(nameOf(keys));
   }
 
   clear(): void {
-    this.#entries.clear();
+    this.entries.clear();
   }
+}
+
+/** The order of IndexedDB: numbers come before bytes. */
+export function compareKeys(a: number | ArrayBuffer, b: number | ArrayBuffer): number {
+  if (typeof a === "number" || typeof b === "number") {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    return typeof a === "number" ? -1 : 1;
+  }
+  const [mine, theirs] = [new Uint8Array(a), new Uint8Array(b)];
+  const differs = mine.findIndex((byte, at) => byte !== theirs[at]);
+  return differs < 0 ? mine.length - theirs.length : (mine[differs] ?? 0) - (theirs[differs] ?? -1);
 }
 
 const nameOf = (key: number | Uint8Array | ArrayBuffer): string =>
@@ -117,17 +132,17 @@ class Transaction {
 }
 
 /** A database that always exists, with every table. */
-class Database {
+export class Database {
   readonly version = VERSION;
   readonly objectStoreNames = { contains: () => true };
   onversionchange: ((event: object) => void) | null = null;
   onclose: (() => void) | null = null;
-  readonly #tables = new Map<string, Table>();
+  readonly tables = new Map<string, Table>();
 
   transaction(): Transaction {
     return new Transaction((name) => {
-      const table = this.#tables.get(name) ?? new Table();
-      this.#tables.set(name, table);
+      const table = this.tables.get(name) ?? new Table();
+      this.tables.set(name, table);
       return table;
     });
   }
@@ -141,8 +156,7 @@ class Database {
  * Makes databases in the page's memory, with the calls that the core makes. Opening any name succeeds, and the database
  * has every table. They do not show how the browser's databases behave, and disappear with the object returned.
  */
-export function memoryDatabases(): IDBFactory {
-  const databases = new Map<string, Database>();
+export function memoryDatabases(databases = new Map<string, Database>()): IDBFactory {
   const factory = {
     open: (name: string) => {
       const database = databases.get(name) ?? new Database();

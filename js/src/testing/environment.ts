@@ -1,0 +1,115 @@
+/**
+ * The parts of a browser that a device needs and that Node, jsdom or happy-dom may lack: key ranges, locks, and the events
+ * of the network. They are there while a world is open, and only if nothing else provides them.
+ */
+
+import { compareKeys } from "../wasm/memory-databases.js";
+
+/** A list stands for the end of all keys: it comes after every other one. */
+type Key = number | ArrayBuffer | ArrayBufferView | readonly [];
+
+/** A range of keys, as IndexedDB has it. */
+class KeyRange {
+  readonly lower: Key;
+  readonly upper: Key;
+  readonly lowerOpen: boolean;
+  readonly upperOpen: boolean;
+
+  constructor(lower: Key, upper: Key, lowerOpen = false, upperOpen = false) {
+    this.lower = lower;
+    this.upper = upper;
+    this.lowerOpen = lowerOpen;
+    this.upperOpen = upperOpen;
+  }
+
+  static bound(lower: Key, upper: Key, lowerOpen?: boolean, upperOpen?: boolean): KeyRange {
+    return new KeyRange(lower, upper, lowerOpen, upperOpen);
+  }
+
+  includes(key: Key): boolean {
+    const low = compare(this.lower, key);
+    const high = compare(key, this.upper);
+    return (low < 0 || (low === 0 && !this.lowerOpen)) && (high < 0 || (high === 0 && !this.upperOpen));
+  }
+}
+
+function compare(a: Key, b: Key): number {
+  if (Array.isArray(a) || Array.isArray(b)) return Number(Array.isArray(a)) - Number(Array.isArray(b));
+  return compareKeys(plain(a), plain(b));
+}
+
+function plain(key: Key): number | ArrayBuffer {
+  if (typeof key === "number" || key instanceof ArrayBuffer) return key;
+  const { buffer, byteOffset, byteLength } = key as ArrayBufferView;
+  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+}
+
+interface LockOptions {
+  readonly ifAvailable?: boolean;
+  readonly steal?: boolean;
+  readonly signal?: AbortSignal;
+}
+type Granted = (lock: { name: string } | null) => unknown;
+
+/** Exclusive locks, as `navigator.locks` has them. */
+class Locks {
+  /** By name, the end of each lock's holder. */
+  readonly #held = new Map<string, { lose: (error: Error) => void; freed: Promise<void> }>();
+
+  async request(name: string, options: LockOptions | Granted, granted?: Granted): Promise<unknown> {
+    const call = typeof options === "function" ? options : granted;
+    const { ifAvailable, steal, signal } = typeof options === "function" ? {} : options;
+    if (ifAvailable && this.#held.has(name)) return await call?.(null);
+    if (steal) this.#held.get(name)?.lose(new DOMException("the lock was stolen", "AbortError"));
+    else for (let held = this.#held.get(name); held; held = this.#held.get(name)) await Promise.race([held.freed, aborted(signal)]);
+    return await new Promise((resolve, reject) => {
+      const work = Promise.resolve(call?.({ name }));
+      const holder = { lose: reject, freed: work.then(() => undefined, () => undefined) };
+      this.#held.set(name, holder);
+      void holder.freed.then(() => void (this.#held.get(name) === holder && this.#held.delete(name)));
+      work.then(resolve, reject);
+    });
+  }
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = (): void => reject(new DOMException("the request was aborted", "AbortError"));
+    if (signal?.aborted) abort();
+    else signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/** The open worlds. */
+let users = 0;
+let restore: (() => void)[] = [];
+
+/** Provides the missing parts, until `release`. */
+export function provide(): void {
+  if (users++ > 0) return;
+  const scope = globalThis as { [name: string]: unknown };
+  const add = (target: object, name: string, value: unknown): void => {
+    if (name in target && (target as { [name: string]: unknown })[name] !== undefined) return;
+    Object.defineProperty(target, name, { value, configurable: true, writable: true, enumerable: false });
+    restore.push(() => Reflect.deleteProperty(target, name));
+  };
+  add(scope, "IDBKeyRange", KeyRange);
+  add(scope, "navigator", {});
+  add(scope["navigator"] as object, "locks", new Locks());
+  if (!("addEventListener" in scope)) {
+    const events = new EventTarget();
+    for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"] as const) add(scope, name, events[name].bind(events));
+  }
+}
+
+/** Ends the use of one world. */
+export function release(): void {
+  if (--users > 0) return;
+  for (const undo of restore.reverse()) undo();
+  restore = [];
+}
+
+/** Tells all sessions that the network is back: those that wait try again at once. */
+export function tellOnline(): void {
+  globalThis.dispatchEvent?.(new Event("online"));
+}
