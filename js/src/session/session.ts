@@ -265,6 +265,11 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
+  /** @internal Whether a list or a live query is about to read or to call back: `escale/testing` waits for it. */
+  get isReading(): boolean {
+    return this.#views.areReading;
+  }
+
   /** The defs subscribed to, those of earlier openings included. */
   subscriptions(): string[] {
     return this.#guard(() => this.#core.subscriptions());

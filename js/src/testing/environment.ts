@@ -39,8 +39,9 @@ function compare(a: Key, b: Key): number {
 }
 
 function plain(key: Key): number | ArrayBuffer {
-  if (typeof key === "number" || key instanceof ArrayBuffer) return key;
-  const { buffer, byteOffset, byteLength } = key as ArrayBufferView;
+  // The buffer may be of another realm, such as that of jsdom.
+  if (!ArrayBuffer.isView(key)) return key as number | ArrayBuffer;
+  const { buffer, byteOffset, byteLength } = key;
   return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
 }
 

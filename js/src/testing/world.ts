@@ -271,8 +271,9 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
         const unsettled = this.#unsettled();
         if (unsettled === undefined) {
           calm += 1;
-          for (const { session, device } of this.#opened) if (device !== undefined) await session.flush();
-          await turn();
+          for (const { session, device } of [...this.#opened]) if (device !== undefined) await session.flush();
+          do await turn();
+          while ([...this.#opened].some(({ session }) => session.isReading));
           continue;
         }
         calm = 0;

@@ -8,8 +8,7 @@ interface Open {
   readonly className: string;
   /** The query, as JSON. */
   readonly text: string;
-  changed(): void;
-  end(): void;
+  readonly query: Pick<LiveQuery<unknown>, "changed" | "end" | "isReading">;
 }
 
 /** The live queries of a session, each asked again when a document of its class changes. */
@@ -27,20 +26,25 @@ export class LiveQueries {
   start<T>(className: string, text: string, question: Omit<LiveQuestion<T>, "onError">): Stop {
     this.#core.watch(className, text);
     const query = new LiveQuery<T>({ ...question, onError: this.#onError });
-    const open = { className, text, changed: () => query.changed(), end: () => query.end() };
+    const open = { className, text, query };
     this.#open.add(open);
     return () => {
       if (!this.#open.delete(open)) return;
-      open.end();
+      query.end();
       this.#release(className);
     };
+  }
+
+  /** Whether one of them is about to ask or to call back. */
+  get areReading(): boolean {
+    return [...this.#open].some(({ query }) => query.isReading);
   }
 
   /** The core reports that these defs changed. */
   changed(defs: readonly string[]): void {
     if (this.#open.size === 0) return;
     const classes = new Set(defs.map((def) => /^[^/@]*/.exec(def)?.[0]));
-    for (const open of this.#open) if (classes.has(open.className)) open.changed();
+    for (const open of this.#open) if (classes.has(open.className)) open.query.changed();
   }
 
   /** Another core is in use: it knows no live query yet, and has other ids. */
@@ -51,13 +55,13 @@ export class LiveQueries {
       } catch {
         // The subscription that it is within has ended: its next answer is empty.
       }
-      open.changed();
+      open.query.changed();
     }
   }
 
   /** The session is over. */
   endAll(): void {
-    for (const open of this.#open) open.end();
+    for (const open of this.#open) open.query.end();
     this.#open.clear();
   }
 

@@ -27,6 +27,11 @@ export class LiveQuery<T> {
     this.#schedule();
   }
 
+  /** Whether it is about to ask or to call back. */
+  get isReading(): boolean {
+    return this.#isScheduled || this.#isAsking;
+  }
+
   /** A document of the class changed. */
   changed(): void {
     this.#isDirty = true;

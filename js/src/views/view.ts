@@ -91,6 +91,11 @@ export class View {
     }
   }
 
+  /** Whether it is about to read or to call back. */
+  get isReading(): boolean {
+    return this.#scheduled || this.#refreshing;
+  }
+
   /** Keeps the view up to date from now on, with or without listeners. */
   keep(): void {
     this.#kept = true;

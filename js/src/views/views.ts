@@ -132,6 +132,11 @@ export class Views {
     });
   }
 
+  /** Whether one of them is about to read or to call back. */
+  get areReading(): boolean {
+    return this.queries.areReading || [...this.#byDef.values()].some(({ view }) => view.isReading);
+  }
+
   /** The core reports that these defs changed, and that the ids in `gone` are no longer valid. */
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);

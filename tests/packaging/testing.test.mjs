@@ -1,0 +1,220 @@
+// `escale/testing` in Node: each sentence of docs/testing-your-app.md, with the finished package.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { defineOperations, defineSchema, EscaleError } from "escale";
+import { refusal, testing } from "escale/testing";
+
+const schema = defineSchema({
+  Note: {
+    key: ["id"],
+    collections: { box: { key: ["box"], mutable: true }, tags: { key: ["tags"], list: true, mutable: true }, kind: { key: ["kind"] } },
+    indexes: { n: "int", code: { type: "hash", unique: true } },
+    properties: { text: "string", raw: "bytes", maxLife: "number" },
+  },
+});
+const A = { id: "a", text: "x", box: "in", n: 1 };
+const B = { id: "b", text: "y", box: "in", n: 2 };
+
+async function worldOf(t, options = {}) {
+  const world = await testing({ schema, documents: { Note: [A] }, ...options });
+  t.after(() => world.close());
+  return world;
+}
+
+const texts = (collection) => collection.docs.map(({ id, text }) => `${id} ${text}`);
+
+test("a write offline is shown and saved at once, and reaches the server when the network is back", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open();
+  const notes = session.collection("Note", {});
+  await world.settled();
+  world.offline();
+  assert.equal(await session.put("Note", B).saved, "device");
+  assert.deepEqual(texts(notes), ["a x", "b y"]);
+  assert.deepEqual(world.docs("Note"), [A]);
+  world.online();
+  await world.settled();
+  assert.deepEqual(world.docs("Note"), [A, B]);
+  assert.equal(session.status.value.phase, "live");
+});
+
+test("two users: a change of one reaches the other, and a patch by the test reaches both", async (t) => {
+  const world = await worldOf(t);
+  const sessions = [await world.open({ device: "phone" }), await world.open({ device: "desk" }), await world.open({ mode: "incognito" })];
+  const lists = sessions.map((session) => session.collection("Note", { box: "in" }));
+  await world.settled();
+  sessions[0].patch("Note", ["a"], { text: "z" });
+  await world.settled();
+  assert.deepEqual(lists.map(texts), [["a z"], ["a z"], ["a z"]]);
+  world.patch("Note", ["a"], { box: "out" });
+  await world.settled();
+  assert.deepEqual(lists.map(texts), [[], [], []]);
+});
+
+test("a device keeps its data across openings, in `avion` as well", async (t) => {
+  const world = await worldOf(t);
+  const first = await world.open();
+  first.collection("Note", {});
+  await world.settled();
+  await first.close();
+  const again = await world.open({ mode: "avion" });
+  assert.deepEqual(await again.get("Note", ["a"]), A);
+  assert.deepEqual(again.subscriptions(), ["Note"]);
+});
+
+test("a killed page loses what it had not saved, keeps what it had, and its request never arrives", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open();
+  session.collection("Note", {});
+  await world.settled();
+  const resume = world.slow();
+  await session.put("Note", B).saved;
+  session.put("Note", { id: "lost", text: "", box: "in" });
+  await world.kill(session);
+  resume();
+  const again = await world.open();
+  const notes = again.collection("Note", {});
+  await world.settled();
+  assert.deepEqual(texts(notes), ["a x", "b y"]);
+  assert.deepEqual(world.docs("Note"), [A, B]);
+});
+
+test("a lost answer: the operation runs once", async (t) => {
+  const operations = defineOperations(schema, { "note.add": { optimistic: (tx, { id }) => tx.patch("Note", [id], { n: 100 }) } });
+  let ran = 0;
+  const server = {
+    "note.add": (documents, { id }) => {
+      ran += 1;
+      const { n } = documents.get("Note", [id]);
+      documents.patch("Note", [id], { n: n + 1 });
+      return n + 1;
+    },
+  };
+  const world = await worldOf(t, { operations, server });
+  const session = await world.open();
+  const notes = session.collection("Note", {});
+  await world.settled();
+  world.loseAnswer(session);
+  const { value } = await session.run("note.add", { id: "a" }).accepted;
+  await world.settled();
+  assert.deepEqual([value, ran, notes.docs[0].n, world.docs("Note")[0].n], [2, 1, 2, 2]);
+});
+
+test("a refused operation waits for a decision, with the code and the message of the test", async (t) => {
+  const server = { "note.buy": () => { throw refusal({ code: "credit_limit", message: "no credit" }); } };
+  const world = await worldOf(t, { server });
+  const session = await world.open();
+  session.collection("Note", {});
+  world.refuse({ code: "too_late", message: "the list is closed" });
+  session.put("Note", B);
+  session.run("note.buy", {});
+  await world.settled();
+  assert.deepEqual(session.refused.value.map(({ error }) => error.message), ["the list is closed", "no credit"]);
+  const [put, buy] = session.refused.value;
+  put.retry();
+  buy.discard();
+  await world.settled();
+  assert.deepEqual(session.refused.value, []);
+  assert.deepEqual(world.docs("Note"), [A, B]);
+});
+
+test("a conflict: another user's write comes in between, and the policy of the class resolves it", async (t) => {
+  const conflicts = { Note: (base, mine, theirs) => ({ ...theirs, text: `${mine.text} and ${theirs.text}` }) };
+  const world = await worldOf(t, { conflicts });
+  const session = await world.open();
+  const notes = session.collection("Note", {});
+  await world.settled();
+  world.conflict((other) => other.patch("Note", ["a"], { text: "theirs" }));
+  session.patch("Note", ["a"], { text: "mine" });
+  await world.settled();
+  assert.deepEqual(texts(notes), ["a mine and theirs"]);
+  assert.equal(world.docs("Note")[0].text, "mine and theirs");
+});
+
+test("`advance` moves the server's clock: a document ends at its `maxLife`", async (t) => {
+  const now = 1_700_000_000_000;
+  const world = await worldOf(t, { now, documents: { Note: [{ ...A, maxLife: Math.ceil(now / 60_000) + 1 }] } });
+  assert.equal(world.docs("Note").length, 1);
+  world.advance(120_000);
+  assert.deepEqual(world.docs("Note"), []);
+  const session = await world.open();
+  assert.deepEqual(await session.collection("Note", {}).ready, []);
+  assert.throws(() => world.advance(-1), { code: "bad_option" });
+});
+
+test("bytes, pages of the server and a slow network change nothing", async (t) => {
+  const raw = Uint8Array.of(1, 2, 255);
+  const documents = Array.from({ length: 50 }, (_, n) => ({ id: `${n}`.padStart(2, "0"), text: "t", box: "in", raw }));
+  const world = await worldOf(t, { documents: { Note: documents }, pageRows: 7 });
+  const session = await world.open();
+  const resume = world.slow(session);
+  const notes = session.collection("Note", {});
+  assert.deepEqual(notes.docs, []);
+  resume();
+  await world.settled();
+  assert.deepEqual(notes.docs, documents);
+  assert.deepEqual(world.docs("Note")[3].raw, raw);
+});
+
+test("the server checks what docs/protocol.md says", async (t) => {
+  const world = await worldOf(t);
+  const refused = [
+    [() => world.put("Note", { ...B, n: 1.5 }), "bad_value"],
+    [() => world.put("Note", { ...B, tags: "x" }), "bad_key"],
+    [() => world.patch("Note", ["none"], { n: 1 }), "not_found"],
+    [() => world.delete("Note", ["none"]), "not_found"],
+    [() => world.patch("Note", ["a"], { id: "b" }), "key_mismatch"],
+  ];
+  world.delete("Note", ["a"]);
+  world.put("Note", { ...A, code: "1", kind: "k" });
+  refused.push([() => world.put("Note", { ...B, code: "1" }), "not_unique"], [() => world.patch("Note", ["a"], { kind: "l" }), "immutable_key"]);
+  for (const [write, code] of refused) assert.throws(write, { code });
+  assert.equal(world.docs("Note").length, 1, "a refused write leaves nothing");
+});
+
+test("a misuse is an error that names it", async (t) => {
+  await assert.rejects(testing({}), /testing takes \{ schema \}/);
+  await assert.rejects(testing({ schema, documents: { Nota: [] } }), /no class Nota/);
+  const world = await worldOf(t);
+  const session = await world.open();
+  await assert.rejects(world.open(), /device: device has an open session; close or kill it, or name another device/);
+  await assert.rejects(world.open({ device: "b", org: "x" }), /org: the world gives it/);
+  session.run("note.none", {});
+  session.collection("Note", {});
+  await world.settled();
+  assert.match(session.refused.value[0].error.message, /no operation is called note\.none: give its server part/);
+  await session.close();
+  assert.throws(() => world.offline(session), /closed, or of another world/);
+  await world.close();
+  assert.throws(() => world.docs("Note") && world.put("Note", B), (error) => error instanceof EscaleError && error.code === "closed");
+  await world.close();
+});
+
+test("nothing of a world is left behind", async () => {
+  const names = ["IDBKeyRange", "addEventListener", "dispatchEvent", "navigator"];
+  const before = names.map((name) => globalThis[name]);
+  const worlds = [await testing({ schema }), await testing({ schema })];
+  await worlds[0].open();
+  await worlds[1].open();
+  await worlds[0].close();
+  assert.ok(globalThis.IDBKeyRange, "the other world still needs it");
+  await worlds[1].close();
+  assert.deepEqual(names.map((name) => globalThis[name]), before);
+});
+
+test("names are hashed as the vectors say", async (t) => {
+  const { hashes } = JSON.parse(await readFile(new URL("../vectors/hash.json", import.meta.url), "utf8"));
+  const world = await testing({ schema: defineSchema({ Doc: { key: ["id"] } }) });
+  t.after(() => world.close());
+  const session = await world.open({ mode: "incognito" });
+  const found = hashes.map(({ s }) => s).filter((text) => typeof text === "string" && text !== "");
+  // Lengths around those of one block and of two.
+  const keys = [...new Set([...found, ...Array.from({ length: 80 }, (_, at) => "x".repeat(at + 50))])];
+  for (const id of keys) world.put("Doc", { id });
+  // The session compares each pk with its document, and reports one that does not fit.
+  const docs = await session.collection("Doc", {}).ready;
+  assert.equal(docs.length, keys.length);
+  assert.equal(session.status.value.error, null);
+});
