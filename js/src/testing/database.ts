@@ -18,7 +18,7 @@ export interface Member {
   readonly state: "alive" | "deleted" | "left";
 }
 
-/** What is kept of an operation. */
+/** An operation that was executed, with its result. */
 export interface Known {
   readonly name: string;
   readonly v: number;

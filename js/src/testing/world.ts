@@ -47,7 +47,7 @@ export interface TestingOptions<S extends SchemaDeclaration, O extends Operation
 export type WorldOpenOptions<S extends SchemaDeclaration, O extends Operations<S>> = Partial<
   Omit<OpenOptions<S, O>, "org" | "schema" | "server" | "account">
 > & {
-  /** The device, by a name of the test's own; the default is `device`. What a session saves there outlives it. */
+  /** The device, by a name of the test's own; the default is `device`. Saved data outlives its session. */
   device?: string | undefined;
 };
 
@@ -207,8 +207,8 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   }
 
   /**
-   * Ends the session's page without a close: what it had not saved is lost, what it had saved is on its device, and its
-   * next request never arrives.
+   * Ends the session's page without a close. Its device has the saved data and nothing else, and the page's next request
+   * never arrives.
    */
   async kill(session: Session<S, O>): Promise<void> {
     this.#guard();
@@ -256,8 +256,8 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   }
 
   /**
-   * Resolves once every session that is not cut off has nothing to send, has had the server's last change, has saved it,
-   * and has called its callbacks. Refused operations stay. Fails after 10 s, with the session that does not settle.
+   * Resolves once no session that has a network has anything to send. By then each has had the server's last change, has
+   * saved it, and has called its callbacks. Refused operations stay. Fails after 10 s, with the session that does not settle.
    */
   async settled(): Promise<void> {
     this.#guard();
