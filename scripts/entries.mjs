@@ -4,21 +4,43 @@
 /** The entry that all others import, and never contain. */
 export const MAIN = { name: "index", bytes: 23_000 };
 
-/** The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. */
+/**
+ * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
+ * those that do something when they are imported, `bin` for a command, and `esm` for those that nobody requires.
+ */
 export const ENTRIES = [
+  { name: "inline", bytes: 200, acts: true },
   { name: "rehearsal", bytes: 1_700 },
   { name: "react", bytes: 2_048, peer: { react: ">=18" } },
   { name: "vue", bytes: 2_048, peer: { vue: ">=3.3" } },
   { name: "svelte", bytes: 2_048 },
   { name: "solid", bytes: 2_048, peer: { "solid-js": ">=1.6" } },
   { name: "offline", bytes: 3_000 },
-  { name: "offline-worker", bytes: 3_000 },
-  { name: "offline-build", bytes: 3_000 },
-  { name: "vite", bytes: 3_000 },
+  { name: "offline-worker", bytes: 3_000, esm: true },
+  { name: "offline-build", bytes: 3_000, esm: true },
+  { name: "vite", bytes: 3_000, esm: true },
   { name: "testing", bytes: 12_000 },
-  // A command, which no code imports.
-  { name: "cli", bytes: 3_000, bin: "escale" },
+  { name: "cli", bytes: 3_000, esm: true, bin: "escale" },
 ];
 
 /** The wasm. */
 export const WASM = { file: "escale_bg.wasm", bytes: 398_800 };
+
+/** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
+export const INNER = [
+  { name: "bundled", bytes: 200, acts: true },
+  { name: "edge", bytes: 200, acts: true },
+  { name: "carried", bytes: 405_000 },
+];
+
+/** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */
+export const TYPESCRIPT = "5.3";
+
+/** The entries that a program can require. */
+export const REQUIRED = [MAIN, ...ENTRIES.filter(({ esm }) => !esm)];
+
+/** The files of all modules, and their source maps. */
+export function modules() {
+  const entries = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.js`, `${name}.js.map`]);
+  return [...entries, ...INNER.map(({ name }) => `${name}.js`), ...REQUIRED.map(({ name }) => `cjs/${name}.js`)];
+}

@@ -181,7 +181,7 @@ codes! {
     /// WebAssembly cannot run in this page.
     WasmForbidden "wasm_forbidden" S "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy.";
     /// The wasm could not be loaded.
-    WasmFailed "wasm_failed" X "Check that the .wasm file is served; pass its bytes or URL to init().";
+    WasmFailed "wasm_failed" X "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init().";
     /// The browser could not keep the application's own files: `escale/offline`.
     WorkerFailed "worker_failed" X "Check that the worker and each file of its list are served as they were built; the message names the one that is not.";
     /// The wasm stopped on a bug.

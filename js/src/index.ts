@@ -35,6 +35,8 @@ export type {
 } from "./writes/operation-types.js";
 export { defineOperations } from "./writes/operations.js";
 export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js";
+/** @internal */
+export { carry } from "./package.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
 export type { Query } from "./schema/query.js";
 export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema/schema.js";

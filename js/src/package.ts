@@ -73,6 +73,15 @@ export async function init(input?: InitInput, { rehearsal }: InitOptions = {}): 
   await begun;
 }
 
+/**
+ * @internal Sets where the wasm comes from, for an entry whose JavaScript carries it. `isDefault` is for the choice of a
+ * tool, which an import of the application overrides.
+ */
+export function carry(load: () => PromiseLike<InitInput>, isDefault = false): void {
+  if (isDefault) wasm.carried ??= load;
+  else wasm.carried = load;
+}
+
 /** @internal An opener of sessions whose failures cannot reach those of the page. Instances share the compiled code. */
 export function opener(): OpenInMemory {
   const own = wasm.twin();

@@ -82,7 +82,7 @@ export const RAISED_HERE = {
   not_loaded: { kind: "X", cure: "Load it once in `synced`, with the network up." },
   forgotten: { kind: "N", cure: "The operation was executed; its result is too old to be told." },
   wasm_forbidden: { kind: "S", cure: "Add 'wasm-unsafe-eval' to script-src in the page's Content-Security-Policy." },
-  wasm_failed: { kind: "X", cure: "Check that the .wasm file is served; pass its bytes or URL to init()." },
+  wasm_failed: { kind: "X", cure: "Write `import 'escale/inline'`, which needs no .wasm file; or serve the file, or pass its URL to init()." },
   worker_failed: { kind: "X", cure: "Check that the worker and each file of its list are served as they were built; the message names the one that is not." },
   panicked: { kind: "B", cure: "Open the session again, and report the message." },
   internal: { kind: "B", cure: "Report the message: this is a bug of Escale." },
