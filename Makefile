@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | size | lint | clean
+make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports)
@@ -29,6 +29,8 @@ make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-s
   make reliability  take the `proof:` lines of LOG into docs/reliability.data (COMMAND says what was run), and write
                  docs/reliability.md
   make package   leave the finished npm package in pkg/
+  make packages  build and run an application with each bundler and test runner, in Chromium and in Node, and write the table
+                 of docs/bundlers.md; ONLY=vite-7,jest runs some
   make size      print the code of the wasm by crate and by function, ROWS of each (25), and the package's bytes
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -47,7 +49,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package packages size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -107,6 +109,9 @@ reliability:
 package: pkg/index.js
 	@echo "pkg/ is ready: npm install $(CURDIR)/pkg"
 
+packages: package browsers
+	@scripts/packages
+
 size: package
 	@node scripts/size.mjs $(ROWS)
 
@@ -139,10 +144,10 @@ python:
 pkg/escale_bg.wasm: $(CORE) scripts/build-wasm scripts/order-functions.mjs scripts/write-glue.mjs | rust npm
 	@scripts/build-wasm
 
-pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs | rust npm
+pkg/package.json: $(API) scripts/build-js scripts/write-manifest.mjs scripts/entries.mjs | rust npm
 	@scripts/build-js
 
-pkg/index.js: pkg/escale_bg.wasm pkg/package.json scripts/bundle.mjs
+pkg/index.js: pkg/escale_bg.wasm pkg/package.json scripts/bundle.mjs scripts/entries.mjs
 	@test -f js/dist/escale.js || scripts/build-wasm
 	@node scripts/bundle.mjs
 

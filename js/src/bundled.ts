@@ -1,5 +1,5 @@
 /**
- * `escale` for tools that bundle modules and copy no other files. They are told by conditions in the package's `exports`.
+ * `escale` for tools that bundle modules and copy no other files. Conditions in `exports` tell such tools here.
  * The wasm is in a module that is loaded when it is needed; tools that do not split their output put it inside.
  */
 

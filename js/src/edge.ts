@@ -1,5 +1,5 @@
 /**
- * `escale` for servers at the edge, which take compiled wasm alone. They are told by conditions in the package's `exports`.
+ * `escale` for servers at the edge, which take compiled wasm alone. Conditions in `exports` tell such tools here.
  * Their tools compile a file that is imported in this form.
  */
 

@@ -132,6 +132,10 @@ export class Wasm {
   }
 }
 
+function isModule(input: InitInput): boolean {
+  return String(input) === "[object WebAssembly.Module]";
+}
+
 /**
  * Whether the page's policy allows wasm. Tested by compiling, because the wording of the errors differs between
  * browsers.
@@ -145,8 +149,8 @@ function isAllowed(): boolean {
 }
 
 async function compile(input: InitInput): Promise<WebAssembly.Module> {
-  // A module needs no leave to be compiled: servers at the edge have no other wasm.
-  if (input instanceof WebAssembly.Module) return input;
+  // A module needs no leave to be compiled: servers at the edge have no other wasm. There it is made by another program.
+  if (isModule(input)) return input as WebAssembly.Module;
   if (!isAllowed()) throw raise("wasm_forbidden", "this page does not allow WebAssembly to be compiled");
   if (input instanceof ArrayBuffer || input instanceof Uint8Array) return compileBytes(input, "the bytes given");
   if (typeof input !== "string" && !(input instanceof URL)) {

@@ -1,0 +1,31 @@
+// A project of a tool: its own files, the shared application, the tool in its versions, and the package from its tarball.
+import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { ROOT, runCommand } from "../../packaging/project.mjs";
+
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+const IN_PAGE = join(ROOT, "tests/e2e/support/in-page/page-server.js");
+
+/** Makes the project in a new folder. `remove` deletes it. */
+export async function makeProject(name, tool, packages, tarball) {
+  const folder = await mkdtemp(join(tmpdir(), `escale-${name}-`));
+  const sources = join(folder, tool.sources ?? "src");
+  await mkdir(sources, { recursive: true });
+  await cp(at("../app"), sources, { recursive: true });
+  await cp(IN_PAGE, join(sources, "page-server.js"));
+  await cp(join(sources, "index.html"), join(folder, "index.html"));
+  await cp(at(`../tools/${tool.folder}`), folder, { recursive: true });
+  await rm(join(folder, "tool.mjs"));
+  const escale = `file:${tarball}`;
+  const manifest = { name: "project", version: "1.0.0", private: true, ...tool.manifest };
+  const dependencies = tool.isDevelopment ? packages : { ...packages, escale };
+  await writeFile(
+    join(folder, "package.json"),
+    JSON.stringify({ ...manifest, dependencies, ...(tool.isDevelopment && { devDependencies: { escale } }) }),
+  );
+  await runCommand(folder, "npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefer-offline", "--loglevel", "error");
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}

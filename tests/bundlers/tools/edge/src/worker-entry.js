@@ -1,0 +1,3 @@
+import { first } from "./app.js";
+
+export default { fetch: async () => Response.json(await first("incognito")) };

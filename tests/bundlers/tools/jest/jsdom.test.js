@@ -1,0 +1,10 @@
+/** @jest-environment jest-fixed-jsdom */
+import "fake-indexeddb/auto";
+
+import { again, first } from "./src/app.js";
+
+test("a session", async () => {
+  expect(document.body).toBeDefined();
+  expect(await first()).toEqual({ listed: ["theirs"], saved: "device" });
+  expect(await again()).toEqual({ listed: ["ours", "theirs"] });
+});

@@ -1,0 +1,3 @@
+import { first } from "../../src/app.js";
+
+export default defineEventHandler(() => first("incognito"));

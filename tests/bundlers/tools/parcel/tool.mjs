@@ -1,0 +1,6 @@
+export const title = "Parcel";
+export const versions = { parcel: { parcel: "2.16.4" } };
+export const cells = [
+  { what: "development server", serve: "parcel serve index.html --port {port} --no-hmr", worker: true },
+  { what: "build", build: "parcel build index.html --no-cache", folder: "dist", worker: true },
+];

@@ -1,0 +1,5 @@
+import "escale/inline";
+
+import { show } from "./page.js";
+
+show();

@@ -1,0 +1,10 @@
+import "fake-indexeddb/auto";
+
+import { expect, test } from "vitest";
+
+import { again, first } from "./src/app.js";
+
+test("a session", async () => {
+  expect(await first()).toEqual({ listed: ["theirs"], saved: "device" });
+  expect(await again()).toEqual({ listed: ["ours", "theirs"] });
+});
