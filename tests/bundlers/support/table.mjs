@@ -19,13 +19,12 @@ function row({ name, tool, packages, cell }) {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** Puts the rows in place of earlier ones of the same projects. */
-export async function writeRows(passed) {
+/** Puts the rows in place of the earlier ones of the projects that ran. */
+export async function writeRows(passed, ran) {
   const page = await readFile(PAGE, "utf8");
   const [before, rest] = page.split(BEGIN);
   const [table, after] = rest.split(END);
-  const ran = new Set(passed.map(({ name }) => name));
-  const kept = table.split("\n").filter((line) => /^\| [^|]+ \| [^|]* \| `/.test(line) && !ran.has(/`([\w-]+)`/.exec(line)[1]));
+  const kept = table.split("\n").filter((line) => /^\| [^|]+ \| [^|]* \| `/.test(line) && !ran.has(/`([\w.-]+)`/.exec(line)[1]));
   const rows = [...kept, ...passed.map(row)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
   await writeFile(PAGE, `${before}${BEGIN}\n${HEAD}${rows.join("\n")}\n\n${END}${after}`);
 }

@@ -1,6 +1,6 @@
 export const title = "Vitest";
 export const versions = { vitest: { vitest: "4.1.12", jsdom: "26.1.0", "fake-indexeddb": "6.2.8" } };
 export const cells = [
-  { what: "Node", test: "vitest run" },
-  { what: "jsdom", test: "vitest run --environment jsdom" },
+  { what: "Node", test: "vitest run session" },
+  { what: "jsdom, `incognito`", test: "vitest run page --environment jsdom" },
 ];
