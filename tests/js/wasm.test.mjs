@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { runInNewContext } from "node:vm";
 
 import { Wasm } from "../../js/dist/wasm/wasm.js";
 
@@ -77,6 +78,28 @@ test("a page that forbids wasm is told how to allow it", async (t) => {
   await assert.rejects(wasm.start(EMPTY), { code: "wasm_forbidden", cure: /'wasm-unsafe-eval'/ });
   t.mock.restoreAll();
   await wasm.start(EMPTY);
+});
+
+test("a compiled module needs no leave to compile, and may be another program's", async (t) => {
+  const module = runInNewContext("new WebAssembly.Module(bytes)", { bytes: EMPTY });
+  assert.ok(!(module instanceof WebAssembly.Module));
+  t.mock.method(WebAssembly, "Module", function () {
+    throw new WebAssembly.CompileError("refused at the edge");
+  });
+  const glue = { default: async ({ module_or_path }) => assert.equal(module_or_path, module) };
+  await new Wasm(() => glue, () => MISSING).start(module);
+});
+
+test("the wasm that the JavaScript carries comes before the file, and the input of init before both", async () => {
+  const { wasm, started } = counted();
+  let asked = 0;
+  wasm.carried = async () => ((asked += 1), EMPTY);
+  await wasm.start(EMPTY);
+  assert.equal(asked, 0);
+  const other = counted();
+  other.wasm.carried = wasm.carried;
+  await other.wasm.start();
+  assert.deepEqual([asked, started.length, other.started.length], [1, 1, 1]);
 });
 
 /** A wasm whose instances record their end. */

@@ -4,6 +4,8 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
+import { rolldown } from "rolldown";
+
 import { TYPESCRIPT } from "../../scripts/entries.mjs";
 import { makeProject, ROOT, runCommand, SHOWN } from "./project.mjs";
 
@@ -64,6 +66,45 @@ test("without the wasm file the error names the line that needs none, and that l
   assert.deepEqual(await run("streamless.js", `delete globalThis.DecompressionStream;${script}`), SHOWN);
   const bundled = script.replace(line, 'import "./node_modules/escale/bundled.js"');
   assert.deepEqual(await run("bundled.js", bundled), SHOWN, "as bundlers have it");
+});
+
+/** The file that a tool of these conditions takes for `escale`. */
+function chosen(conditions, given) {
+  if (typeof given === "string") return given;
+  for (const [condition, next] of Object.entries(given)) {
+    const file = (condition === "default" || conditions.includes(condition)) && chosen(conditions, next);
+    if (file) return file;
+  }
+}
+
+for (const [tool, conditions, file] of [
+  ["Vite's build", ["module", "browser", "production", "import"], "./index.js"],
+  ["webpack's build", ["webpack", "production", "browser", "module", "import"], "./index.js"],
+  ["Vite's development server", ["module", "browser", "development", "import"], "./bundled.js"],
+  ["esbuild", ["browser", "module", "import"], "./bundled.js"],
+  ["esbuild with the wasm in a file", ["browser", "production", "import"], "./index.js"],
+  ["Rollup", ["module", "import", "production"], "./bundled.js"],
+  ["Angular", ["es2020", "es2015", "module", "browser", "production", "import"], "./bundled.js"],
+  ["a bundler for servers", ["node", "module", "production", "require"], "./bundled.js"],
+  ["Next at the edge", ["edge-light", "module", "browser", "production", "import"], "./edge.js"],
+  ["Cloudflare Workers", ["workerd", "worker", "browser", "module", "import"], "./edge.js"],
+  ["Node", ["node", "import", "module-sync"], "./index.js"],
+  ["Node's require", ["node", "require", "module-sync"], "./index.js"],
+  ["Jest", ["require", "default", "node", "node-addons"], "./cjs/index.js"],
+  ["Jest with jsdom", ["require", "default", "browser"], "./cjs/index.js"],
+  ["a browser", [], "./index.js"],
+]) {
+  test(`${tool} takes ${file}`, async () => {
+    const { default: manifest } = await import("escale/package.json", { with: { type: "json" } });
+    assert.equal(chosen(conditions, manifest.exports["."]), file);
+  });
+}
+
+test("a bundler that copies no file makes an application that needs none", async () => {
+  const made = await rolldown({ input: join(project.folder, "node.js"), platform: "node", resolve: { conditionNames: ["module", "import"] } });
+  await made.write({ dir: join(project.folder, "bundled"), format: "es", entryFileNames: "[name].mjs", chunkFileNames: "[name].mjs" });
+  await made.close();
+  assert.deepEqual(JSON.parse(await runCommand(project.folder, process.execPath, "bundled/node.mjs")), SHOWN);
 });
 
 test(`TypeScript before ${TYPESCRIPT} is refused by name, in place of wrong types`, async () => {

@@ -133,7 +133,7 @@ export class Wasm {
 }
 
 function isModule(input: InitInput): boolean {
-  return String(input) === "[object WebAssembly.Module]";
+  return Object.prototype.toString.call(input) === "[object WebAssembly.Module]";
 }
 
 /**
@@ -150,7 +150,7 @@ function isAllowed(): boolean {
 
 async function compile(input: InitInput): Promise<WebAssembly.Module> {
   // A module needs no leave to be compiled: servers at the edge have no other wasm. There it is made by another program.
-  if (isModule(input)) return input as WebAssembly.Module;
+  if (isModule(input)) return input;
   if (!isAllowed()) throw raise("wasm_forbidden", "this page does not allow WebAssembly to be compiled");
   if (input instanceof ArrayBuffer || input instanceof Uint8Array) return compileBytes(input, "the bytes given");
   if (typeof input !== "string" && !(input instanceof URL)) {
