@@ -3,5 +3,5 @@ export const versions = { nuxt: { nuxt: "4.5.2", vue: "3.5.45", node: "22.23.3" 
 const routes = ["/api/notes"];
 export const cells = [
   { what: "development server", serve: "nuxt dev --port {port} --no-fork", routes },
-  { what: "build", build: "nuxt build", serve: "node .output/server/index.mjs", routes, needs: 'in server routes: `import "escale/inline"`' },
+  { what: "build", build: "nuxt build", serve: "node .output/server/index.mjs", routes, needs: '`nitro: { externals: { inline: ["escale"] } }`, for server routes' },
 ];
