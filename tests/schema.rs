@@ -59,6 +59,27 @@ fn the_documents_of_the_page_show_what_it_says() {
     assert_eq!((first.max_life, second.max_life), (None, Some(29_919_873)));
 }
 
+/// A database orders the column as sessions order booleans: `false` first.
+#[test]
+fn a_bool_index_takes_booleans_alone() {
+    let schema = Schema::from_json(r#"{"A":{"key":["x"],"indexes":{"i":"bool"}}}"#).expect("a schema");
+    let class = schema.class("A").expect("the class");
+    let columns = |value: Value| {
+        let data = BTreeMap::from([("x".to_owned(), Value::from("1")), ("i".to_owned(), value)]);
+        class.columns(&data).map(|columns| columns.indexes.values().cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(columns(Value::from(false)), Ok(vec![ColumnValue::Int(0)]));
+    assert_eq!(columns(Value::from(true)), Ok(vec![ColumnValue::Int(1)]));
+    assert_eq!(columns(Value::Null), Ok(vec![]));
+    for wrong in [Value::from(1), Value::from("true"), Value::Array(vec![])] {
+        let error = columns(wrong).expect_err("no boolean");
+        assert_eq!(
+            (error.code(), error.detail()),
+            (Code::BadValue, "property i of index i must be a boolean")
+        );
+    }
+}
+
 /// The page's table of indexes, row by row.
 #[test]
 fn the_page_lists_each_type_of_index_with_what_it_answers() {
@@ -92,9 +113,9 @@ fn typescript_lets_indexes_be_asked_what_the_core_answers() {
     assert_eq!(table.len(), IndexType::ALL.len(), "{table:?}");
     for kind in IndexType::ALL {
         let row = table[kind.as_str()];
-        let (known, is_number) = operators(kind);
+        let (known, operand) = operators(kind);
         assert_eq!(strings(row), known, "{kind:?}");
-        assert_eq!(row.ends_with("number];"), is_number, "{kind:?} compares with {row}");
+        assert!(row.ends_with(&format!("{operand}];")), "{kind:?} compares with {row}");
     }
 }
 
@@ -124,8 +145,8 @@ fn strings(text: &str) -> BTreeSet<&str> {
     text.split('"').skip(1).step_by(2).collect()
 }
 
-/// The operators of an index of this type, and whether it compares with numbers.
-fn operators(kind: IndexType) -> (BTreeSet<&'static str>, bool) {
+/// The operators of an index of this type, and the type of value that it compares with.
+fn operators(kind: IndexType) -> (BTreeSet<&'static str>, &'static str) {
     let text = format!(r#"{{"A":{{"key":["x"],"indexes":{{"i":"{}"}}}}}}"#, kind.as_str());
     let schema = Schema::from_json(&text).expect("a schema");
     let class = schema.class("A").expect("the class");
@@ -134,12 +155,15 @@ fn operators(kind: IndexType) -> (BTreeSet<&'static str>, bool) {
         Predicate::new(class, "i", operator, &operand).is_ok()
     };
     let all = ["==", "<", "<=", ">", ">=", "contains", "startsWith", "in"];
-    let texts: BTreeSet<&str> = all.into_iter().filter(|operator| answers(operator, "x".into())).collect();
-    let numbers: BTreeSet<&str> =
-        all.into_iter().filter(|operator| answers(operator, Value::from(1))).collect();
-    assert!(texts.is_empty() != numbers.is_empty(), "one type of operand: {kind:?}");
-    let is_number = texts.is_empty();
-    (if is_number { numbers } else { texts }, is_number)
+    let operands = [("string", Value::from("x")), ("number", Value::from(1)), ("boolean", Value::from(true))];
+    let answered = operands.map(|(name, value)| {
+        let known = all.into_iter().filter(|operator| answers(operator, value.clone()));
+        (known.collect::<BTreeSet<_>>(), name)
+    });
+    let mut taken = answered.into_iter().filter(|(known, _)| !known.is_empty());
+    let one = taken.next().unwrap_or_else(|| panic!("no operand: {kind:?}"));
+    assert!(taken.next().is_none(), "one type of operand: {kind:?}");
+    one
 }
 
 /// The names that the core says it expected.

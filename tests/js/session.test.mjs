@@ -133,7 +133,7 @@ for (const [what, match, error] of [
   });
 }
 
-for (const operand of [1n, NaN, undefined, null, true, ["a"], Symbol("a")]) {
+for (const operand of [1n, NaN, undefined, null, new Date(), ["a"], Symbol("a")]) {
   test(`an index is not compared with ${String(operand)} (${typeof operand})`, async () => {
     const { session, core } = await openFake(schema);
     const ask = () => session.query("Package").where("size", "==", operand);

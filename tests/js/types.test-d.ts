@@ -29,7 +29,7 @@ const schema = defineSchema(
     Point: {
       key: ["x", "y"],
       collections: { place: { key: ["country", "city"] } },
-      indexes: { label: "string", words: "list" },
+      indexes: { label: "string", words: "list", seen: "bool" },
       properties: { label: "string", photo: "bytes", marks: "number[]", rest: "any", city: "string" },
     },
     Note: { in: "Point", key: ["px", "py", "n"], indexes: { at: "int" } },
@@ -61,6 +61,7 @@ isTrue<
       readonly city: string;
       readonly label: string;
       readonly words: readonly string[];
+      readonly seen: boolean;
       readonly photo: Uint8Array;
       readonly marks: readonly number[];
       readonly rest: Value;
@@ -104,6 +105,11 @@ session.query("Point").where("label", "in", ["a"]).where("label", "startsWith", 
 session.query("Package").orderBy("key").in({ section: "games" });
 void session.query("Package").first().then((found: Package | undefined) => found);
 session.query("Package").orderBy("size").live((docs: readonly Package[]) => docs) satisfies () => void;
+session.query("Point").where("seen", "==", true).orderBy("seen");
+// @ts-expect-error a boolean is only equal or not
+session.query("Point").where("seen", "<", true);
+// @ts-expect-error a bool compares with a boolean
+session.query("Point").where("seen", "==", "true");
 // @ts-expect-error `in` takes a list
 session.query("Package").where("sha256", "in", "x");
 // @ts-expect-error no such collection
@@ -120,6 +126,8 @@ session.query("Package").where("size", "==", "5");
 // Schemas.
 // @ts-expect-error a misspelt word
 defineSchema({ A: { key: ["x"], colections: {} } });
+// @ts-expect-error an import of JSON has lost the names: `npx escale schema types` keeps them
+defineSchema({ A: { key: ["x"] as string[] } });
 // @ts-expect-error a key is not empty
 defineSchema({ A: { key: [] } });
 // @ts-expect-error no such type of index

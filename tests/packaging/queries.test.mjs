@@ -111,3 +111,31 @@ test("queries page through documents, live lists follow them, and both work offl
   await session.wipe();
   await wipe({ org: "queries" });
 });
+
+test("an index of booleans answers equality and order, on the device and again after a change", async () => {
+  const { defineSchema, open } = await import("escale");
+  const schema = defineSchema({ Todo: { key: ["id"], indexes: { done: "bool", due: "int" } } });
+  const { adapter } = makePageServer();
+  const session = await open({ org: "booleans", schema, server: adapter, mode: "incognito" });
+  session.batch((tx) => {
+    for (let n = 0; n < 9; n++) tx.put("Todo", { id: `0${n}`, done: n % 3 === 0, due: 9 - n });
+    tx.put("Todo", { id: "none" });
+  });
+  const todos = session.query("Todo");
+  assert.deepEqual(numbers(await todos.where("done", "==", true).docs()), [0, 3, 6]);
+  assert.deepEqual(numbers(await todos.where("done", "==", false).orderBy("due").limit(3).docs()), [8, 7, 5]);
+  const all = await todos.orderBy("done").docs();
+  assert.deepEqual(all.map(({ done }) => done), [...Array(6).fill(false), ...Array(3).fill(true)]);
+  const next = await todos.orderBy("done").after(all[5]).docs();
+  assert.deepEqual(next.map(({ id }) => id), all.slice(6).map(({ id }) => id));
+  const unfinished = heard();
+  todos.where("done", "==", false).liveCount(unfinished.callback);
+  assert.equal(await unfinished.next(1), 6);
+  session.patch("Todo", ["01"], { done: true });
+  assert.equal(await unfinished.next(2), 5);
+  for (const operand of ["true", 1]) {
+    await assert.rejects(todos.where("done", "==", operand).docs(), { code: "bad_option", message: /index done/ });
+  }
+  await assert.rejects(todos.where("done", "<", true).docs(), { code: "bad_option" });
+  await session.close();
+});

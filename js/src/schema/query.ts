@@ -12,7 +12,7 @@ const VALUES_MAX = 100;
 
 /** The parts of a query. */
 export interface QueryParts {
-  readonly where: readonly (readonly [index: string, operator: string, operand: string | number | readonly string[]])[];
+  readonly where: readonly (readonly [index: string, operator: string, operand: string | number | boolean | readonly string[]])[];
   readonly in?: string;
   readonly order?: readonly [index: string, descending: boolean];
   readonly limit?: number;
@@ -180,6 +180,8 @@ function checkPredicate(index: unknown, operator: unknown, operand: unknown): Qu
     if (isList && operand.every((value) => typeof value === "string")) return [index, operator, [...operand]];
     throw raise("bad_option", `where: ${index} in: must be a list of 1 to ${VALUES_MAX} strings`);
   }
-  if (typeof operand === "string" || Number.isFinite(operand)) return [index, operator, operand as string | number];
-  throw raise("bad_option", `where: ${index} must be compared with a string or a finite number`);
+  if (typeof operand === "string" || typeof operand === "boolean" || Number.isFinite(operand)) {
+    return [index, operator, operand as string | number | boolean];
+  }
+  throw raise("bad_option", `where: ${index} must be compared with a string, a finite number or a boolean`);
 }

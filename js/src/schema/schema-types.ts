@@ -14,10 +14,10 @@ export type PropertyType =
   | "any";
 
 /**
- * The type of an index and its queries. `hash`: equality; `string`, `int`, `float`: equality and order; `list`:
+ * The type of an index and its queries. `hash`, `bool`: equality; `string`, `int`, `float`: equality and order; `list`:
  * contains.
  */
-export type IndexType = "hash" | "string" | "int" | "float" | "list";
+export type IndexType = "hash" | "string" | "int" | "float" | "list" | "bool";
 
 /** A collection: the documents that have a given value in their key properties. */
 export interface CollectionDeclaration {
@@ -116,9 +116,13 @@ type NumberProperty<D extends ClassDeclaration> = Exclude<
   IndexProperty<Indexes<D>, "int" | "float">,
   KeyProperty<D> | Declared<D> | ListProperty<D>
 >;
+type BooleanProperty<D extends ClassDeclaration> = Exclude<
+  IndexProperty<Indexes<D>, "bool">,
+  KeyProperty<D> | Declared<D> | ListProperty<D> | NumberProperty<D>
+>;
 type StringProperty<D extends ClassDeclaration> = Exclude<
   CollectionProperty<Collections<D>, false> | IndexProperty<Indexes<D>, "hash" | "string">,
-  Declared<D> | ListProperty<D> | NumberProperty<D>
+  Declared<D> | ListProperty<D> | NumberProperty<D> | BooleanProperty<D>
 >;
 
 type Flat<T> = { readonly [K in keyof T]: T[K] };
@@ -126,6 +130,7 @@ type Flat<T> = { readonly [K in keyof T]: T[K] };
 type Known<D extends ClassDeclaration> = Flat<
   Record<KeyProperty<D> | StringProperty<D>, string> &
     Record<NumberProperty<D>, number> &
+    Record<BooleanProperty<D>, boolean> &
     Record<ListProperty<D>, readonly string[]> & {
       [P in Declared<D>]: Properties<D>[P] extends keyof Held ? Held[Properties<D>[P]] : Value;
     }
@@ -176,6 +181,7 @@ interface Comparison {
   int: ["==" | "<" | "<=" | ">" | ">=", number];
   float: ["==" | "<" | "<=" | ">" | ">=", number];
   list: ["contains", string];
+  bool: ["==", boolean];
 }
 
 type ComparisonOf<D extends ClassDeclaration, I extends IndexName<D>> =

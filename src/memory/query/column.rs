@@ -22,6 +22,7 @@ enum Kind {
     /// Strings; several make one value.
     Text,
     Number,
+    Bool,
     /// A list of strings: the document has an entry for each element.
     List,
     /// The hashes under which the document is a member of a collection.
@@ -35,6 +36,7 @@ impl Column {
             IndexType::Hash | IndexType::String => Kind::Text,
             IndexType::Int | IndexType::Float => Kind::Number,
             IndexType::List => Kind::List,
+            IndexType::Bool => Kind::Bool,
         };
         Column { names: vec![index.property().clone()], kind }
     }
@@ -59,6 +61,7 @@ impl Column {
         match (&self.kind, value) {
             (Kind::Text | Kind::List, Value::String(text)) => Some(text.as_str().into()),
             (Kind::Number, Value::Number(number)) => Some(text_of(number.as_f64())),
+            (Kind::Bool, Value::Bool(is_true)) => Some(SmolStr::new_static(if *is_true { "1" } else { "0" })),
             _ => None,
         }
     }

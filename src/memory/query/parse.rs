@@ -27,6 +27,7 @@ impl Predicate {
             IndexType::List => &["contains"],
             IndexType::String => &["=", "==", "<", "<=", ">", ">=", "startsWith", "in"],
             IndexType::Int | IndexType::Float => &["=", "==", "<", "<=", ">", ">="],
+            IndexType::Bool => &["=", "=="],
         };
         if !answers.contains(&operator) {
             return fail(Code::BadOption, format!("index {} does not answer {operator}", index.name()));
@@ -160,7 +161,7 @@ mod tests {
     use crate::model::schema::Schema;
 
     const SCHEMA: &str = r#"{"Doc":{"key":["book","page"],
-        "indexes":{"h":"hash","s":"string","i":"int","f":"float","l":"list"}}}"#;
+        "indexes":{"h":"hash","s":"string","i":"int","f":"float","l":"list","b":"bool"}}}"#;
 
     /// Whether a document with this value satisfies the condition.
     fn holds(predicate: &Predicate, index: &str, found: &Value) -> bool {
@@ -193,6 +194,7 @@ mod tests {
             f64::MAX,
         ];
         let numbers = numbers.map(|number| Value::Number(crate::model::Number::new(number).unwrap()));
+        let truths = [false, true].map(Value::from);
         let wrong = [Value::Null, Value::from(true), Value::Array(texts.to_vec())];
         let compared = ["=", "==", "<", "<=", ">", ">="];
         let texted = ["=", "==", "<", "<=", ">", ">=", "startsWith", "in"];
@@ -202,6 +204,7 @@ mod tests {
             ("i", &numbers, &compared),
             ("f", &numbers, &compared),
             ("l", &texts, &["contains"]),
+            ("b", &truths, &["=", "=="]),
         ] {
             for sign in ["=", "==", "<", "<=", ">", ">=", "contains", "startsWith", "in", "!="] {
                 for (place, value) in operands.iter().enumerate() {
@@ -236,11 +239,11 @@ mod tests {
                     assert!(!holds(&predicate, "other", &texts[1]), "no such property");
                     assert!(
                         !holds(&predicate, index, &Value::Null)
-                            && !holds(&predicate, index, &Value::from(true))
+                            && (index == "b" || !holds(&predicate, index, &Value::from(true)))
                     );
                 }
                 let others = if index == "i" || index == "f" { &texts[..] } else { &numbers };
-                for wrong in wrong.iter().chain(others) {
+                for wrong in wrong.iter().chain(others).filter(|wrong| index != "b" || **wrong != truths[1]) {
                     // A list of texts, or one text alone.
                     let is_list = sign == "in"
                         && !matches!(index, "i" | "f" | "l")
@@ -276,6 +279,9 @@ mod tests {
             (r#"[[],null,["i",false],null,[3,["a"]]]"#, Some(Code::BadKey)),
             (r#"[[],null,["i",false],null,[3,["a/b","c"]]]"#, Some(Code::BadKey)),
             (r#"[[],"not a def",null,null,null]"#, Some(Code::UnknownDef)),
+            (r#"[[["b","==",true]],null,["b",false],null,[false,["a","b"]]]"#, None),
+            (r#"[[["b","==",1]],null,null,null,null]"#, Some(Code::BadOption)),
+            (r#"[[["b","<",true]],null,null,null,null]"#, Some(Code::BadOption)),
             ("[]", Some(Code::BadOption)),
             ("[", Some(Code::BadOption)),
         ] {

@@ -59,12 +59,20 @@ pub enum IndexType {
     Float,
     /// Whether a list of strings contains one.
     List,
+    /// Equality, on a boolean; `false` comes before `true`.
+    Bool,
 }
 
 impl IndexType {
     /// Every type.
-    pub const ALL: [IndexType; 5] =
-        [IndexType::Hash, IndexType::String, IndexType::Int, IndexType::Float, IndexType::List];
+    pub const ALL: [IndexType; 6] = [
+        IndexType::Hash,
+        IndexType::String,
+        IndexType::Int,
+        IndexType::Float,
+        IndexType::List,
+        IndexType::Bool,
+    ];
 
     /// The name that schemas use.
     pub fn as_str(self) -> &'static str {
@@ -74,6 +82,7 @@ impl IndexType {
             IndexType::Int => "int",
             IndexType::Float => "float",
             IndexType::List => "list",
+            IndexType::Bool => "bool",
         }
     }
 

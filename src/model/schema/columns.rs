@@ -27,7 +27,7 @@ pub struct Columns {
 pub enum ColumnValue {
     /// A string, in clear (`string`) or hashed (`hash`).
     Text(String),
-    /// An integer.
+    /// An integer, or a boolean as 0 or 1.
     Int(i64),
     /// A number.
     Float(f64),
@@ -170,6 +170,7 @@ impl Index {
             (IndexType::String, Value::String(text)) => Ok(ColumnValue::Text(text.clone())),
             (IndexType::Int, Value::Number(Number::Int(i))) => Ok(ColumnValue::Int(*i)),
             (IndexType::Float, Value::Number(n)) => Ok(ColumnValue::Float(n.as_f64())),
+            (IndexType::Bool, Value::Bool(b)) => Ok(ColumnValue::Int(i64::from(*b))),
             (IndexType::List, Value::Array(items)) => {
                 let texts: Option<Vec<String>> =
                     items.iter().map(|i| i.as_str().map(str::to_owned)).collect();
@@ -185,6 +186,7 @@ impl Index {
             IndexType::Int => "an integer",
             IndexType::Float => "a number",
             IndexType::List => "a list of strings",
+            IndexType::Bool => "a boolean",
         };
         Error::new(
             Code::BadValue,
