@@ -23,6 +23,9 @@ export const ENTRIES = [
   { name: "cli", bytes: 3_000, esm: true, bin: "escale" },
 ];
 
+/** The part of the command that reads schemas: it opens a session, which the other parts need not load. */
+export const SCHEMA_COMMAND = "schema-command.js";
+
 /** The wasm. */
 export const WASM = { file: "escale_bg.wasm", bytes: 398_800 };
 
@@ -42,5 +45,5 @@ export const REQUIRED = [MAIN, ...ENTRIES.filter(({ esm }) => !esm)];
 /** The files of all modules, and their source maps. */
 export function modules() {
   const entries = [MAIN, ...ENTRIES].flatMap(({ name }) => [`${name}.js`, `${name}.js.map`]);
-  return [...entries, ...INNER.map(({ name }) => `${name}.js`), ...REQUIRED.map(({ name }) => `cjs/${name}.js`)];
+  return [...entries, SCHEMA_COMMAND, ...INNER.map(({ name }) => `${name}.js`), ...REQUIRED.map(({ name }) => `cjs/${name}.js`)];
 }

@@ -11,7 +11,8 @@ const HELP = `escale offline FOLDER [options]   let the application built in FOL
     --network PATH     addresses that begin with this are the server's, such as api/
     --fallback PAGE    the page for every address that is no file, such as index.html
     --remove           write a worker that removes itself and all that earlier ones kept
-escale files                      print the files that a page loads of this package`;
+escale files                      print the files that a page loads of this package
+escale schema check|types|json FILE   check a schema, or write it as TypeScript or JSON; --help says more`;
 
 const LISTS: readonly string[] = ["include", "exclude", "altered", "network"] satisfies (keyof KeepOptions)[];
 const TEXTS: readonly string[] = ["worker", "fallback"] satisfies (keyof KeepOptions)[];
@@ -19,6 +20,12 @@ const TEXTS: readonly string[] = ["worker", "fallback"] satisfies (keyof KeepOpt
 async function main([command, ...args]: string[]): Promise<void> {
   if (command === "files") {
     say((await packageFiles()).join("\n"));
+    return;
+  }
+  if (command === "schema") {
+    // Not bundled: it loads the wasm.
+    const part = "./schema-command.js";
+    await import(part);
     return;
   }
   if (command !== "offline") throw new Error(command === undefined ? HELP : `escale: no command is called ${command}\n\n${HELP}`);

@@ -38,6 +38,7 @@ export type { OpenOptions, TokenSource, WipeOptions } from "./session/options.js
 /** @internal */
 export { carry } from "./package.js";
 export { init, open, wipe, type InitOptions, type OpenInMemory } from "./package.js";
+export { newId } from "./base/id.js";
 export type { Query } from "./schema/query.js";
 export { defineSchema, type Document, type Schema, type SchemaFunctions } from "./schema/schema.js";
 export type {

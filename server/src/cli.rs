@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use escale::model::schema::Schema;
 use escale::{Code, Error, Result};
 
+use crate::cli_schema::{SchemaArgs, read_schema};
 use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
@@ -36,6 +36,8 @@ enum Command {
     Epoch(EpochArgs),
     /// Removes from journals the actions that a retention rule no longer keeps; only reports them without --apply.
     Sweep(SweepArgs),
+    /// Checks a schema's file, without a database.
+    Schema(SchemaArgs),
 }
 
 #[derive(Args)]
@@ -145,13 +147,12 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
         Command::Import(args) => import(&args),
         Command::Epoch(args) => epoch(&args),
         Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
+        Command::Schema(args) => args.run(say),
     }
 }
 
 fn open(args: &DataArgs, settings: Settings) -> Result<Engine> {
-    let text = std::fs::read_to_string(&args.schema)
-        .map_err(|e| Error::new(Code::BadOption, format!("--schema {}: {e}", args.schema.display())))?;
-    let schema = Schema::from_json(&text).map_err(|e| e.at(&args.schema.display().to_string()))?;
+    let schema = read_schema(&args.schema)?;
     let seal = match &args.site_key {
         Some(path) => Seal::from_file(path)?,
         None => Seal::clear(),

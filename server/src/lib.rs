@@ -6,6 +6,7 @@
 //! `escale`.
 
 pub mod cli;
+mod cli_schema;
 mod cli_sweep;
 pub mod clock;
 pub mod database;

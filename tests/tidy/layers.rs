@@ -25,7 +25,7 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 12] = [
+const SERVER: [(&str, &[&str]); 13] = [
     ("clock", &[]),
     ("settings", &[]),
     ("mark", &[]),
@@ -35,9 +35,13 @@ const SERVER: [(&str, &[&str]); 12] = [
     ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
+    ("cli_schema", &[]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["engine", "provider"]),
-    ("cli", &["clock", "settings", "seal", "database", "engine", "import", "http", "cli_sweep"]),
+    (
+        "cli",
+        &["clock", "settings", "seal", "database", "engine", "import", "http", "cli_schema", "cli_sweep"],
+    ),
 ];
 
 /// The parts of the core that the server may use: no keys, no session, nothing of the device; of the journal,

@@ -50,6 +50,8 @@ function encode(value: unknown, place: string, depth: number): unknown {
 }
 
 function encodeEntries(map: object, place: string, depth: number, placeOf: (name: string) => string): Raw {
+  // The one mistake that nearly everybody makes has its own cure.
+  if (map instanceof Date) throw bad(place, "a Date: store its toISOString(), or its getTime()");
   if (!isPlain(map)) throw bad(place, "an object that is no plain map");
   const encoded: Raw = {};
   for (const [name, value] of Object.entries(map)) {

@@ -25,7 +25,7 @@ export function classOf(schema: Schema, className: string): ClassDeclaration {
 /** A key as it is sent. */
 export function checkKey(key: unknown): string[] {
   if (!Array.isArray(key) || !key.every((part) => typeof part === "string")) {
-    throw raise("bad_key", "a key is a list of strings, one for each key property");
+    throw raise("bad_key", "a key is a list of strings, one for each key property: String(5) for a number");
   }
   return key;
 }
@@ -52,8 +52,9 @@ export function encodeDocument(schema: Schema, className: string, data: unknown)
 export function keyOf(declared: ClassDeclaration, data: Raw): string[] {
   return declared.key.map((name) => {
     const part = data[name];
-    if (typeof part !== "string") throw raise("bad_key", `key property ${name} is missing, or no string`);
-    return part;
+    if (typeof part === "string") return part;
+    const found = part === undefined ? "missing" : `a ${typeof part}`;
+    throw raise("bad_key", `key property ${name} is ${found}: a key holds strings, as String(value) makes them`);
   });
 }
 

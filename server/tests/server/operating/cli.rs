@@ -144,6 +144,28 @@ fn what_cannot_be_done_is_said_with_its_cure() {
     assert_eq!(run(folder.path(), "serve", &["--nonsense"]).0, Some(2));
 }
 
+/// `schema check` needs no database, and says of a mistake the place that a session says.
+#[test]
+fn a_schema_is_checked_without_a_database() {
+    let folder = folder();
+    let check = |text: &str| {
+        std::fs::write(folder.path().join("schema.json"), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_escale-server"));
+        let output = command.args(["schema", "check", "schema.json"]).current_dir(folder.path()).output();
+        let Output { status, stdout, stderr } = output.unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let good = r#"{"Todo":{"key":["id"],"indexes":{"done":"bool"}},"List":{"key":["id"]}}"#;
+    assert_eq!(check(good), (Some(0), "schema.json: List, Todo\n".to_owned(), String::new()));
+    let (code, out, err) = check(r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}}}"#);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let said =
+        escale::model::schema::Schema::from_json(r#"{"Todo":{"key":["id"],"indexes":{"done":"boolean"}}}"#);
+    assert!(err.contains("bad_schema") && err.contains(said.unwrap_err().detail()), "{err}");
+    assert!(check("{").2.contains("schema.json"), "the file is named");
+    assert!(!folder.path().join("data").exists(), "no database is made");
+}
+
 #[cfg(feature = "postgres")]
 #[test]
 fn the_commands_take_the_address_of_a_database() {

@@ -1,0 +1,41 @@
+//! The command `schema`, and the reading of a schema's file. Both give the messages that sessions give.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use escale::model::schema::Schema;
+use escale::{Code, Error, Result};
+
+/// The arguments of `schema`.
+#[derive(Args)]
+pub(crate) struct SchemaArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Says whether the server takes the schema, and names the place of a mistake.
+    Check {
+        /// The schema, as JSON.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+impl SchemaArgs {
+    /// Checks the file, and reports its classes.
+    pub(crate) fn run(&self, say: fn(&str) -> Result<()>) -> Result<()> {
+        let Action::Check { file } = &self.action;
+        let schema = read_schema(file)?;
+        let names: Vec<&str> = schema.classes().iter().map(|class| class.name().as_str()).collect();
+        say(&format!("{}: {}", file.display(), names.join(", ")))
+    }
+}
+
+/// Reads the schema of a file. An error names the file, and the place in it.
+pub(crate) fn read_schema(file: &Path) -> Result<Schema> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::new(Code::BadOption, format!("the schema {}: {e}", file.display())))?;
+    Schema::from_json(&text).map_err(|e| e.at(&file.display().to_string()))
+}
