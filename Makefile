@@ -38,7 +38,7 @@ endef
 
 CORE := Cargo.toml Cargo.lock cipher/Cargo.toml $(shell find src cipher -name '*.rs')
 API := package.json tsconfig.json tsconfig.build.json Cargo.toml CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
-  $(shell find js/src -name '*.ts') js/cli/cli.mjs js/README.md
+  $(shell find js/src -name '*.ts') js/cli/schema-command.mjs js/README.md
 PAGE := package-lock.json $(shell find www -type f -not -path '*/dist/*' -not -path '*/node_modules/*')
 PARTS :=
 SEEDS ?= 100000

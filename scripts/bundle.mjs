@@ -7,6 +7,8 @@ import { rolldown } from "rolldown";
 
 import { ENTRIES, INNER, MAIN, modules, REQUIRED, WASM } from "./entries.mjs";
 
+const { version } = JSON.parse(await readFile("pkg/package.json", "utf8"));
+
 /** The files of the package that its modules import and never contain. */
 const FILES = [...[MAIN, ...ENTRIES, ...INNER].map(({ name }) => `${name}\\.js`), `${WASM.file}\\?module`];
 
@@ -14,10 +16,10 @@ const FILES = [...[MAIN, ...ENTRIES, ...INNER].map(({ name }) => `${name}\\.js`)
  * The bundle of an entry: its code, and its source map. It may import modules of Node, and packages of the application
  * that are its `peer`. It imports the other files of the package.
  */
-async function bundle({ name, peer = {} }, output, { define = {} } = {}) {
+async function bundle({ name, peer = {} }, output, define = {}) {
   const files = FILES.filter((file) => file !== `${name}\\.js`).map((file) => new RegExp(`^\\.\\.?/${file}$`));
   const external = [/^node:/, ...Object.keys(peer), ...files];
-  const made = await rolldown({ input: `js/dist/${name}.js`, external, transform: { define } });
+  const made = await rolldown({ input: `js/dist/${name}.js`, external, transform: { define: { __ESCALE_VERSION__: JSON.stringify(version), ...define } } });
   const { output: written } = await made.generate({ file: `pkg/${name}.js`, minify: true, ...output });
   await made.close();
   const [chunk, ...others] = written;
@@ -42,7 +44,7 @@ async function writeInner(name, edit = (code) => code) {
 /** Writes an entry for `require`, in a folder whose files are CommonJS. The wasm is in the folder above. */
 async function writeCommon(entry) {
   const { name } = entry;
-  const { code } = await bundle(entry, { format: "cjs" }, { define: { "import.meta.url": "here" } });
+  const { code } = await bundle(entry, { format: "cjs" }, { "import.meta.url": "here" });
   const here = code.includes("here") ? 'const here=require("node:url").pathToFileURL(__dirname);' : "";
   await writeFile(`pkg/cjs/${name}.js`, here + code);
 }

@@ -11,6 +11,7 @@ export default defineConfig({
   resolve: {
     alias: {
       "escale/offline": here("../pkg/offline.js"),
+      "escale/devtools": here("../pkg/devtools.js"),
       "escale/rehearsal": here("../pkg/rehearsal.js"),
       escale: here("../pkg/index.js"),
     },

@@ -6,7 +6,7 @@ use super::files::{self, File};
 use super::none;
 
 /// The entry files of the package and of the demonstration.
-const ROOTS: [&str; 19] = [
+const ROOTS: [&str; 20] = [
     "js/src/bundled.ts",
     "js/src/edge.ts",
     "js/src/escale.wasm.d.ts",
@@ -15,6 +15,7 @@ const ROOTS: [&str; 19] = [
     "js/src/wasm-module.d.ts",
     "js/src/index.ts",
     "js/src/rehearsal.ts",
+    "js/src/devtools.ts",
     "js/src/react.ts",
     "js/src/vue.ts",
     "js/src/svelte.ts",

@@ -84,6 +84,8 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   readonly refused: Refused;
   /** The record of the writes made on this device, until they are swept. */
   readonly journal: Journal;
+  /** @internal Set by the devtools: it must not throw. */
+  onNews: ((news: OperationNews) => void) | undefined;
   readonly #core: Core;
   readonly #schema: Schema<S>;
   readonly #status: LiveStatus;
@@ -115,8 +117,14 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
     });
   }
 
+  /** @internal The classes of the schema, for the devtools. */
+  get classes(): S {
+    return this.#schema.classes;
+  }
+
   /** @internal News of an operation. */
   heard(news: OperationNews): void {
+    this.onNews?.(news);
     this.#writes.take(news);
   }
 

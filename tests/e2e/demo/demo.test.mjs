@@ -48,47 +48,51 @@ async function seesPackage(visitor, document, listed = followed) {
   await visitor.seesListed(listed.length);
 }
 
-/** Opens the inspector and reads its three tabs; `versions` gives the possible `v` of a def. */
+/** Opens the inspector and reads its tabs; `versions` gives the possible `v` of a def. */
 async function looksInside(visitor, versions) {
-  const number = async (id) => Number((await visitor.on(id).textContent()).replace(/\D/g, ""));
+  const part = (name) => visitor.page.locator(`escale-devtools [part~="${name}"]`);
   await visitor.act("inspector");
-  const cards = visitor.on("collection");
-  await cards.first().waitFor();
-  assert.equal(await number("inspector-documents"), followed.length);
-  const shown = await cards.evaluateAll((list) => list.map(({ dataset: { def, v, size }, textContent }) => ({ def, v, size, text: textContent })));
+  await part("tab-subscriptions").click();
+  await part("collection").first().waitFor();
+  const totals = await part("totals").evaluate(({ dataset: { documents, collections } }) => [documents, collections].map(Number));
+  assert.deepEqual(totals, [followed.length, DEFS.length]);
+  const shown = await part("collection").evaluateAll((list) => list.map((one) => ({ ...one.dataset, text: one.closest("tr").textContent })));
   const sizes = [inSection(SECTION).length, withTag(TAG).length];
   assert.deepEqual(shown.map(({ def, size }) => [def, size]).sort(), DEFS.map((def, i) => [def, `${sizes[i]}`]).sort());
   for (const { def, v, text } of shown) {
     assert.ok(text.includes(v) && text.includes("ready"), text);
     assert.ok(versions(def).includes(Number(v)), `${def} is at ${v}, not at one of ${versions(def)}`);
   }
-  await visitor.look("the inspector's collections");
-  const records = await number("inspector-records");
+  await visitor.look("the inspector's subscriptions");
+  await part("tab-topics").click();
+  assert.equal(await visitor.on("topic").count(), DEFS.length);
+  await visitor.look("the inspector's topics");
 
-  await visitor.on("inspector-rest").click();
-  await visitor.on("record").waitFor();
-  const tables = await visitor.on("object-store").allTextContents();
+  await part("tab-storage").click();
+  await part("record").waitFor();
+  const records = Number(await part("records").getAttribute("data-records"));
+  const tables = await part("object-store").allTextContents();
   assert.equal(tables.length, 2, `${tables}`);
-  const options = await visitor.on("record").locator("option").evaluateAll((list) => list.map(({ value }) => value));
+  const options = await part("record").locator("option").evaluateAll((list) => list.map(({ value }) => value));
   assert.equal(options.length, records, "every record can be looked at");
   const needles = new Needles([...followed.flatMap(({ depends, tags, ...one }) => [...Object.values(one).map(String), ...depends, ...tags]), ...DEFS]);
   assert.ok(needles.texts.length > followed.length);
   for (const option of options) {
-    await visitor.on("record").selectOption(option);
-    const dump = await visitor.on("hex").textContent();
+    await part("record").selectOption(option);
+    const dump = await part("hex").textContent();
     const bytes = Buffer.from(dump.replace(/^[0-9a-f]{4} {2}(.{23}) {2}(.{23}) .*$|^.*$/gm, "$1$2").replace(/\s/g, ""), "hex");
     assert.ok(bytes.length > 32, `record ${option} is shown`);
     for (const readable of [bytes, Buffer.from(dump)]) {
       needles.find(readable, ({ text, form }) => assert.fail(`record ${option} shows ${text} in ${form}`));
     }
   }
-  // The control: the same search finds the same document in the clear text next to it.
+  await visitor.look("what rests");
+
+  await part("tab-search-for-plaintext").click();
+  // The control: the same search finds the same document in the clear text.
   const inClear = new Set();
   needles.find(Buffer.from(await visitor.on("clear-text").textContent()), ({ text }) => inClear.add(text));
   assert.ok(inClear.has(followed[0].summary), `${[...inClear]}`);
-  await visitor.look("what rests");
-
-  await visitor.on("inspector-search").click();
   await visitor.on("plaintext-search").click();
   const result = visitor.on("plaintext-result");
   await result.locator("table").waitFor();

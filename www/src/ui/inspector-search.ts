@@ -25,7 +25,8 @@ interface Outcome {
 }
 
 /** Fills the tab. */
-export function searchTab(panel: HTMLElement, { session, sample }: InspectorContext): Promise<void> {
+export function searchTab(panel: HTMLElement, { session, sample }: InspectorContext): void {
+  if (session.status.mode === "incognito") return fill(panel, nothing());
   const doc = sample();
   const text = h("input", { id: "needle", type: "text", value: doc?.name ?? "", autocomplete: "off", spellcheck: "false", testid: "plaintext-input" });
   const run = h("button", { class: "button primary", type: "submit", testid: "plaintext-search" }, "Search every record");
@@ -67,8 +68,30 @@ export function searchTab(panel: HTMLElement, { session, sample }: InspectorCont
       run,
     ),
     result,
+    h(
+      "section",
+      { class: "pane" },
+      h("header", {}, icon("eye"), h("h3", {}, "In memory, in clear")),
+      doc
+        ? h("pre", { class: "clear-text", tabindex: 0, "aria-label": "The document in clear", testid: "clear-text" }, inClear(doc))
+        : h("p", { class: "hint" }, "Follow something: one of its documents is then shown here."),
+    ),
   );
-  return Promise.resolve();
+}
+
+function nothing(): HTMLElement {
+  return h(
+    "div",
+    { class: "empty" },
+    h("div", { class: "emblem" }, icon("incognito")),
+    h("h2", {}, "Nothing rests here"),
+    h("p", {}, "In incognito, nothing is written to this browser's storage. If you close the tab, everything is gone."),
+  );
+}
+
+/** The document as JSON, with its naming properties first. */
+function inClear({ name, version, section, summary, ...others }: Package): string {
+  return JSON.stringify({ name, version, section, summary, ...others }, null, 2);
 }
 
 /** The typed text. If it is the name of the package shown, the package's other texts as well. */

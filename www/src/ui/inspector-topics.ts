@@ -1,62 +1,47 @@
-/** The inspector's tab of the memory: the collections with their defs and versions, and the latest changes. */
+/** The inspector's tab of topics: the followed topics by their names, and the latest changes. */
 
 import { fill, h } from "../dom";
-import { bytes, count, date, plural, time } from "../format";
+import { count, plural, time } from "../format";
 import { icon } from "../icons";
 import type { Activity } from "../library";
 import { topicLabel } from "../topics";
 import type { InspectorContext } from "./inspector";
 
 /** Fills the tab. */
-export async function collectionsTab(panel: HTMLElement, { session, library }: InspectorContext): Promise<void> {
-  const { store, memory } = await session.inspect({ limit: 0 });
-  const records = Object.values(store.counts).reduce((sum, n) => sum + n, 0);
-  const collections = [...memory.collections].sort((a, b) => (a.def < b.def ? -1 : 1));
+export function topicsTab(panel: HTMLElement, context: InspectorContext): void {
+  const { session, library } = context;
   const stop = (def: string): void => {
     const topic = library.topicOf(def);
     if (topic) library.unfollow(topic);
     else session.unsubscribe(def);
-    void collectionsTab(panel, { session, library, sample: () => undefined });
+    topicsTab(panel, context);
   };
+  const defs = session.status.phase === "closed" ? [] : session.subscriptions().sort();
   fill(
     panel,
-    h(
-      "div",
-      { class: "figures" },
-      figure(count(memory.documents), memory.documents === 1 ? "document in memory" : "documents in memory", "inspector-documents"),
-      figure(count(collections.length), collections.length === 1 ? "collection" : "collections", "inspector-collections-count"),
-      figure(count(records), records === 1 ? "record at rest" : "records at rest", "inspector-records"),
-      figure(bytes(store.bytes), "on this device", "inspector-bytes"),
-    ),
-    collections.length === 0
+    h("p", { class: "lead" }, `This page follows ${plural(defs.length, "topic")}. A def is the name that the server sees: a hash hides the value.`),
+    defs.length === 0
       ? h("p", { class: "hint" }, "You follow nothing yet.")
       : h(
           "div",
           { class: "cards" },
-          collections.map(({ def, v, size, ready }) => {
+          defs.map((def) => {
             const topic = library.topicOf(def);
             const label = topic ? topicLabel(topic) : "A value without a name on this page";
             return h(
               "article",
-              { class: "card", testid: "collection", "data-def": def, "data-v": v, "data-size": size },
+              { class: "card", testid: "topic" },
               h(
                 "header",
                 {},
                 h("h3", {}, label),
-                h("span", { class: ready ? "tag good" : "tag" }, ready ? "ready" : "loading"),
                 h(
                   "button",
                   { class: "icon-button", type: "button", "aria-label": `Stop following ${label}`, on: { click: () => stop(def) } },
                   icon("close"),
                 ),
               ),
-              h(
-                "dl",
-                { class: "facts mono-facts" },
-                fact("def", def),
-                fact("v", v === 0 ? "0 - never loaded whole" : `${v} - ${date(v)}`),
-                fact("size", plural(size, "document")),
-              ),
+              h("p", { class: "card-def" }, def),
             );
           }),
         ),
@@ -77,12 +62,4 @@ function activity({ at, topic, changed, left }: Activity): HTMLElement {
     h("strong", {}, topicLabel(topic)),
     h("span", {}, what.filter(Boolean).join(", ")),
   );
-}
-
-function figure(value: string, label: string, testid: string): HTMLElement {
-  return h("div", { class: "figure" }, h("strong", { testid }, value), h("span", {}, label));
-}
-
-function fact(term: string, value: string): HTMLElement {
-  return h("div", {}, h("dt", {}, term), h("dd", {}, value));
 }

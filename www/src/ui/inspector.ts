@@ -1,13 +1,14 @@
-/** The inspector: the contents of memory, the stored records, and a search for the former in the latter. */
+/** The inspector: the devtools of the package in a drawer, with two tabs of the demonstration's own. */
 
-import { fill, h, show } from "../dom";
+import { devtools, type EscaleDevtools } from "escale/devtools";
+
+import { fill, h } from "../dom";
 import { icon } from "../icons";
 import type { Library } from "../library";
 import type { Package } from "../schema";
 import type { Session } from "../session";
-import { collectionsTab } from "./inspector-collections";
-import { restTab } from "./inspector-rest";
 import { searchTab } from "./inspector-search";
+import { topicsTab } from "./inspector-topics";
 
 /** The context of the tabs. */
 export interface InspectorContext {
@@ -17,59 +18,45 @@ export interface InspectorContext {
   sample: () => Package | undefined;
 }
 
-interface Tab {
-  id: string;
-  title: string;
-  /** Fills the panel; called each time the tab is shown. */
-  draw(panel: HTMLElement, context: InspectorContext): Promise<void>;
-}
-
-const TABS: Tab[] = [
-  { id: "collections", title: "In memory", draw: collectionsTab },
-  { id: "rest", title: "At rest", draw: restTab },
-  { id: "search", title: "Search for plaintext", draw: searchTab },
-];
+/** The tabs of the demonstration, by title: each fills its panel whenever it is shown. */
+const OWN: Readonly<Record<string, (panel: HTMLElement, context: InspectorContext) => void>> = {
+  Topics: topicsTab,
+  "Search for plaintext": searchTab,
+};
 
 /** The drawer. */
 export class Inspector {
   private readonly dialog = h("dialog", { class: "drawer", "aria-labelledby": "inspector-title", testid: "inspector-drawer" });
-  private readonly panel = h("div", { class: "drawer-panel", role: "tabpanel", id: "inspector-panel", tabindex: 0 });
-  private readonly tabs = new Map<string, HTMLButtonElement>();
-  private current = TABS[0] as Tab;
+  private readonly tools: EscaleDevtools;
+  private readonly panels = new Map(Object.keys(OWN).map((title) => [title, h("div", { class: "drawer-content", "data-tab": title })]));
 
   constructor(private readonly context: InspectorContext) {
-    const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Inspector" });
-    for (const tab of TABS) {
-      const button = h(
-        "button",
-        { class: "tab", type: "button", role: "tab", id: `tab-${tab.id}`, "aria-controls": "inspector-panel", testid: `inspector-${tab.id}` },
-        tab.title,
-      );
-      button.addEventListener("click", () => void this.show(tab));
-      this.tabs.set(tab.id, button);
-      bar.append(button);
-    }
-    bar.addEventListener("keydown", (event) => this.moveTab(event));
-    const refresh = h("button", { class: "icon-button", type: "button", "aria-label": "Look again", testid: "inspector-refresh" }, icon("sync"));
-    refresh.addEventListener("click", () => void this.show(this.current));
+    const { session, library } = context;
+    this.tools = devtools(session, { inline: true });
+    this.tools.append(...this.panels.values());
+    this.tools.addEventListener("tab", (event) => this.draw(String((event as CustomEvent).detail)));
+    this.tools.addEventListener("unsubscribe", (event) => {
+      const topic = library.topicOf(String((event as CustomEvent).detail));
+      if (!topic) return;
+      event.preventDefault();
+      library.unfollow(topic);
+    });
     const close = h("button", { class: "icon-button", type: "button", "aria-label": "Close the inspector", testid: "inspector-close" }, icon("close"));
     close.addEventListener("click", () => this.dialog.close());
-    fill(
-      this.dialog,
-      h("header", { class: "drawer-head" }, h("h2", { id: "inspector-title" }, "Inspector"), refresh, close),
-      bar,
-      this.panel,
-    );
+    fill(this.dialog, h("header", { class: "drawer-head" }, h("h2", { id: "inspector-title" }, "Inspector"), close));
     this.dialog.addEventListener("click", (event) => {
       if (event.target === this.dialog) this.dialog.close();
     });
+    // The devtools record only while they are in the page: requests and writes before the drawer opens count too.
+    this.dialog.append(this.tools);
     document.body.append(this.dialog);
   }
 
   /** Opens the drawer on its last tab. */
   open(): void {
     if (!this.dialog.open) this.dialog.showModal();
-    void this.show(this.current);
+    for (const title of this.panels.keys()) this.draw(title);
+    void this.tools.refresh();
   }
 
   /** Removes the drawer. */
@@ -77,30 +64,8 @@ export class Inspector {
     this.dialog.remove();
   }
 
-  private async show(tab: Tab): Promise<void> {
-    this.current = tab;
-    for (const [id, button] of this.tabs) {
-      button.setAttribute("aria-selected", String(id === tab.id));
-      button.tabIndex = id === tab.id ? 0 : -1;
-    }
-    this.panel.setAttribute("aria-labelledby", `tab-${tab.id}`);
-    const panel = h("div", { class: "drawer-content" });
-    const waiting = h("p", { class: "hint", role: "status" }, "Looking...");
-    fill(this.panel, waiting, panel);
-    try {
-      await tab.draw(panel, this.context);
-    } catch (error) {
-      fill(panel, h("p", { class: "field-error", role: "alert" }, error instanceof Error ? error.message : "It cannot be read."));
-    }
-    show(waiting, false);
-  }
-
-  private moveTab(event: KeyboardEvent): void {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (step === 0) return;
-    event.preventDefault();
-    const next = TABS[(TABS.indexOf(this.current) + step + TABS.length) % TABS.length] as Tab;
-    void this.show(next);
-    this.tabs.get(next.id)?.focus();
+  private draw(title: string): void {
+    const panel = this.panels.get(title);
+    if (panel) OWN[title]?.(panel, this.context);
   }
 }
