@@ -1,11 +1,12 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
-                 (PORT and SERVER_PORT choose other ports)
-  make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging e2e
+                 (PORT and SERVER_PORT choose other ports), with the documentation under /docs
+  make docs      build the documentation as a site, in site/dist
+  make test      run every check and test; PARTS="js rust" runs only some: lint rust browsers js packaging docs e2e
   make sim       play SEEDS seeds (100000) of the simulator, from seed FROM (0); make test plays 10,000
   make mutants   plant SAMPLE mistakes (300), one at a time, and see that a test fails: SEED says which, SHARD=1/4 takes a
                  quarter of them; writes docs/mutants.md
@@ -49,13 +50,16 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package packages size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package packages size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
 
 demo: package server www/dist/index.html
 	@scripts/demo
+
+docs: npm
+	@scripts/docs
 
 test: package server counter www/dist/index.html browsers postgres
 	@scripts/test $(PARTS)
@@ -119,7 +123,7 @@ lint: pkg/package.json rust browsers
 	@scripts/lint
 
 clean:
-	rm -rf target fuzz/target pkg js/dist www/dist data/run node_modules
+	rm -rf target fuzz/target pkg js/dist www/dist site/dist site/pages site/.vitepress/cache data/run node_modules
 
 # What is needed: looked for each time, installed where it is missing.
 compiler:

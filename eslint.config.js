@@ -4,7 +4,18 @@ import globals from "globals";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores(["pkg/", "**/*.d.ts", "**/*.test-d.ts", "js/dist/", "target/", "**/dist/", "data/", "tests/bundlers/tools/**/!(tool).*"]),
+  globalIgnores([
+    "pkg/",
+    "**/*.d.ts",
+    "**/*.test-d.ts",
+    "js/dist/",
+    "target/",
+    "**/dist/",
+    "site/pages/",
+    "site/.vitepress/cache/",
+    "data/",
+    "tests/bundlers/tools/**/!(tool).*",
+  ]),
   js.configs.recommended,
   { rules: { "no-console": "error", eqeqeq: "error", "object-shorthand": "error" } },
   {

@@ -1,6 +1,8 @@
-// Serves a folder of static files to this machine: `node scripts/serve-www.mjs FOLDER [PORT]`.
+// Serves a folder of static files to this machine: `node scripts/serve-www.mjs FOLDER [PORT] [DOCS]`. The folder DOCS
+// is under /docs; it may come into being later.
+import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, resolve, sep } from "node:path";
 
@@ -32,10 +34,11 @@ const POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
-].join("; ");
+];
 
-const [folder = "www/dist", port = "7800"] = process.argv.slice(2);
+const [folder = "www/dist", port = "7800", docs] = process.argv.slice(2);
 const root = resolve(folder);
+const docsRoot = docs && resolve(docs);
 
 const server = createServer((request, response) => {
   answer(request, response).catch((error) => {
@@ -53,17 +56,17 @@ server.listen(Number(port), "127.0.0.1", () => console.log(`listening on http://
 
 async function answer(request, response) {
   if (request.method !== "GET" && request.method !== "HEAD") return refuse(response, 405);
-  const path = pathOf(request.url);
-  const file = path && (await fileAt(path));
-  if (!file) return refuse(response, 404);
+  const found = pathOf(request.url);
+  const file = found && (await fileAt(found.path));
+  if (!file) return refuse(response, 404, found?.isDocs && !(await fileAt(docsRoot)) ? "The documentation is still being built: reload this page in a minute.\n" : undefined);
   const headers = {
     "content-type": TYPES[extname(file.path)] ?? "application/octet-stream",
     "content-length": file.size,
-    "content-security-policy": POLICY,
+    "content-security-policy": found.isDocs ? await policyOfDocs(file.path) : POLICY.join("; "),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     // Files under assets/ have their content's hash in their names; the others are requested again each time.
-    "cache-control": path.startsWith(join(root, "assets") + sep) ? "public, max-age=31536000, immutable" : "no-cache",
+    "cache-control": found.path.startsWith(join(found.isDocs ? docsRoot : root, "assets") + sep) ? "public, max-age=31536000, immutable" : "no-cache",
     etag: `"${file.size.toString(36)}-${Math.trunc(file.mtimeMs).toString(36)}"`,
   };
   if (request.headers["if-none-match"] === headers.etag) {
@@ -77,14 +80,31 @@ async function answer(request, response) {
   }
 }
 
-/** The path inside the folder that a request asks for; undefined if it leads out of the folder. */
+/** The path inside a folder that a request asks for; undefined if it leads out of the folder. */
 function pathOf(url) {
   try {
-    const path = resolve(join(root, decodeURIComponent(new URL(url, "http://localhost").pathname)));
-    return path === root || path.startsWith(root + sep) ? path : undefined;
+    const path = decodeURIComponent(new URL(url, "http://localhost").pathname);
+    const isDocs = docsRoot !== undefined && /^\/docs(\/|$)/.test(path);
+    const [from, name] = isDocs ? [docsRoot, path.slice("/docs".length)] : [root, path];
+    const found = resolve(join(from, name));
+    return found === from || found.startsWith(from + sep) ? { path: found, isDocs } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The policy of a page of the documentation. Its generator writes a few scripts into each page: their hashes are allowed,
+ * and no others. It colours examples by attributes, and its icons are in its style sheet.
+ */
+async function policyOfDocs(path) {
+  const scripts = path.endsWith(".html") ? [...(await readFile(path, "utf8")).matchAll(/<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g)] : [];
+  const hashes = scripts.map(([, code]) => `'sha256-${createHash("sha256").update(code).digest("base64")}'`);
+  return POLICY.map((rule) => {
+    if (rule.startsWith("script-src")) return ["script-src 'self'", ...new Set(hashes)].join(" ");
+    if (rule.startsWith("img-src")) return "img-src 'self' data:";
+    return rule.startsWith("style-src") ? "style-src 'self' 'unsafe-inline'" : rule;
+  }).join("; ");
 }
 
 async function fileAt(path) {
@@ -93,6 +113,6 @@ async function fileAt(path) {
   return found?.isFile() ? { path, size: found.size, mtimeMs: found.mtimeMs } : undefined;
 }
 
-function refuse(response, status) {
-  response.writeHead(status, { "content-type": "text/plain", "content-security-policy": POLICY }).end(`${status}\n`);
+function refuse(response, status, text = `${status}\n`) {
+  response.writeHead(status, { "content-type": "text/plain", "content-security-policy": POLICY.join("; ") }).end(text);
 }

@@ -31,7 +31,17 @@ const rehearsed = new Map<(open: OpenInMemory) => Promise<void>, Promise<void>>(
 /**
  * Opens a session: loads the wasm, opens the device's store, and resolves without waiting for the network.
  *
- *     const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
+ * @example
+ * ```js
+ * import { defineSchema, open } from "escale";
+ *
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * const session = await open({ org: "demo", schema, server: "http://localhost:7700", passphrase });
+ * const stop = session.live("Note", {}, (notes) => render(notes));
+ * await session.put("Note", { id: "1", text: "Milk" }).saved;
+ * stop();
+ * await session.close();
+ * ```
  */
 export function open<S extends SchemaDeclaration, O extends Operations<S> = Operations<S>>(
   options: OpenOptions<S, O>,
@@ -44,7 +54,12 @@ export function open<S extends SchemaDeclaration, O extends Operations<S> = Oper
  * passphrase is forgotten, if the store is damaged, or when the user leaves a machine. Without a store it does nothing.
  * While this page or another tab has the store open, it fails with `store_in_use` and removes nothing.
  *
- *     await wipe({ org: "demo" });
+ * @example
+ * ```js
+ * import { wipe } from "escale";
+ *
+ * await wipe({ org: "demo", account: "ada" });
+ * ```
  */
 export function wipe(options: WipeOptions): Promise<void> {
   return wipeWith(wasm, options);
@@ -54,13 +69,17 @@ export function wipe(options: WipeOptions): Promise<void> {
  * Loads the wasm ahead of `open`, from the file next to this package or from `input`.
  *
  * Calling `init` is optional; calling it again does nothing. A page that waits for its user, for a passphrase for example,
- * can also rehearse an opening meanwhile:
- *
- *     import { rehearsal } from "escale/rehearsal";
- *     await init(undefined, { rehearsal });
+ * can also rehearse an opening meanwhile: see {@link InitOptions.rehearsal}.
  *
  * The rehearsal runs in its own instance of the wasm, on its own databases in memory, and needs no network. If `open`
  * follows at once, it only delays it. Fails with `wasm_failed`, `wasm_forbidden` or `bad_option`, as `open` then does.
+ *
+ * @example
+ * ```js
+ * import { init } from "escale";
+ *
+ * await init(); // while the page asks for the passphrase
+ * ```
  */
 export async function init(input?: InitInput, { rehearsal }: InitOptions = {}): Promise<void> {
   if (rehearsal && typeof rehearsal !== "function") {

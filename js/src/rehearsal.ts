@@ -53,6 +53,14 @@ export async function rehearse(open: OpenInMemory, databases = memoryDatabases()
  * page waits, for a passphrase for example, it saves a third to a half of the first `open`'s time.
  *
  * It never fails. An error in it occurs again, with its message, when a session is opened.
+ *
+ * @example
+ * ```js
+ * import { init } from "escale";
+ * import { rehearsal } from "escale/rehearsal";
+ *
+ * await init(undefined, { rehearsal });
+ * ```
  */
 export async function rehearsal(open: OpenInMemory): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -5,7 +5,7 @@ use super::files::{self, File};
 use super::none;
 
 /// Folders that a path in backticks can begin with.
-const FOLDERS: [&str; 16] = [
+const FOLDERS: [&str; 17] = [
     "src",
     "cipher",
     "js",
@@ -21,6 +21,7 @@ const FOLDERS: [&str; 16] = [
     "data",
     "conformance",
     "examples",
+    "site",
     ".ci",
 ];
 
@@ -149,7 +150,7 @@ fn links(line: &str) -> Vec<&str> {
 
 /// Files that the build makes: they do not exist before it.
 fn is_generated(path: &str) -> bool {
-    ["js/dist", "www/dist", "data/run", "tests/proptest-regressions"]
+    ["js/dist", "www/dist", "site/dist", "site/pages", "data/run", "tests/proptest-regressions"]
         .iter()
         .any(|made| path.starts_with(made))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 16] = [
+const FOLDERS: [&str; 17] = [
     "src",
     "cipher",
     "js",
@@ -20,11 +20,12 @@ const FOLDERS: [&str; 16] = [
     "docs",
     "conformance",
     "examples",
+    "site",
     ".ci",
 ];
 
 /// Folders made by tools, at any depth.
-const GENERATED: [&str; 5] = ["node_modules", "dist", "target", "corpus", "artifacts"];
+const GENERATED: [&str; 7] = ["node_modules", "dist", "target", "corpus", "artifacts", "pages", "cache"];
 
 /// A file as text, by its path from the root.
 pub struct File {

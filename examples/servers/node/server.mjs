@@ -54,7 +54,7 @@ const unknownDef = () => new Fault("unknown_def", "N", "no such class or collect
 
 const isString = (value) => typeof value === "string";
 const isStrings = (value) => Array.isArray(value) && value.every(isString);
-const INDEX_TYPES = { hash: isString, string: isString, int: Number.isSafeInteger, float: (value) => typeof value === "number", list: isStrings };
+const INDEX_TYPES = { hash: isString, string: isString, int: Number.isSafeInteger, float: (value) => typeof value === "number", list: isStrings, bool: (value) => typeof value === "boolean" };
 
 export function shaS(text) {
   return createHash("sha256").update(text, "utf8").digest().subarray(3, 19).toString("base64url");

@@ -14,6 +14,19 @@ export interface CoreError {
 /**
  * The error with which every call of this package fails. Its message is for developers and never holds application
  * data.
+ *
+ * @example
+ * ```js
+ * import { defineSchema, EscaleError, open } from "escale";
+ *
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * try {
+ *   await open({ org: "demo", schema, server: "http://localhost:7700" });
+ * } catch (error) {
+ *   if (!(error instanceof EscaleError)) throw error;
+ *   show(error.code, error.cure); // bad_option, with the advice: there is no passphrase
+ * }
+ * ```
  */
 export class EscaleError extends Error {
   /** A stable name, to compare. */

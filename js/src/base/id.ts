@@ -4,7 +4,13 @@
  * Makes an id for a new document: a UUID of version 7 as 32 hexadecimal digits. Ids sort by the millisecond at which they
  * were made. It works without a network and without a secure context.
  *
- *     session.put("Note", { id: newId(), text: "Milk" });
+ * @example
+ * ```js
+ * import { newId } from "escale";
+ *
+ * const [first, second] = [newId(), newId()];
+ * show(first.length, first !== second); // 32, true
+ * ```
  */
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -29,6 +29,18 @@ const Base = globalThis.HTMLElement ?? Object;
  *
  * Event `tab`: a tab is shown; `detail` names it. Event `unsubscribe`: the user ends the subscription to the def in
  * `detail`; `preventDefault()` leaves that to the page.
+ *
+ * @example
+ * ```js
+ * import { devtools } from "escale/devtools";
+ *
+ * const tools = devtools(session, { inline: true });
+ * const own = document.createElement("section");
+ * own.dataset.tab = "My tab";
+ * tools.append(own);
+ * document.body.append(tools);
+ * await tools.show("My tab");
+ * ```
  */
 export class EscaleDevtools extends Base {
   #session: AnySession | undefined;
@@ -207,7 +219,19 @@ function slotOf(child: HTMLElement): string {
   return `tab ${child.dataset["tab"]}`;
 }
 
-/** Defines `<escale-devtools>`, for pages that write it as markup. The property `session` then gives it its session. */
+/**
+ * Defines `<escale-devtools>`, for pages that write it as markup. The property `session` then gives it its session.
+ *
+ * @example
+ * ```js
+ * import { defineDevtools } from "escale/devtools";
+ *
+ * defineDevtools();
+ * const tools = document.createElement("escale-devtools");
+ * tools.session = session;
+ * document.body.append(tools);
+ * ```
+ */
 export function defineDevtools(): void {
   if (!customElements.get(NAME)) customElements.define(NAME, EscaleDevtools);
 }
@@ -216,7 +240,14 @@ export function defineDevtools(): void {
  * Shows the devtools of a session. Without `inline` they are docked at the bottom of the page. `remove()` takes them away
  * and ends their recording.
  *
- *     if (import.meta.env.DEV) devtools(session);
+ * @example
+ * ```js
+ * import { devtools } from "escale/devtools";
+ *
+ * const tools = devtools(session, { open: true });
+ * await tools.show("operations");
+ * tools.remove();
+ * ```
  */
 export function devtools(session: AnySession, { inline = false, open = false }: DevtoolsOptions = {}): EscaleDevtools {
   defineDevtools();

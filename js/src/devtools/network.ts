@@ -52,8 +52,16 @@ const CODES: readonly unknown[] = [
  * Wraps an adapter object, so that the panel's network log lists its calls. Pass the result to `open`. Sessions by URL
  * need no wrapper.
  *
- *     const session = await open({ org: "demo", schema, server: watchServer(adapter), passphrase });
- *     devtools(session);
+ * @example
+ * ```js
+ * import { defineSchema, open } from "escale";
+ * import { watchServer } from "escale/devtools";
+ *
+ * const adapter = { sync: () => Promise.reject({ code: "offline" }) };
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * const session = await open({ org: "demo", schema, server: watchServer(adapter), passphrase });
+ * await session.close();
+ * ```
  */
 export function watchServer(adapter: Adapter): Adapter {
   const tell = (entry: NetworkEntry): void => listeners.forEach((listener) => listener(entry));

@@ -47,8 +47,16 @@ const ENTRIES_MAX = 100;
  * Makes a report about a session for its developer: the status, counts, versions, error codes and times. It holds no
  * value of a document, no key, no token, no address and no message. Class and collection names of the schema are in it.
  *
- *     const report = await redactedReport(session);
- *     await fetch("/support", { method: "POST", body: JSON.stringify(report) });
+ * @example
+ * ```js
+ * import { defineSchema, open } from "escale";
+ * import { redactedReport } from "escale/devtools";
+ *
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * const session = await open({ org: "demo", schema, server: "http://localhost:7700", mode: "incognito" });
+ * const report = await redactedReport(session);
+ * show(JSON.stringify(report)); // or send it to your support
+ * ```
  */
 export async function redactedReport(session: AnySession): Promise<RedactedReport> {
   const { store, memory } = await session.inspect({ limit: 0 });

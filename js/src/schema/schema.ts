@@ -44,11 +44,18 @@ export type Document<T extends Schema, C extends string> =
 /**
  * Declares the classes of an application. The types of documents follow from the declaration.
  *
- *     const schema = defineSchema({
- *       Package: { key: ["name"], collections: { section: { key: ["section"], mutable: true } } },
- *     });
- *
  * This function checks only as much as the package's own functions need; `open` checks the whole schema.
+ *
+ * @example
+ * ```js
+ * import { defineSchema } from "escale";
+ *
+ * const schema = defineSchema(
+ *   { Todo: { key: ["id"], release: 2, collections: { list: { key: ["list"] } }, indexes: { done: "bool" } } },
+ *   { migrate: { Todo: { 2: (data) => ({ ...data, done: data.state === "done" }) } } },
+ * );
+ * show(JSON.stringify(schema)); // for the server
+ * ```
  */
 export function defineSchema<const S extends SchemaDeclaration>(
   classes: S & Exact<S>,

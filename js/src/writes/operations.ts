@@ -10,14 +10,24 @@ import { isMap } from "../schema/values.js";
 /**
  * Declares the operations of an application, to pass to `open`; types follow from the schema.
  *
- *     const operations = defineOperations(schema, {
- *       "counter.add": {
- *         optimistic(tx, { name, by }: { name: string; by: number }) {
- *           const counter = tx.get("Counter", [name]);
- *           if (counter) tx.patch("Counter", [name], { count: counter.count + by });
- *         },
- *       },
- *     });
+ * @example
+ * ```js
+ * import { defineOperations, defineSchema, open } from "escale";
+ *
+ * const schema = defineSchema({ Note: { key: ["id"] } });
+ * const operations = defineOperations(schema, {
+ *   "note.add": {
+ *     optimistic(tx, { id, by }) {
+ *       const note = tx.get("Note", [id]);
+ *       if (note) tx.patch("Note", [id], { count: note.count + by });
+ *     },
+ *   },
+ * });
+ * const session = await open({ org: "demo", schema, operations, server: "http://localhost:7700", passphrase });
+ * session.put("Note", { id: "1", count: 1 });
+ * session.run("note.add", { id: "1", by: 2 }); // the server must know it too
+ * show((await session.get("Note", ["1"])).count); // 3
+ * ```
  */
 export function defineOperations<S extends SchemaDeclaration, O extends Operations<S>>(
   _schema: Schema<S>,

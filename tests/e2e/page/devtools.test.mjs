@@ -1,8 +1,12 @@
 // The devtools of the package in Chromium: each tab, by keyboard and on a phone, under a strict policy.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 
+import { examplesOf } from "../../../site/test/blocks.mjs";
 import { openBrowser } from "../support/browser.mjs";
+import { ROOT } from "../support/paths.mjs";
 import { startProxy } from "../support/proxy.mjs";
 import { schema, some } from "../support/packages.mjs";
 import { makeServer } from "../support/server.mjs";
@@ -13,12 +17,12 @@ const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-
 const PASSPHRASE = "a planted passphrase";
 
 /** A page with an open session over the server, and its devtools. */
-async function setUp(t, { screen = {}, options = { open: true } } = {}) {
+async function setUp(t, { screen = {}, options = { open: true }, policy = POLICY } = {}) {
   const server = await makeServer(t);
   await server.import("demo", "Package", some(COUNT));
   await server.start();
   const proxy = await startProxy(t, server);
-  const [site, browser] = [await startSite(t, { policy: POLICY }), await openBrowser(t, screen)];
+  const [site, browser] = [await startSite(t, { policy }), await openBrowser(t, screen)];
   const page = await browser.page(site.url);
   const problems = [];
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
@@ -96,6 +100,19 @@ test("each tab shows its part of the session, and an operation's whole fate", { 
   assert.deepEqual(problems.filter((text) => /Content Security Policy/.test(text)), [], "the policy allows its styles");
   await page.evaluate(() => window.tools.remove());
   assert.equal(await page.evaluate(() => window.session.onNews), undefined, "nothing is recorded any more");
+});
+
+test("the examples of the panel run", { timeout: 60_000 }, async (t) => {
+  const { page } = await setUp(t, { options: { inline: true }, policy: "" });
+  const examples = examplesOf(await readFile(join(ROOT, "js/src/devtools/element.ts"), "utf8"));
+  assert.deepEqual(examples.map(({ name }) => name).sort(), ["EscaleDevtools", "defineDevtools", "devtools"]);
+  for (const { code } of examples) {
+    const body = code.replace(/^import (.*) from "escale\/devtools";$/m, 'const $1 = await import("/pkg/devtools.js");');
+    await page.evaluate((text) => new Function("session", `return (async () => {${text}})()`)(window.session), body);
+  }
+  // Two of them left their panel: one with a tab of the page's own, one by markup.
+  assert.deepEqual(await page.locator('escale-devtools [role="tab"]', { hasText: "My tab" }).count(), 1);
+  assert.equal(await page.locator("escale-devtools").count(), 2);
 });
 
 test("by keyboard alone: it opens, every tab is reached, and it closes", { timeout: 60_000 }, async (t) => {

@@ -1,0 +1,58 @@
+// The site's configuration. The pages are made by build/gather.mjs and typedoc.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { defineConfig } from "vitepress";
+
+import { GROUPS, PAGES } from "../build/pages.mjs";
+
+/** A heading's anchor, as code forges make it: the documents link to these. */
+const slugify = (heading) =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, "")
+    .replaceAll(" ", "-");
+
+const titleOf = (page) => /^# (.*)$/m.exec(readFileSync(join(PAGES, page), "utf8"))?.[1].replaceAll("`", "") ?? page;
+const item = (page) => ({ text: titleOf(page), link: `/${page.replace(/(index)?\.md$/, "")}` });
+
+function sidebar() {
+  const named = new Set(GROUPS.flatMap(([, list]) => list));
+  const guides = existsSync(join(PAGES, "guides")) ? readdirSync(join(PAGES, "guides")).map((name) => `guides/${name}`) : [];
+  const others = guides.filter((page) => page.endsWith(".md") && !named.has(page)).sort();
+  return GROUPS.map(([text, list], place) => ({
+    text,
+    collapsed: place > 2,
+    items: list.flatMap((page) => (page === "guides/*" ? others : existsSync(join(PAGES, page)) ? [page] : [])).map(item),
+  }));
+}
+
+export default defineConfig({
+  title: "Escale",
+  description: "Web applications that work offline",
+  lang: "en",
+  base: "/docs/",
+  head: [["link", { rel: "icon", href: "/docs/favicon.svg" }]],
+  srcDir: "pages",
+  outDir: "dist",
+  cacheDir: ".vitepress/cache",
+  // Page data is a file of its own: no script in the page, which a strict policy would refuse.
+  metaChunk: true,
+  markdown: {
+    // Documents write `<C>` for a type: nothing in them is markup.
+    config: (md) => md.set({ html: false }),
+    anchor: { slugify },
+    toc: { slugify },
+    headers: { slugify },
+  },
+  themeConfig: {
+    search: { provider: "local" },
+    outline: [2, 3],
+    nav: [
+      { text: "Get started", link: "/guides/getting-started" },
+      { text: "API", link: "/api/" },
+      { text: "Errors", link: "/errors" },
+    ],
+    sidebar: sidebar(),
+  },
+});

@@ -1,0 +1,31 @@
+// Which files of the repository are pages of the site, and under which paths.
+import { readdir } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const PAGES = fileURLToPath(new URL("../pages", import.meta.url));
+
+/** Documents of the root, by the pages that they become. */
+const OF_ROOT = { "README.md": "overview.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "STYLE.md": "style.md" };
+
+/** Every page that is a file of the repository: its path there, and its path in the site. */
+export async function pages() {
+  const found = new Map(Object.entries(OF_ROOT));
+  const entries = await readdir(join(ROOT, "docs"), { recursive: true, withFileTypes: true });
+  for (const entry of entries) {
+    if (!entry.isFile() || !entry.name.endsWith(".md")) continue;
+    const path = relative(ROOT, join(entry.parentPath, entry.name)).replaceAll("\\", "/");
+    found.set(path, path.slice("docs/".length).replace(/(^|\/)README\.md$/, "$1index.md"));
+  }
+  return found;
+}
+
+/** The groups of the navigation. A page that does not exist is left out; a guide that is named nowhere comes last. */
+export const GROUPS = [
+  ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md"]],
+  ["Guides", ["schema.md", "guides/modelling.md", "writes.md", "guides/cookbook.md", "guides/own-server.md", "offline.md", "guides/*"]],
+  ["Tools", ["frameworks.md", "bundlers.md", "devtools.md", "guides/testing.md", "conformance.md"]],
+  ["Reference", ["api/index.md", "errors.md", "protocol.md", "format.md", "rules.md", "security.md"]],
+  ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "reliability.md", "testing.md", "mutants.md", "style.md", "changelog.md"]],
+];

@@ -1,0 +1,89 @@
+// Every example is run: the programs of the guides, and the examples of the exports.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { start } from "../../tests/servers/second.mjs";
+import { examplesOf, exportsOf, programOf, runnable } from "./blocks.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const ENTRIES = ["index", "devtools", "rehearsal"];
+const SETTING = new URL("./setting.mjs", import.meta.url).href;
+const SCHEMA = {
+  List: { key: ["id"] },
+  Todo: {
+    key: ["id"],
+    collections: { list: { key: ["list"], mutable: true } },
+    indexes: { title: "string", done: "bool", at: "int", due: "int", words: "list", list: "string" },
+  },
+  Draft: { key: ["form"] },
+  Note: { key: ["id"] },
+};
+const execute = promisify(execFile);
+
+/** Runs a program in a process, which must end well within a minute. Gives the values that it showed. */
+async function run(t, name, code) {
+  const server = await start({ schema: SCHEMA });
+  t.after(() => server.stop());
+  // Inside of the repository, so that "escale" is the finished package.
+  const folder = await mkdtemp(join(ROOT, "target/example-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const program = `import ${JSON.stringify(SETTING)};\n${runnable(code, { server: server.url, org: "demo" })}\n;console.log(JSON.stringify(globalThis.shown));process.exit(0);\n`;
+  await writeFile(join(folder, "example.mjs"), program);
+  try {
+    const { stdout } = await execute(process.execPath, [join(folder, "example.mjs")], { timeout: 60_000 });
+    return JSON.parse(stdout);
+  } catch (error) {
+    throw new Error(`the example of ${name} failed:\n${error.stderr}\n${program}`, { cause: error });
+  }
+}
+
+const guides = (await readdir(join(ROOT, "docs/guides"))).filter((name) => name.endsWith(".md"));
+let programs = 0;
+for (const guide of guides) {
+  const code = programOf(await readFile(join(ROOT, "docs/guides", guide), "utf8"));
+  if (code === undefined) continue;
+  programs += 1;
+  test(`the program of docs/guides/${guide} runs`, { timeout: 90_000 }, async (t) => {
+    await run(t, guide, code);
+  });
+}
+
+test("a program that fails, or that waits for ever, is seen", { timeout: 90_000 }, async (t) => {
+  await assert.rejects(run(t, "a failure", 'throw new Error("planted")'), /planted/);
+  await assert.rejects(run(t, "a promise without an end", "await new Promise(() => {});"), /a promise without an end failed/);
+  await assert.rejects(run(t, "a rejection", 'void Promise.reject(new Error("planted"));await new Promise(setImmediate);'), /planted/);
+});
+
+test("the adapter of the guide to servers shows its two documents", { timeout: 90_000 }, async (t) => {
+  const shown = await run(t, "own-server", programOf(await readFile(join(ROOT, "docs/guides/own-server.md"), "utf8")));
+  assert.deepEqual(shown, [["Lyon", "Oslo"]]);
+});
+
+test("most guides have a program", () => assert.ok(programs >= 4, `${programs} of ${guides.length}`));
+
+const sources = (await readdir(join(ROOT, "js/src"), { recursive: true })).filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));
+const texts = await Promise.all(sources.map((name) => readFile(join(ROOT, "js/src", name), "utf8")));
+const examples = texts.flatMap(examplesOf);
+
+for (const entry of ENTRIES) {
+  test(`each export of the entry ${entry} has an example`, async () => {
+    const names = await exportsOf(join(ROOT, `js/src/${entry}.ts`));
+    assert.ok(names.length > 0);
+    // `rehearse` is for tests alone.
+    const missing = names.filter((name) => name !== "rehearse" && !examples.some((example) => example.name === name));
+    assert.deepEqual(missing, []);
+  });
+}
+
+for (const { name, code } of examples) {
+  // tests/e2e/page/devtools.test.mjs runs these in Chromium.
+  if (/^(devtools|defineDevtools|EscaleDevtools)$/.test(name)) continue;
+  test(`the example of ${name} runs`, { timeout: 90_000 }, async (t) => {
+    await run(t, name, code);
+  });
+}
