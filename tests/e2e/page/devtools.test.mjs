@@ -115,6 +115,22 @@ test("the examples of the panel run", { timeout: 60_000 }, async (t) => {
   assert.equal(await page.locator("escale-devtools").count(), 2);
 });
 
+test("a page's own names of colours disturb neither the panel nor the page's tab", { timeout: 60_000 }, async (t) => {
+  const { page } = await setUp(t);
+  const colours = await page.evaluate(async () => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(":root { --accent: rgb(1, 2, 3); } escale-devtools { --escale-accent: var(--accent); } .own { color: var(--accent); }");
+    document.adoptedStyleSheets = [sheet];
+    const own = Object.assign(document.createElement("p"), { className: "own", textContent: "mine" });
+    own.dataset.tab = "Mine";
+    window.tools.append(own);
+    await window.tools.show("Mine");
+    const tab = window.tools.shadowRoot.querySelector('[aria-selected="true"]');
+    return [getComputedStyle(tab).color, getComputedStyle(own).color, own.checkVisibility()];
+  });
+  assert.deepEqual(colours, ["rgb(1, 2, 3)", "rgb(1, 2, 3)", true]);
+});
+
 test("by keyboard alone: it opens, every tab is reached, and it closes", { timeout: 60_000 }, async (t) => {
   const { page, panel } = await setUp(t, { options: {} });
   const focus = () => page.evaluate(() => document.activeElement.shadowRoot?.activeElement?.textContent);
