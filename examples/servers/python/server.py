@@ -190,6 +190,7 @@ INDEX_TYPES = {
     "int": lambda value: type(value) is int,
     "float": lambda value: type(value) in (int, float),
     "list": is_texts,
+    "bool": lambda value: isinstance(value, bool),
 }
 
 
