@@ -11,10 +11,16 @@ use crate::model::{Def, SortedSet, order};
 pub fn take_defs(pull: &mut Pull, memory: &Memory, room: usize) -> Vec<Def> {
     let mut trees: SortedSet<DocKey> = SortedSet::new();
     let mut groups: Vec<Vec<Def>> = Vec::new();
-    for def in std::mem::take(&mut pull.needed) {
-        match tree_of(memory, &def) {
-            None => groups.push(vec![def]),
-            Some(tree) if trees.insert(tree.clone()) => groups.push(tree_defs(memory, &tree)),
+    let needed = std::mem::take(&mut pull.needed);
+    for def in &needed {
+        match tree_of(memory, def) {
+            None => groups.push(vec![def.clone()]),
+            Some(tree) if trees.insert(tree.clone()) => {
+                let mut defs = tree_defs(memory, &tree);
+                // Only the first def of a reply is sure to have room: it is one that the last reply had none for.
+                order::sort_by_key(&mut defs, |def| !needed.contains(def));
+                groups.push(defs);
+            }
             Some(_) => {}
         }
     }
@@ -42,8 +48,10 @@ pub fn settle_trees(pull: &mut Pull, memory: &mut Memory, done: &SortedSet<Def>,
         let is_refused = |def: &Def| pull.faults.contains_key(def);
         if defs.len() > 1 && !defs.iter().all(|def| is_done(def) || is_refused(def)) {
             await_tree(memory, &defs);
-            let asked: Vec<Def> = defs.iter().filter(|def| !is_refused(def)).cloned().collect();
-            pull.needed.extend(asked);
+            // The others go along with these.
+            let open: Vec<Def> =
+                defs.iter().filter(|def| !is_refused(def) && !is_done(def)).cloned().collect();
+            pull.needed.extend(open);
         }
         report(memory, defs);
     }
