@@ -64,6 +64,12 @@ export class FakeCore {
     this.host.changed([def], new Uint32Array());
   }
 
+  /** The defs of a tree come from different snapshots, or from one again. */
+  tear(isTorn, ...defs) {
+    for (const def of defs) this.#members(def).torn = isTorn;
+    this.host.changed(defs, new Uint32Array());
+  }
+
   tell(change) {
     this.#status = { ...this.#status, ...change };
     this.host.status(JSON.stringify(this.#status));
@@ -96,8 +102,9 @@ export class FakeCore {
   }
   list(def) {
     this.calls.push(["list", def]);
-    const { byKey, ready } = this.#members(def);
-    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, v: ready ? 1 : 0 };
+    const { byKey, ready, torn } = this.#members(def);
+    const whole = ready && !torn;
+    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0 };
   }
   async read(ids) {
     this.calls.push(["read", ids.length]);

@@ -35,6 +35,7 @@ import type { LiveStatus, Mode, Status } from "./status.js";
 import { requestPersistence, usage, type Persistence, type StorageUsage } from "../base/storage.js";
 import { reviveMap } from "../schema/values.js";
 import type { LiveQuestion } from "../views/live-query.js";
+import type { Composite, ItemsOf, TreeOf } from "../views/composite.js";
 import type { LiveCallback, Stop } from "../views/view.js";
 import type { Collection, Held, HoldOptions, Views } from "../views/views.js";
 import { Writes } from "../writes/writes.js";
@@ -179,6 +180,16 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
   hold<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options: HoldOptions = {}): Held<DocumentOf<S[C]>> {
     const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS));
     return held as Held<DocumentOf<S[C]>>;
+  }
+
+  /** Subscribes to a document and to its items of these classes, and shows them together. */
+  document<C extends ClassName<S>, I extends ItemsOf<S, C> = never>(
+    className: C,
+    key: KeyOf<S[C]>,
+    { items = [] }: { readonly items?: readonly I[] } = {},
+  ): Composite<TreeOf<S, C, I>> {
+    const defOf = (of: string, match: object): string => this.#def(of, match);
+    return this.#guard(() => this.#views.composite(className, checkKey(key), items, defOf)) as Composite<TreeOf<S, C, I>>;
   }
 
   /** The document of that key, if the session holds it. */

@@ -14,6 +14,11 @@ export type Stop = () => void;
 export interface LiveState {
   /** Whether a complete load has finished at least once. Until then the server may have more documents. */
   readonly ready: boolean;
+  /**
+   * Whether the documents are one state of the server, with the pending writes on top. False while a long load is in
+   * progress, and while a document and its items come in several replies.
+   */
+  readonly whole: boolean;
 }
 
 /** Called with the documents, and again at every change. */
@@ -47,9 +52,12 @@ export class View {
   readonly #context: ViewContext;
   readonly #compare: Compare<object>;
   readonly #listeners = new Set<Listener>();
+  /** Called after each refresh. */
+  readonly #watchers: (() => void)[] = [];
   #held = new Map<number, object>();
   #docs: readonly object[] = NONE;
   #ready = false;
+  #whole = false;
   /** Something changed since the last listing was taken. */
   #dirty = true;
   #refreshing = false;
@@ -79,6 +87,16 @@ export class View {
   /** Whether a complete load had finished when the documents were read. */
   get ready(): boolean {
     return this.#ready;
+  }
+
+  /** Whether the documents were one state of the server when they were read. */
+  get whole(): boolean {
+    return this.#whole;
+  }
+
+  /** Whether the documents were read at least once. */
+  get wasRead(): boolean {
+    return this.#wasRead;
   }
 
   /** Whether a complete load has finished, even if the documents are not read yet. */
@@ -133,6 +151,12 @@ export class View {
     };
   }
 
+  /** Keeps the view up to date, and calls after each refresh until the view ends. */
+  watch(settled: () => void): void {
+    this.#watchers.push(settled);
+    this.keep();
+  }
+
   /** The core reports a change. */
   changed(): void {
     if (this.#ended) return;
@@ -155,6 +179,7 @@ export class View {
     this.#ended = true;
     this.#dirty = false;
     this.#listeners.clear();
+    this.#watchers.length = 0;
     this.#held.clear();
     this.#docs = NONE;
     this.#fail(endedEarly());
@@ -190,6 +215,7 @@ export class View {
       if (!this.#ended) this.#context.onError(error);
     } finally {
       this.#refreshing = false;
+      for (const settled of this.#watchers) settled();
     }
   }
 
@@ -201,12 +227,13 @@ export class View {
     const loaded = await this.#context.documents.load(this.#className, added);
     // A document whose new version arrived during the read would be missing for a short time if shown now.
     if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
-    const becameReady = listing.ready !== this.#ready;
+    const isOther = listing.ready !== this.#ready || listing.whole !== this.#whole;
     this.#ready = listing.ready;
+    this.#whole = listing.whole;
     this.#wasRead = true;
     const changed = this.#apply(new Set(listing.ids), loaded.documents);
     if (this.#ready) this.#whenReady?.resolve(this.#docs);
-    return changed || becameReady ? "changed" : "same";
+    return changed || isOther ? "changed" : "same";
   }
 
   #apply(members: Set<number>, added: Map<number, object>): boolean {
@@ -236,7 +263,7 @@ export class View {
 
   #call(listener: Listener): void {
     listener.called = true;
-    callSafely(listener.callback, this.#docs, Object.freeze({ ready: this.#ready }));
+    callSafely(listener.callback, this.#docs, Object.freeze({ ready: this.#ready, whole: this.#whole }));
   }
 
   /** Ends the waiting for the first load. The next one who waits gets another promise. */

@@ -6,6 +6,7 @@ import { raise, type EscaleError } from "../base/errors.js";
 import type { SchemaDeclaration } from "../schema/schema-types.js";
 import type { Status } from "../session/status.js";
 import { Leases } from "./leases.js";
+import { compositeOf, type Composite } from "./composite.js";
 import { LiveQueries } from "./live-queries.js";
 import { NONE, View, type LiveCallback, type Stop } from "./view.js";
 import { notLoaded, waitFor, type WaitOptions } from "./waiting.js";
@@ -71,6 +72,8 @@ export class Views {
   /** Subscriptions that certainly fit, before they are counted again. */
   #room = 0;
   readonly #byDef = new Map<string, { view: View; collection?: Collection<object> }>();
+  /** The composites, by the defs that they consist of. */
+  readonly #composites = new Map<string, Composite<object>>();
 
   constructor(
     core: ViewsCore,
@@ -132,6 +135,35 @@ export class Views {
     });
   }
 
+  /** Subscribes to a document and to its items of these classes. `defOf` makes a def of a class and a match. */
+  composite(
+    className: string,
+    key: readonly string[],
+    items: readonly string[],
+    defOf: (className: string, match: object) => string,
+  ): Composite<object> {
+    const defs = new Map([[className, defOf(className, { key })]]);
+    for (const item of items) {
+      const declared = this.#classes[item];
+      if (declared?.in !== className) throw raise("bad_option", `items: class ${item} is not \`in\` ${className}`);
+      const parent = declared.key.slice(0, key.length).map((name, at) => [name, key[at]]);
+      defs.set(item, defOf(item, Object.fromEntries(parent)));
+    }
+    const name = [...defs.values()].join();
+    const known = this.#composites.get(name);
+    if (known) return known;
+    const views = new Map<string, View>();
+    for (const [of, def] of defs) {
+      this.#leases.forget(def);
+      views.set(of, this.#open(of, def).view);
+    }
+    const parent = views.get(className) as View;
+    views.delete(className);
+    const made = compositeOf(parent, views);
+    this.#composites.set(name, made);
+    return made;
+  }
+
   /** Whether one of them is about to read or to call back. */
   get areReading(): boolean {
     return this.queries.areReading || [...this.#byDef.values()].some(({ view }) => view.isReading);
@@ -171,6 +203,9 @@ export class Views {
     this.#leases.forget(def);
     this.#byDef.get(def)?.view.end();
     this.#byDef.delete(def);
+    for (const name of [...this.#composites.keys()]) {
+      if (name.split(",").includes(def)) this.#composites.delete(name);
+    }
   }
 
   /** The session is over. */

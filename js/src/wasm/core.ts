@@ -148,6 +148,8 @@ export interface Listing {
   ids: Uint32Array;
   /** Whether a complete load has finished at least once. */
   ready: boolean;
+  /** Whether the documents are one state of the server, together with the others of their tree. */
+  whole: boolean;
   /** The collection's version; 0 until the first load has finished. */
   v: number;
 }

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Documents } from "../../js/dist/views/documents.js";
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake, recorder, settled } from "./fake-core.mjs";
+import { Documents } from "../../../js/dist/views/documents.js";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, recorder, settled } from "../fake-core.mjs";
 
 const plain = defineSchema({ Package: { key: ["name"] } });
 

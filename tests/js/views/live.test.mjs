@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake, recorder, settled } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, recorder, settled } from "../fake-core.mjs";
 
 const schema = defineSchema({ Package: { key: ["name"], collections: { section: { key: ["section"] } } } });
 const names = (docs) => docs.map((document) => document.name);
@@ -13,11 +13,11 @@ test("live calls back with what is held, even nothing, then at each change", asy
   const { callback, calls, seen } = recorder();
   session.live("Package", {}, callback);
   assert.equal(seen.length, 0, "never during the call");
-  assert.deepEqual(await calls(1), [[], { ready: false }]);
+  assert.deepEqual(await calls(1), [[], { ready: false, whole: false }]);
   core.put("Package", { name: "b" }, { name: "a" });
   assert.deepEqual(names((await calls(2))[0]), ["a", "b"]);
   core.becomeReady("Package");
-  assert.deepEqual((await calls(3))[1], { ready: true });
+  assert.deepEqual((await calls(3))[1], { ready: true, whole: true });
   assert.equal(seen[2][0], seen[1][0], "the same array: no document changed");
 });
 
@@ -197,7 +197,7 @@ test("a collection keeps its documents at hand, and is the same for the same mat
   assert.equal(await collection.ready, docs);
   const { callback, calls } = recorder();
   collection.subscribe(callback);
-  assert.deepEqual(await calls(1), [docs, { ready: true }]);
+  assert.deepEqual(await calls(1), [docs, { ready: true, whole: true }]);
 });
 
 test("the first load's end is refused where the subscription ends before", async () => {

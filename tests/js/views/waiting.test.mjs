@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 
-import { defineSchema } from "../../js/dist/schema/schema.js";
-import { openFake, recorder, settled } from "./fake-core.mjs";
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, recorder, settled } from "../fake-core.mjs";
 
 const schema = defineSchema({
   Package: { key: ["name"], collections: { section: { key: ["section"] } }, indexes: { size: "int" } },
@@ -87,7 +87,7 @@ test("subscribe of a collection calls at once if the documents are at hand", asy
   await early.calls(1);
   const late = recorder();
   collection.subscribe(late.callback)();
-  assert.deepEqual(late.seen, [[collection.docs, { ready: false }]]);
+  assert.deepEqual(late.seen, [[collection.docs, { ready: false, whole: false }]]);
   await settled();
   assert.equal(late.seen.length, 1);
 });

@@ -1,0 +1,76 @@
+// A document with its items: one object, one call for a reply, one state of the server.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { defineSchema } from "../../../js/dist/schema/schema.js";
+import { openFake, recorder, settled } from "../fake-core.mjs";
+
+const schema = defineSchema({
+  Tree: { key: ["name"] },
+  Twig: { in: "Tree", key: ["tree", "name"] },
+  Vine: { in: "Tree", key: ["tree"] },
+});
+const [tree, twigs, vine] = ['Tree/{"key":["t"]}', 'Twig/{"tree":"t"}', 'Vine/{"tree":"t"}'];
+const open = async () => {
+  const { session, core } = await openFake(schema);
+  return { session, core, composite: session.document("Tree", ["t"], { items: ["Twig", "Vine"] }) };
+};
+
+test("document subscribes to the parent and to each class of items, by the parent's key", async () => {
+  const { session, core, composite } = await open();
+  assert.deepEqual(core.calls.filter(([name]) => name === "subscribe").map(([, def]) => def), [tree, twigs, vine]);
+  assert.deepEqual(composite.now, { doc: undefined, items: { Twig: [], Vine: [] } });
+  assert.equal(session.document("Tree", ["t"], { items: ["Twig", "Vine"] }), composite);
+  assert.notEqual(session.document("Tree", ["t"]), composite);
+});
+
+test("one call tells all that a reply changes, and `now` is the same object until something changes", async () => {
+  const { core, composite } = await open();
+  const { callback, calls, seen } = recorder();
+  composite.subscribe(callback);
+  await calls(1);
+  core.put(tree, { name: "t" });
+  core.put(twigs, { tree: "t", name: "b" }, { tree: "t", name: "a" });
+  core.becomeReady(tree);
+  core.becomeReady(twigs);
+  core.becomeReady(vine);
+  const [now, state] = await calls(2);
+  assert.deepEqual([now.doc.name, now.items.Twig.map(({ name }) => name), state], ["t", ["a", "b"], { ready: true, whole: true }]);
+  assert.equal(composite.now, now);
+  assert.equal(await composite.ready.then(({ doc }) => doc), now.doc);
+  await settled();
+  assert.equal(seen.length, 2);
+});
+
+test("a tree that comes in several replies is not whole until it is", async () => {
+  const { core, composite } = await open();
+  const { callback, calls } = recorder();
+  for (const def of [tree, twigs, vine]) core.becomeReady(def);
+  composite.subscribe(callback);
+  assert.deepEqual((await calls(1))[1], { ready: true, whole: true });
+  core.tear(true, tree, vine);
+  assert.deepEqual((await calls(2))[1], { ready: true, whole: false });
+  core.tear(false, tree, vine);
+  assert.deepEqual((await calls(3))[1], { ready: true, whole: true });
+});
+
+test("a stopped callback, an ended subscription and a closed session are told nothing more", async () => {
+  const { session, core, composite } = await open();
+  const { callback, calls, seen } = recorder();
+  const stop = composite.subscribe(callback);
+  await calls(1);
+  stop();
+  core.put(tree, { name: "t" });
+  await settled();
+  assert.equal(seen.length, 1);
+  session.unsubscribe("Twig", { tree: "t" });
+  assert.notEqual(session.document("Tree", ["t"], { items: ["Twig", "Vine"] }), composite, "another one begins");
+  await session.close();
+  await assert.rejects(composite.ready, { code: "closed" });
+});
+
+test("a class that is not `in` the document's is refused by name", async () => {
+  const { session } = await openFake(schema);
+  assert.throws(() => session.document("Twig", ["t", "a"], { items: ["Vine"] }), { code: "bad_option", message: /Vine is not `in` Twig/ });
+  assert.throws(() => session.document("Tree", ["t"], { items: ["Tree"] }), { code: "bad_option" });
+});
