@@ -5,12 +5,12 @@ import { deflateRawSync } from "node:zlib";
 
 import { rolldown } from "rolldown";
 
-import { ENTRIES, INNER, MAIN, modules, REQUIRED, WASM } from "./entries.mjs";
+import { ENTRIES, INNER, MAIN, modules, REQUIRED, SCHEMA_COMMAND, WASM } from "./entries.mjs";
 
 const { version } = JSON.parse(await readFile("pkg/package.json", "utf8"));
 
 /** The files of the package that its modules import and never contain. */
-const FILES = [...[MAIN, ...ENTRIES, ...INNER].map(({ name }) => `${name}\\.js`), `${WASM.file}\\?module`];
+const FILES = [...[MAIN, ...ENTRIES, ...INNER].map(({ name }) => `${name}\\.js`), `${WASM.file}\\?module`, SCHEMA_COMMAND];
 
 /**
  * The bundle of an entry: its code, and its source map. It may import modules of Node, and packages of the application

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
+import { makeServer } from "../../tests/e2e/support/server.mjs";
 import { start } from "../../tests/servers/second.mjs";
 import { examplesOf, exportsOf, programOf, runnable } from "./blocks.mjs";
 
@@ -23,12 +24,22 @@ const SCHEMA = {
   Draft: { key: ["form"] },
   Note: { key: ["id"] },
 };
+/** The schemas of the guides that need more than the small server of the examples offers: they run on the reference server. */
+const ON_REFERENCE = {
+  "modelling.md": {
+    Association: { key: ["id"], collections: { city: { key: ["city"], mutable: true } } },
+    Member: { in: "Association", key: ["association", "number"], indexes: { joined: "int" } },
+    Statutes: { in: "Association", key: ["association"] },
+  },
+};
 const execute = promisify(execFile);
 
 /** Runs a program in a process, which must end well within a minute. Gives the values that it showed. */
-async function run(t, name, code) {
-  const server = await start({ schema: SCHEMA });
-  t.after(() => server.stop());
+async function run(t, name, code, server) {
+  if (!server) {
+    server = await start({ schema: SCHEMA });
+    t.after(() => server.stop());
+  }
   // Inside of the repository, so that "escale" is the finished package.
   const folder = await mkdtemp(join(ROOT, "target/example-"));
   t.after(() => rm(folder, { recursive: true }));
@@ -49,7 +60,7 @@ for (const guide of guides) {
   if (code === undefined) continue;
   programs += 1;
   test(`the program of docs/guides/${guide} runs`, { timeout: 90_000 }, async (t) => {
-    await run(t, guide, code);
+    await run(t, guide, code, guide in ON_REFERENCE ? await (await makeServer(t, { schema: ON_REFERENCE[guide] })).start() : undefined);
   });
 }
 
