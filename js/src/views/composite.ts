@@ -49,7 +49,8 @@ export function compositeOf(parent: View, items: ReadonlyMap<string, View>): Com
   const settle = (): void => {
     // A reply changes several views. The last of them tells.
     if (!isAtHand()) return;
-    const facts = [...views.map((view) => view.docs), ...Object.values(stateOf(views))];
+    const { ready, whole } = stateOf(views);
+    const facts: readonly unknown[] = [...views.map((view) => view.docs), ready, whole];
     const isSame = facts.every((fact, at) => fact === seen[at]);
     if (!isSame) now = treeOf(parent, items);
     seen = facts;

@@ -147,7 +147,7 @@ export class Views {
       const declared = this.#classes[item];
       if (declared?.in !== className) throw raise("bad_option", `items: class ${item} is not \`in\` ${className}`);
       const parent = declared.key.slice(0, key.length).map((name, at) => [name, key[at]]);
-      defs.set(item, defOf(item, Object.fromEntries(parent)));
+      defs.set(item, defOf(item, Object.fromEntries(parent) as { [name: string]: string }));
     }
     const name = [...defs.values()].join();
     const known = this.#composites.get(name);
