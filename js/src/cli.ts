@@ -3,7 +3,8 @@
 
 import { keepOffline, packageFiles, removeOffline, type KeepOptions } from "./offline-build.js";
 
-const HELP = `escale offline FOLDER [options]   let the application built in FOLDER open with no network
+const HELP = `npx escale offline FOLDER [options]
+                                  let the application built in FOLDER open with no network
     --worker NAME      the worker's name in FOLDER (escale-offline.js)
     --include PATTERN  keep these files only; may be repeated, as the next three
     --exclude PATTERN  leave these files out
@@ -11,8 +12,10 @@ const HELP = `escale offline FOLDER [options]   let the application built in FOL
     --network PATH     addresses that begin with this are the server's, such as api/
     --fallback PAGE    the page for every address that is no file, such as index.html
     --remove           write a worker that removes itself and all that earlier ones kept
-escale files                      print the files that a page loads of this package
-escale schema check|types|json FILE   check a schema, or write it as TypeScript or JSON; --help says more`;
+npx escale files                  print the files that a page loads of this package
+npx escale schema check FILE      say whether a schema can be used
+npx escale schema types FILE      write it as TypeScript; \`npx escale schema --help\` says more
+npx escale schema json FILE       print it as JSON`;
 
 const LISTS: readonly string[] = ["include", "exclude", "altered", "network"] satisfies (keyof KeepOptions)[];
 const TEXTS: readonly string[] = ["worker", "fallback"] satisfies (keyof KeepOptions)[];
@@ -22,6 +25,7 @@ async function main([command, ...args]: string[]): Promise<void> {
     say((await packageFiles()).join("\n"));
     return;
   }
+  if (command === "--help" || command === "-h") { say(HELP); return; }
   if (command === "schema") {
     // Not bundled: it loads the wasm.
     const part = "./schema-command.js";

@@ -78,7 +78,7 @@ test("queries page through documents, live lists follow them, and both work offl
     [() => books.orderBy("pages").after({ id: "none" }).docs(), "bad_option"],
     [() => books.orderBy("pages").after({ pages: 1 }).docs(), "bad_key"],
   ]) {
-    await assert.rejects(ask, { name: "EscaleError", code });
+    await assert.rejects(async () => ask(), { name: "EscaleError", code });
   }
 
   // A live list and a live count, each called once for a burst.

@@ -9,21 +9,26 @@ use crate::sync::context::Ctx;
 impl Table {
     /// The changes of an operation are known: notes the parents of its items, and which of their items it ends.
     pub(super) fn note_trees(&mut self, order: u64) {
-        let changes = self.ops.get(&order).and_then(|op| op.changes.clone()).unwrap_or_default();
-        for change in &changes {
-            let Some(tree) = &change.tree else { continue };
-            if change.ends(tree) {
+        let mut noted: Vec<(DocKey, DocKey, bool)> = Vec::new();
+        for change in self.ops.get(&order).and_then(|op| op.changes.as_ref()).into_iter().flatten() {
+            if let Some(tree) = &change.tree {
+                noted.push((change.key.clone(), tree.clone(), change.ends(tree)));
+            }
+        }
+        for (key, tree, ends) in noted {
+            if ends {
                 self.ending.insert(order);
-                let items = self.trees.iter().filter(|(_, of)| *of == tree).map(|(item, _)| item.clone());
+                let items = self.trees.iter().filter(|(_, of)| **of == tree).map(|(item, _)| item.clone());
                 for item in items.collect::<Vec<_>>() {
                     cover(self, order, &item);
                 }
-            } else if *tree != change.key {
-                self.trees.insert(change.key.clone(), tree.clone());
+            } else if tree != key {
                 let ends =
-                    |order: &u64| self.ops[order].changes.iter().flatten().any(|change| change.ends(tree));
-                for order in self.ending.iter().copied().filter(ends).collect::<Vec<_>>() {
-                    cover(self, order, &change.key);
+                    |order: &u64| self.ops[order].changes.iter().flatten().any(|change| change.ends(&tree));
+                let ending: Vec<u64> = self.ending.iter().copied().filter(ends).collect();
+                self.trees.insert(key.clone(), tree);
+                for order in ending {
+                    cover(self, order, &key);
                 }
             }
         }
