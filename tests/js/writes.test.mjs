@@ -248,6 +248,21 @@ test("a discarded operation fails with what it was refused for", async () => {
   assert.deepEqual(session.refused.value, []);
 });
 
+test("a refusal that comes just before the session closes is no error of the page", async (t) => {
+  const { session, core } = await openFake(schema);
+  session.refused.subscribe(() => {});
+  const uncaught = [];
+  const note = (error) => uncaught.push(error);
+  process.on("uncaughtException", note);
+  t.after(() => process.off("uncaughtException", note));
+  const { id } = session.put("Package", { name: "a" });
+  core.refuse(id);
+  const closed = session.close();
+  await settled();
+  await closed;
+  assert.deepEqual(uncaught, []);
+});
+
 test("refused is read once for many changes, and tells nothing that has not changed", async () => {
   const { session, core } = await openFake(schema);
   const { callback, seen } = recorder();

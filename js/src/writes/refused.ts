@@ -80,7 +80,13 @@ export class LiveRefused implements Refused {
 
   #tell(): void {
     if (this.#callbacks.size === 0) return;
-    const value = this.value;
+    let value;
+    try {
+      value = this.value;
+    } catch {
+      // The session is closing: the next opening shows the list.
+      return;
+    }
     if (this.#isOver || value === this.#told) return;
     this.#told = value;
     for (const entry of [...this.#callbacks]) {
