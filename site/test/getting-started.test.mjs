@@ -41,6 +41,8 @@ test("the first guide gives a list that works offline, in two browsers", { timeo
     await shows(page, text);
   };
   await page.goto(url);
+  // Before the session is open, the form is the browser's own: it would load the page again.
+  await says("0 waiting");
   await add("Milk");
   await says("live, 0 waiting");
   const other = await (await openBrowser(t)).context.newPage();
