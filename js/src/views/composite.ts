@@ -2,7 +2,7 @@
 
 import { callSafely } from "../base/report.js";
 import type { ClassName, DocumentOf, SchemaDeclaration } from "../schema/schema-types.js";
-import { NONE, type LiveState, type Stop, type View } from "./view.js";
+import type { LiveState, Stop, View } from "./view.js";
 
 /** The classes that are `in` a class. */
 export type ItemsOf<S extends SchemaDeclaration, C> = {
@@ -80,7 +80,7 @@ export function compositeOf(parent: View, items: ReadonlyMap<string, View>): Com
 
 function treeOf(parent: View, items: ReadonlyMap<string, View>): Tree {
   const lists = [...items].map(([name, view]) => [name, view.docs] as const);
-  const [doc] = parent.docs.length > 0 ? parent.docs : NONE;
+  const [doc] = parent.docs;
   return Object.freeze({ doc, items: Object.freeze(Object.fromEntries(lists)) });
 }
 
