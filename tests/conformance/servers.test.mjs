@@ -15,7 +15,7 @@ async function runs(kind, more = {}) {
   const run = `${kind}${Object.keys(more).join("")}${SEED}`;
   const { options, stop } = await launch(kind, { run, ...more });
   try {
-    const histories = process.env.HISTORIES ?? (isFull ? "10" : "1");
+    const histories = process.env.HISTORIES || (isFull ? "10" : "1");
     // A busy machine is no fault of a server.
     const all = optionsOf({ ...options, slack: "20000", quick: !isFull, seed: String(SEED), histories });
     const results = await runChecks(CHECKS, all);
