@@ -94,6 +94,16 @@ struct ServeArgs {
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
+    /// Whether replies of 1 KiB or more are compressed for callers that accept it. The lengths of compressed replies tell
+    /// more to who sees the network (docs/security.md).
+    #[arg(long, value_enum, default_value = "on")]
+    compress: Switch,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Args)]
@@ -185,6 +195,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.base = args.base;
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
+    options.compresses = args.compress == Switch::On;
     let base = options.base.trim_end_matches('/').to_owned();
     // The signals are caught before the address is printed: a script that waits for that line may stop the
     // server at once.

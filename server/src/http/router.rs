@@ -12,6 +12,9 @@ use escale::codec::Format;
 use escale::model::Pk;
 use escale::{Code, Error};
 use tower::ServiceExt;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::SizeAbove;
 
 use super::auth::bearer;
 use super::connections::Connection;
@@ -20,12 +23,16 @@ use super::state::{Peer, Server};
 use super::sync::text;
 use super::{live, sync};
 
+/// Bytes of the smallest reply that is compressed (R91). A smaller one gains less than its encoding costs.
+const COMPRESSED_BYTES_MIN: u16 = 1 << 10;
+
 const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
+    let sync = if server.compresses { post(post_sync).layer(compression()) } else { post(post_sync) };
     let routes = Router::new()
         .route("/", get(hello))
-        .route("/{org}/sync", post(post_sync))
+        .route("/{org}/sync", sync)
         .route("/{org}/live", get(get_live))
         .route("/{org}/file/{sha256}", get(no_files).put(no_files))
         .method_not_allowed_fallback(async |headers: HeaderMap| {
@@ -36,6 +43,13 @@ pub(super) fn router(server: Arc<Server>, base: &str) -> Router {
     router.fallback(async |headers: HeaderMap| {
         refuse(&headers, StatusCode::NOT_FOUND, "nothing here: POST {org}/sync, GET {org}/live")
     })
+}
+
+/// R91. The fastest level: a session on a fast line must not wait for the encoder.
+fn compression() -> CompressionLayer<SizeAbove> {
+    CompressionLayer::new()
+        .quality(CompressionLevel::Fastest)
+        .compress_when(SizeAbove::new(COMPRESSED_BYTES_MIN))
 }
 
 fn refuse(headers: &HeaderMap, status: StatusCode, what: &str) -> Response<Body> {
@@ -116,7 +130,8 @@ pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request
         }
     };
     let headers = response.headers_mut();
-    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    // Compression has its own `Vary`.
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Retry-After"));

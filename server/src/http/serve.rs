@@ -41,6 +41,8 @@ pub struct ServeOptions {
     pub tokens: Tokens,
     /// The pages that may call.
     pub origins: Origins,
+    /// Whether replies are compressed for callers that accept it (R91).
+    pub compresses: bool,
     /// How long a request's header, or a socket's first message, may take to arrive.
     pub header_max: Duration,
     /// How long a request's body may take to arrive.
@@ -73,6 +75,7 @@ impl ServeOptions {
             base: String::new(),
             tokens: Tokens::none(),
             origins: Origins::default(),
+            compresses: true,
             header_max: Duration::from_secs(10),
             body_max: Duration::from_secs(30),
             request_max: Duration::from_secs(60),
@@ -106,6 +109,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         engine: Arc::clone(&options.engine),
         tokens: options.tokens,
         origins: options.origins,
+        compresses: options.compresses,
         first_max: options.header_max,
         body_max: options.body_max,
         request_max: options.request_max,

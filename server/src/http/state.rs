@@ -23,6 +23,7 @@ pub(super) struct Server {
     pub engine: Arc<Engine>,
     pub tokens: Tokens,
     pub origins: Origins,
+    pub compresses: bool,
     pub first_max: Duration,
     pub body_max: Duration,
     pub request_max: Duration,

@@ -3,6 +3,7 @@
 mod auth;
 mod bad_input;
 mod empty_org;
+mod encodings;
 mod hints;
 mod limits;
 mod operations;

@@ -60,11 +60,33 @@ pub fn parse(answer: &[u8]) -> Answer {
     let head = String::from_utf8(answer[..end].to_vec()).unwrap();
     let mut lines = head.split("\r\n");
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers = lines
-        .map(|line| line.split_once(": ").unwrap())
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-        .collect();
-    Answer { status, headers, body: answer[end + 4..].to_vec() }
+    let mut headers = HashMap::<String, String>::new();
+    for line in lines {
+        let (name, value) = line.split_once(": ").unwrap();
+        let values = headers.entry(name.to_ascii_lowercase()).or_default();
+        if !values.is_empty() {
+            values.push_str(", ");
+        }
+        values.push_str(value);
+    }
+    let body = &answer[end + 4..];
+    let is_chunked = headers.get("transfer-encoding").is_some_and(|value| value == "chunked");
+    let body = if is_chunked { joined(body) } else { body.to_vec() };
+    Answer { status, headers, body }
+}
+
+/// A body without the lengths of its chunks.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = chunks.windows(2).position(|w| w == b"\r\n").expect("the length of a chunk");
+        let length = usize::from_str_radix(std::str::from_utf8(&chunks[..end]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.extend_from_slice(&chunks[end + 2..end + 2 + length]);
+        chunks = &chunks[end + 4 + length..];
+    }
 }
 
 pub async fn request(
