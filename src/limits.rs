@@ -17,6 +17,10 @@ pub const REQUEST_BYTES_MAX: usize = 4 << 20;
 /// Bytes of rows after which a reply stops and gives a cursor (docs/protocol.md).
 pub const PAGE_BYTES: usize = 1 << 20;
 
+/// Bytes of rows in the first page of a load: a slow line brings it within a second. Each further page may have four
+/// times as many, up to [`PAGE_BYTES`].
+pub const FIRST_PAGE_BYTES: usize = 64 << 10;
+
 /// Bytes of the results of a reply in msgpack. Each conflict includes a document, and 500 of them would
 /// exceed [`REPLY_BYTES_MAX`].
 pub const RESULTS_BYTES_MAX: usize = 4 << 20;

@@ -64,8 +64,15 @@ fn sync(criterion: &mut Criterion) {
     .expect("a def");
     let ask = |v: u64| -> SyncReply {
         let sub = Sub { def: shelf.clone(), v, cursor: None };
-        let request =
-            SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: vec![sub] };
+        let request = SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: "s".into(),
+            epoch: None,
+            ops: Vec::new(),
+            subs: vec![sub],
+        };
         engine.sync("o", &caller, &request).expect("a reply")
     };
     clock.advance(60_000);
@@ -135,8 +142,15 @@ fn ends(items: usize) -> (f64, f64, usize) {
             let def = format!("{def}{pk}").parse().expect("a def");
             Sub { def, v: NOON, cursor: None }
         });
-        let request =
-            SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: subs.to_vec() };
+        let request = SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: "s".into(),
+            epoch: None,
+            ops: Vec::new(),
+            subs: subs.to_vec(),
+        };
         let reply = engine.sync("o", &caller, &request).expect("a reply");
         bytes = escale::codec::encode(escale::codec::Format::Msgpack, &reply).expect("encoded").len();
     }

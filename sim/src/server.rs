@@ -239,7 +239,8 @@ impl Backend for RealServer {
         let Call::Done(result) = state else { return Answer::Never };
         Answer::Reply(match *result {
             Ok(reply) => {
-                reply.check().expect("a reply of the protocol");
+                let mut whole = reply.clone();
+                whole.resolve().and_then(|()| whole.check()).expect("a reply of the protocol");
                 Ok(reply)
             }
             Err(error) => Err(refusal(&error)),

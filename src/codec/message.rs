@@ -8,7 +8,7 @@ use super::wire::{Decode, Encode};
 use super::writer::{Presence, Writer};
 use crate::error::{Code, Error, Kind, Result, fail};
 use crate::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX, VERSION_MAX};
-use crate::model::{Def, Epoch, Pk, Value, Version};
+use crate::model::{Def, Epoch, Name, Pk, SortedMap, Value, Version};
 
 /// `POST {base}/{org}/sync`: operations to execute, then the defs to bring up to date.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,9 +23,14 @@ pub struct SyncRequest {
     pub ops: Vec<Op>,
     /// The defs to bring up to date; at most [`SUBS_MAX`].
     pub subs: Vec<Sub>,
+    /// The reply may omit the data of a row that an earlier part has with it (R90).
+    pub refs: bool,
+    /// Bytes of rows after which the reply should stop, if that is less than the server's own bound. The parts of a
+    /// tree are not bounded by it (R18).
+    pub page: Option<u64>,
 }
 
-record!(SyncRequest { p, session, epoch optional, ops default, subs default });
+record!(SyncRequest { p, session, epoch optional, ops default, subs default, refs optional, page optional });
 
 /// An operation to execute as one transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +159,8 @@ pub struct Row {
     pub deleted: bool,
     /// The minute, since 1970, at which the document expires.
     pub max_life: Option<u64>,
-    /// The document. A tombstone has its key properties at most.
+    /// The document. A tombstone has its key properties at most. A row that is neither has none: it refers to the row of
+    /// the same document and version in an earlier part of the reply (R90).
     pub data: Option<Data>,
 }
 
@@ -339,6 +345,7 @@ impl SyncRequest {
         if self.subs.len() > SUBS_MAX {
             return fail(Code::TooLarge, format!("{} subscriptions, {SUBS_MAX} at most", self.subs.len()));
         }
+        check_v("page", self.page.unwrap_or(0))?;
         check_each("ops", &self.ops, |op| {
             check_text("id", &op.id)?;
             check_text("name", &op.name)
@@ -351,6 +358,31 @@ impl SyncRequest {
 }
 
 impl SyncReply {
+    /// Gives each reference the data of the row that it refers to (R90). Errors: `malformed` for a reference to a row that
+    /// is not in an earlier part.
+    pub fn resolve(&mut self) -> Result<()> {
+        if !self.parts.iter().flat_map(|part| &part.rows).any(Row::is_reference) {
+            return Ok(());
+        }
+        let mut sent: SortedMap<(Name, Pk, Version), Data> = SortedMap::new();
+        for (place, part) in self.parts.iter_mut().enumerate() {
+            let of = |row: &Row| (part.def.class().clone(), row.pk.clone(), row.v);
+            for row in part.rows.iter_mut().filter(|row| row.is_reference()) {
+                row.data = sent.get(&of(row)).cloned();
+                if row.data.is_none() {
+                    return fail(
+                        Code::Malformed,
+                        format!("parts[{place}]: {} refers to no earlier row", row.pk),
+                    );
+                }
+            }
+            for row in part.rows.iter().filter(|row| !row.deleted) {
+                sent.extend(row.data.clone().map(|data| (of(row), data)));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a message that a session must not apply: another protocol, numbers that JavaScript cannot hold, or an
     /// empty row or result.
     pub fn check(&self) -> Result<()> {
@@ -405,6 +437,11 @@ impl Part {
 }
 
 impl Row {
+    /// Whether its data is in an earlier part (R90).
+    pub fn is_reference(&self) -> bool {
+        !self.deleted && self.data.is_none()
+    }
+
     fn check(&self) -> Result<()> {
         check_v("v", self.v)?;
         if !self.deleted && self.data.is_none() {

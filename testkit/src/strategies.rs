@@ -146,12 +146,9 @@ pub fn request() -> impl Strategy<Value = SyncRequest> {
     let sub =
         (def(), v(), prop::option::of("[ -~]{1,20}")).prop_map(|(def, v, cursor)| Sub { def, v, cursor });
     let epoch = prop::option::of(epoch());
-    ("[ -~]{1,30}", epoch, few(op), few(sub)).prop_map(|(session, epoch, ops, subs)| SyncRequest {
-        p: 1,
-        session,
-        epoch,
-        ops,
-        subs,
+    let wishes = (any::<bool>(), prop::option::of(v()));
+    ("[ -~]{1,30}", epoch, few(op), few(sub), wishes).prop_map(|(session, epoch, ops, subs, (refs, page))| {
+        SyncRequest { p: 1, session, epoch, ops, subs, refs, page }
     })
 }
 

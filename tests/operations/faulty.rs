@@ -131,6 +131,8 @@ impl Numbers {
         let mut reply = driver.answer(
             &mut server(2),
             &escale::codec::SyncRequest {
+                refs: false,
+                page: None,
                 p: 1,
                 session: "other".into(),
                 epoch: None,

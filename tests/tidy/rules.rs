@@ -57,7 +57,9 @@ fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files::ending(&[".rs"]) {
         for (_, line) in file.lines() {
-            let name = line.trim_start().strip_prefix("fn ").and_then(|rest| rest.split_once('('));
+            let line = line.trim_start();
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let name = line.strip_prefix("fn ").and_then(|rest| rest.split_once('('));
             names.extend(name.map(|(name, _)| name).filter(|name| number(name).is_some()).map(str::to_owned));
         }
     }

@@ -9,4 +9,5 @@ mod fixtures;
 mod hash;
 mod json;
 mod messages;
+mod references;
 mod values;

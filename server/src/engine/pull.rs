@@ -1,9 +1,12 @@
 //! Replies: the changes of each def, from one snapshot, page by page (R4, R6, docs/protocol.md).
 
+use std::collections::HashMap;
+
 use escale::codec::{Data, Fault, Part, Row, Sub, SyncReply, SyncRequest};
 use escale::model::schema::Schema;
 use escale::model::{Def, DefKind, Pk, Version};
 use escale::{Code, Result};
+use smol_str::SmolStr;
 
 use super::Engine;
 use super::cursor::{Bound, Cursor};
@@ -36,6 +39,10 @@ struct Answer<'a> {
     now: Version,
     /// Bytes that may still be added.
     room: usize,
+    /// By how many bytes the room would be larger if the session had not asked for a small page.
+    spare: usize,
+    /// The rows with data in the finished parts, if the session takes references to them (R90).
+    sent: Option<Sent>,
 }
 
 impl Engine {
@@ -47,12 +54,16 @@ impl Engine {
         // R4: the snapshot is opened after the operations, and after `now` is stored.
         let TimedSnapshot { now, snapshot, site, head } = self.tell_now(org)?;
         let results = self.complete(snapshot.as_ref(), (org, caller), request, operated)?;
+        let asked = request.page.and_then(|bytes| usize::try_from(bytes).ok());
+        let room = asked.unwrap_or(usize::MAX).min(self.settings.page_bytes);
         let mut answer = Answer {
             engine: self,
             snapshot: snapshot.as_ref(),
             org,
             now,
-            room: self.settings.page_bytes,
+            room,
+            spare: self.settings.page_bytes - room,
+            sent: request.refs.then(Sent::default),
             site,
             head,
         };
@@ -86,6 +97,9 @@ impl Answer<'_> {
     /// request begins with them.
     fn group(&mut self, group: &[Sub], parts: &mut Vec<Part>) -> Result<bool> {
         let (before, is_tree) = (parts.len(), group.len() > 1);
+        // A small page would cut the tree, and the session would show its first part only.
+        let spare = if is_tree && before == 0 { self.spare } else { 0 };
+        self.room += spare;
         for sub in group {
             // The first def always gets a part, so that every reply makes progress.
             let part = self.part(sub, parts.is_empty())?;
@@ -97,6 +111,11 @@ impl Answer<'_> {
                 }
                 return Ok(false);
             }
+        }
+        self.room = self.room.saturating_sub(spare);
+        // Only now: parts that are taken back send nothing.
+        if let Some(sent) = &mut self.sent {
+            parts[before..].iter().for_each(|part| sent.add(part));
         }
         Ok(true)
     }
@@ -157,7 +176,7 @@ impl Answer<'_> {
         let mut is_full = false;
         let (room, mut used) = (self.room, 0);
         self.snapshot.changes(self.org, &sub.def, after, gone_from, &mut |change| {
-            let weight = ROW_BYTES + change.data.len();
+            let weight = ROW_BYTES + if self.has_sent(sub, &change) { 0 } else { change.data.len() };
             if used + weight > room && (last.is_some() || !first) {
                 is_full = true;
                 return Ok(false);
@@ -213,6 +232,11 @@ impl Answer<'_> {
         part
     }
 
+    /// Whether an earlier part has this version of the document, with its data.
+    fn has_sent(&self, sub: &Sub, change: &Change) -> bool {
+        self.sent.as_ref().is_some_and(|sent| sent.has(sub.def.class().as_str(), &change.pk, change.v))
+    }
+
     fn push(&self, part: &mut Part, sub: &Sub, gone_from: Version, change: Change) -> Result<()> {
         let pk = Pk::parse(&change.pk)?;
         let v = change.v;
@@ -227,6 +251,9 @@ impl Answer<'_> {
                     part.rows.push(gone(pk));
                 }
             }
+            ChangeState::Alive if self.has_sent(sub, &change) => {
+                part.rows.push(Row { pk, v, deleted: false, max_life: change.max_life, data: None });
+            }
             ChangeState::Alive => {
                 let at = Place { org: self.org, class: sub.def.class().as_str(), pk: &change.pk };
                 let data = Data::from_bytes(&self.engine.seal.open(at, v, &change.data)?)?;
@@ -234,5 +261,30 @@ impl Answer<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The rows with data in the parts of a reply: by class and pk, their versions. They come from one snapshot, so a
+/// document has one version.
+#[derive(Debug, Default)]
+struct Sent {
+    classes: HashMap<SmolStr, HashMap<SmolStr, Version>>,
+}
+
+impl Sent {
+    /// Notes the rows of a finished part.
+    fn add(&mut self, part: &Part) {
+        let class = part.def.class().as_str();
+        if !self.classes.contains_key(class) {
+            self.classes.insert(class.into(), HashMap::new());
+        }
+        let Some(rows) = self.classes.get_mut(class) else { return };
+        let with_data = part.rows.iter().filter(|row| row.data.is_some() && !row.deleted);
+        rows.extend(with_data.map(|row| (SmolStr::from(row.pk.as_str()), row.v)));
+    }
+
+    /// Whether that version of a document is among them.
+    fn has(&self, class: &str, pk: &str, v: Version) -> bool {
+        self.classes.get(class).and_then(|rows| rows.get(pk)) == Some(&v)
     }
 }

@@ -122,6 +122,11 @@ impl InFlight {
         self.repairs.retain(|def| !answered.contains(def));
     }
 
+    /// Whether defs are left that no reply answered.
+    pub fn is_unanswered(&self) -> bool {
+        !self.asked.is_empty() || !self.repairs.is_empty()
+    }
+
     /// Drops the defs requested in an earlier epoch, unless they were requested whole (R5, R8).
     pub fn forget_earlier_epoch(&mut self) {
         let before = self.asked.len();

@@ -5,6 +5,7 @@ mod loads;
 mod missing;
 mod mistakes;
 mod pace;
+mod page_size;
 mod parts;
 mod request;
 mod retries;

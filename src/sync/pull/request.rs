@@ -42,7 +42,10 @@ impl Pull {
         let number = self.launch(in_flight, now);
         let epoch = ctx.memory.epoch().0.cloned();
         let session = ctx.session().to_owned();
-        let request = SyncRequest { p: 1, session, epoch, ops: outgoing.ops, subs };
+        // One def alone has each row once.
+        let refs = subs.len() > 1 && !self.has_bad_refs;
+        let page = self.page_size.bytes().filter(|_| !subs.is_empty());
+        let request = SyncRequest { p: 1, session, epoch, ops: outgoing.ops, subs, refs, page };
         ctx.effects.push(Effect::Send { number, request, token: bearer.value.clone() });
     }
 

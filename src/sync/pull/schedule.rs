@@ -5,6 +5,7 @@ use super::loads::Loads;
 use super::missing::MissingOrg;
 use super::mistakes::Mistakes;
 use super::pace::Pace;
+use super::page_size::PageSize;
 use super::retries::Retries;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
@@ -43,6 +44,9 @@ pub struct Pull {
     /// The maximum number of defs in a request. It is halved if the server found a request without operations
     /// too large.
     pub(super) subs_max: usize,
+    pub page_size: PageSize,
+    /// Whether the server sent a reference that leads nowhere: it is not asked for references again in this opening (R90).
+    pub has_bad_refs: bool,
     /// Collections with damaged data that were not loaded again yet.
     pub(super) lost: SortedSet<Def>,
     /// Defs that the server refused, and the reasons.

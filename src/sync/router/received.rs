@@ -40,6 +40,7 @@ impl Received<'_> {
         let mut rows: SortedSet<DocKey> = SortedSet::new();
         let mut done: SortedSet<Def> = SortedSet::new();
         let is_alone = parts.iter().all(ReadPart::is_empty);
+        let is_cut = parts.iter().any(ReadPart::is_page);
         for (index, part) in parts.into_iter().enumerate() {
             let def = part.def().clone();
             if !request.asks(&def) || answered.contains(&def) {
@@ -67,6 +68,7 @@ impl Received<'_> {
         }
         // The reply had no room for the other defs: they are requested again.
         request.forget(&answered);
+        self.pull.page_size.note_reply(is_cut || request.is_unanswered());
         let pushed = std::mem::take(&mut request.pushed);
         self.pull.ask_again(request);
         settle_trees(self.pull, &mut self.ctx.memory, &done, &pushed);

@@ -12,7 +12,8 @@ impl Router {
     /// Handles the reply to the request in flight, or its failure.
     pub fn replied(&mut self, number: u64, reply: std::result::Result<SyncReply, Refusal>) -> Result<()> {
         let Some(request) = self.pull.land(number) else { return Ok(()) };
-        let reply = reply.and_then(|reply| {
+        let reply = reply.and_then(|mut reply| {
+            reply.resolve().inspect_err(|_| self.pull.has_bad_refs = true)?;
             reply.check()?;
             Ok(reply)
         });

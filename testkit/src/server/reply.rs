@@ -36,6 +36,22 @@ impl Cursor {
     }
 }
 
+/// R90: takes the data of each row that an earlier part has.
+fn refer(parts: &mut [Part]) {
+    let mut sent = std::collections::BTreeSet::new();
+    for part in parts {
+        let class = part.def.class().clone();
+        let of = |row: &Row| (class.clone(), row.pk.clone(), row.v);
+        let alive = |row: &&mut Row| row.data.is_some() && !row.deleted;
+        part.rows
+            .iter_mut()
+            .filter(alive)
+            .filter(|row| sent.contains(&of(row)))
+            .for_each(|row| row.data = None);
+        sent.extend(part.rows.iter().filter(|row| row.data.is_some()).map(of));
+    }
+}
+
 impl ModelServer {
     /// The reply to a request, from a snapshot of this point in time. `now` was read before (R4).
     pub fn reply(&self, request: &SyncRequest, results: Vec<OpResult>, now: u64) -> SyncReply {
@@ -62,6 +78,9 @@ impl ModelServer {
             if parts.len() - before < group.len() {
                 break;
             }
+        }
+        if request.refs {
+            refer(&mut parts);
         }
         SyncReply {
             p: 1,

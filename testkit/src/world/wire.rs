@@ -244,7 +244,9 @@ impl<S: Backend> World<S> {
 
     fn request(&mut self, client: usize, life: u64, number: u64, bytes: &[u8]) {
         let format = self.clients[client].setup.format;
-        let request: SyncRequest = decode(format, bytes, BYTES_MAX).expect("a request of the protocol");
+        let mut request: SyncRequest = decode(format, bytes, BYTES_MAX).expect("a request of the protocol");
+        // Half of the sessions take no references, as if an adapter removed the field (R90).
+        request.refs &= client.is_multiple_of(2);
         if let Some(refusal) = self.refusal() {
             let at = self.now + self.delay();
             return self.at(at, Job::Reply { client, life, number, bytes: Err(refusal) });

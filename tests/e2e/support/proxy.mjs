@@ -21,6 +21,8 @@ export async function startProxy(t, server) {
     /** Called with each reply of the server, decoded; returns the bytes to send instead. */
     rewrites: () => undefined,
     url: "",
+    /** The encodings that the server may use. The proxy reads plain replies only, and records no other. */
+    encodings: "identity",
     /** How often a page's browser has sent a preflight request (OPTIONS). */
     preflights: 0,
     /** Bytes of the replies since the request of that number. */
@@ -78,13 +80,15 @@ async function pass(proxy, server, request, response) {
     const answer = proxy.answers(entry);
     if (answer) return respond(request, response, answer);
   }
+  const headers = { ...request.headers, "accept-encoding": proxy.encodings };
   const onward = send(
-    { host: "127.0.0.1", port: server.port, method: request.method, path: request.url, headers: request.headers, agent: false },
+    { host: "127.0.0.1", port: server.port, method: request.method, path: request.url, headers, agent: false },
     async (reply) => {
       try {
         const bytes = await buffer(reply);
         Object.assign(entry, { down: bytes.length, status: reply.statusCode });
-        if (isSync && reply.statusCode === 200) entry.reply = decode(bytes);
+        const isPlain = reply.headers["content-encoding"] === undefined;
+        if (isSync && isPlain && reply.statusCode === 200) entry.reply = decode(bytes);
         if (isSync && (await proxy.loses(entry))) return request.socket.destroy();
         const instead = entry.reply && proxy.rewrites(entry.reply, bytes);
         if (instead) return respond(request, response, { body: instead });

@@ -350,6 +350,8 @@ impl World {
             after: op.after.clone(),
         };
         let request = SyncRequest {
+            refs: false,
+            page: None,
             p: 1,
             session: session.clone(),
             epoch: None,

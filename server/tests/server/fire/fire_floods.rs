@@ -44,7 +44,15 @@ fn honest(address: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
         seq += 1;
         let write = op(&format!("honest-{seq}"), seq, "doc.put", put_args("honest", &seq.to_string()));
         let subs = vec![sub(&shelf(&seq.to_string()), 0)];
-        let request = SyncRequest { p: 1, session: "honest".into(), epoch: None, ops: vec![write], subs };
+        let request = SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: "honest".into(),
+            epoch: None,
+            ops: vec![write],
+            subs,
+        };
         let bytes = encode(Format::Msgpack, &request).unwrap();
         let since = Instant::now();
         let answer = loop {
@@ -96,7 +104,15 @@ fn growing(session: &str, bytes: usize) -> Vec<u8> {
     let ops = vec![op(session, 1, "doc.put", with(put_args("grows", "one"), "data", data))];
     encode(
         Format::Msgpack,
-        &SyncRequest { p: 1, session: session.into(), epoch: None, ops, subs: Vec::new() },
+        &SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: session.into(),
+            epoch: None,
+            ops,
+            subs: Vec::new(),
+        },
     )
     .unwrap()
 }
@@ -179,7 +195,15 @@ async fn memory_is_bounded_and_the_honest_are_answered_whatever_comes() {
         let args = put_args(&n.to_string(), "one");
         let data = with(args.as_map().unwrap()["data"].clone(), "text", text.clone());
         let ops = vec![op(&n.to_string(), n, "doc.put", with(args, "data", data))];
-        let request = SyncRequest { p: 1, session: "first".into(), epoch: None, ops, subs: Vec::new() };
+        let request = SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: "first".into(),
+            epoch: None,
+            ops,
+            subs: Vec::new(),
+        };
         assert_eq!(
             post(address, "hostile", &encode(Format::Msgpack, &request).unwrap()).unwrap().status,
             200

@@ -66,7 +66,15 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
     loop {
         let n = 1 + chance.below(8);
         let ops: Vec<Op> = (next..next + n).map(|seq| operation(client, seq)).collect();
-        let request = SyncRequest { p: 1, session: session.clone(), epoch: None, ops, subs: Vec::new() };
+        let request = SyncRequest {
+            refs: false,
+            page: None,
+            p: 1,
+            session: session.clone(),
+            epoch: None,
+            ops,
+            subs: Vec::new(),
+        };
         let body = encode(Format::Msgpack, &request).unwrap();
         let mut is_over = false;
         // The same request is sent again until it is answered: to the next server if one was killed.
@@ -151,7 +159,8 @@ impl Clients {
         let accepted: BTreeMap<String, u64> =
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
         let (session, subs) = ("reader".into(), vec![sub(&def("Note"), 0)]);
-        let pulled = SyncRequest { p: 1, session, epoch: None, ops: Vec::new(), subs };
+        let pulled =
+            SyncRequest { refs: false, page: None, p: 1, session, epoch: None, ops: Vec::new(), subs };
         let reply = sync(address, "", &encode(Format::Msgpack, &pulled).unwrap()).unwrap();
         check(base, &accepted, &reply);
         accepted.len()

@@ -122,6 +122,8 @@ async fn a_def_that_cannot_be_told_is_a_fault_of_its_part() {
 /// Bytes near a request: valid ones, altered, cut, repeated.
 fn near_request() -> impl Strategy<Value = Vec<u8>> {
     let whole = SyncRequest {
+        refs: false,
+        page: None,
         p: 1,
         session: "s".into(),
         epoch: None,

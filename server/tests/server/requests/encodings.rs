@@ -15,7 +15,7 @@ use crate::support::world::*;
 
 const PULL: &str = r#"{"p":1,"session":"s","subs":[["Note",0]]}"#;
 
-/// A world whose whole class is longer than what is left as it is.
+/// A world with a class that is long enough to be compressed.
 fn filled() -> World {
     let world = world();
     for n in 0..40 {

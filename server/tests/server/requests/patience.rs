@@ -63,6 +63,8 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |options| options.request_max = SHORT).await;
     let request = SyncRequest {
+        refs: false,
+        page: None,
         p: 1,
         session: "s".into(),
         epoch: None,

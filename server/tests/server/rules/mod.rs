@@ -13,3 +13,4 @@ mod r4_clocks;
 mod r6_horizon;
 mod r8_cluster;
 mod r8_epoch;
+mod r90_references;

@@ -132,7 +132,15 @@ impl Site {
 
 fn ask_for(engine: &Engine, org: &str) -> SyncReply {
     let subs = vec![sub(&def("Note"), 0)];
-    let request = SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs };
+    let request = SyncRequest {
+        refs: false,
+        page: None,
+        p: 1,
+        session: "s".into(),
+        epoch: None,
+        ops: Vec::new(),
+        subs,
+    };
     engine.sync(org, &caller(), &request).unwrap()
 }
 
@@ -315,6 +323,8 @@ impl Story {
                 let mut subs = vec![sub(&def("Note"), 0)];
                 while let Some(next) = subs.pop() {
                     let request = SyncRequest {
+                        refs: false,
+                        page: None,
                         p: 1,
                         session: "s".into(),
                         epoch: None,

@@ -107,7 +107,15 @@ pub fn sub(def: &Def, v: u64) -> Sub {
 }
 
 pub fn ask(engine: &Engine, subs: Vec<Sub>) -> SyncReply {
-    let request = SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs };
+    let request = SyncRequest {
+        refs: false,
+        page: None,
+        p: 1,
+        session: "s".into(),
+        epoch: None,
+        ops: Vec::new(),
+        subs,
+    };
     let reply = engine.sync("o", &caller(), &request).unwrap();
     reply.check().unwrap();
     reply

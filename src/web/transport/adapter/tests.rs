@@ -16,7 +16,15 @@ fn adapter(expression: &str) -> Adapter {
 
 fn request() -> SyncRequest {
     let sub = decode(Format::Json, br#"["Package", 7, "cursor"]"#, 100).expect("a sub");
-    SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs: vec![sub] }
+    SyncRequest {
+        refs: false,
+        page: None,
+        p: 1,
+        session: "s".into(),
+        epoch: None,
+        ops: Vec::new(),
+        subs: vec![sub],
+    }
 }
 
 async fn refusal(expression: &str) -> Refusal {

@@ -1,0 +1,4 @@
+//! Kinds of loads: references, damaged documents that come again.
+
+mod references;
+mod repair;
