@@ -173,13 +173,7 @@ impl Memory {
                 self.drop_link(def, &pk);
             }
         }
-        let collection = self.collections.get_mut(def).expect("a subscribed def");
-        for pk in collection.set.settle(Stamp::new(era, settle)) {
-            self.dirty.links.insert((def.clone(), pk));
-        }
-        if !std::mem::replace(&mut collection.ready, true) {
-            self.unreported.defs.insert(def.clone());
-        }
+        settle_at(self, def, Stamp::new(era, settle));
     }
 
     /// Applies a row of a part: R1 decides about its data, R3 and R5 about its links.
@@ -298,6 +292,17 @@ impl Memory {
             }
         }
         true
+    }
+}
+
+/// All changes of a collection up to that version are known.
+pub(super) fn settle_at(memory: &mut Memory, def: &Def, v: Stamp) {
+    let Some(collection) = memory.collections.get_mut(def) else { return };
+    for pk in collection.set.settle(v) {
+        memory.dirty.links.insert((def.clone(), pk));
+    }
+    if !std::mem::replace(&mut collection.ready, true) {
+        memory.unreported.defs.insert(def.clone());
     }
 }
 

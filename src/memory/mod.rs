@@ -11,6 +11,7 @@ mod documents;
 mod overlay;
 mod pins;
 pub mod query;
+pub mod seed;
 mod set;
 mod shelf;
 mod stamp;

@@ -5,6 +5,7 @@ use super::message::{Clock, Effect, Mode};
 use crate::crypto::Random;
 use crate::error::Error;
 use crate::memory::Memory;
+use crate::model::{Def, SortedSet};
 use crate::storage::Layout;
 
 /// The configuration of a machine, which does not change.
@@ -53,6 +54,9 @@ pub(super) struct Ctx {
     pub errors: Errors,
     /// The effects of the event that is being handled.
     pub effects: Vec<Effect>,
+    /// New collections whose members are being looked for among the documents of their class. They are not requested
+    /// meanwhile.
+    pub seeding: SortedSet<Def>,
 }
 
 impl Ctx {
@@ -76,6 +80,7 @@ impl Ctx {
             network: true,
             errors: Errors::default(),
             effects: Vec::new(),
+            seeding: SortedSet::new(),
         }
     }
 

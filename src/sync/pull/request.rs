@@ -56,7 +56,10 @@ impl Pull {
         for def in &repairs {
             self.repairs.remove(def);
         }
+        let seeding: SortedSet<Def> =
+            ctx.seeding.iter().filter(|def| self.needed.remove(def)).cloned().collect();
         let defs = take_defs(self, &ctx.memory, subs_max.saturating_sub(repairs.len()));
+        self.needed.extend(seeding);
         let mut subs: Vec<Sub> =
             repairs.iter().map(|def| Sub { def: def.clone(), v: 0, cursor: None }).collect();
         for def in defs {

@@ -190,6 +190,7 @@ impl Pull {
     /// for the defs that the server refused.
     pub fn demoted(&mut self, ctx: &mut Ctx) {
         self.give_up(ctx);
+        ctx.seeding = SortedSet::new();
         self.loads = Loads::default();
         self.faults.clear();
     }

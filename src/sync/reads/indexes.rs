@@ -5,6 +5,7 @@ use super::coverage::condition;
 use super::damage::Found;
 use super::indexed::{Indexed, UNUSED_MS, Unread};
 use super::readings::{Held, Purpose, Reads};
+use super::seeds::{sow, take_seeding};
 use super::visibility::key_of;
 use crate::error::{Code, Error, Result, fail};
 use crate::memory::PageRef;
@@ -95,7 +96,7 @@ impl Reads {
         next
     }
 
-    fn indexed_of(&mut self, class: u16) -> &mut Indexed {
+    pub(super) fn indexed_of(&mut self, class: u16) -> &mut Indexed {
         let place = self.indexed.iter().position(|indexed| indexed.class == class).unwrap_or_else(|| {
             self.indexed.push(Indexed { class, ..Indexed::default() });
             self.indexed.len() - 1
@@ -129,7 +130,11 @@ impl Reads {
                 batch.push(unread);
             }
             if wanted.is_empty() {
-                indexed.answer(ctx);
+                // New members change the answers of queries, which wait until the effects of pending operations have
+                // followed.
+                if !sow(ctx, &mut indexed) {
+                    indexed.answer(ctx);
+                }
             } else {
                 indexed.is_reading = true;
                 self.ask_pages(ctx, wanted, Purpose::Index { class, batch });
@@ -146,6 +151,7 @@ impl Reads {
         for (ticket, _) in std::mem::take(&mut indexed.waiting) {
             ctx.effects.push(Effect::Matched { ticket, ids: Err(error.clone()) });
         }
+        drop(take_seeding(ctx, class));
     }
 
     /// Enters a document into the indexes that lack it. Returns its page if that must be read first.

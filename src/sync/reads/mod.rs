@@ -7,6 +7,7 @@ mod indexed;
 mod indexes;
 mod readings;
 mod search;
+mod seeds;
 mod visibility;
 
 pub use indexes::check_query;

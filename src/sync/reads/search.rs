@@ -62,7 +62,7 @@ pub fn all_listed(ctx: &Ctx, class: u16) -> Vec<u32> {
 }
 
 /// The index of a column: the query has prepared it.
-fn find<'i>(indexes: &'i mut [Index], column: &Column) -> &'i mut Index {
+pub(super) fn find<'i>(indexes: &'i mut [Index], column: &Column) -> &'i mut Index {
     indexes.iter_mut().find(|index| index.column() == column).expect("an index that the query prepared")
 }
 

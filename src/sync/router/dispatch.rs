@@ -189,6 +189,7 @@ impl Router {
     pub fn subscribe(&mut self, def: Def) -> Result<()> {
         if self.ctx.memory.subscribe(&def)? {
             outbox::show_again(&mut self.ctx, &mut self.outbox.table, &def);
+            self.reads.seed(&mut self.ctx, &def);
             self.pull.subscribed(def);
         }
         Ok(())
@@ -197,6 +198,7 @@ impl Router {
     /// Ends a subscription, and forgets all that was due for it.
     pub fn unsubscribe(&mut self, def: &Def) {
         self.pull.unsubscribed(def);
+        self.ctx.seeding.remove(def);
         self.ctx.memory.unsubscribe(def);
         outbox::await_no_more(&mut self.ctx, &mut self.outbox.table, def);
         outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);

@@ -11,6 +11,7 @@ impl Router {
         self.reads.hide_expired(&mut self.ctx);
         self.reads.drop_unused(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
+        self.reads.answer_late(&mut self.ctx);
         self.readings().read_bases();
         if self.ctx.is_following() {
             self.batches().advance_device();

@@ -1,4 +1,5 @@
-//! Kinds of loads: references, damaged documents that come again.
+//! Kinds of loads: references, the documents of a class, damaged documents that come again.
 
 mod references;
 mod repair;
+mod seeds;

@@ -8,7 +8,7 @@ use escale::Code;
 use escale::codec::{OpResult, Part, SyncReply};
 use escale::crypto::SeededRandom;
 use escale::limits::{PULL_EVERY_MS, SUBS_MAX};
-use escale::model::{Def, Epoch};
+use escale::model::{Def, DefKind, Epoch};
 use escale::sync::{Config, Phase, Refusal, Updates};
 
 use super::parts::{Failures, Flight, Known, Load, Pace, Shown};
@@ -24,6 +24,8 @@ pub struct Reference {
     pub epoch: Option<Epoch>,
     pub known: BTreeMap<Def, Known>,
     pub needed: BTreeSet<Def>,
+    /// When the index that a collection took its members from is dropped.
+    index_ends: u64,
     /// Defs refused for a while: the failures, and the time of the next request.
     late: BTreeMap<Def, (Failures, Option<u64>)>,
     pub flight: Option<Flight>,
@@ -67,6 +69,7 @@ impl Reference {
             epoch: None,
             known: BTreeMap::new(),
             needed: BTreeSet::new(),
+            index_ends: 0,
             late: BTreeMap::new(),
             flight: None,
             number: 0,
@@ -108,7 +111,12 @@ impl Reference {
 
     pub fn subscribe(&mut self, def: &Def) {
         if !self.known.contains_key(def) {
-            self.known.insert(def.clone(), Known::default());
+            let class =
+                self.known.get(&Def::class_of(def.class())).filter(|class| class.is_ready && class.v > 0);
+            let v = class.filter(|_| matches!(def.kind(), DefKind::Collection(..))).map(|class| class.v);
+            self.index_ends = v.map_or(self.index_ends, |_| self.now + 300_000);
+            let (v, is_ready) = (v.unwrap_or(0), v.is_some());
+            self.known.insert(def.clone(), Known { v, is_ready, ..Known::default() });
             self.needed.insert(def.clone());
             self.pace.reset();
         }
@@ -442,10 +450,12 @@ impl Reference {
 
     /// When the session has to be woken.
     pub fn wake_at(&self) -> Option<u64> {
+        let index_ends = Some(self.index_ends).filter(|at| *at > self.now);
         if !self.is_connected() {
-            return None;
+            return index_ends;
         }
         let mut times = vec![self.all_at()];
+        times.extend(index_ends);
         times.extend(self.late.values().filter_map(|(_, due)| *due));
         if self.flight.is_none() && !self.needed.is_empty() {
             times.push(self.free_at().max(self.missing.unwrap_or(0)));
