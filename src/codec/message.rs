@@ -365,26 +365,20 @@ impl SyncReply {
             return Ok(());
         }
         let mut sent: SortedMap<(Name, Pk, Version), Data> = SortedMap::new();
-        for (place, part) in self.parts.iter_mut().enumerate() {
+        for part in &mut self.parts {
             let of = |row: &Row| (part.def.class().clone(), row.pk.clone(), row.v);
             for row in part.rows.iter_mut().filter(|row| row.is_reference()) {
                 row.data = sent.get(&of(row)).cloned();
-                if row.data.is_none() {
-                    return fail(
-                        Code::Malformed,
-                        format!("parts[{place}]: {} refers to no earlier row", row.pk),
-                    );
-                }
             }
             for row in part.rows.iter().filter(|row| !row.deleted) {
                 sent.extend(row.data.clone().map(|data| (of(row), data)));
             }
         }
-        Ok(())
+        check_each("parts", &self.parts, Part::check_data)
     }
 
     /// Refuses a message that a session must not apply: another protocol, numbers that JavaScript cannot hold, or an
-    /// empty row or result.
+    /// empty result. [`SyncReply::resolve`] refuses rows without data.
     pub fn check(&self) -> Result<()> {
         check_protocol(self.p)?;
         check_numbers(self.now, self.delta, self.seq)?;
@@ -410,19 +404,24 @@ impl OpResult {
 
 impl Fault {
     fn check(&self) -> Result<()> {
-        self.doc.as_ref().map_or(Ok(()), Row::check).map_err(|error| error.within("doc"))
+        let whole = |row: &Row| row.check().and_then(|()| row.check_data());
+        self.doc.as_ref().map_or(Ok(()), whole).map_err(|error| error.within("doc"))
     }
 }
 
 impl ServerParts {
-    /// As [`SyncReply::check`].
+    /// As [`SyncReply::check`]. Pushed rows have their data.
     pub fn check(&self) -> Result<()> {
         check_numbers(self.now, self.delta, self.seq)?;
-        check_each("parts", &self.parts, Part::check)
+        check_each("parts", &self.parts, |part| part.check().and_then(|()| part.check_data()))
     }
 }
 
 impl Part {
+    fn check_data(&self) -> Result<()> {
+        check_each("rows", &self.rows, Row::check_data)
+    }
+
     fn check(&self) -> Result<()> {
         check_each("rows", &self.rows, Row::check)?;
         check_v("total", self.total.unwrap_or(0))?;
@@ -437,6 +436,16 @@ impl Part {
 }
 
 impl Row {
+    fn check_data(&self) -> Result<()> {
+        if !self.is_reference() {
+            return Ok(());
+        }
+        fail(
+            Code::Malformed,
+            "data: a row that is neither deleted nor has data, and refers to no earlier row",
+        )
+    }
+
     /// Whether its data is in an earlier part (R90).
     pub fn is_reference(&self) -> bool {
         !self.deleted && self.data.is_none()
@@ -444,9 +453,6 @@ impl Row {
 
     fn check(&self) -> Result<()> {
         check_v("v", self.v)?;
-        if !self.deleted && self.data.is_none() {
-            return fail(Code::Malformed, "data: a row that is neither deleted nor has data");
-        }
         if self.max_life.is_some_and(|minutes| minutes > VERSION_MAX / 60_000) {
             return fail(Code::Malformed, "maxLife: out of range");
         }

@@ -145,7 +145,8 @@ fn a_message_that_cannot_be_read_or_used_names_the_place() {
         let text = format!(
             r#"{{"p":1,"epoch":[1,"r"],"now":1,"delta":1,"parts":[{{"def":"A"}},{{"def":"A","rows":[{row}]}}]}}"#
         );
-        let read = json::<SyncReply>(&text).and_then(|reply| reply.check());
+        let read =
+            json::<SyncReply>(&text).and_then(|mut reply| reply.resolve().and_then(|()| reply.check()));
         read.expect_err("refused").detail().to_owned()
     };
     let good = r#"{"pk":"k","v":1,"deleted":true}"#;
