@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use escale::{Code, Error, Result};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::cli_backup::{BackupArgs, RestoreArgs};
 use crate::cli_schema::{SchemaArgs, read_schema};
 use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
@@ -34,6 +36,10 @@ enum Command {
     Import(ImportArgs),
     /// Prints an epoch, or renews it after a restoration from a backup.
     Epoch(EpochArgs),
+    /// Writes a copy of a folder's database to a file, while a server may serve it.
+    Backup(BackupArgs),
+    /// Puts such a copy back, and renews the epochs.
+    Restore(RestoreArgs),
     /// Removes from journals the actions that a retention rule no longer keeps; only reports them without --apply.
     Sweep(SweepArgs),
     /// Checks a schema's file, without a database.
@@ -94,6 +100,15 @@ struct ServeArgs {
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
+    /// Answer /livez, /readyz and /metrics here, for operators only: never on an address that strangers reach.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<String>,
+    /// Seconds between the first SIGTERM and the end of new connections, in which /readyz says 503 (5 with --admin).
+    #[arg(long, value_name = "S")]
+    drain_wait: Option<u64>,
+    /// Seconds over which sockets are then closed (20 with --admin). A second SIGTERM ends it at once.
+    #[arg(long, value_name = "S")]
+    drain: Option<u64>,
     /// Whether replies of 1 KiB or more are compressed for callers that accept it. The lengths of compressed replies tell
     /// more to who sees the network (docs/security.md).
     #[arg(long, value_enum, default_value = "on")]
@@ -156,6 +171,8 @@ pub fn run_with(prepare: impl FnOnce(Engine) -> Result<Engine>) -> Result<()> {
         }
         Command::Import(args) => import(&args),
         Command::Epoch(args) => epoch(&args),
+        Command::Backup(args) => args.run(say),
+        Command::Restore(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Sweep(args) => args.run(SystemClock::shared().now_ms(), say),
         Command::Schema(args) => args.run(say),
     }
@@ -196,35 +213,51 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
     options.compresses = args.compress == Switch::On;
+    // Without a load balancer that asks, waiting helps nobody.
+    let seconds = |given: Option<u64>, with_admin| {
+        Duration::from_secs(given.unwrap_or(if args.admin.is_some() { with_admin } else { 0 }).min(600))
+    };
+    let (wait, drain) = (seconds(args.drain_wait, 5), seconds(args.drain, 20));
+    options.drain = drain;
+    options.admin = args.admin;
     let base = options.base.trim_end_matches('/').to_owned();
     // The signals are caught before the address is printed: a script that waits for that line may stop the
     // server at once.
-    let stop = stop_signal()?;
+    let mut stop = stop_signals()?;
     let running = start(options).await?;
+    if let Some(admin) = running.admin {
+        say(&format!("for operators on http://{admin}"))?;
+    }
     say(&format!("listening on http://{}{base}", running.address))?;
-    stop.await;
+    stop.recv().await;
     tracing::info!("stopping");
-    running.stop().await;
+    running.drain();
+    let ended = async {
+        tokio::time::sleep(wait).await;
+        running.stop().await;
+    };
+    tokio::select! {
+        () = ended => {}
+        _ = stop.recv() => tracing::warn!("stopped by a second signal"),
+    }
     Ok(())
 }
 
-/// Resolves at SIGTERM or SIGINT.
-fn stop_signal() -> Result<impl Future<Output = ()>> {
+/// One item for each SIGTERM or SIGINT.
+fn stop_signals() -> Result<UnboundedReceiver<()>> {
+    let (sender, signals) = unbounded_channel();
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         let failed = |e: std::io::Error| Error::new(Code::Internal, e.to_string());
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        Ok(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        })
+        for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
+            let (mut signal, sender) = (signal(kind).map_err(failed)?, sender.clone());
+            tokio::spawn(async move { while signal.recv().await.is_some() && sender.send(()).is_ok() {} });
+        }
     }
     #[cfg(not(unix))]
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
+    tokio::spawn(async move { while tokio::signal::ctrl_c().await.is_ok() && sender.send(()).is_ok() {} });
+    Ok(signals)
 }
 
 fn import(args: &ImportArgs) -> Result<()> {

@@ -87,6 +87,21 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Whether this instance can answer and write now. Errors: those of [`Engine::check_database`]; `unavailable` for a
+    /// schema that another instance has replaced (R38).
+    pub fn check_ready(&self) -> Result<()> {
+        self.check_database()?;
+        if self.provider.read()?.site()?.generation != self.generation {
+            return Err(Error::new(
+                Code::Unavailable,
+                "another instance has a newer schema: start this one again with it",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Whether the database is another one than before, or has lost commits of the org. `seen` is the progress that was
 /// known before the head was read. An org without a head has the site's first one.
 pub(super) fn has_lost(

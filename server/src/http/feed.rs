@@ -8,8 +8,7 @@ use escale::model::{Def, Name};
 use tokio::sync::{Notify, watch};
 
 use super::hub::Hub;
-use super::state::stopped;
-use crate::engine::Engine;
+use super::state::{Server, stopped};
 use crate::provider::{Changed, FeedRow, Seen};
 
 /// How often the database is asked whether another process has committed. The question takes microseconds.
@@ -17,31 +16,31 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Reads the feed, starting from its end.
 pub(super) struct Follower {
-    engine: Arc<Engine>,
-    hub: Arc<Hub>,
+    server: Arc<Server>,
     seen: Seen,
 }
 
 impl Follower {
     /// Starts at the end of the feed.
-    pub(super) fn new(engine: Arc<Engine>, hub: Arc<Hub>) -> Result<Self> {
-        let Changed { seen, .. } = engine.provider().changed(None, &mut |_| Ok(()))?;
-        Ok(Follower { engine, hub, seen })
+    pub(super) fn new(server: Arc<Server>) -> Result<Self> {
+        let Changed { seen, .. } = server.engine.provider().changed(None, &mut |_| Ok(()))?;
+        Ok(Follower { server, seen })
     }
 
     /// Passes on the commits since the last call.
     fn look(&mut self) -> Result<()> {
-        let hub = &self.hub;
+        let (engine, hub) = (&self.server.engine, &self.server.hub);
         let mut pass_on = |row: FeedRow| {
             pass_on(hub, &row);
             Ok(())
         };
-        let Changed { seen, is_whole } = self.engine.provider().changed(Some(&self.seen), &mut pass_on)?;
+        let Changed { seen, is_whole } = engine.provider().changed(Some(&self.seen), &mut pass_on)?;
         if !is_whole {
             // Rows were removed before they were read, so every session has to pull.
-            let snapshot = self.engine.provider().read()?;
-            for org in self.hub.orgs() {
-                self.hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
+            self.server.metrics.feed_resets.inc();
+            let snapshot = engine.provider().read()?;
+            for org in hub.orgs() {
+                hub.hint_all(&org, snapshot.head(&org)?.map_or(0, |head| head.highest));
             }
         }
         self.seen = seen;
@@ -76,6 +75,9 @@ impl Follower {
                         _ => {}
                     }
                     is_failing = result.is_err();
+                    if is_failing {
+                        following.server.metrics.feed_failures.inc();
+                    }
                     follower = Some(following);
                 }
                 Err(error) => {

@@ -94,6 +94,37 @@ pub(super) async fn serve(
     drop(timeout(Duration::from_secs(2), goodbye).await);
 }
 
+/// A socket in the count of open ones, until it is dropped.
+struct Counted(Arc<Server>);
+
+impl Counted {
+    fn new(server: &Arc<Server>) -> Self {
+        server.metrics.sockets.inc();
+        Counted(Arc::clone(server))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.metrics.sockets.dec();
+    }
+}
+
+/// A random part of a time.
+fn part_of(whole: Duration) -> Duration {
+    let mut random = <[u8; 4]>::default();
+    if getrandom::fill(&mut random).is_err() {
+        return Duration::ZERO;
+    }
+    whole.mul_f64(f64::from(u32::from_be_bytes(random)) / f64::from(u32::MAX))
+}
+
+async fn until(moment: Option<Instant>) {
+    if let Some(moment) = moment {
+        tokio::time::sleep_until(moment).await;
+    }
+}
+
 impl Live {
     async fn run(&mut self, peer: Peer, connection: Arc<Connection>) -> Result<(), Closing> {
         let first_max = self.server.first_max;
@@ -112,6 +143,7 @@ impl Live {
         let caller = guest.account.clone().unwrap_or_else(|| peer.0.to_string());
         let full = |_| Closing::new(CLOSE_TOO_MANY, Code::TooMany.as_str());
         let _place = self.server.sockets.enter(&caller).map_err(full)?;
+        let _counted = Counted::new(&self.server);
         // From here on the socket limit applies to it, not the connection limit.
         drop(connection);
         let mut seat = self.server.hub.join(&self.org);
@@ -121,15 +153,23 @@ impl Live {
         alive.reset();
         let mut look = tokio::time::interval(self.server.token_every);
         let mut stop = self.server.stop.subscribe();
+        let mut closes_at = None;
         loop {
             tokio::select! {
                 hints = seat.hints() => {
                     self.check_token()?;
+                    self.server.metrics.hints.inc_by(hints.len() as u64);
                     self.send(&ServerFrame::Hints(hints)).await?;
                 }
                 _ = look.tick() => self.check_token()?,
                 _ = alive.tick() => self.send(&ServerFrame::Alive).await?,
-                () = stopped(&mut stop) => return Err(Closing::new(CLOSE_RESTART, "closing")),
+                () = stopped(&mut stop), if closes_at.is_none() => {
+                    // Not all sessions come back in the same moment (R45).
+                    closes_at = Some(Instant::now() + part_of(self.server.drain));
+                }
+                () = until(closes_at), if closes_at.is_some() => {
+                    return Err(Closing::new(CLOSE_RESTART, "closing"));
+                }
                 message = self.receive() => {
                     let Some(message) = message? else { return Ok(()) };
                     if message.token.is_some() {

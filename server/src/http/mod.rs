@@ -7,6 +7,7 @@ mod feed;
 mod hub;
 mod linger;
 mod live;
+mod operating;
 mod origin;
 mod rate_limit;
 mod reply;

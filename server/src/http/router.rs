@@ -1,6 +1,7 @@
 //! The routes, and the headers that every answer carries.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,6 +19,7 @@ use tower_http::compression::predicate::SizeAbove;
 
 use super::auth::bearer;
 use super::connections::Connection;
+use super::operating::route_of;
 use super::reply::{Refusal, format_of};
 use super::state::{Peer, Server};
 use super::sync::text;
@@ -112,6 +114,13 @@ fn refuse_org(headers: &HeaderMap) -> Response<Body> {
 /// The layers of `tower-http` would change the protocol. Its CORS layer answers a preflight request with 200 in
 /// place of 204, and lets another origin's request through. Its timeout layer answers without a fault.
 pub(super) async fn answer(server: Arc<Server>, router: Router, request: Request<Body>) -> Response<Body> {
+    let (began, route) = (Instant::now(), route_of(request.uri().path()));
+    let response = answered(&server, router, request).await;
+    server.metrics.answered(route, response.status().as_u16(), began.elapsed());
+    response
+}
+
+async fn answered(server: &Server, router: Router, request: Request<Body>) -> Response<Body> {
     let format = format_of(request.headers()).unwrap_or(Format::Json);
     let origin = request.headers().get(header::ORIGIN).cloned();
     let allowed = origin.as_ref().is_none_or(|o| o.to_str().is_ok_and(|o| server.origins.allows(o)));

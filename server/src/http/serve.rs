@@ -13,6 +13,7 @@ use super::accept::{self, ConnectionLimits};
 use super::auth::Tokens;
 use super::feed::Follower;
 use super::hub::Hub;
+use super::operating::{self, Health, Metrics};
 use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
@@ -41,6 +42,10 @@ pub struct ServeOptions {
     pub tokens: Tokens,
     /// The pages that may call.
     pub origins: Origins,
+    /// Where operators ask for health and metrics; nowhere, if there is no address.
+    pub admin: Option<String>,
+    /// How long sockets take to close when the server stops: not all of them come back in the same moment.
+    pub drain: Duration,
     /// Whether replies are compressed for callers that accept it (R91).
     pub compresses: bool,
     /// How long a request's header, or a socket's first message, may take to arrive.
@@ -75,6 +80,8 @@ impl ServeOptions {
             base: String::new(),
             tokens: Tokens::none(),
             origins: Origins::default(),
+            admin: None,
+            drain: Duration::ZERO,
             compresses: true,
             header_max: Duration::from_secs(10),
             body_max: Duration::from_secs(30),
@@ -94,6 +101,8 @@ impl ServeOptions {
 pub struct Running {
     /// The address that it listens on.
     pub address: SocketAddr,
+    /// The address for operators, if there is one.
+    pub admin: Option<SocketAddr>,
     server: Arc<Server>,
     tasks: JoinSet<()>,
 }
@@ -101,9 +110,11 @@ pub struct Running {
 /// Starts listening. Errors: `bad_option` for an address that is not available.
 pub async fn start(options: ServeOptions) -> Result<Running> {
     let base = check_base(&options.base)?;
-    let bad = |e: std::io::Error| Error::new(Code::BadOption, format!("--listen {}: {e}", options.listen));
-    let listener = TcpListener::bind(&options.listen).await.map_err(bad)?;
-    let address = listener.local_addr().map_err(bad)?;
+    let (listener, address) = bind("--listen", &options.listen).await?;
+    let admin = match &options.admin {
+        Some(admin) => Some(bind("--admin", admin).await?),
+        None => None,
+    };
     let hub = Arc::new(Hub::default());
     let server = Arc::new(Server {
         engine: Arc::clone(&options.engine),
@@ -120,19 +131,25 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         requests: Gate::new(options.requests_max.0, options.requests_max.1),
         sockets: Gate::new(options.sockets_max.0, options.sockets_max.1),
         heavy: HeavyLane::new()?,
+        health: Health::default(),
+        metrics: Metrics::new(),
+        drain: options.drain,
         open: Arc::default(),
         stop: watch::Sender::new(false),
     });
     let committed = Arc::new(Notify::new());
     options.engine.on_commit({
-        let committed = Arc::clone(&committed);
-        move || committed.notify_one()
+        let (committed, commits) = (Arc::clone(&committed), server.metrics.commits.clone());
+        move || {
+            commits.inc();
+            committed.notify_one();
+        }
     });
-    let follower = Follower::new(Arc::clone(&options.engine), hub)?;
+    let follower = Follower::new(Arc::clone(&server))?;
     let mut tasks = JoinSet::new();
     tasks.spawn(follower.run(committed, server.stop.subscribe()));
-    tasks.spawn(purge(Arc::clone(&options.engine), server.stop.subscribe()));
-    tasks.spawn(check(Arc::clone(&options.engine), server.stop.subscribe()));
+    tasks.spawn(purge(Arc::clone(&server), server.stop.subscribe()));
+    tasks.spawn(check(Arc::clone(&server), server.stop.subscribe()));
     let limits = ConnectionLimits {
         header: options.header_max,
         stall: options.stall_max,
@@ -140,10 +157,27 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
     };
     let router = router(Arc::clone(&server), &base);
     tasks.spawn(accept::run(listener, Arc::clone(&server), router, limits));
-    Ok(Running { address, server, tasks })
+    let admin = admin.map(|(listener, address)| {
+        tasks.spawn(operating::serve(listener, Arc::clone(&server)));
+        address
+    });
+    Ok(Running { address, admin, server, tasks })
+}
+
+async fn bind(option: &str, address: &str) -> Result<(TcpListener, SocketAddr)> {
+    let bad = |e: std::io::Error| Error::new(Code::BadOption, format!("{option} {address}: {e}"));
+    let listener = TcpListener::bind(address).await.map_err(bad)?;
+    let address = listener.local_addr().map_err(bad)?;
+    Ok((listener, address))
 }
 
 impl Running {
+    /// Says that the instance is not ready any more: a load balancer sends no new callers (R45). Everything is still
+    /// answered.
+    pub fn drain(&self) {
+        self.server.health.drain();
+    }
+
     /// Stops: accepts no new connection, answers the requests in progress, and closes the sockets.
     pub async fn stop(mut self) {
         self.server.stop.send_replace(true);
@@ -154,7 +188,7 @@ impl Running {
             // goodbye.
             drop(open.write().await);
         };
-        if tokio::time::timeout(STOP_MAX, ended).await.is_err() {
+        if tokio::time::timeout(STOP_MAX + self.server.drain, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
             self.tasks.shutdown().await;
         }
@@ -170,34 +204,40 @@ fn check_base(base: &str) -> Result<String> {
     Err(Error::new(Code::BadOption, format!("--base {base}: write it as /api")))
 }
 
-async fn purge(engine: Arc<Engine>, mut stop: watch::Receiver<bool>) {
+async fn purge(server: Arc<Server>, mut stop: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(PURGE_EVERY);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = stopped(&mut stop) => return,
         }
-        let engine = Arc::clone(&engine);
+        let engine = Arc::clone(&server.engine);
         match tokio::task::spawn_blocking(move || engine.purge()).await {
             Ok(Ok(0)) => {}
-            Ok(Ok(n)) => tracing::info!(n, "old tombstones and departures purged"),
+            Ok(Ok(n)) => {
+                server.metrics.purged.inc_by(n);
+                tracing::info!(n, "old tombstones and departures purged");
+            }
             Ok(Err(error)) => tracing::warn!(%error, "the purge failed; it is tried again in an hour"),
             Err(error) => tracing::error!(%error, "the purge failed"),
         }
     }
 }
 
-async fn check(engine: Arc<Engine>, mut stop: watch::Receiver<bool>) {
+async fn check(server: Arc<Server>, mut stop: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(CHECK_EVERY);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             () = stopped(&mut stop) => return,
         }
-        let engine = Arc::clone(&engine);
+        let engine = Arc::clone(&server.engine);
         match tokio::task::spawn_blocking(move || engine.check_database()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the database was not checked; it is tried again"),
+            Ok(Err(error)) => {
+                server.metrics.database_failures.inc();
+                tracing::warn!(%error, "the database was not checked; it is tried again");
+            }
             Err(error) => tracing::error!(%error, "the check of the database failed"),
         }
     }

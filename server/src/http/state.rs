@@ -9,6 +9,7 @@ use tokio::sync::{RwLock, watch};
 
 use super::auth::{Guest, Tokens};
 use super::hub::Hub;
+use super::operating::{Health, Metrics};
 use super::origin::Origins;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
@@ -34,6 +35,10 @@ pub(super) struct Server {
     pub requests: Arc<Gate>,
     pub sockets: Arc<Gate>,
     pub heavy: HeavyLane,
+    pub health: Health,
+    pub metrics: Metrics,
+    /// How long sockets take to close, each at a moment of its own, when the server stops (R45).
+    pub drain: Duration,
     /// Each socket holds a read lock while it is served. A successful write lock means that there is no
     /// socket.
     pub open: Arc<RwLock<()>>,

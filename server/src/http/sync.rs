@@ -61,6 +61,7 @@ async fn answer(
             let request: SyncRequest = decode(format, &bytes, REQUEST_BYTES_MAX)?;
             request.check()?;
             let reply = server.engine.sync(&org, &guest.caller, &request)?;
+            server.metrics.ended(&reply.results);
             // The place is kept during the work: a caller that hangs up must not make room for more work than
             // the gate allows. It is kept while the reply is read, too: slow readers must not hold more
             // replies than that.

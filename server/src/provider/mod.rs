@@ -34,7 +34,7 @@ pub use record::{
     ServerId, Session, Shown, Site,
 };
 pub use spent::Spent;
-pub use sqlite::{SqliteProvider, inspect};
+pub use sqlite::{SqliteProvider, copy_database, inspect, is_in_use};
 pub use tree::{TOMBSTONES_MAX, Tree, Trimmed};
 
 /// A database shared by every instance of the server, in this process and in others.

@@ -1,5 +1,6 @@
 //! The provider on SQLite: one file, WAL, `synchronous=FULL`.
 
+mod copy;
 mod feed;
 mod heads;
 mod maintenance;
@@ -19,6 +20,7 @@ use escale::{Code, Error, Result};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::{Changed, FeedRow, Maintenance, Provider, Seen, Snapshot, Transaction};
+pub use copy::{copy_database, is_in_use};
 use feed::Watcher;
 pub use open::inspect;
 use read::SqliteSnapshot;

@@ -85,7 +85,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
 }
 
 /// The format of the file; `None` for a new one.
-fn format_of(connection: &Connection) -> Result<Option<i64>> {
+pub(super) fn format_of(connection: &Connection) -> Result<Option<i64>> {
     let pragma = |name: &str| -> Result<i64> {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).map_err(failed)
     };

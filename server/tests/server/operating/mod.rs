@@ -1,6 +1,8 @@
 //! Commands, imports, sweeps, kills and keys: the work of the person who operates a server.
 
+mod backup;
 mod cli;
+mod health;
 mod import;
 mod journal;
 mod kills;

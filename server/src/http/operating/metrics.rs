@@ -1,0 +1,154 @@
+//! Counts, in the text form of OpenMetrics. No label holds an org, an account or a def: what they are called is the
+//! application's, and their number has no bound.
+
+use std::time::Duration;
+
+use escale::Kind;
+use escale::codec::OpResult;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Route {
+    route: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct End {
+    end: &'static str,
+}
+
+/// From 1 ms to 32 s.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+}
+
+/// The counts of an instance since its start.
+pub(in crate::http) struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Route, Histogram, fn() -> Histogram>,
+    operations: Family<End, Counter>,
+    /// Sockets that are open and admitted.
+    pub sockets: Gauge,
+    /// Hints that were sent, one for each def and socket.
+    pub hints: Counter,
+    /// Commits of this instance.
+    pub commits: Counter,
+    /// Looks at the feed that failed.
+    pub feed_failures: Counter,
+    /// Looks at the feed that found rows missing: every socket was hinted about everything.
+    pub feed_resets: Counter,
+    /// Checks of the database that failed.
+    pub database_failures: Counter,
+    /// Tombstones, departures and ended items that the purge removed.
+    pub purged: Counter,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let mut metrics = Metrics {
+            registry: Registry::with_prefix("escale"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
+            operations: Family::default(),
+            sockets: Gauge::default(),
+            hints: Counter::default(),
+            commits: Counter::default(),
+            feed_failures: Counter::default(),
+            feed_resets: Counter::default(),
+            database_failures: Counter::default(),
+            purged: Counter::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("requests", "Requests, by route and status", metrics.requests.clone());
+        registry.register(
+            "request_seconds",
+            "Seconds until the answer begins, by route",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "operations",
+            "Operations, by their end: ok, or the kind of fault",
+            metrics.operations.clone(),
+        );
+        registry.register("sockets", "Open sockets", metrics.sockets.clone());
+        registry.register("hints", "Hints sent, one for each def and socket", metrics.hints.clone());
+        registry.register("commits", "Commits of this instance", metrics.commits.clone());
+        registry.register("feed_failures", "Looks at the feed that failed", metrics.feed_failures.clone());
+        registry.register(
+            "feed_resets",
+            "Times that everything was hinted to everybody",
+            metrics.feed_resets.clone(),
+        );
+        registry.register(
+            "database_failures",
+            "Checks of the database that failed",
+            metrics.database_failures.clone(),
+        );
+        registry.register("purged", "Tombstones, departures and ended items removed", metrics.purged.clone());
+        metrics
+    }
+
+    /// A request was answered.
+    pub fn answered(&self, route: &'static str, status: u16, after: Duration) {
+        self.requests.get_or_create(&Answered { route, status }).inc();
+        self.seconds.get_or_create(&Route { route }).observe(after.as_secs_f64());
+    }
+
+    /// Operations of a request have ended.
+    pub fn ended(&self, results: &[OpResult]) {
+        for result in results {
+            let end = match &result.fault {
+                None => "ok",
+                Some(fault) => letter(fault.kind),
+            };
+            self.operations.get_or_create(&End { end }).inc();
+        }
+    }
+
+    /// All counts as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &self.registry) {
+            tracing::error!(%error, "the counts cannot be written");
+        }
+        text
+    }
+}
+
+/// The kind of a fault, as on the wire.
+fn letter(kind: Kind) -> &'static str {
+    match kind {
+        Kind::A => "A",
+        Kind::N => "N",
+        Kind::B => "B",
+        Kind::X => "X",
+        Kind::D => "D",
+        Kind::C => "C",
+        Kind::O => "O",
+        Kind::S => "S",
+    }
+}
+
+/// The route of a path, for a label.
+pub(in crate::http) fn route_of(path: &str) -> &'static str {
+    let mut parts = path.rsplit('/');
+    match (parts.next(), parts.next()) {
+        (Some("sync"), Some(_)) => "sync",
+        (Some("live"), Some(_)) => "live",
+        (Some(_), Some("file")) => "file",
+        _ => "other",
+    }
+}
