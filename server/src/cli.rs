@@ -15,7 +15,7 @@ use crate::cli_sweep::SweepArgs;
 use crate::clock::SystemClock;
 use crate::database::Database;
 use crate::engine::{Engine, Opening};
-use crate::http::{Origins, ServeOptions, Tokens, start};
+use crate::http::{Origins, Proxies, ServeOptions, Tokens, start};
 use crate::import::{Summary, Target, import_file};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -100,6 +100,10 @@ struct ServeArgs {
     /// Bytes of rows after which a reply stops.
     #[arg(long, value_name = "BYTES", default_value_t = escale::limits::PAGE_BYTES)]
     page_bytes: usize,
+    /// Believe the X-Forwarded-For of proxies in this network: the limits then count their callers, and not the proxy. Can
+    /// be given several times.
+    #[arg(long, value_name = "NETWORK")]
+    trusted_proxy: Vec<String>,
     /// Answer /livez, /readyz and /metrics here, for operators only: never on an address that strangers reach.
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
@@ -212,6 +216,7 @@ async fn serve(args: ServeArgs, prepare: impl FnOnce(Engine) -> Result<Engine>) 
     options.base = args.base;
     options.tokens = tokens;
     options.origins = Origins::new(&args.origin)?;
+    options.proxies = Proxies::new(&args.trusted_proxy)?;
     options.compresses = args.compress == Switch::On;
     // Without a load balancer that asks, waiting helps nobody.
     let seconds = |given: Option<u64>, with_admin| {

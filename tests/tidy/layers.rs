@@ -25,7 +25,7 @@ const CORE: [(&str, &[&str]); 12] = [
 ];
 
 /// The same for the server.
-const SERVER: [(&str, &[&str]); 13] = [
+const SERVER: [(&str, &[&str]); 15] = [
     ("clock", &[]),
     ("settings", &[]),
     ("mark", &[]),
@@ -35,12 +35,25 @@ const SERVER: [(&str, &[&str]); 13] = [
     ("database", &["mark", "provider", "engine"]),
     ("import", &["engine"]),
     ("sweep", &["engine", "provider"]),
+    ("backup", &["engine", "provider"]),
     ("cli_schema", &[]),
+    ("cli_backup", &["backup"]),
     ("cli_sweep", &["settings", "engine", "sweep"]),
     ("http", &["engine", "provider"]),
     (
         "cli",
-        &["clock", "settings", "seal", "database", "engine", "import", "http", "cli_schema", "cli_sweep"],
+        &[
+            "clock",
+            "settings",
+            "seal",
+            "database",
+            "engine",
+            "import",
+            "http",
+            "cli_backup",
+            "cli_schema",
+            "cli_sweep",
+        ],
     ),
 ];
 

@@ -82,7 +82,8 @@ pub(super) async fn run(
                 let connection = Arc::clone(&connection);
                 async move {
                     let mut request = request.map(Body::new);
-                    request.extensions_mut().insert(peer);
+                    let caller = Peer(server.proxies.caller(peer.0, request.headers()));
+                    request.extensions_mut().insert(caller);
                     request.extensions_mut().insert(connection);
                     Ok::<_, Infallible>(answer(server, router, request).await)
                 }

@@ -9,6 +9,7 @@ mod linger;
 mod live;
 mod operating;
 mod origin;
+mod proxies;
 mod rate_limit;
 mod reply;
 mod request_cost;
@@ -19,4 +20,5 @@ mod sync;
 
 pub use auth::{Access, Role, Tokens};
 pub use origin::Origins;
+pub use proxies::Proxies;
 pub use serve::{Running, ServeOptions, start};

@@ -15,6 +15,7 @@ use super::feed::Follower;
 use super::hub::Hub;
 use super::operating::{self, Health, Metrics};
 use super::origin::Origins;
+use super::proxies::Proxies;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use super::router::router;
@@ -42,6 +43,8 @@ pub struct ServeOptions {
     pub tokens: Tokens,
     /// The pages that may call.
     pub origins: Origins,
+    /// The proxies in front of the server.
+    pub proxies: Proxies,
     /// Where operators ask for health and metrics; nowhere, if there is no address.
     pub admin: Option<String>,
     /// How long sockets take to close when the server stops: not all of them come back in the same moment.
@@ -80,6 +83,7 @@ impl ServeOptions {
             base: String::new(),
             tokens: Tokens::none(),
             origins: Origins::default(),
+            proxies: Proxies::default(),
             admin: None,
             drain: Duration::ZERO,
             compresses: true,
@@ -120,6 +124,7 @@ pub async fn start(options: ServeOptions) -> Result<Running> {
         engine: Arc::clone(&options.engine),
         tokens: options.tokens,
         origins: options.origins,
+        proxies: options.proxies,
         compresses: options.compresses,
         first_max: options.header_max,
         body_max: options.body_max,

@@ -11,6 +11,7 @@ use super::auth::{Guest, Tokens};
 use super::hub::Hub;
 use super::operating::{Health, Metrics};
 use super::origin::Origins;
+use super::proxies::Proxies;
 use super::rate_limit::Gate;
 use super::request_cost::HeavyLane;
 use crate::engine::Engine;
@@ -24,6 +25,7 @@ pub(super) struct Server {
     pub engine: Arc<Engine>,
     pub tokens: Tokens,
     pub origins: Origins,
+    pub proxies: Proxies,
     pub compresses: bool,
     pub first_max: Duration,
     pub body_max: Duration,

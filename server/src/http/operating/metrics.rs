@@ -1,5 +1,5 @@
-//! Counts, in the text form of OpenMetrics. No label holds an org, an account or a def: what they are called is the
-//! application's, and their number has no bound.
+//! Counts, in the text form of OpenMetrics. No label holds an org, an account or a def: their names tell of the
+//! application's users, and their number has no bound.
 
 use std::time::Duration;
 

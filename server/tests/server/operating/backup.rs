@@ -23,7 +23,7 @@ fn a_copy_that_is_put_back_renews_the_epochs_and_sessions_end_equal() {
     }
     let copy = world.folder.path().join("copy.db");
     back_up(world.folder.path(), &copy).unwrap();
-    // What is written after the copy is lost with it.
+    // A write after the copy is lost.
     put(&world.engine, note("late", "one")).unwrap();
     let mut session = in_step(&world);
     assert_eq!(session.held(NOON).len(), 51);

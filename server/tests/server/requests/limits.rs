@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use escale::codec::{Format, ServerFrame};
+use escale_server::http::Proxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -50,6 +51,30 @@ async fn too_many_requests_are_sent_away_with_a_time_to_come_back() {
     assert_eq!(hear(&mut second).await.unwrap_err(), (4429, "too_many".into()));
     drop(first);
     running.stop().await;
+}
+
+#[tokio::test]
+async fn the_callers_of_a_trusted_proxy_are_counted_one_by_one() {
+    let world = world();
+    put(&world.engine, note("a", "one")).unwrap();
+    for (trusted, second_is_let_in) in [(true, true), (false, false)] {
+        let running = serve(&world, |options| {
+            options.sockets_max = (1, 9);
+            if trusted {
+                options.proxies = Proxies::new(&["127.0.0.0/8".into()]).unwrap();
+            }
+        })
+        .await;
+        let mut sockets = Vec::new();
+        for caller in ["1.1.1.1", "2.2.2.2"] {
+            let mut socket = connect(&running, "/o/live", &[("x-forwarded-for", caller)]).await;
+            say(&mut socket, Format::Json, None, &[]).await;
+            sockets.push((hear(&mut socket).await.is_ok(), socket));
+        }
+        let let_in: Vec<bool> = sockets.iter().map(|(is_in, _)| *is_in).collect();
+        assert_eq!(let_in, [true, second_is_let_in]);
+        running.stop().await;
+    }
 }
 
 #[tokio::test]
