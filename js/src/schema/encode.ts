@@ -2,6 +2,7 @@
  * Encodes values of the application as JSON for the core, and refuses those that cannot be sent. `values.ts` decodes.
  */
 
+import { isBytes } from "../base/bytes.js";
 import { raise, type EscaleError } from "../base/errors.js";
 import { isMap, type Raw } from "./values.js";
 
@@ -42,7 +43,7 @@ function encode(value: unknown, place: string, depth: number): unknown {
       throw bad(place, `a value of type ${typeof value}`);
   }
   if (value === null) return null;
-  if (value instanceof Uint8Array) return { $bytes: encodeBase64Url(value) };
+  if (isBytes(value)) return { $bytes: encodeBase64Url(value) };
   if (depth === 0) throw raise("too_deep", `${place} holds values nested deeper than ${DEPTH_MAX}, or a cycle`);
   // Names further down are data of the application and must not appear in errors: the place stays the property's.
   if (Array.isArray(value)) return Array.from(value as unknown[], (item) => encode(item, place, depth - 1));

@@ -1,5 +1,6 @@
 /** The options of `open` and `wipe`, and their checks. An option that cannot be used is refused by its name. */
 
+import { isBytes } from "../base/bytes.js";
 import { policiesOf } from "../writes/application.js";
 import type { Adapter, CoreOptions } from "../wasm/core.js";
 import { raise, type EscaleError } from "../base/errors.js";
@@ -149,7 +150,7 @@ function checkOwner({ org, account }: WipeOptions): { org: string; account: stri
 
 function checkSecret(mode: Mode, passphrase: unknown, key: unknown): void {
   if (passphrase !== undefined) checkPassphrase("passphrase", passphrase);
-  if (key !== undefined && !(key instanceof Uint8Array && key.length === KEY_BYTES)) {
+  if (key !== undefined && !(isBytes(key) && key.length === KEY_BYTES)) {
     throw bad(`key: must be a Uint8Array of ${KEY_BYTES} bytes`);
   }
   if (passphrase !== undefined && key !== undefined) throw bad("passphrase and key: give one of them");

@@ -1,5 +1,6 @@
 /** Compiles the wasm of the page once, and hands out its instances. */
 
+import { isBuffer, isBytes } from "../base/bytes.js";
 import type { Glue } from "./core.js";
 import { EscaleError, raise } from "../base/errors.js";
 
@@ -152,7 +153,7 @@ async function compile(input: InitInput): Promise<WebAssembly.Module> {
   // A module needs no leave to be compiled: servers at the edge have no other wasm. There it is made by another program.
   if (isModule(input)) return input;
   if (!isAllowed()) throw raise("wasm_forbidden", "this page does not allow WebAssembly to be compiled");
-  if (input instanceof ArrayBuffer || input instanceof Uint8Array) return compileBytes(input, "the bytes given");
+  if (isBuffer(input) || isBytes(input)) return compileBytes(input, "the bytes given");
   if (typeof input !== "string" && !(input instanceof URL)) {
     const response: unknown = await input;
     if (response instanceof Response) return compileResponse(response);
@@ -185,7 +186,7 @@ async function compileResponse(response: Response): Promise<WebAssembly.Module> 
 }
 
 async function compileBytes(bytes: ArrayBuffer | Uint8Array, place: string): Promise<WebAssembly.Module> {
-  const head = new Uint8Array(bytes instanceof Uint8Array ? bytes.slice(0, 4) : bytes.slice(0, 4));
+  const head = new Uint8Array(isBytes(bytes) ? bytes.slice(0, 4) : bytes.slice(0, 4));
   if (head.length < 4 || head.some((byte, i) => byte !== EMPTY_MODULE[i])) {
     throw raise("wasm_failed", `${place} is not a WebAssembly file (is it a page that answers in its place?)`);
   }

@@ -1,6 +1,5 @@
 //! Reads the options of `open`.
 
-use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use web_sys::IdbFactory;
 
@@ -9,6 +8,7 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::POLL_EVERY_MS;
 use crate::model::schema::Schema;
 use crate::sync::Mode;
+use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::global::property;
 
 /// The options of `open`, checked.
@@ -99,7 +99,7 @@ fn poll_every_ms(options: &JsValue) -> u64 {
 }
 
 fn key_of(value: &JsValue) -> Result<[u8; 32]> {
-    let bytes = value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec);
+    let bytes = bytes_of(value).map(|bytes| bytes.to_vec());
     bytes
         .and_then(|bytes| bytes.try_into().ok())
         .ok_or_else(|| Error::new(Code::BadOption, "`key` must be a Uint8Array of 32 bytes"))

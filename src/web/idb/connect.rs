@@ -106,16 +106,16 @@ pub(super) async fn delete(factory: &IdbFactory, name: &str) -> Result<()> {
 
 /// Whether the browser lists the database; `None` if it has no list (Firefox before 126, private windows).
 async fn is_listed(factory: &IdbFactory, name: &str) -> Option<bool> {
-    let promise: Promise = method(factory, "databases")?.call0(factory).ok()?.dyn_into().ok()?;
+    let listed = method(factory, "databases")?.call0(factory).ok()?;
     let late = Deferred::new();
     let _timer = Timer::after(LISTED_MS, {
         let resolve = late.resolve.clone();
         move || drop(resolve.call0(&JsValue::UNDEFINED))
     });
-    let first = Promise::race(&Array::of2(&promise, &late.promise));
-    let list: Array = JsFuture::from(first).await.ok()?.dyn_into().ok()?;
+    let first = Promise::race(&Array::of2(&listed, &late.promise));
+    let list = JsFuture::from(first).await.ok().filter(Array::is_array)?;
     let is_it = |info: JsValue| property(&info, "name").and_then(|n| n.as_string()).as_deref() == Some(name);
-    Some(list.iter().any(is_it))
+    Some(Array::from(&list).iter().any(is_it))
 }
 
 /// Opens the database at its own version; `None` if there is none. Without a list of databases, opening is

@@ -1,10 +1,11 @@
 //! Converts records and keys between the core's types and IndexedDB's.
 
-use js_sys::{Array, ArrayBuffer, Uint8Array};
-use wasm_bindgen::{JsCast, JsValue};
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::JsValue;
 use web_sys::IdbKeyRange;
 
 use crate::store::RecordKey;
+use crate::web::platform::bytes::bytes_of;
 
 /// The object store of the header, which is the one record of its table.
 pub(super) const HEADER_TABLE: &str = "h";
@@ -21,7 +22,7 @@ pub(super) fn to_key(key: &RecordKey) -> JsValue {
 
 /// The key of a record, unless other code wrote it.
 pub(super) fn from_key(key: &JsValue) -> Option<RecordKey> {
-    let bytes = Uint8Array::new(key.dyn_ref::<ArrayBuffer>()?);
+    let bytes = bytes_of(key)?;
     let mut key = [0; 16];
     (bytes.length() == 16).then(|| {
         bytes.copy_to(&mut key);
@@ -32,7 +33,7 @@ pub(super) fn from_key(key: &JsValue) -> Option<RecordKey> {
 /// The bytes of a record. A value of another type, which other code must have written, reads as no bytes at
 /// all. No seal opens that, so the core handles it as damage.
 pub(super) fn from_value(value: &JsValue) -> Vec<u8> {
-    value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
+    bytes_of(value).map(|bytes| bytes.to_vec()).unwrap_or_default()
 }
 
 /// The result of a read by key: the bytes of the record, if there is one.

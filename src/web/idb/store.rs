@@ -22,6 +22,7 @@ use crate::error::{Code, Result, fail};
 use crate::model::PerTable;
 use crate::storage::FoundPage;
 use crate::store::{Batch, Durability, RecordKey, Snapshot, Store, Table, Witness};
+use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::cipher::Cipher;
 use crate::web::platform::promise::Deferred;
 
@@ -125,8 +126,7 @@ impl IdbStore {
         let cipher = self.cipher.borrow().clone();
         let mut opened = match cipher {
             Some(cipher) => {
-                let bytes =
-                    found.iter().map(|value| value.dyn_ref::<Uint8Array>().cloned().unwrap_or_default());
+                let bytes = found.iter().map(|value| bytes_of(value).unwrap_or_default());
                 let places = keys.iter().map(|key| place(Table::Pages, *key));
                 cipher.open(&places.zip(bytes).collect::<Vec<_>>()).await
             }

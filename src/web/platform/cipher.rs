@@ -2,12 +2,13 @@
 //! wasm's cipher is slow until the engine has optimised it. A record that does not open here is no verdict:
 //! the core tries it again itself.
 
-use js_sys::{Array, ArrayBuffer, Function, Object, Promise, Reflect, Uint8Array};
-use wasm_bindgen::{JsCast, JsValue};
+use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 
 use super::global::{method, property, subtle};
 use crate::crypto;
+use crate::web::platform::bytes::bytes_of;
 
 const NONCE_BYTES: u32 = crypto::NONCE_BYTES as u32;
 
@@ -42,10 +43,7 @@ impl Cipher {
             .map(|(associated, sealed)| self.begin(&key, associated, sealed).unwrap_or(JsValue::UNDEFINED))
             .collect();
         let Ok(settled) = JsFuture::from(Promise::all_settled(&opening)).await else { return Vec::new() };
-        let plain = |settled: JsValue| {
-            let bytes: ArrayBuffer = property(&settled, "value")?.dyn_into().ok()?;
-            Some(Uint8Array::new(&bytes).to_vec())
-        };
+        let plain = |settled: JsValue| Some(bytes_of(&property(&settled, "value")?)?.to_vec());
         Array::from(&settled).iter().map(plain).collect()
     }
 

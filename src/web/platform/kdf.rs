@@ -2,7 +2,7 @@
 //! runs off the page's thread.
 
 use js_sys::{Array, Function, JsString, Object, Promise, Reflect, Uint8Array};
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use zeroize::Zeroize;
 
@@ -61,8 +61,8 @@ async fn derive(secret: &Uint8Array, salt: &[u8], rounds: u32) -> std::result::R
 
 async fn call(subtle: &JsValue, name: &str, arguments: &Array) -> std::result::Result<JsValue, JsValue> {
     let function: Function = method(subtle, name).ok_or(JsValue::UNDEFINED)?;
-    let promise: Promise = function.apply(subtle, arguments)?.dyn_into()?;
-    JsFuture::from(promise).await
+    // Under jsdom the promise is of another realm.
+    JsFuture::from(Promise::resolve(&function.apply(subtle, arguments)?)).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Small APIs of the browser, each behind a few functions: clocks, timers, promises, locks, signals, WebCrypto,
 //! decimal numbers and the global object.
 
+pub mod bytes;
 pub mod cipher;
 pub mod clock;
 pub mod decimal;

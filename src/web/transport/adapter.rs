@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use js_sys::{Array, ArrayBuffer, Function, JSON, Object, Promise, Reflect, Uint8Array};
+use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -20,6 +20,7 @@ use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::model::Def;
 use crate::sync::Refusal;
+use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::global::{exception_name, method, property};
 use crate::web::platform::promise::Deferred;
 use crate::web::platform::timers::Timer;
@@ -148,13 +149,6 @@ fn read<T: Decode>(message: &JsValue) -> Result<T> {
 
 fn of_adapter(error: Error) -> Error {
     error.at("the adapter's message")
-}
-
-fn bytes_of(value: &JsValue) -> Option<Uint8Array> {
-    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
-        return Some(bytes.clone());
-    }
-    value.dyn_ref::<ArrayBuffer>().map(|buffer| Uint8Array::new(buffer))
 }
 
 /// The JSON text of an object. `JSON.stringify` makes it, not a walk from here: cycles, getters that throw

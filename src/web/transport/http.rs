@@ -15,6 +15,7 @@ use web_sys::{
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::clock::{now_ms, parse_date_ms};
 use crate::web::platform::global::property;
 use crate::web::platform::timers::Timer;
@@ -189,8 +190,7 @@ async fn read(response: &Response, watch: &Watch, abort: &Abort) -> Result<Vec<u
         if property(&piece, "done").is_some_and(|done| done.is_truthy()) {
             return Ok(body);
         }
-        let bytes: Uint8Array =
-            property(&piece, "value").and_then(|value| value.dyn_into().ok()).ok_or_else(broken)?;
+        let bytes = property(&piece, "value").and_then(|value| bytes_of(&value)).ok_or_else(broken)?;
         let start = body.len();
         if start + bytes.length() as usize > REPLY_BYTES_MAX {
             abort.stop(Reason::TooLarge);

@@ -5,13 +5,14 @@
 
 use std::rc::Rc;
 
-use js_sys::{ArrayBuffer, Function, JsString, Uint8Array};
+use js_sys::{Function, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
 
 use crate::codec::Format;
 use crate::error::{Code, Error, Result, fail};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::web::platform::bytes::bytes_of;
 use crate::web::platform::global::{exception_name, global};
 
 /// The code of a close without a reason: the network failed, or no server listens there.
@@ -159,9 +160,8 @@ fn close(raw: &WebSocket, code: u16) {
 
 /// The message, unless it is over its bound.
 fn frame_of(data: &JsValue) -> Option<Frame> {
-    if let Some(buffer) = data.dyn_ref::<ArrayBuffer>() {
-        (buffer.byte_length() as usize <= REPLY_BYTES_MAX)
-            .then(|| Frame::Binary(Uint8Array::new(buffer).to_vec()))
+    if let Some(bytes) = bytes_of(data) {
+        (bytes.length() as usize <= REPLY_BYTES_MAX).then(|| Frame::Binary(bytes.to_vec()))
     } else {
         let text = data.dyn_ref::<JsString>()?;
         (text.length() as usize <= REPLY_BYTES_MAX).then(|| Frame::Text(String::from(text)))
