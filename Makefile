@@ -1,7 +1,7 @@
 # The commands of this repository. Each sets up what it needs, and does nothing twice.
 
 define HELP
-make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | size | lint | clean
+make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox | kill-server | failovers | quotas | flips | histories | conformance | soak | bench | reliability | package | packages | create | create-apps | size | lint | clean
 
   make demo      build everything, import the data, serve the demonstration on http://localhost:7800
                  (PORT and SERVER_PORT choose other ports), with the documentation under /docs
@@ -32,6 +32,8 @@ make demo | docs | test | sim | mutants | fuzz | hostile | kill | kill-firefox |
   make package   leave the finished npm package in pkg/
   make packages  build and run an application with each bundler and test runner, in Chromium and in Node, and write the table
                  of docs/bundlers.md; ONLY=vite-7,jest runs some
+  make create    pack the npm packages escale, create-escale and escale-server, with this machine's server, into target/npm
+  make create-apps  make an application of each template from these, install it from the registry, and use it in Chromium
   make size      print the code of the wasm by crate and by function, ROWS of each (25), and the package's bytes
   make lint      check format, clippy, types and ESLint
   make clean     remove all that was built
@@ -50,7 +52,7 @@ TARGETS :=
 export KILLS FAILOVERS QUOTAS FLIPS HISTORIES ROUNDS REPLIES DOCUMENTS ONLY BEFORE COMMAND
 
 .NOTPARALLEL:
-.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package packages size lint clean compiler rust npm browsers postgres python server shifted counter
+.PHONY: help demo docs test sim mutants fuzz hostile kill kill-firefox kill-server failovers quotas flips histories conformance soak bench reliability package packages create create-apps size lint clean compiler rust npm browsers postgres python server shifted counter
 
 help:
 	@: $(info $(HELP))
@@ -115,6 +117,12 @@ package: pkg/index.js
 
 packages: package browsers
 	@scripts/packages
+
+create: package server
+	@node scripts/create.mjs
+
+create-apps: package server browsers
+	@scripts/test create
 
 size: package
 	@node scripts/size.mjs $(ROWS)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders that contain everything except the root's files.
-const FOLDERS: [&str; 17] = [
+const FOLDERS: [&str; 18] = [
     "src",
     "cipher",
     "js",
@@ -19,6 +19,7 @@ const FOLDERS: [&str; 17] = [
     "scripts",
     "docs",
     "conformance",
+    "create",
     "examples",
     "site",
     ".ci",

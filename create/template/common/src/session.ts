@@ -1,0 +1,56 @@
+// The session of the page, and its writes. `npm run types` makes classes.ts of schema.json.
+import { defineSchema, init, newId, open, type Session, type StatusValue } from "escale";
+import { rehearsal } from "escale/rehearsal";
+
+import { classes, type Todo } from "./classes";
+
+export const schema = defineSchema(classes);
+export type AppSession = Session<typeof classes>;
+
+/** The documents that the page shows. */
+export const HOME = { list: "home" };
+
+// While the user types, the wasm is loaded and its code compiled. A failure is reported by `open`.
+init(undefined, { rehearsal }).catch(() => {});
+
+/** Opens the sealed data of this browser, or makes a place for it. The first passphrase becomes the passphrase. */
+export function openSession(passphrase: string): Promise<AppSession> {
+  return open({ org: "demo", schema, server: import.meta.env.VITE_ESCALE_SERVER as string, passphrase });
+}
+
+// Each write is shown at once and saved on the device. It is sent when there is a network.
+export function add(session: AppSession, text: string): void {
+  session.put("Todo", { id: newId(), ...HOME, text, done: false, at: Date.now() });
+}
+
+export function toggle(session: AppSession, todo: Todo): void {
+  session.patch("Todo", [todo.id], { done: !todo.done });
+}
+
+export function remove(session: AppSession, todo: Todo): void {
+  session.delete("Todo", [todo.id]);
+}
+
+const PHASES: { [phase in StatusValue["phase"]]: string } = {
+  opening: "Opening",
+  loading: "Loading",
+  live: "In step with the server",
+  offline: "Offline",
+  paused: "Paused",
+  avion: "Offline by choice",
+  closed: "Closed",
+};
+
+/** The status as a sentence for the user. */
+export function describe({ phase, pending, error }: StatusValue): string {
+  const waiting = pending > 0 ? `, ${pending} to send` : "";
+  // An org is unknown to the server until the first write makes it.
+  const trouble = error && error.code !== "unknown_org" && phase !== "offline" ? `. ${error.message}` : "";
+  return `${PHASES[phase]}${waiting}${trouble}`;
+}
+
+/** The reason of a failure, and its cure. */
+export function explain(error: unknown): string {
+  const { message, cure } = error as { message?: string; cure?: string };
+  return [message ?? String(error), cure].filter(Boolean).join(" ");
+}
