@@ -40,9 +40,15 @@ test("the first guide gives a list that works offline, in two browsers", { timeo
     await page.click("text=Add");
     await shows(page, text);
   };
+  // A visitor who is quicker than the session: without the script the page is as it is before that.
+  await page.route("**/*.js", (route) => route.abort());
   await page.goto(url);
-  // Before the session is open, the form is the browser's own: it would load the page again.
-  await says("0 waiting");
+  await page.fill("#text", "Too early");
+  await page.press("#text", "Enter");
+  assert.ok(await page.isDisabled("#add"));
+  assert.equal(page.url(), url, "the browser sent the form");
+  await page.unroute("**/*.js");
+  await page.goto(url);
   await add("Milk");
   await says("live, 0 waiting");
   const other = await (await openBrowser(t)).context.newPage();
