@@ -1,7 +1,7 @@
 // `escale/testing` in Node: each sentence of docs/testing-your-app.md, with the finished package.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
 import { defineOperations, defineSchema, EscaleError } from "escale";
 import { refusal, testing } from "escale/testing";
@@ -144,6 +144,66 @@ test("`advance` moves the server's clock: a document ends at its `maxLife`", asy
   assert.throws(() => world.advance(-1), { code: "bad_option" });
 });
 
+/** A world in the fake timers of Node. They are put back before the world ends: its end must not wait for them. */
+async function fakeTimed(t, options = {}) {
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
+  t.after(() => mock.timers.reset());
+  return await worldOf(t, { clock: (ms) => mock.timers.tick(ms), ...options });
+}
+
+test("with a clock, `settled` and `advance` move the waits of sessions, and nobody waits", async (t) => {
+  let runs;
+  const ran = new Promise((resolve) => (runs = resolve));
+  const world = await fakeTimed(t, { server: { "note.run": () => runs() } });
+  const session = await world.open();
+  session.collection("Note", {});
+  await world.settled();
+  world.loseAnswer();
+  const { accepted } = session.run("note.run", {});
+  await ran;
+  const before = Date.now();
+  await world.settled();
+  await accepted;
+  assert.ok(Date.now() > before, "it has waited before it asked again");
+  world.offline();
+  session.put("Note", B);
+  await world.advance(3_600_000);
+  world.online();
+  await world.settled();
+  assert.equal(world.docs("Note").length, 2);
+});
+
+test("with a clock, the server's clock and `Date` move together, by the time that was asked for", async (t) => {
+  const world = await fakeTimed(t);
+  const [server, date, steady] = [world.now, Date.now(), performance.now()];
+  await world.advance(12_345);
+  assert.deepEqual([world.now - server, Date.now() - date, performance.now() - steady], [12_345, 12_345, 12_345]);
+  const still = await worldOf(t, { clock: () => {} });
+  const before = still.now;
+  await still.advance(500);
+  assert.equal(still.now - before, 500, "a clock that does not move `Date`");
+});
+
+test("with a clock, a held subscription ends at its time", async (t) => {
+  const world = await fakeTimed(t);
+  const session = await world.open();
+  session.hold("Note", { box: "in" }, { keep: 60_000 }).subscribe(() => {})();
+  await world.settled();
+  await world.advance(59_000);
+  assert.equal(session.subscriptions().length, 1);
+  await world.advance(2_000);
+  await world.settled();
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+test("`settled` fails with `timeout`, and names the session that does not settle", async (t) => {
+  const world = await worldOf(t);
+  const session = await world.open({ device: "phone" });
+  world.slow();
+  session.put("Note", B);
+  await assert.rejects(world.settled({ within: 1 }), (error) => error instanceof EscaleError && error.code === "timeout" && error.retryable && /phone still has 1 operations to send/.test(error.message));
+});
+
 test("bytes, pages of the server and a slow network change nothing", async (t) => {
   const raw = Uint8Array.of(1, 2, 255);
   const documents = Array.from({ length: 50 }, (_, n) => ({ id: `${n}`.padStart(2, "0"), text: "t", box: "in", raw }));
@@ -177,6 +237,7 @@ test("the server checks what docs/protocol.md says", async (t) => {
 test("a misuse is an error that names it", async (t) => {
   await assert.rejects(testing({}), /testing takes \{ schema \}/);
   await assert.rejects(testing({ schema, documents: { Nota: [] } }), /no class Nota/);
+  await assert.rejects(testing({ schema, clock: 5 }), /clock: takes a function/);
   const world = await worldOf(t);
   const session = await world.open();
   await assert.rejects(world.open(), /device: device has an open session; close or kill it, or name another device/);
@@ -193,6 +254,9 @@ test("a misuse is an error that names it", async (t) => {
 });
 
 test("nothing of a world is left behind", async () => {
+  const { now } = performance;
+  await (await testing({ schema, clock: () => {} })).close();
+  assert.equal(performance.now, now);
   const names = ["IDBKeyRange", "addEventListener", "dispatchEvent", "navigator"];
   const before = names.map((name) => globalThis[name]);
   const worlds = [await testing({ schema }), await testing({ schema })];

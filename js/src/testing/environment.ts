@@ -56,13 +56,20 @@ type Granted = (lock: { name: string } | null) => unknown;
 class Locks {
   /** By name, the end of each lock's holder. */
   readonly #held = new Map<string, { lose: (error: Error) => void; freed: Promise<void> }>();
+  readonly #pending = new Set<{ name: string }>();
+
+  /** The holders, and the requests that wait: a session asks whether another one has its store open. */
+  query(): Promise<{ held: { name: string }[]; pending: { name: string }[] }> {
+    return Promise.resolve({ held: [...this.#held.keys()].map((name) => ({ name })), pending: [...this.#pending] });
+  }
 
   async request(name: string, options: LockOptions | Granted, granted?: Granted): Promise<unknown> {
     const call = typeof options === "function" ? options : granted;
     const { ifAvailable, steal, signal } = typeof options === "function" ? {} : options;
     if (ifAvailable && this.#held.has(name)) return await call?.(null);
     if (steal) this.#held.get(name)?.lose(new DOMException("the lock was stolen", "AbortError"));
-    else for (let held = this.#held.get(name); held; held = this.#held.get(name)) await Promise.race([held.freed, aborted(signal)]);
+    // Nothing may run between the last look and the taking of the lock.
+    else for (let held = this.#held.get(name); held; held = this.#held.get(name)) await this.#wait(name, held.freed, signal);
     return await new Promise((resolve, reject) => {
       const work = Promise.resolve(call?.({ name }));
       const holder = { lose: reject, freed: work.then(() => undefined, () => undefined) };
@@ -70,6 +77,16 @@ class Locks {
       void holder.freed.then(() => void (this.#held.get(name) === holder && this.#held.delete(name)));
       work.then(resolve, reject);
     });
+  }
+
+  async #wait(name: string, freed: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    const waits = { name };
+    this.#pending.add(waits);
+    try {
+      await Promise.race([freed, aborted(signal)]);
+    } finally {
+      this.#pending.delete(waits);
+    }
   }
 }
 
@@ -108,6 +125,34 @@ export function release(): void {
   if (--users > 0) return;
   for (const undo of restore.reverse()) undo();
   restore = [];
+}
+
+/** The worlds whose monotonic clock is that of `Date`. */
+let followers = 0;
+let stopFollowing = (): void => {};
+
+/**
+ * Lets the monotonic clock move with `Date`, until the function that it returns is called. The fake timers of some runners
+ * leave it alone: a session would be woken before its time, over and over.
+ */
+export function followDate(): () => void {
+  if (followers++ === 0) {
+    const own = Object.getOwnPropertyDescriptor(performance, "now");
+    const start = performance.now() - Date.now();
+    const now = (): number => start + Date.now();
+    Object.defineProperty(performance, "now", { value: now, configurable: true, writable: true });
+    stopFollowing = () => {
+      // The runner may have put back its own meanwhile.
+      if (performance.now !== now) return;
+      if (own) Object.defineProperty(performance, "now", own);
+      else Reflect.deleteProperty(performance, "now");
+    };
+  }
+  let isOver = false;
+  return () => {
+    if (!isOver && --followers === 0) stopFollowing();
+    isOver = true;
+  };
 }
 
 /** Tells all sessions that the network is back: those that wait try again at once. */

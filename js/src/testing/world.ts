@@ -1,6 +1,6 @@
 /** A world for tests: a server in memory, devices in memory, and sessions that a test cuts off, kills and lets settle. */
 
-import { init } from "../index.js";
+import { EscaleError, init } from "../index.js";
 import type { OpenInMemory } from "../package.js";
 import type { OpenOptions } from "../session/options.js";
 import { raised } from "../base/raised.js";
@@ -11,7 +11,7 @@ import type { Session } from "../session/session.js";
 import type { InitInput } from "../wasm/wasm.js";
 import type { Conflicts, Operations } from "../writes/operation-types.js";
 import { MemoryDevice } from "./device.js";
-import { provide, release, tellOnline } from "./environment.js";
+import { followDate, provide, release, tellOnline } from "./environment.js";
 import { Fault } from "./fault.js";
 import { Line } from "./line.js";
 import type { Op, ServerOperation } from "./operations.js";
@@ -20,8 +20,11 @@ import { encodeArgs, encodeChanges } from "./values.js";
 
 /** The org of every world. */
 const ORG = "testing";
-/** `settled` waits for so long, at most. */
+/** `settled` waits for so long, at most, unless it is given another time. */
 const SETTLES_WITHIN_MS = 10_000;
+/** `advance` moves the timers in so many steps, at most: requests and answers have their turn in between. */
+const STEPS_MAX = 50;
+const STEP_MS = 100;
 /** The clocks of the runner may be replaced after this module was loaded. */
 const { setTimeout: startTimer, clearTimeout: endTimer } = globalThis;
 
@@ -37,6 +40,11 @@ export interface TestingOptions<S extends SchemaDeclaration, O extends Operation
   server?: { readonly [name in keyof O]?: ServerOperation } | undefined;
   /** The server's clock at first; the default is the present. From then on it moves with `Date.now()`. */
   now?: number | Date | undefined;
+  /**
+   * Moves the fake timers of the runner, for `advance` and `settled`: `(ms) => vi.advanceTimersByTimeAsync(ms)` in Vitest, the same with
+   * `jest` in Jest, `(ms) => mock.timers.tick(ms)` in Node. No test waits then.
+   */
+  clock?: ((ms: number) => unknown) | undefined;
   /** Rows of a page of the server, to try loads of several pages; the default is 1,000. */
   pageRows?: number | undefined;
   /** The source of the wasm, as for `init`. */
@@ -111,6 +119,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
   // Channels and locks reach the other threads of a test runner.
   readonly #name = crypto.randomUUID();
   #aheadMs: number;
+  readonly #stopFollowing: () => void;
   #isCut = false;
   #isOver = false;
 
@@ -128,7 +137,9 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     });
     for (const [name, all] of Object.entries(documents)) for (const data of all as readonly object[]) this.#write("doc.put", name, { data: encodeArgs(data) });
     this.#server.before = (op) => this.#planned.shift()?.(op);
+    if (options.clock !== undefined && typeof options.clock !== "function") throw raised("bad_option", "clock: takes a function of milliseconds");
     provide();
+    this.#stopFollowing = options.clock ? followDate() : () => {};
   }
 
   /** The server's clock, in milliseconds since 1970. */
@@ -221,11 +232,30 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     await session.close();
   }
 
-  /** Moves the server's clock. A document whose `maxLife` has passed ends at the next pull. */
-  advance(ms: number): void {
+  /**
+   * Moves the server's clock. A document whose `maxLife` has passed ends at the next pull. With the option `clock` it moves
+   * the sessions' timers as well, and resolves once all that was due has begun.
+   */
+  advance(ms: number): Promise<void> {
     this.#guard();
     if (!(Number.isFinite(ms) && ms >= 0)) throw raised("bad_option", "advance: takes milliseconds, 0 or more");
+    const { clock } = this.#options;
+    if (clock) return this.#pass(ms, clock);
     this.#aheadMs += ms;
+    return Promise.resolve();
+  }
+
+  async #pass(ms: number, clock: (ms: number) => unknown): Promise<void> {
+    const until = this.now + ms;
+    const steps = Math.min(STEPS_MAX, Math.ceil(ms / STEP_MS));
+    for (let step = 0, passed = 0; step < steps; step++) {
+      const next = Math.round((ms * (step + 1)) / steps);
+      await clock(next - passed);
+      passed = next;
+      for (let calm = 0; calm < 3; calm++) await turn();
+    }
+    // The runner's clock may leave `Date` alone.
+    this.#aheadMs += until - this.now;
   }
 
   /** Writes a document on the server, as another user. Sessions hear of it. Returns its version. */
@@ -257,15 +287,17 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
 
   /**
    * Resolves once no session that has a network has anything to send. By then each has had the server's last change, has
-   * saved it, and has called its callbacks. Refused operations stay. Fails after 10 s, with the session that does not settle.
+   * saved it, and has called its callbacks. Refused operations stay. Fails with `timeout` after `within` milliseconds, 10 s
+   * by default, and names the session that does not settle. With the option `clock` it moves the timers until then.
    */
-  async settled(): Promise<void> {
+  async settled({ within = SETTLES_WITHIN_MS }: { within?: number | undefined } = {}): Promise<void> {
     this.#guard();
+    const { clock } = this.#options;
     let isLate = false;
     const timer = startTimer(() => {
       isLate = true;
       this.#wake();
-    }, SETTLES_WITHIN_MS);
+    }, within);
     try {
       for (let calm = 0; calm < 3; ) {
         const unsettled = this.#unsettled();
@@ -277,8 +309,10 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
           continue;
         }
         calm = 0;
-        if (isLate) throw raised("bad_option", `settled: ${unsettled}`);
-        await new Promise<void>((resolve) => this.#waiting.add(resolve));
+        if (isLate) throw late(unsettled);
+        // A session may wait for a timer, which nothing else moves.
+        if (clock) await this.#pass(STEP_MS, clock);
+        else await new Promise<void>((resolve) => this.#waiting.add(resolve));
       }
     } finally {
       endTimer(timer);
@@ -290,6 +324,7 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     if (this.#isOver) return;
     this.#isOver = true;
     await Promise.all([...this.#opened].map(({ session }) => session.close()));
+    this.#stopFollowing();
     release();
   }
 
@@ -349,6 +384,12 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
     this.#waiting.clear();
     for (const resolve of waiting) resolve();
   }
+}
+
+/** The error of `settled`. The session itself has none: it still waits for something. */
+function late(unsettled: string): EscaleError {
+  const cure = "Let the test release what it holds (`online()`, the function of `slow()`), or give `testing` the `clock` of fake timers.";
+  return new EscaleError({ code: "timeout", kind: "X", retryable: true, message: `settled: ${unsettled}`, cure });
 }
 
 /** Lets everything run that is due: a message comes after it, and no clock of a test holds it back. */

@@ -4,5 +4,6 @@ const jsdom = { "jest-environment-jsdom": "30.5.2", "jest-fixed-jsdom": "0.0.11"
 export const versions = { jest: { jest: "30.5.2", "fake-indexeddb": "6.2.8", ...babel, ...jsdom } };
 export const cells = [
   { what: "Node", test: "jest node.test.js" },
+  { what: "`escale/testing`", test: "jest repository.test.js" },
   { what: "jsdom, `incognito`", test: "jest jsdom.test.js", needs: '`testEnvironment: "jest-fixed-jsdom"`' },
 ];
