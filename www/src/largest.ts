@@ -5,8 +5,9 @@
  * the last package of the page before it, wherever that one is now. Its place among all is the difference of two counts.
  */
 
+import type { Query } from "escale";
 import { nextFrame } from "./dom";
-import type { Package } from "./schema";
+import type { Package, schema } from "./schema";
 import type { Session } from "./session";
 import { topicId, topicMatch, type Topic } from "./topics";
 
@@ -49,7 +50,7 @@ export interface Listed {
   error: unknown;
 }
 
-type Query = ReturnType<Session["query"]>;
+type PackageQuery = Query<(typeof schema)["classes"]["Package"]>;
 type Stop = () => void;
 
 /** The last answer to each live query; `undefined` before the first one. */
@@ -182,7 +183,7 @@ export class Largest {
     this.schedule();
   }
 
-  private query(): Query {
+  private query(): PackageQuery {
     const { measure, minimum, prefix, topic } = this.question;
     let query = this.session.query("Package");
     if (topic) query = query.in(topicMatch(topic));

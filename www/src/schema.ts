@@ -2,7 +2,7 @@
 
 import { defineSchema, type Document } from "escale";
 
-/** The one class of the demonstration. */
+/** Packages, and the notes that visitors add to them. A note exists as long as its package does. */
 export const schema = defineSchema({
   Package: {
     key: ["name"],
@@ -21,7 +21,11 @@ export const schema = defineSchema({
       sha256: "string",
     },
   },
+  Note: { in: "Package", key: ["package", "id"], properties: { text: "string", at: "number" } },
 });
 
 /** A Debian package as the session hands it out: frozen, and the same object until its version changes. */
 export type Package = Document<typeof schema, "Package">;
+
+/** A note on a package. `at` is the time of its writing, by the clock of the device that wrote it. */
+export type Note = Document<typeof schema, "Note">;

@@ -1,7 +1,7 @@
-/** The writes of this page: edits, moves, deletions and restorations of packages, and their outcomes. */
+/** The writes of this page: edits, moves, deletions and restorations of packages, notes on them, and their outcomes. */
 
-import type { Operation, OperationArgs, RefusedOperation } from "escale";
-import type { Package } from "./schema";
+import { newId, type Operation, type OperationArgs, type RefusedOperation } from "escale";
+import type { Note, Package } from "./schema";
 import type { Session } from "./session";
 
 /** The changes of an edit. */
@@ -96,6 +96,20 @@ export class Writes {
     this.taken.delete(doc.name);
   }
 
+  /** Adds a note to a package. It waits for no other write: notes are independent of each other. */
+  addNote(name: string, text: string): void {
+    const note = { package: name, id: newId(), text, at: Date.now() };
+    this.track(describe("doc.put", { class: "Note", data: note }), this.session.put("Note", note));
+    this.tell();
+  }
+
+  /** Deletes a note. */
+  removeNote(note: Note): void {
+    const key = [note.package, note.id] as const;
+    this.track(describe("doc.delete", { class: "Note", key }), this.session.delete("Note", key));
+    this.tell();
+  }
+
   /**
    * Sends other arguments in place of a refused write. If the write conflicted, it expects the server's current
    * version.
@@ -163,6 +177,13 @@ export class Writes {
 /** Describes a write in a visitor's words, from the arguments that are sent. */
 export function describe(name: string, args: OperationArgs): Described {
   const key = args.key as readonly string[] | undefined;
+  if (args.class === "Note") {
+    const note = args.data as Partial<Note> | undefined;
+    const named = note?.package ?? key?.[0] ?? "";
+    return name === "doc.delete"
+      ? { package: named, verb: "Delete a note on", detail: "" }
+      : { package: named, verb: "Add a note to", detail: `"${shorten(note?.text ?? "")}"` };
+  }
   const data = args.data as { name?: string } | undefined;
   const named = key?.[0] ?? data?.name ?? name;
   if (name === "doc.delete") return { package: named, verb: "Delete", detail: "" };

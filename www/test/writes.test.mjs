@@ -115,3 +115,21 @@ test("writes are told in a visitor's words", () => {
   assert.equal(told("doc.delete", { key: ["0ad"] }), "0ad | Delete | ");
   assert.equal(told("doc.put", { data: { name: "0ad" } }), "0ad | Put back | the whole package");
 });
+
+test("notes are described in a visitor's words, and wait for no write of their package", () => {
+  const { session, calls } = sessionOf({ v: 5, pending: false });
+  const writes = new Writes(session);
+  writes.edit(writes.basis(DOC), { summary: "Another" });
+  writes.addNote("0ad", "A note");
+  const { id, at, ...rest } = calls[1][1];
+  assert.deepEqual([rest, calls[1].length], [{ package: "0ad", text: "A note" }, 2], "no version is expected");
+  assert.ok(/^[0-9a-f]{32}$/.test(id) && at > 0);
+  writes.removeNote({ package: "0ad", id, text: "A note", at });
+  assert.deepEqual(calls[2], ["delete", ["0ad", id]]);
+  assert.deepEqual(describe("doc.put", { class: "Note", data: { package: "0ad", text: "A note" } }), {
+    package: "0ad",
+    verb: "Add a note to",
+    detail: '"A note"',
+  });
+  assert.equal(describe("doc.delete", { class: "Note", key: ["0ad", id] }).package, "0ad");
+});

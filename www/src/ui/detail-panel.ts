@@ -10,6 +10,7 @@ import type { Topic } from "../topics";
 import { describe, type Writes } from "../writes";
 import { editForm } from "./edit-form";
 import { HistoryList } from "./history-list";
+import { NotesBlock } from "./notes-block";
 import { toast } from "./toast";
 
 /** The panel. */
@@ -26,6 +27,7 @@ export class DetailPanel {
   /** Whether the form is open: documents that arrive meanwhile must not replace it. */
   private editing = false;
   private history: HistoryList | undefined;
+  private notes: NotesBlock | undefined;
 
   constructor(
     private readonly session: Session,
@@ -47,6 +49,10 @@ export class DetailPanel {
     this.element.hidden = doc === undefined;
     if (changed && this.editing) return;
     this.editing = false;
+    if (!changed) {
+      void this.notes?.end();
+      this.notes = doc && new NotesBlock(this.session, this.writes, doc.name);
+    }
     if (!doc) return fill(this.element);
     if (!changed) this.history = new HistoryList(this.session, doc.name, (past) => this.restore(past));
     this.draw(doc, this.body(doc), changed);
@@ -55,6 +61,7 @@ export class DetailPanel {
   /** A write of this page was made, or answered. */
   written(): void {
     const { shown } = this;
+    this.notes?.written();
     if (!shown || this.editing) return;
     const now = this.library.find(shown.name);
     if (now === shown) this.draw(shown, this.body(shown), true, false);
@@ -72,7 +79,10 @@ export class DetailPanel {
 
   private draw(doc: Package, body: HTMLElement, stays: boolean, flash = stays): void {
     const scroll = this.element.scrollTop;
+    const focused = document.activeElement;
     fill(this.element, this.head(doc), body);
+    // The field of a note is the same element as before: its visitor goes on writing.
+    if (focused instanceof HTMLElement && focused !== document.activeElement && this.element.contains(focused)) focused.focus();
     this.element.scrollTop = stays ? scroll : 0;
     this.element.classList.toggle("changed", flash);
     void this.history?.update();
@@ -215,6 +225,7 @@ export class DetailPanel {
             h("p", { class: "hint" }, "Filled ones are on this device: choose one to see it."),
           )
         : null,
+      this.notes?.element ?? null,
       this.historyBlock(),
       block(
         "This document",

@@ -27,7 +27,7 @@ export function topicsTab(panel: HTMLElement, context: InspectorContext): void {
           { class: "cards" },
           defs.map((def) => {
             const topic = library.topicOf(def);
-            const label = topic ? topicLabel(topic) : "A value without a name on this page";
+            const label = topic ? topicLabel(topic) : unnamed(def);
             return h(
               "article",
               { class: "card", testid: "topic" },
@@ -62,4 +62,10 @@ function activity({ at, topic, changed, left }: Activity): HTMLElement {
     h("strong", {}, topicLabel(topic)),
     h("span", {}, what.filter(Boolean).join(", ")),
   );
+}
+
+/** The label of a def that is no topic. */
+function unnamed(def: string): string {
+  if (def.startsWith("Note/in@")) return "The notes on a package";
+  return def.startsWith("Package@") ? "A package with its notes" : "A value without a name on this page";
 }
