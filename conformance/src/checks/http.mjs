@@ -138,4 +138,22 @@ export const http = [
     kit.equal(named, [], "the headers of CORS on the refusal");
     kit.equal((await kit.session().pull("Note")).present, [], "present, after a refused request", kit.last);
   }),
+  check("http.encodings", {
+    at,
+    says: "A server may compress a reply as the request's `Accept-Encoding` allows.",
+    hint: "Compress the encoded message, and say so in `Content-Encoding` and `Vary`.",
+    rule: "R91",
+  }, async (kit) => {
+    const session = kit.session({ form: "json" });
+    await session.put("Note", { id: "a", text: "x".repeat(5_000) });
+    const ask = (encodings) => session.ask({ subs: [["Note", 0]] }, { headers: { "Accept-Encoding": encodings } });
+    const plain = await ask("identity");
+    kit.equal(plain.headers["content-encoding"], undefined, "the encoding of a reply for a caller that accepts none");
+    const { reply, headers } = await ask("gzip");
+    const encoding = headers["content-encoding"];
+    if (encoding === undefined) return;
+    kit.equal(encoding, "gzip", "the encoding of a reply for a caller that accepts gzip alone");
+    kit.expect(/accept-encoding/i.test(headers.vary ?? ""), "Vary: Accept-Encoding");
+    kit.equal(reply.parts[0].rows.map(({ data }) => data.text.length), [5_000], "the lengths of the texts after decompression");
+  }),
 ];

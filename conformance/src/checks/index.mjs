@@ -11,6 +11,7 @@ import { operations, versions } from "./operations.mjs";
 import { orgs } from "./orgs.mjs";
 import { pages } from "./pages.mjs";
 import { pull } from "./pull.mjs";
+import { references } from "./references.mjs";
 import { socket } from "./socket.mjs";
 import { time } from "./time.mjs";
 import { tokens } from "./tokens.mjs";
@@ -21,6 +22,7 @@ export const CHECKS = [
   ...names,
   ...http,
   ...pull,
+  ...references,
   ...life,
   ...pages,
   ...orgs,

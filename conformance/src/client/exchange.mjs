@@ -1,4 +1,6 @@
 // A request with its answer, as checks and reports see it.
+import { gunzipSync } from "node:zlib";
+
 import { json, msgpack } from "../forms/index.mjs";
 import { isMap } from "../forms/values.mjs";
 import { send } from "./http.mjs";
@@ -23,6 +25,7 @@ export async function exchange({ form = "json", message, body, headers = {}, met
   const answer = await send({ url, method, headers: all, body: sent, ...rest });
   const result = { request, mistakes: [], began, ended: Date.now() };
   if (!answer) return result;
+  if (answer.headers["content-encoding"] === "gzip") answer.bytes = unpacked(answer.bytes, result.mistakes);
   Object.assign(result, answer, { answerForm: formOf(answer.headers["content-type"]) });
   if (answer.bytes.length === 0) return result;
   if (!result.answerForm) {
@@ -31,6 +34,15 @@ export async function exchange({ form = "json", message, body, headers = {}, met
   }
   result.mistakes.push(...read(result, result.answerForm, answer.bytes));
   return result;
+}
+
+function unpacked(bytes, mistakes) {
+  try {
+    return new Uint8Array(gunzipSync(bytes));
+  } catch (error) {
+    mistakes.push(`it cannot be decompressed by gzip: ${error.message}`);
+    return bytes;
+  }
 }
 
 /** Decodes bytes into `reply` of a holder, and returns the mistakes of their form. */

@@ -24,6 +24,9 @@ export const FAULTS = {
   "now is in seconds": ["watch.now", replies((one) => (one.now = Math.floor(one.now / 1000)))],
   "now was read too late": ["time.versions-rise", replies((one) => (one.now += 3000))],
   "a wrong pk": ["watch.pk", parts((part) => (part.rows = part.rows.map((row) => ({ ...row, pk: reversed(row.pk) }))))],
+  "references nobody asked for": ["references.only-if-asked", replies((one) => {
+    one.parts.slice(1).forEach(({ rows }) => rows?.forEach((row) => delete row.data));
+  })],
   "no present": ["watch.present", parts((part) => delete part.present)],
   "rows out of order": ["watch.order", parts((part) => part.rows.reverse())],
   "data without its key properties": ["watch.pk", parts((part) => {
