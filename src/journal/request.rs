@@ -42,6 +42,8 @@ pub enum Wanted {
     Subscribe(Def),
     /// End a subscription.
     Unsubscribe(Def),
+    /// Say how long a subscription lasts.
+    Lease(Def, u64),
     /// Sweep the journal.
     Sweep(Retention),
     /// A signal to every session of the store, in its own record that the next signal replaces.
@@ -62,6 +64,7 @@ impl Encode for Wanted {
             Wanted::Discard(id) => out.variant("Discard", id),
             Wanted::Subscribe(def) => out.variant("Subscribe", def),
             Wanted::Unsubscribe(def) => out.variant("Unsubscribe", def),
+            Wanted::Lease(def, lease) => out.variant("Lease", &(def, lease)),
             Wanted::Sweep(retention) => out.variant("Sweep", retention),
             Wanted::Signal(signal) => out.variant("Signal", signal),
         }
@@ -81,6 +84,7 @@ impl Decode for Wanted {
             "Discard" => Decode::decode(content, format).map(Wanted::Discard),
             "Subscribe" => Decode::decode(content, format).map(Wanted::Subscribe),
             "Unsubscribe" => Decode::decode(content, format).map(Wanted::Unsubscribe),
+            "Lease" => Decode::decode(content, format).map(|(def, lease)| Wanted::Lease(def, lease)),
             "Sweep" => Decode::decode(content, format).map(Wanted::Sweep),
             "Signal" => Decode::decode(content, format).map(Wanted::Signal),
             _ => Err(unknown_variant()),

@@ -34,6 +34,8 @@ pub struct Collection {
     pub ready: bool,
     /// The load in progress.
     pub load: Option<Load>,
+    /// How long the subscription lasts, as the application's side writes it (docs/format.md). 0: until it is ended.
+    pub lease: u64,
     /// The lists of defs that result from adding this def to documents' lists, or removing it.
     pub(super) sharing: Sharing,
 }

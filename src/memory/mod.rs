@@ -29,9 +29,9 @@ pub use document::{Content, DocKey, Document, DocumentAtRest, PageRef};
 pub use overlay::{Base, Shown};
 pub use set::{Member, VersionedSet};
 pub use stamp::Stamp;
-pub use state::{EpochChange, Memory};
+pub use state::{EpochChange, Memory, lease};
 pub(crate) use stored::{ClassAtRest, Origin, StoredChanges};
-pub use stored::{CollectionAtRest, LinkAtRest, Missing};
+pub use stored::{CollectionAtRest, LinkAtRest, Missing, at_rest};
 
 #[cfg(test)]
 mod tests;

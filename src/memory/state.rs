@@ -372,3 +372,13 @@ pub enum EpochChange {
     /// An earlier one: the message is dropped.
     Earlier,
 }
+
+/// Sets how long a subscription lasts. Returns whether that changed.
+pub fn lease(memory: &mut Memory, def: &Def, lease: u64) -> bool {
+    match memory.collections.get_mut(def) {
+        Some(collection) if collection.lease != lease => collection.lease = lease,
+        _ => return false,
+    }
+    memory.dirty.restate(def);
+    true
+}

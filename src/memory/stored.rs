@@ -25,9 +25,16 @@ pub struct CollectionAtRest {
     pub ready: bool,
     /// The load in progress.
     pub load: Option<Load>,
+    /// How long the subscription lasts.
+    pub lease: Option<u64>,
 }
 
-record!(CollectionAtRest { v, ready, load });
+/// The lease as it is stored.
+pub fn at_rest(lease: u64) -> Option<u64> {
+    (lease != 0).then_some(lease)
+}
+
+record!(CollectionAtRest { v, ready, load, lease optional });
 
 /// The link of a document in a def, and its removal tombstone. Both are absent if nothing is remembered.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +142,7 @@ impl Memory {
         let collection = self.collections.entry(def.clone()).or_default();
         collection.set.restore_v(state.v);
         collection.load = state.load;
+        collection.lease = state.lease.unwrap_or_default();
         let is_other = std::mem::replace(&mut collection.ready, state.ready) != state.ready;
         if follows && (is_new || is_other) {
             self.unreported.defs.insert(def);
@@ -286,12 +294,18 @@ impl Memory {
     fn difference(&self, read: &Memory, kept: &SortedSet<Def>) -> StoredChanges {
         let epoch = Some((read.epoch.clone(), read.era));
         let (mut collections, mut links) = (Vec::new(), Vec::new());
-        for (def, Collection { set, ready, load, .. }) in &read.collections {
+        for (def, Collection { set, ready, load, lease, .. }) in &read.collections {
             let own = self.collections.get(def);
-            let is_same =
-                |own: &Collection| own.set.v() == set.v() && own.ready == *ready && own.load == *load;
+            let is_same = |own: &Collection| {
+                own.set.v() == set.v() && own.ready == *ready && own.load == *load && own.lease == *lease
+            };
             if !own.is_some_and(is_same) {
-                let state = CollectionAtRest { v: set.v(), ready: *ready, load: load.clone() };
+                let state = CollectionAtRest {
+                    v: set.v(),
+                    ready: *ready,
+                    load: load.clone(),
+                    lease: at_rest(*lease),
+                };
                 collections.push((def.clone(), Some(state)));
             }
             let others = set.difference(own.map(|own| &own.set)).into_iter().map(|pk| {

@@ -2,7 +2,8 @@
 
 use super::delta::{Delta, Head};
 use crate::memory::{
-    ClassAtRest, CollectionAtRest, Dirty, DocKey, DocumentAtRest, LinkAtRest, Memory, PageRef,
+    ClassAtRest, Collection, CollectionAtRest, Dirty, DocKey, DocumentAtRest, LinkAtRest, Memory, PageRef,
+    at_rest,
 };
 use crate::model::{Def, Name, Pk, SortedMap, order};
 
@@ -18,8 +19,8 @@ pub fn head_of(memory: &Memory, session: &str) -> Head {
 }
 
 fn collection_state(memory: &Memory, def: &Def) -> Option<CollectionAtRest> {
-    let collection = memory.collection(def)?;
-    Some(CollectionAtRest { v: collection.set.v(), ready: collection.ready, load: collection.load.clone() })
+    let Collection { set, ready, load, lease, .. } = memory.collection(def)?;
+    Some(CollectionAtRest { v: set.v(), ready: *ready, load: load.clone(), lease: at_rest(*lease) })
 }
 
 fn document_state(memory: &Memory, key: &DocKey, places: &Places) -> Option<DocumentAtRest> {

@@ -273,7 +273,7 @@ fn the_newest_era_of_a_record_is_that_of_any_part_of_it() {
     assert_eq!(Delta::default().newest_era(), 0);
     for eras in 0..81 {
         let [a, b, c, d] = [eras % 3, eras / 3 % 3, eras / 9 % 3, eras / 27];
-        let state = CollectionAtRest { v: Stamp::new(a, 9), ready: true, load: None };
+        let state = CollectionAtRest { v: Stamp::new(a, 9), ready: true, load: None, lease: None };
         let def = Def::class_of(&name("Doc"));
         let place = PageRef { page: 1, slot: 1, bytes: 1 };
         let document = DocumentAtRest { at: Stamp::new(b, 9), max_life: None, place };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Account, AccountOptions, Tail, open_account};
 use crate::codec::{Data, Part, Row};
 use crate::crypto::{DerivedKey, SeededRandom, WrapKind};
-use crate::memory::PartContext;
+use crate::memory::{PartContext, lease};
 use crate::model::schema::Schema;
 use crate::model::{Def, Name, Pk, SortedSet, Value};
 use crate::store::conformance::block_on;
@@ -105,6 +105,34 @@ fn r5_what_left_stays_out_across_openings() {
         drop(account);
         let account = open(&device, 3);
         assert_eq!(account.memory.collection(&section()).unwrap().set.marks().count(), 0, "and rests so");
+    }
+}
+
+/// A lease is in the log and in the checkpoint, and a subscription that ended leaves none behind.
+#[test]
+fn a_lease_is_there_at_the_next_opening() {
+    let lease_of = |account: &Account<MemoryStore>| account.memory.collection(&section()).unwrap().lease;
+    for folds in [false, true] {
+        let device = MemoryDevice::new();
+        let mut account = open(&device, 1);
+        assert!(!lease(&mut account.memory, &section(), 7), "nothing is subscribed to");
+        account.memory.subscribe(&section()).unwrap();
+        assert!(lease(&mut account.memory, &section(), u64::MAX));
+        assert!(!lease(&mut account.memory, &section(), u64::MAX), "it has not changed");
+        flush(&mut account);
+        lease(&mut account.memory, &section(), 7);
+        if folds {
+            account.layout.log_bytes = usize::MAX;
+        }
+        flush(&mut account);
+        drop(account);
+        let mut account = open(&device, 2);
+        assert_eq!(lease_of(&account), 7, "folded: {folds}");
+        account.memory.unsubscribe(&section());
+        account.memory.subscribe(&section()).unwrap();
+        flush(&mut account);
+        drop(account);
+        assert_eq!(lease_of(&open(&device, 3)), 0);
     }
 }
 

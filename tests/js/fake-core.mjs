@@ -15,6 +15,8 @@ const OPENING = {
 
 export class FakeCore {
   calls = [];
+  /** The leases, by def. */
+  rests = new Map();
   /** Set by a test to delay reads: each then waits for `release()`. */
   isHolding = false;
   #held = [];
@@ -87,14 +89,16 @@ export class FakeCore {
   def(className, match) {
     return match === "{}" ? className : `${className}/${match}`;
   }
-  subscribe(def) {
+  subscribe(def, lease) {
     this.calls.push(["subscribe", def]);
     this.#members(def);
+    this.rests.set(def, lease);
   }
   unsubscribe(def) {
     this.calls.push(["unsubscribe", def]);
     const ids = [...(this.#defs.get(def)?.byKey.values() ?? [])];
     this.#defs.delete(def);
+    this.rests.delete(def);
     this.host.changed([def], Uint32Array.from(ids));
   }
   subscriptions() {
@@ -104,7 +108,7 @@ export class FakeCore {
     this.calls.push(["list", def]);
     const { byKey, ready, torn } = this.#members(def);
     const whole = ready && !torn;
-    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0 };
+    return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };
   }
   async read(ids) {
     this.calls.push(["read", ids.length]);

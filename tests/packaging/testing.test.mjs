@@ -196,6 +196,35 @@ test("with a clock, a held subscription ends at its time", async (t) => {
   assert.deepEqual(session.subscriptions(), []);
 });
 
+test("a subscription that nobody held for its time ends at a later opening, once holders had a minute to come", async (t) => {
+  const DAY = 86_400_000;
+  const world = await fakeTimed(t);
+  const boxes = (session) => session.subscriptions().length;
+  const hold = (session, box) => session.hold("Note", { box }, { keep: 30 * DAY }).subscribe(() => {});
+  /** Opens the device on that day, lets a minute pass, and closes it. */
+  const visit = async (day, act = () => {}) => {
+    mock.timers.setTime(1_800_000_000_000 + day * DAY);
+    const session = await world.open();
+    act(session);
+    await world.settled();
+    const before = boxes(session);
+    await world.advance(61_000);
+    await world.settled();
+    const counts = [before, boxes(session)];
+    await session.close();
+    return counts;
+  };
+  await visit(0, (session) => {
+    session.live("Note", { box: "listed" }, () => {});
+    for (const box of ["gone", "back"]) hold(session, box);
+  });
+  assert.deepEqual(await visit(20, (session) => hold(session, "back")), [3, 3]);
+  assert.deepEqual(await visit(29), [3, 3]);
+  assert.deepEqual(await visit(32, (session) => hold(session, "back")), [3, 2], "held on day 0 for the last time");
+  assert.deepEqual(await visit(64, (session) => session.live("Note", { box: "back" }, () => {})), [2, 2], "live makes it permanent");
+  assert.deepEqual(await visit(999), [2, 2]);
+});
+
 test("`settled` fails with `timeout`, and names the session that does not settle", async (t) => {
   const world = await worldOf(t);
   const session = await world.open({ device: "phone" });

@@ -142,6 +142,26 @@ fn requests_are_carried_out_in_order_and_deleted_although_a_batch_fails() {
     assert_eq!(requests(&leader), []);
 }
 
+/// A lease that a follower's application gives is that of the store, and so is the one that makes it permanent.
+#[test]
+fn a_followers_lease_is_the_stores() {
+    let device = MemoryDevice::shared();
+    let (mut leader, mut follower) = (open(&device, 1), open(&device, 2));
+    lead(&mut leader);
+    follower.feed(Event::Subscribe(whole()), NOW);
+    for lease in [7, 8, 0] {
+        follower.feed(Event::Lease(whole(), lease), NOW);
+        // The same once more is no request.
+        follower.feed(Event::Lease(whole(), lease), NOW);
+        settle(&mut follower);
+        look(&mut leader);
+        assert_eq!(leader.machine.memory().collection(&whole()).map(|held| held.lease), Some(lease));
+        assert_eq!(requests(&leader), []);
+        let reader = open(&device, 3);
+        assert_eq!(reader.machine.memory().collection(&whole()).map(|held| held.lease), Some(lease));
+    }
+}
+
 /// A follower reports the actions that a sweep would remove as far as it knows, and asks the leader for it.
 #[test]
 fn a_followers_sweep_is_carried_out_by_the_leader() {

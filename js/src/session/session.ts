@@ -175,7 +175,7 @@ export class Session<S extends SchemaDeclaration = SchemaDeclaration, O extends 
 
   /**
    * The documents of a match, subscribed to by its first listener. The subscription ends `keep` after the last one, while
-   * no other tab has the store open. If `live` or `collection` subscribe too, or did in an earlier opening, it stays.
+   * no other tab has the store open; or it ends at a later opening. If `live` or `collection` subscribe too, it stays.
    */
   hold<C extends ClassName<S>>(className: C, match: MatchOf<S[C]>, options: HoldOptions = {}): Held<DocumentOf<S[C]>> {
     const held = this.#guard(() => this.#views.held(className, this.#def(className, match), options.keep ?? KEEP_MS));

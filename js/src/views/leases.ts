@@ -1,13 +1,15 @@
 /**
- * Subscriptions that last as long as somebody holds them, and a while longer. The time counts while the session is open.
+ * Subscriptions that last as long as somebody holds them, and a while longer. While this session is open, its timers end
+ * them to the millisecond. For later openings the device has the day of the last holder, and the days to keep it.
  */
 
 import type { Core } from "../wasm/core.js";
 import type { Status } from "../session/status.js";
 import type { Stop } from "./view.js";
 
-/** Timers of browsers take no more than 24 days. */
-const TIMER_MAX_MS = 86_400_000;
+const DAY_MS = 86_400_000;
+/** A lease on the device is `day * DAYS + days to keep` (docs/format.md). */
+const DAYS = 65_536;
 /** The wait before another attempt, if another tab has the store open. */
 const AGAIN_MS = 60_000;
 
@@ -15,55 +17,91 @@ interface Lease {
   holders: number;
   /** The longest time that a holder asked for. */
   keepMs: number;
-  timer?: ReturnType<typeof setTimeout>;
+  /** The lease that the device was given last. */
+  rest: number;
+  timer?: Timer;
 }
 
-/** The subscriptions that this session began for holders. All others stay until `unsubscribe`. */
+type Timer = ReturnType<typeof setTimeout>;
+type LeaseCore = Pick<Core, "inspect" | "list" | "subscribe" | "subscriptions">;
+type LeaseStatus = Pick<Status, "mode" | "leads">;
+
+/** The subscriptions that holders began. All others stay until `unsubscribe`. */
 export class Leases {
   readonly #leases = new Map<string, Lease>();
-  readonly #core: Pick<Core, "inspect">;
-  readonly #status: Pick<Status, "mode">;
+  readonly #core: LeaseCore;
+  readonly #status: LeaseStatus;
   readonly #end: (def: string) => void;
   /** The store's name, once known. */
   #name = "";
+  #looking: Timer;
 
-  constructor(core: Pick<Core, "inspect">, status: Pick<Status, "mode">, end: (def: string) => void) {
+  constructor(core: LeaseCore, status: LeaseStatus, end: (def: string) => void) {
     this.#core = core;
     this.#status = status;
     this.#end = end;
+    // Holders have so long to appear after an opening.
+    this.#looking = later(() => this.#look(), AGAIN_MS);
+  }
+
+  /** The lease of a subscription that holders began, as the device keeps it; 0 for all others. */
+  atRest(def: string): number {
+    const lease = this.#leases.get(def);
+    return lease ? today() * DAYS + Math.min(Math.ceil(lease.keepMs / DAY_MS), DAYS - 1) : 0;
   }
 
   /** A holder comes. `isNew`: the subscription began for it. The function that it returns lets the holder go. */
   hold(def: string, keepMs: number, isNew: boolean): Stop {
-    if (isNew) this.#leases.set(def, { holders: 0, keepMs });
+    const kept = isNew || this.#leases.has(def) ? 0 : this.#core.list(def).lease;
+    if (kept || isNew) this.#leases.set(def, { holders: 0, keepMs: (kept % DAYS) * DAY_MS, rest: kept });
     const lease = this.#leases.get(def);
+    // It stays for good.
     if (!lease) return () => {};
-    clearTimeout(lease.timer);
-    lease.holders++;
     lease.keepMs = Math.max(lease.keepMs, keepMs);
+    this.#rest(def, lease);
+    if (lease.holders++ === 0) this.#wait(def, lease, Infinity);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      if (--lease.holders === 0) this.#wait(def, lease, lease.keepMs);
+      if (--lease.holders > 0 || this.#leases.get(def) !== lease) return;
+      this.#rest(def, lease);
+      this.#wait(def, lease, lease.keepMs);
     };
   }
 
-  /** The subscription stays for good, or it has ended. */
-  forget(def: string): void {
+  /** The subscription stays for good, or it has ended. Returns whether it was held. */
+  forget(def: string): boolean {
     clearTimeout(this.#leases.get(def)?.timer);
-    this.#leases.delete(def);
+    return this.#leases.delete(def);
   }
 
+  /** The session is over. */
+  stop(): void {
+    clearTimeout(this.#looking);
+  }
+
+  /** Gives the device the lease, if it has changed: with the day, or with a longer time. This also subscribes. */
+  #rest(def: string, lease: Lease): void {
+    const rest = this.atRest(def);
+    if (rest === lease.rest) return;
+    lease.rest = rest;
+    try {
+      this.#core.subscribe(def, rest);
+    } catch {
+      // The core has just died: the next one will be given it.
+    }
+  }
+
+  /** Waits: for ever while it is held. Timers of browsers take no more than 24 days. */
   #wait(def: string, lease: Lease, ms: number): void {
-    if (this.#leases.get(def) !== lease) return;
-    const now = Math.min(ms, TIMER_MAX_MS);
-    lease.timer = setTimeout(() => {
-      if (ms > now) this.#wait(def, lease, ms - now);
-      else void this.#due(def, lease);
+    const now = Math.min(ms, DAY_MS);
+    clearTimeout(lease.timer);
+    lease.timer = later(() => {
+      if (ms === now) return void this.#due(def, lease);
+      if (lease.holders > 0) this.#rest(def, lease);
+      this.#wait(def, lease, ms - now);
     }, now);
-    // Node would wait for it before it ends.
-    (lease.timer as { unref?(): void }).unref?.();
   }
 
   async #due(def: string, lease: Lease): Promise<void> {
@@ -75,7 +113,24 @@ export class Leases {
       // The core has just died, or the store cannot be read.
     }
     // If the subscription has ended, there is nothing to wait for.
-    if (lease.holders === 0) this.#wait(def, lease, AGAIN_MS);
+    if (lease.holders === 0 && this.#leases.get(def) === lease) this.#wait(def, lease, AGAIN_MS);
+  }
+
+  /** In the tab that leads, ends the subscriptions that nobody has held for longer than their time. */
+  #look(): void {
+    try {
+      for (const def of this.#status.leads ? this.#core.subscriptions() : []) {
+        const { lease } = this.#core.list(def);
+        const age = today() - Math.floor(lease / DAYS);
+        if (!lease || this.#leases.has(def)) continue;
+        // The clock was set back: the time begins again.
+        if (age < 0) this.#core.subscribe(def, lease + age * DAYS);
+        else if (age > lease % DAYS) this.#end(def);
+      }
+    } catch {
+      // The core has just died.
+    }
+    this.#looking = later(() => this.#look(), DAY_MS);
   }
 
   /** Whether no other tab has the store open: its components may hold the same subscription. */
@@ -88,4 +143,16 @@ export class Leases {
     // The leader holds this lock, and every other tab waits for it.
     return [...held, ...pending].filter(({ name }) => name === `${this.#name}-lead`).length < 2;
   }
+}
+
+/** The day, counted from 1970. */
+function today(): number {
+  return Math.floor(Date.now() / DAY_MS);
+}
+
+/** A timer for which Node does not wait before it ends. */
+function later(act: () => void, ms: number): Timer {
+  const timer = setTimeout(act, ms);
+  (timer as { unref?(): void }).unref?.();
+  return timer;
 }

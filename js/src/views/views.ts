@@ -40,7 +40,8 @@ type ViewsCore = Pick<Core, "inspect" | "list" | "subscribe" | "subscriptions" |
 /** How a subscription is held. */
 export interface HoldOptions {
   /**
-   * Milliseconds that the subscription stays after its last listener, while the session is open. The default is 30 days.
+   * Milliseconds that the subscription stays after its last listener: to the millisecond while the session is open, and
+   * to the day otherwise. The default is 30 days.
    */
   readonly keep?: number | undefined;
 }
@@ -94,14 +95,12 @@ export class Views {
 
   /** Subscribes to a def of that class, and calls back. */
   live(className: string, def: string, callback: LiveCallback<object>): Stop {
-    this.#leases.forget(def);
-    return this.#open(className, def).view.listen(callback);
+    return this.#stay(className, def).view.listen(callback);
   }
 
   /** Subscribes to a def of that class, and keeps its documents in memory. */
   collection(className: string, def: string): Collection<object> {
-    this.#leases.forget(def);
-    const entry = this.#open(className, def);
+    const entry = this.#stay(className, def);
     entry.collection ??= collectionOf(entry.view, this.#status);
     return entry.collection;
   }
@@ -126,8 +125,10 @@ export class Views {
       },
       subscribe: (callback: () => unknown) => {
         const isNew = !view() && !this.#core.subscriptions().includes(def);
+        if (isNew) this.#checkRoom(def);
+        const letGo = this.#leases.hold(def, keepMs, isNew);
         const opened = this.#open(className, def).view;
-        const stops = [this.#leases.hold(def, keepMs, isNew), opened.listen(callback, true), this.#status.subscribe(callback)];
+        const stops = [letGo, opened.listen(callback, true), this.#status.subscribe(callback)];
         return () => {
           for (const stop of stops) stop();
         };
@@ -154,8 +155,7 @@ export class Views {
     if (known) return known;
     const views = new Map<string, View>();
     for (const [of, def] of defs) {
-      this.#leases.forget(def);
-      views.set(of, this.#open(of, def).view);
+      views.set(of, this.#stay(of, def).view);
     }
     const parent = views.get(className) as View;
     views.delete(className);
@@ -192,7 +192,7 @@ export class Views {
   /** Another core is in use. It knows only the subscriptions that are stored on the device, so all are made again. */
   recovered(): void {
     for (const [def, { view }] of this.#byDef) {
-      this.#core.subscribe(def);
+      this.#core.subscribe(def, this.#leases.atRest(def));
       view.recovered();
     }
     this.queries.recovered();
@@ -211,15 +211,23 @@ export class Views {
   /** The session is over. */
   endAll(): void {
     for (const def of [...this.#byDef.keys()]) this.end(def);
+    this.#leases.stop();
     this.queries.endAll();
     this.#documents.end();
+  }
+
+  /** Opens a view whose subscription stays until it is ended, even if it was held until now. */
+  #stay(className: string, def: string): { view: View; collection?: Collection<object> } {
+    if (this.#leases.forget(def)) this.#core.subscribe(def, 0);
+    return this.#open(className, def);
   }
 
   #open(className: string, def: string): { view: View; collection?: Collection<object> } {
     const known = this.#byDef.get(def);
     if (known) return known;
     this.#checkRoom(def);
-    this.#core.subscribe(def);
+    // A holder has subscribed already.
+    if (this.#leases.atRest(def) === 0) this.#core.subscribe(def, 0);
     const key = this.#classes[className]?.key ?? [];
     const context = { core: this.#core, documents: this.#documents, onError: this.#onError };
     const opened = { view: new View(def, className, key, context) };

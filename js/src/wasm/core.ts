@@ -152,6 +152,8 @@ export interface Listing {
   whole: boolean;
   /** The collection's version; 0 until the first load has finished. */
   v: number;
+  /** How long the subscription lasts, as `subscribe` was given it. */
+  lease: number;
 }
 
 /**
@@ -187,7 +189,11 @@ export interface CoreStatus {
 export interface Core {
   /** The def of a match. The match is JSON: `{}`, `{"section": "x"}`, `{"key": ["x"]}`. */
   def(className: string, match: string): string;
-  subscribe(def: string): void;
+  /**
+   * Begins a subscription, or says how long one lasts from now on. The core keeps `lease` and does not read it. 0: until
+   * `unsubscribe`.
+   */
+  subscribe(def: string, lease: number): void;
   /** Ends the subscription. Documents that no other def holds leave the memory and the device. */
   unsubscribe(def: string): void;
   subscriptions(): string[];

@@ -159,7 +159,8 @@ export class Device {
   /** Subscribes the core on the device to everything that the core in memory is subscribed to. */
   #subscribe(next: Core): void {
     const known = new Set(next.subscriptions());
-    for (const def of this.#living?.core.subscriptions() ?? []) if (!known.has(def)) next.subscribe(def);
+    const core = this.#living?.core;
+    for (const def of core?.subscriptions() ?? []) if (!known.has(def)) next.subscribe(def, core?.list(def).lease ?? 0);
   }
 
   /**

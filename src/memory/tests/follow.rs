@@ -8,7 +8,7 @@ use super::{Seeded, below, seeds};
 use crate::codec::{Data, Part, Row};
 use crate::memory::{
     Collection, CollectionAtRest, Content, DocKey, DocumentAtRest, LinkAtRest, Memory, Origin, PageRef,
-    PartContext, Stamp, StoredChanges,
+    PartContext, Stamp, StoredChanges, at_rest,
 };
 use crate::model::schema::Schema;
 use crate::model::{Def, Pk, SortedMap, SortedSet, order};
@@ -18,7 +18,12 @@ fn memory() -> Memory {
 }
 
 fn collection_at_rest(held: &Collection) -> CollectionAtRest {
-    CollectionAtRest { v: held.set.v(), ready: held.ready, load: held.load.clone() }
+    CollectionAtRest {
+        v: held.set.v(),
+        ready: held.ready,
+        load: held.load.clone(),
+        lease: at_rest(held.lease),
+    }
 }
 
 /// The leader's changes in the order in which the log has them. Returns the documents among them, and whether the

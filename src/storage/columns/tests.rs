@@ -81,7 +81,7 @@ fn record(seed: u64) -> StateRecord {
         (def, states.collect::<Vec<_>>())
     });
     let load = Load { cursor: "c".into(), since: 1, settle: 2, received: 3, total: Some(4) };
-    let state = CollectionAtRest { v: Stamp::new(1, 2), ready: true, load: Some(load) };
+    let state = CollectionAtRest { v: Stamp::new(1, 2), ready: true, load: Some(load), lease: None };
     let head =
         Head { session: "s".into(), epoch: Some(Epoch::new(5, "e").unwrap()), era: 1, schema: "{}".into() };
     let [first, .., last] = defs;

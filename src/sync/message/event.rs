@@ -20,6 +20,8 @@ pub enum Event {
     Subscribe(Def),
     /// The application ends a subscription.
     Unsubscribe(Def),
+    /// The application says how long a subscription lasts.
+    Lease(Def, u64),
     /// A request was answered, or has failed.
     Replied {
         /// The number from [`Effect::Send`].

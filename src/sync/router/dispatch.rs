@@ -1,8 +1,9 @@
 //! Hands each event to the parts of the machine that it concerns.
 
 use crate::error::{Code, Result, fail};
+use crate::journal::Wanted;
 use crate::limits::SUBS_MAX;
-use crate::memory::Memory;
+use crate::memory::{self, Memory};
 use crate::model::{Def, SortedSet, order};
 use crate::storage::{Damage, FoundPage, JournalAtRest, JournalMark};
 use crate::sync::context::Ctx;
@@ -89,6 +90,12 @@ impl Router {
             Event::Unsubscribe(def) => {
                 self.tabs.commanded(&mut self.ctx, &def);
                 self.unsubscribe(&def);
+                Ok(())
+            }
+            Event::Lease(def, lease) => {
+                if memory::lease(&mut self.ctx.memory, &def, lease) && self.ctx.is_following() {
+                    self.tabs.ask(&mut self.ctx, Wanted::Lease(def, lease))?;
+                }
                 Ok(())
             }
             Event::Replied { number, reply } => self.replied(number, reply),

@@ -5,6 +5,7 @@ use super::dispatch::Router;
 use super::follow::Replay;
 use crate::error::{Code, Result};
 use crate::journal::{Request, Wanted, WantedWrite};
+use crate::memory;
 use crate::model::order;
 use crate::store::RecordKey;
 use crate::sync::message::{Inbox, Write};
@@ -108,6 +109,7 @@ impl Router {
             },
             Wanted::Subscribe(def) => self.subscribe(def)?,
             Wanted::Unsubscribe(def) => self.unsubscribe(&def),
+            Wanted::Lease(def, lease) => drop(memory::lease(&mut self.ctx.memory, &def, lease)),
             Wanted::Sweep(retention) => self.outbox.sweep(NOBODY, retention, true),
             Wanted::Signal(_) => {}
         }

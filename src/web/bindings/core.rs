@@ -65,10 +65,11 @@ impl Core {
         def.and_then(|def| def).map(|def| def.to_string()).map_err(thrown)
     }
 
-    /// Subscribes to a def.
-    pub fn subscribe(&self, def: &str) -> Thrown<()> {
+    /// Subscribes to a def, or says how long the subscription lasts from now on.
+    pub fn subscribe(&self, def: &str, lease: f64) -> Thrown<()> {
         let def = self.checked(def).map_err(thrown)?;
-        self.inner.driver.post(Event::Subscribe(def));
+        self.inner.driver.post(Event::Subscribe(def.clone()));
+        self.inner.driver.post(Event::Lease(def, lease as u64));
         Ok(())
     }
 
@@ -95,16 +96,21 @@ impl Core {
         let def: Def = def.parse().map_err(thrown)?;
         let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
         let (ids, ready, v) = listing.unwrap_or_default();
-        let whole = self
+        let (whole, lease) = self
             .inner
             .driver
-            .with(|machine| crate::memory::tree::is_whole(machine.memory(), &def))
+            .with(|machine| {
+                let memory = machine.memory();
+                let lease = memory.collection(&def).map_or(0, |held| held.lease);
+                (crate::memory::tree::is_whole(memory, &def), lease)
+            })
             .map_err(thrown)?;
         let object = Object::new();
         Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids.as_slice()))?;
         Reflect::set(&object, &"ready".into(), &ready.into())?;
         Reflect::set(&object, &"whole".into(), &whole.into())?;
         Reflect::set(&object, &"v".into(), &(v as f64).into())?;
+        Reflect::set(&object, &"lease".into(), &(lease as f64).into())?;
         Ok(object.into())
     }
 

@@ -14,7 +14,7 @@ function timed(name, body) {
     const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
     const locks = { held: [], pending: [] };
     Object.defineProperty(globalThis, "navigator", { configurable: true, value: { locks: { query: async () => locks } } });
-    mock.timers.enable({ apis: ["setTimeout"] });
+    mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000 * DAY });
     try {
       await body(locks);
     } finally {
@@ -81,12 +81,98 @@ timed("a subscription by live or collection stays, whichever came first", async 
   assert.equal(session.subscriptions().length, 2);
 });
 
-timed("a subscription of an earlier opening stays", async () => {
+timed("a subscription of an earlier opening stays, unless it was held then", async () => {
   const { session, core } = await openFake(schema);
-  core.subscribe("Package");
+  core.subscribe("Package", 0);
   session.hold("Package", {}, { keep: 0 }).subscribe(() => {})();
   await pass(DAY);
   assert.deepEqual(session.subscriptions(), ["Package"]);
+});
+
+/** A lease on the device: held on that day, and for so many days after it. */
+const lease = (day, days) => day * 65_536 + days;
+
+timed("the device is given a lease when a holder comes, and once a day while it is held", async () => {
+  const { session, core } = await openFake(schema);
+  const held = session.hold("Package", {}, { keep: 4.5 * DAY });
+  const stop = held.subscribe(() => {});
+  assert.equal(core.rests.get("Package"), lease(1_000, 5));
+  await pass(DAY);
+  assert.equal(core.rests.get("Package"), lease(1_001, 5));
+  session.hold("Package", {}, { keep: 7 * DAY }).subscribe(() => {})();
+  assert.equal(core.rests.get("Package"), lease(1_001, 7), "the longest time counts");
+  await pass(DAY / 2);
+  mock.timers.setTime(1_003 * DAY);
+  stop();
+  assert.equal(core.rests.get("Package"), lease(1_003, 7), "the day of the last holder counts");
+  session.hold("Package", { section: "ever" }, { keep: Infinity }).subscribe(() => {});
+  assert.equal(core.rests.get('Package/{"section":"ever"}'), lease(1_003, 65_535));
+});
+
+timed("a later opening ends what nobody held for its time, once holders had a minute to come", async () => {
+  const { session, core } = await openFake(schema);
+  core.tell({ leads: true });
+  const def = (section) => `Package/{"section":"${section}"}`;
+  for (const section of ["over", "held", "listed"]) core.subscribe(def(section), lease(994, 5));
+  core.subscribe(def("young"), lease(995, 5));
+  core.subscribe(def("forever"), 0);
+  session.hold("Package", { section: "held" }, { keep: 0 }).subscribe(() => {});
+  session.live("Package", { section: "listed" }, () => {});
+  await pass(59_999);
+  assert.equal(session.subscriptions().length, 5);
+  await pass(1);
+  const rest = () => session.subscriptions().map((def) => /"(\w+)"}/.exec(def)[1]).sort();
+  assert.deepEqual(rest(), ["forever", "held", "listed", "young"]);
+  await pass(DAY);
+  assert.deepEqual(rest(), ["forever", "held", "listed"], "a session that stays open looks once a day");
+  await pass(100 * DAY);
+  assert.equal(rest().length, 3);
+});
+
+timed("only the tab that leads ends what is over", async () => {
+  const { session, core } = await openFake(schema);
+  core.tell({ leads: false });
+  core.subscribe("Package", lease(900, 5));
+  await pass(60_000);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  core.tell({ leads: true });
+  await pass(DAY);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("after the clock was set back, the time begins again", async () => {
+  const { session, core } = await openFake(schema);
+  core.tell({ leads: true });
+  core.subscribe("Package", lease(1_400, 5));
+  await pass(60_000);
+  assert.equal(core.rests.get("Package"), lease(1_000, 5));
+  await pass(5 * DAY);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  await pass(DAY);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("a list of an earlier opening that is held again ends some time after its last holder", async () => {
+  const { session, core } = await openFake(schema);
+  core.subscribe("Package", lease(999, 3));
+  const stop = session.hold("Package", {}, { keep: 0 }).subscribe(() => {});
+  assert.equal(core.rests.get("Package"), lease(1_000, 3));
+  for (let day = 0; day < 10; day++) await pass(DAY);
+  assert.deepEqual(session.subscriptions(), ["Package"]);
+  stop();
+  for (const ms of [DAY, DAY, DAY - 1]) await pass(ms);
+  assert.deepEqual(session.subscriptions(), ["Package"], "the longest time counts, that of the earlier opening too");
+  await pass(1);
+  assert.deepEqual(session.subscriptions(), []);
+});
+
+timed("live makes a lease permanent, of this opening or of an earlier one", async () => {
+  const { session, core } = await openFake(schema);
+  core.subscribe("Package", lease(900, 3));
+  session.live("Package", {}, () => {})();
+  session.hold("Package", { section: "a" }, { keep: 0 }).subscribe(() => {});
+  session.collection("Package", { section: "a" });
+  assert.deepEqual([...core.rests.values()], [0, 0]);
 });
 
 timed("it does not end while another tab has the store open", async (locks) => {
