@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ before(() => runCommand(ROOT, process.execPath, "scripts/create.mjs"));
 async function create(t, template) {
   const parent = await mkdtemp(join(tmpdir(), "escale-create-"));
   t.after(() => rm(parent, { recursive: true, force: true }));
-  const command = join(TARBALLS, "create-escale-0.1.0.tgz");
+  const command = join(TARBALLS, (await readdir(TARBALLS)).find((file) => file.startsWith("create-escale-")));
   await runCommand(parent, "npm", "exec", "--yes", `--package=${command}`, "--", "create-escale", "my-app", "--template", template, "--from", TARBALLS);
   const folder = join(parent, "my-app");
   await runCommand(folder, "npm", "install", "--no-audit", "--no-fund");
