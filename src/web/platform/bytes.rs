@@ -11,8 +11,8 @@ pub fn bytes_of(value: &JsValue) -> Option<Uint8Array> {
         return Some(bytes.clone());
     }
     // An object that holds no bytes gives none, and has another length than it says.
-    let length = Reflect::get(value, &"byteLength".into()).ok()?.as_f64()?;
+    let length = Reflect::get(value, &"byteLength".into()).ok()?.as_f64()? as u32;
     let bytes = Uint8Array::new(value);
     let is_empty_buffer = || ArrayBuffer::is_view(value) || value.is_instance_of::<ArrayBuffer>();
-    (f64::from(bytes.length()) == length && (length > 0.0 || is_empty_buffer())).then_some(bytes)
+    (bytes.length() == length && (length > 0 || is_empty_buffer())).then_some(bytes)
 }
