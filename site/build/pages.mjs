@@ -26,6 +26,6 @@ export const GROUPS = [
   ["Start", ["guides/getting-started.md", "overview.md", "guides/comparison.md", "guides/moving.md"]],
   ["Guides", ["schema.md", "guides/modelling.md", "writes.md", "guides/cookbook.md", "guides/own-server.md", "offline.md", "guides/*"]],
   ["Tools", ["frameworks.md", "bundlers.md", "devtools.md", "testing-your-app.md", "conformance.md"]],
-  ["Reference", ["api/index.md", "errors.md", "protocol.md", "format.md", "rules.md", "security.md"]],
+  ["Reference", ["api/index.md", "errors.md", "protocol.md", "server.md", "format.md", "rules.md", "security.md"]],
   ["Inside", ["architecture.md", "decisions/index.md", "performance.md", "reliability.md", "testing.md", "mutants.md", "style.md", "changelog.md"]],
 ];
