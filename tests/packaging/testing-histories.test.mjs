@@ -15,17 +15,20 @@ const schema = defineSchema({
     properties: { n: "number", maxLife: "number" },
   },
   Count: { key: ["id"], properties: { n: "number" } },
+  Book: { key: ["id"], properties: { n: "number" } },
+  Page: { in: "Book", key: ["book", "id"], properties: { n: "number" } },
 });
 const operations = defineOperations(schema, { "count.add": { optimistic: () => {} } });
 const DEVICES = ["phone", "desk", "tablet"];
 const BOXES = ["in", "out"];
 const TAGS = ["red", "blue"];
-const MATCHES = [["Note", {}], ["Count", {}], ["Note", { box: "in" }], ["Note", { box: "out" }], ["Note", { tags: "red" }], ["Note", { key: ["1"] }]];
+const MATCHES = [["Note", {}], ["Count", {}], ["Note", { box: "in" }], ["Note", { box: "out" }], ["Note", { tags: "red" }], ["Note", { key: ["1"] }], ["Book", {}], ["Page", { book: "0" }], ["Page", { book: "1" }]];
 const STEPS = 60;
 
 /** Whether the server's document is one that the match selects. */
 function isIn(match, doc) {
   if (match.key) return doc.id === match.key[0];
+  if (match.book) return doc.book === match.book;
   if (match.box) return doc.box === match.box;
   return match.tags ? Boolean(doc.tags?.includes(match.tags)) : true;
 }
@@ -81,7 +84,30 @@ class History {
     return data;
   }
 
+  /** Writes a book or one of its pages: both, if the book is new. */
+  writeTree(to) {
+    const [book, id, n] = [`${this.below(2)}`, `${this.below(3)}`, this.below(100)];
+    try {
+      switch (this.below(5)) {
+        case 0:
+          return void to.put("Book", { id: book, n });
+        case 1:
+          return void to.delete("Book", [book]);
+        case 2:
+          return void to.delete("Page", [book, id]);
+        case 3:
+          return void to.patch("Page", [book, id], { n });
+        default:
+          return void to.put("Page", { book, id, n });
+      }
+    } catch (error) {
+      // Of a document that is not there, or of an item without its parent.
+      assert.equal(error.code, "not_found");
+    }
+  }
+
   write(to) {
+    if (this.below(3) === 0) return this.writeTree(to);
     const { id, ...changes } = this.document();
     const kind = this.pick(["put", "put", "patch", "delete"]);
     try {
@@ -162,8 +188,8 @@ class History {
 }
 
 test("in the end each session equals the server, and each saved operation ran once", { timeout: 300_000 }, async () => {
-  const first = Number(process.env.ESCALE_SEED ?? Math.floor(Math.random() * 1e9));
-  const histories = process.env.ESCALE_SEED ? 1 : Number(process.env.HISTORIES ?? 20);
+  const first = Number(process.env.ESCALE_SEED || Math.floor(Math.random() * 1e9));
+  const histories = process.env.ESCALE_SEED ? 1 : Number(process.env.HISTORIES || 20);
   const counts = {};
   for (let seed = first; seed < first + histories; seed++) {
     const history = new History(seed);

@@ -311,3 +311,29 @@ test("names are hashed as the vectors say", async (t) => {
   assert.equal(docs.length, keys.length);
   assert.equal(session.status.value.error, null);
 });
+
+test("items: a put needs the parent, a deletion of the parent ends them, and a composite shows both", async (t) => {
+  const tree = defineSchema({
+    Asso: { key: ["id"], properties: { name: "string" } },
+    Adh: { in: "Asso", key: ["asso", "num"], properties: { name: "string" }, indexes: { isActive: "bool" } },
+  });
+  const world = await testing({
+    schema: tree,
+    // Items may stand before their parents.
+    documents: { Adh: [{ asso: "a", num: "1", name: "Ada", isActive: true }], Asso: [{ id: "a", name: "Chess" }] },
+    pageRows: 2,
+  });
+  t.after(() => world.close());
+  const session = await world.open();
+  const chess = session.document("Asso", ["a"], { items: ["Adh"] });
+  const { doc, items } = await chess.ready;
+  assert.deepEqual([doc, items.Adh.map(({ name }) => name)], [{ id: "a", name: "Chess" }, ["Ada"]]);
+  session.put("Adh", { asso: "a", num: "2", name: "Grace", isActive: false });
+  await world.settled();
+  assert.deepEqual(world.docs("Adh").map(({ num }) => num), ["1", "2"]);
+  assert.throws(() => world.put("Adh", { asso: "b", num: "1", name: "Nobody", isActive: true }), { code: "not_found" });
+  assert.throws(() => world.put("Asso", { id: "c", name: "Short", maxLife: 90_000_000 }), { code: "bad_value" });
+  world.delete("Asso", ["a"]);
+  await world.settled();
+  assert.deepEqual([chess.now.doc, chess.now.items.Adh, world.docs("Adh")], [undefined, [], []]);
+});

@@ -8,7 +8,14 @@ import { shaS } from "./hash.js";
 /** A class, with its name. */
 export interface Class extends ClassDeclaration {
   readonly name: string;
+  /** Of a class of items: how many of the first key properties are the key of the parent. */
+  readonly parentKeys?: number;
+  /** Whether other classes are `in` it. */
+  readonly isParent?: boolean;
 }
+
+/** The name of the collection of all items of a parent. */
+export const ITEMS = "in";
 
 const MINUTES_MAX = 150_119_987_579;
 const ORG = /^[-\w.:]{1,1024}$/;
@@ -19,6 +26,7 @@ const IS_OF_INDEX: { [type: string]: (value: unknown) => boolean } = {
   int: (value) => Number.isSafeInteger(value),
   float: (value) => typeof value === "number",
   list: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"),
+  bool: (value) => typeof value === "boolean",
 };
 
 /** The pk of a key's values in an org. */
@@ -37,8 +45,11 @@ export function pkOf(org: string, { name, key }: Class, values: unknown): string
 }
 
 /** The collections that a document is in, as `name@hash`. */
-export function linksOf({ collections = {} }: Class, data: Raw): string[] {
+export function linksOf(declared: Class, data: Raw): string[] {
+  const { collections = {} } = declared;
   const links = new Set<string>();
+  const parent = parentOf(declared, data);
+  if (parent !== undefined) links.add(`${ITEMS}@${parent}`);
   for (const [name, { key, list }] of Object.entries(collections)) {
     const values = key.map((property) => valueOf(data, property));
     const bad = badKey(`the properties of the collection ${name} do not fit`);
@@ -57,6 +68,11 @@ export function linksOf({ collections = {} }: Class, data: Raw): string[] {
   return [...links];
 }
 
+/** The pk of an item's parent; undefined for a document that is no item. */
+export function parentOf({ key, parentKeys }: Class, data: Raw): string | undefined {
+  return parentKeys === undefined ? undefined : shaS(key.slice(0, parentKeys).map((property) => data[property]).join("/"));
+}
+
 /** A property's value; undefined if there is none, or if it is null. */
 export const valueOf = (data: Raw, name: string): unknown => (Object.hasOwn(data, name) ? (data[name] ?? undefined) : undefined);
 
@@ -71,10 +87,13 @@ export function indexesOf({ indexes = {} }: Class): { property: string; type: st
 /** Checks the properties of a document that a write would leave. */
 export function checkData(declared: Class, data: Raw): void {
   if (Object.keys(data).some((name) => name.startsWith("_"))) throw badValue("names that begin with _ are reserved");
+  const isRaw = (name: string): boolean => name === "raw" || name === "release" || declared.key.includes(name);
+  if (declared.raw && !Object.keys(data).every(isRaw)) throw badValue("a class of raw items has its key and raw");
   const { release } = data;
   const isRelease = Number.isSafeInteger(release) && (release as number) >= 1 && (release as number) <= (declared.release ?? 1);
   if (!isRelease) throw badValue("release is not one of the class");
   const end = valueOf(data, "maxLife") ?? 0;
+  if (end !== 0 && declared.isParent) throw badValue("a parent of items has no maxLife");
   if (!Number.isSafeInteger(end) || (end as number) < 0 || (end as number) > MINUTES_MAX) throw badValue("maxLife is no number of minutes");
   for (const { property, type } of indexesOf(declared)) {
     const value = valueOf(data, property);

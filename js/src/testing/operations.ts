@@ -4,7 +4,7 @@ import { encodeArgs, encodeChanges, encodeValueOf } from "./values.js";
 import { isMap, revive, reviveMap, type Raw, type Value } from "../schema/values.js";
 import { rowOf, type Stored, type Write } from "./database.js";
 import { badKey, badValue, Fault } from "./fault.js";
-import { pkOf, type Class } from "./links.js";
+import { parentOf, pkOf, type Class } from "./links.js";
 
 /** The documents of the server, as the server part of an operation of the application reads and writes them. */
 export interface ServerDocuments {
@@ -112,6 +112,11 @@ export class Executor {
       throw new Fault("key_mismatch", "A", "a document of the same pk has another key");
     }
     expect(write, old, pk, ifVersion);
+    const parent = parentOf(declared, data);
+    if (parent !== undefined) {
+      const held = write.db.documents.get(String(declared.in))?.get(parent);
+      if (!held || held.deleted) throw new Fault("not_found", "N", `no ${String(declared.in)} holds this item`);
+    }
     write.put(declared, pk, data);
   }
 
@@ -137,6 +142,13 @@ export class Executor {
     expect(write, old, pk, ifVersion);
     if (!old || old.deleted) throw new Fault("not_found", "N", "no such document");
     write.delete(declared, pk, old);
+    // Items end with their parent.
+    for (const items of this.#classes.values()) {
+      if (items.in !== declared.name) continue;
+      for (const [item, stored] of write.db.documents.get(items.name) ?? []) {
+        if (!stored.deleted && parentOf(items, stored.data) === pk) write.delete(items, item, stored);
+      }
+    }
   }
 }
 

@@ -4,10 +4,10 @@
  * Invariant: a request is served without interruption, so no write happens between its `now` and its snapshot.
  */
 
-import type { SchemaDeclaration } from "../schema/schema-types.js";
+import type { ClassDeclaration, SchemaDeclaration } from "../schema/schema-types.js";
 import { Database, rowOf, Write, type Known, type Member, type Stored } from "./database.js";
 import { ascending, Fault, isUnexecuted } from "./fault.js";
-import { pkOf, valueOf, type Class } from "./links.js";
+import { ITEMS, pkOf, valueOf, type Class } from "./links.js";
 import { Executor, type Op, type ServerOperation } from "./operations.js";
 
 const DELTA_MS = 2_000;
@@ -60,7 +60,12 @@ export class Server {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.classes = new Map(Object.entries(options.classes).map(([name, declared]) => [name, { ...declared, name }]));
+    const withName = (name: string, declared: ClassDeclaration): Class => {
+      const parent = declared.in === undefined ? undefined : options.classes[declared.in];
+      const isParent = Object.values(options.classes).some((other) => other.in === name);
+      return { ...declared, name, isParent, ...(parent && { parentKeys: parent.key.length }) };
+    };
+    this.classes = new Map(Object.entries(options.classes).map(([name, declared]) => [name, withName(name, declared)]));
     this.#executor = new Executor(options.org, this.classes, options.operations);
     this.#epoch = [options.clock(), "testing"];
   }
@@ -102,12 +107,39 @@ export class Server {
     if (unexecuted) this.#complete(ops, results, unexecuted);
     const room = { rows: this.#options.pageRows };
     const parts: Part[] = [];
-    for (const sub of subs) {
-      if (room.rows <= 0) break;
-      parts.push(this.#answer(sub, now, room));
+    for (const group of this.#neighbours(subs)) {
+      const before = parts.length;
+      for (const sub of group) if (room.rows > 0) parts.push(this.#answer(sub, now, room));
+      const isWhole = parts.length - before === group.length && parts.slice(before).every(({ next }) => next === undefined);
+      if (isWhole) continue;
+      // A tree comes whole, or not at all if others came first: the session then asks for it first.
+      if (group.length > 1 && before > 0) parts.length = before;
+      break;
     }
     const seq = this.db.sessions.get(session) ?? 0;
     return { p: 1, epoch: this.#epoch, now, delta: DELTA_MS, seq, results, parts } as SyncReply & object;
+  }
+
+  /** The defs in the order of the request, those of one tree together. */
+  #neighbours<T extends readonly [def: string, ...rest: unknown[]]>(subs: readonly T[]): T[][] {
+    const groups: T[][] = [];
+    let last: string | undefined;
+    for (const sub of subs) {
+      const tree = this.#treeOf(sub[0]);
+      if (tree !== undefined && tree === last) groups.at(-1)?.push(sub);
+      else groups.push([sub]);
+      last = tree;
+    }
+    return groups;
+  }
+
+  /** The tree of a def of a parent, or of all its items. */
+  #treeOf(def: string): string | undefined {
+    const [, name = "", collection, hash] = DEF.exec(def) ?? [];
+    const declared = this.classes.get(name);
+    if (hash === undefined || !declared) return undefined;
+    if (collection === ITEMS && declared.in !== undefined) return `${declared.in}@${hash}`;
+    return collection === undefined && declared.in === undefined ? def : undefined;
   }
 
   #now(): number {
@@ -175,7 +207,11 @@ export class Server {
     const [, name = "", collection, hash] = DEF.exec(def) ?? [];
     const declared = this.classes.get(name);
     if (!declared || declared.sync === false) return undefined;
-    if (collection !== undefined && !(hash && Object.hasOwn(declared.collections ?? {}, collection))) return undefined;
+    const isItem = declared.in !== undefined;
+    // Items are subscribed to by their parent, or one by one.
+    if (isItem && hash === undefined) return undefined;
+    const isCollection = isItem ? collection === ITEMS : Object.hasOwn(declared.collections ?? {}, collection ?? "");
+    if (collection !== undefined && !(hash && isCollection)) return undefined;
     const documents = this.db.documents.get(name) ?? new Map<string, Stored>();
     if (collection !== undefined) {
       const members = [...(this.db.members.get(def) ?? [])];

@@ -135,7 +135,11 @@ export class World<S extends SchemaDeclaration, O extends Operations<S>> {
       clock: () => this.now,
       pageRows,
     });
-    for (const [name, all] of Object.entries(documents)) for (const data of all as readonly object[]) this.#write("doc.put", name, { data: encodeArgs(data) });
+    // Parents come before their items.
+    const isItem = (name: string): number => Number(this.#server.classes.get(name)?.in !== undefined);
+    for (const [name, all] of Object.entries(documents).sort(([a], [b]) => isItem(a) - isItem(b))) {
+      for (const data of all as readonly object[]) this.#write("doc.put", name, { data: encodeArgs(data) });
+    }
     this.#server.before = (op) => this.#planned.shift()?.(op);
     if (options.clock !== undefined && typeof options.clock !== "function") throw raised("bad_option", "clock: takes a function of milliseconds");
     provide();
