@@ -1,26 +1,17 @@
 // The checks of one cell: its page, its server or its program must have seen the session as the application made it.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 
-import { environment, serve } from "./serve.mjs";
-
-const execute = promisify(execFile);
+import { run, within } from "./run.mjs";
+import { serve } from "./serve.mjs";
 
 const FIRST = { listed: ["theirs"], saved: "device" };
 const AGAIN = { listed: ["ours", "theirs"] };
 const ON_A_SERVER = { listed: ["theirs"], saved: "memory" };
+const BUILD_MS = 300_000;
 const SEEN_MS = 120_000;
-
-async function run(folder, command, env) {
-  const options = { cwd: folder, env: environment(folder, env), maxBuffer: 64 << 20 };
-  const { stdout } = await execute("bash", ["-c", command], options).catch((error) => {
-    throw new Error(`${command} failed\n${error.stdout}${error.stderr}`);
-  });
-  return stdout;
-}
+const CLOSING_MS = 20_000;
 
 /** The findings that a page shows. */
 async function seenOn(page, url) {
@@ -45,20 +36,20 @@ async function checkPage(browser, url, cell) {
     const missing = said.filter((text) => /404|wasm/i.test(text) && !/favicon/.test(text));
     return { first, noise: missing };
   } finally {
-    await context.close();
+    await within(CLOSING_MS, "closing the page", context.close());
   }
 }
 
 /** Runs a cell in its project, and returns its findings. */
 export async function check(browser, folder, cell) {
-  if (cell.build) await run(folder, cell.build, cell.env);
+  if (cell.build) await run(folder, cell.build, BUILD_MS, cell.env);
   if (cell.html) await writeFile(join(folder, cell.folder, "index.html"), cell.html);
   if (cell.test) {
-    await run(folder, cell.test);
+    await run(folder, cell.test, BUILD_MS);
     return { tests: "passed" };
   }
   if (cell.run) {
-    const seen = JSON.parse((await run(folder, cell.run)).trim().split("\n").at(-1));
+    const seen = JSON.parse((await run(folder, cell.run, BUILD_MS)).trim().split("\n").at(-1));
     assert.deepEqual(seen, ON_A_SERVER);
     return seen;
   }
@@ -67,7 +58,7 @@ export async function check(browser, folder, cell) {
   try {
     const seen = cell.isServerOnly ? {} : await checkPage(browser, server.url, cell);
     for (const route of cell.routes ?? []) {
-      const answer = await fetch(new URL(route, server.url));
+      const answer = await fetch(new URL(route, server.url), { signal: AbortSignal.timeout(SEEN_MS) });
       const text = await answer.text();
       assert.equal(answer.status, 200, `${route}: ${text.slice(0, 2_000)}\n${server.output().slice(-2_000)}`);
       seen[route] = JSON.parse(text);

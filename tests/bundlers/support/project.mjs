@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { ROOT, runCommand } from "../../packaging/project.mjs";
+import { ROOT } from "../../packaging/project.mjs";
+import { run } from "./run.mjs";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+const INSTALL_MS = 300_000;
 const IN_PAGE = join(ROOT, "tests/e2e/support/in-page/page-server.js");
 
 /** Makes the project in a new folder. `remove` deletes it. */
@@ -26,6 +28,12 @@ export async function makeProject(name, tool, packages, tarball) {
     join(folder, "package.json"),
     JSON.stringify({ ...manifest, dependencies, ...(tool.isDevelopment && { devDependencies: { escale } }) }),
   );
-  await runCommand(folder, "npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefer-offline", "--loglevel", "error");
-  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+  const remove = () => rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    await run(folder, "npm install --no-audit --no-fund --no-package-lock --prefer-offline --loglevel error", INSTALL_MS);
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return { folder, remove };
 }

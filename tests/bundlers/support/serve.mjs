@@ -1,23 +1,13 @@
 // Programs that serve a project's page until they are stopped.
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 
 import { ROOT } from "../../packaging/project.mjs";
+import { OutOfTime, start } from "./run.mjs";
 
 const STARTING_MS = 120_000;
-
-/** The environment of a project's commands: its own tools first, and no questions or reports. */
-export const environment = (folder, more) => ({
-  ...process.env,
-  PATH: `${join(folder, "node_modules/.bin")}:${process.env.PATH}`,
-  CI: "1",
-  NG_CLI_ANALYTICS: "false",
-  NEXT_TELEMETRY_DISABLED: "1",
-  NUXT_TELEMETRY_DISABLED: "1",
-  ...more,
-});
+const ANSWER_MS = 60_000;
 
 async function freePort() {
   const probe = createServer().listen(0, "localhost");
@@ -32,26 +22,17 @@ async function freePort() {
 export async function serve(folder, command, files) {
   const port = await freePort();
   const line = command?.replaceAll("{port}", port) ?? `node ${join(ROOT, "scripts/serve-www.mjs")} ${files} ${port}`;
-  // A group of its own, because tools start other processes.
-  const server = spawn("bash", ["-c", line], { cwd: folder, env: environment(folder, { PORT: port }), detached: true });
-  let output = "";
-  server.stdout.on("data", (text) => (output += text));
-  server.stderr.on("data", (text) => (output += text));
-  const ended = once(server, "exit");
-  const stop = async () => {
-    if (server.exitCode === null) process.kill(-server.pid, "SIGKILL");
-    await ended;
-  };
+  const { said, stop, isOver } = start(folder, line, { PORT: port });
+  const output = () => said.all;
   const url = `http://localhost:${port}/`;
   const until = Date.now() + STARTING_MS;
-  while (server.exitCode === null && Date.now() < until) {
-    const answer = await fetch(url).catch(() => undefined);
-    if (answer) {
-      await answer.arrayBuffer();
-      return { url, stop, output: () => output };
-    }
+  while (!isOver() && Date.now() < until) {
+    // Development servers build the page for the first request. One that accepts it and never answers must not hold us.
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) }).then((found) => found.arrayBuffer()).catch(() => undefined);
+    if (answer) return { url, stop, output };
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+  const why = isOver() ? "ended before it answered" : `did not answer within ${STARTING_MS / 1_000} s`;
   await stop();
-  throw new Error(`the server did not answer\n${output}`);
+  throw new OutOfTime(`the server ${why}: ${line}\n${output().slice(-4_000)}`);
 }

@@ -5,5 +5,5 @@ export const versions = { jest: { jest: "30.5.2", "fake-indexeddb": "6.2.8", ...
 export const cells = [
   { what: "Node", test: "jest node.test.js" },
   { what: "`escale/testing`", test: "jest repository.test.js" },
-  { what: "jsdom, `incognito`", test: "jest jsdom.test.js", needs: '`testEnvironment: "jest-fixed-jsdom"`' },
+  { what: "jsdom", test: "jest jsdom.test.js", needs: '`testEnvironment: "jest-fixed-jsdom"`' },
 ];

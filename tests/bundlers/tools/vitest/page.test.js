@@ -1,8 +1,10 @@
+import "fake-indexeddb/auto";
 import { expect, test } from "vitest";
 
-import { first } from "./src/app.js";
+import { again, first } from "./src/app.js";
 
 test("a session", async () => {
   expect(document.body).toBeDefined();
-  expect(await first("incognito")).toEqual({ listed: ["theirs"], saved: "memory" });
+  expect(await first()).toEqual({ listed: ["theirs"], saved: "device" });
+  expect(await again()).toEqual({ listed: ["ours", "theirs"] });
 });
