@@ -130,7 +130,10 @@ for (const [screen, options] of Object.entries(SCREENS)) {
       document.dispatchEvent(new Event("visibilitychange"));
     });
     await looksInside(visitor, (def) => {
-      const told = proxy.requests.filter(({ reply }) => reply?.parts.some((part) => part.def === def && !part.next));
+      // A load of several pages ends at the time of its first page.
+      const told = proxy.requests.filter(({ reply, subs }) => {
+        return reply?.parts.some((part) => part.def === def) && subs.some(([of, , cursor]) => of === def && cursor === undefined);
+      });
       return told.map(({ reply }) => reply.now - reply.delta);
     });
     await visitor.choose("section-fonts");

@@ -1,6 +1,5 @@
 /** The notes on a package: documents that belong to it. They show offline, arrive live, and end with their package. */
 
-import { noteDefs } from "../defs";
 import { fill, h, setText } from "../dom";
 import { moment } from "../format";
 import { icon } from "../icons";
@@ -41,9 +40,8 @@ export class NotesBlock {
       this.error,
     );
     this.element = h("section", { class: "detail-block", testid: "notes-block" }, h("h3", {}, "Notes"), this.state, this.list, form);
-    const tree = session.document("Package", [name], { items: ["Note"] });
-    this.stop = tree.subscribe(({ items }, { ready }) => {
-      this.notes = items.Note;
+    this.stop = session.live("Note", { package: name }, (notes, { ready }) => {
+      this.notes = notes;
       this.draw(ready);
     });
   }
@@ -54,12 +52,10 @@ export class NotesBlock {
   }
 
   /** The package is shown no more. Its notes stay on the device if there are any: they open with no network. */
-  async end(): Promise<void> {
+  end(): void {
     this.stop();
     if (this.notes.length > 0) return;
-    const defs = await noteDefs(this.name);
-    const held = new Set(this.session.status.phase === "closed" ? [] : this.session.subscriptions());
-    for (const def of defs) if (held.has(def)) this.session.unsubscribe(def);
+    if (this.session.status.phase !== "closed") this.session.unsubscribe("Note", { package: this.name });
   }
 
   private draw(ready: boolean): void {
