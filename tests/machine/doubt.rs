@@ -3,13 +3,14 @@
 use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply, SyncRequest};
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
-use escale::model::Value;
+use escale::model::{Def, Name, Value};
 use escale::storage::Limits;
 use escale::store::MemoryDevice;
-use escale::sync::{Event, Write};
+use escale::sync::{Effect, Event, Write};
 use escale::{Code, Kind};
+use escale_testkit::schema::by_key;
 
-use crate::harness::{Bench, config, def, fault, part, reply, row, whole};
+use crate::harness::{Bench, config, def, fault, gone, part, pk, reply, row, section, whole};
 use crate::harness_with_device::Desk;
 
 /// Writes a text of that length to a document.
@@ -123,4 +124,48 @@ fn numbers_of_a_left_name_put_no_later_operation_in_doubt() {
     assert_eq!((numbers(&request), bench.error()), (vec![2], None));
     accept(&mut bench, number, &request, ("c", 8_000, 1));
     assert_eq!(bench.error(), Some(Code::BadReply), "it was sent under this number alone");
+}
+
+/// One def has shown the deletion, and another one is still to be asked. The operation keeps the document in memory until
+/// then, out of sight.
+#[test]
+fn a_deleted_document_stays_out_of_sight_while_its_operation_waits_for_another_def() {
+    let mut bench = Bench::new(config());
+    let (games, alone) = (section("games"), Def::document(&name("Doc"), &pk("a")));
+    for def in [&games, &alone] {
+        bench.subscribe(def);
+        bench.serve(5_000, |def| whole(def, vec![row("a", 1)]));
+    }
+    let args = Value::from([("class", "Doc".into()), ("key", Value::Array(vec!["a".into()]))]);
+    let id = make_id(1_700_000_000_000, &mut SeededRandom::new(1)).expect("an id");
+    bench.feed(Event::Write(Write { id, name: "doc.delete".into(), args, touches: vec![], after: vec![] }));
+    assert_eq!(in_sight(&mut bench), 0, "it is deleted here");
+    let (number, request) = bench.request();
+    let results = vec![accepted(&request.ops[0], 5_500)];
+    let parts = vec![part(&games, vec![gone("a", 5_500)])];
+    bench.answer(number, SyncReply { results, seq: 1, ..reply(6_000, parts) });
+    assert_eq!(
+        (bench.client.machine.operations().len(), in_sight(&mut bench)),
+        (1, 0),
+        "it waits for the other def"
+    );
+    let (number, _) = bench.request();
+    bench.answer(number, SyncReply { seq: 1, ..reply(6_000, vec![part(&alone, vec![gone("a", 5_500)])]) });
+    assert_eq!((bench.client.machine.operations().len(), in_sight(&mut bench)), (0, 0));
+}
+
+/// The number of documents that a query lists. They are those that `find` finds.
+fn in_sight(bench: &mut Bench) -> usize {
+    bench.feed(Event::Query { ticket: 9, class: name("Doc"), query: by_key() });
+    let listed = bench.take(|effect| match effect {
+        Effect::Matched { ids, .. } => Some(ids.as_ref().expect("an answer").len()),
+        _ => None,
+    });
+    let found = bench.client.machine.find(&name("Doc"), &pk("a"));
+    assert_eq!(listed, [usize::from(found.is_some())]);
+    listed[0]
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
 }

@@ -33,9 +33,9 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
     Some((in_page_order(placed), collection.ready, collection.v(ctx.memory.epoch().1)))
 }
 
-/// Whether the application sees a document that has no overlay.
+/// Whether the application sees a document that has no overlay. One that only an operation retains may be deleted.
 fn is_seen(memory: &Memory, document: &Document, now_ms: u64) -> bool {
-    !document.is_expired(now_ms) && !is_hidden(memory, document)
+    !document.defs.is_empty() && !document.is_expired(now_ms) && !is_hidden(memory, document)
 }
 
 /// The id of a held document that has not expired.
