@@ -36,6 +36,12 @@ export async function defOf(topic: Topic): Promise<string> {
   return `Package/${collection}@${await shaS(topic.name)}`;
 }
 
+/** The defs of a package with its notes. */
+export async function noteDefs(name: string): Promise<string[]> {
+  const pk = await shaS(name);
+  return [`Package@${pk}`, `Note/in@${pk}`];
+}
+
 async function topicsHeld(session: Session): Promise<Topic[]> {
   const sections = new Set<string>();
   const tags = new Set<string>();

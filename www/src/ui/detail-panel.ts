@@ -50,7 +50,7 @@ export class DetailPanel {
     if (changed && this.editing) return;
     this.editing = false;
     if (!changed) {
-      this.notes?.end();
+      void this.notes?.end();
       this.notes = doc && new NotesBlock(this.session, this.writes, doc.name);
     }
     if (!doc) return fill(this.element);

@@ -66,5 +66,6 @@ function activity({ at, topic, changed, left }: Activity): HTMLElement {
 
 /** The label of a def that is no topic. */
 function unnamed(def: string): string {
-  return def.startsWith("Note/in@") ? "The notes on a package" : "A value without a name on this page";
+  if (def.startsWith("Note/in@")) return "The notes on a package";
+  return def.startsWith("Package@") ? "A package with its notes" : "A value without a name on this page";
 }

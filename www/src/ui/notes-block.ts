@@ -1,5 +1,6 @@
 /** The notes on a package: documents that belong to it. They show offline, arrive live, and end with their package. */
 
+import { noteDefs } from "../defs";
 import { fill, h, setText } from "../dom";
 import { moment } from "../format";
 import { icon } from "../icons";
@@ -40,8 +41,9 @@ export class NotesBlock {
       this.error,
     );
     this.element = h("section", { class: "detail-block", testid: "notes-block" }, h("h3", {}, "Notes"), this.state, this.list, form);
-    this.stop = session.live("Note", { package: name }, (notes, { ready }) => {
-      this.notes = notes;
+    const tree = session.document("Package", [name], { items: ["Note"] });
+    this.stop = tree.subscribe(({ items }, { ready }) => {
+      this.notes = items.Note;
       this.draw(ready);
     });
   }
@@ -52,10 +54,12 @@ export class NotesBlock {
   }
 
   /** The package is shown no more. Its notes stay on the device if there are any: they open with no network. */
-  end(): void {
+  async end(): Promise<void> {
     this.stop();
     if (this.notes.length > 0) return;
-    if (this.session.status.phase !== "closed") this.session.unsubscribe("Note", { package: this.name });
+    const defs = await noteDefs(this.name);
+    const held = new Set(this.session.status.phase === "closed" ? [] : this.session.subscriptions());
+    for (const def of defs) if (held.has(def)) this.session.unsubscribe(def);
   }
 
   private draw(ready: boolean): void {
