@@ -1,5 +1,6 @@
 //! The machine and its device: batches that fail, data read from pages, and state that outlives the session.
 
+use escale::codec::SyncReply;
 use escale::storage::{Limits, reopen};
 use escale::store::conformance::block_on;
 use escale::store::{Batch, MemoryDevice};
@@ -7,7 +8,7 @@ use escale::sync::{Config, Effect, Event, StorageState, TabEvent};
 use escale::{Code, Error};
 use escale_testkit::client::Call;
 
-use crate::harness::{config, def, part, reply, row, section, these, whole};
+use crate::harness::{accepted, config, def, part, patch, pk, reply, row, section, these, whole};
 use crate::harness_with_device::Desk;
 
 #[test]
@@ -213,4 +214,32 @@ fn a_deposed_session_closes_its_socket() {
     assert!(desk.bench.client.machine.is_following());
     desk.bench.wake(desk.bench.now + 120_000);
     assert_eq!((desk.bench.opened_socket(), desk.bench.requests.len()), (None, 0));
+}
+
+/// The reading follows the batch on the device, and its answer comes before the end of the batch: the record has another
+/// number then.
+#[test]
+fn a_history_read_while_its_record_is_written_again_reports_no_loss() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1)]);
+    patch(&mut desk.bench, ("a", 1), 1);
+    desk.work();
+    let (number, request) = desk.bench.request();
+    let results = vec![accepted(&request.ops[0], 10_500)];
+    let parts = vec![part(&def("Doc"), vec![row("a", 10_500)])];
+    desk.bench.answer(number, SyncReply { results, seq: 1, ..reply(11_000, parts) });
+    desk.bench.feed(Event::History { ticket: 4, key: (0, pk("a")) });
+    let mut calls = std::mem::take(&mut desk.bench.client.held);
+    assert!(matches!(calls.make_contiguous(), [Call::Commit(_), Call::Journal { .. }]));
+    // The device takes them in this order.
+    let mut done: Vec<Event> = calls.into_iter().map(|call| desk.bench.client.make(call)).collect();
+    done.reverse();
+    for event in done {
+        desk.bench.feed(event);
+    }
+    let told = desk.bench.take(|effect| match effect {
+        Effect::Past { actions, .. } => Some(actions.as_ref().expect("an answer").len()),
+        _ => None,
+    });
+    assert_eq!((told, desk.bench.error()), (vec![2], None), "its change and its state");
 }

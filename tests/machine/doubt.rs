@@ -1,6 +1,6 @@
 //! Operations whose numbers an earlier opening may have used, and operations that wait for the pull that shows them.
 
-use escale::codec::{Fault, Op, OpOk, OpResult, SyncReply, SyncRequest};
+use escale::codec::{Fault, OpResult, SyncReply, SyncRequest};
 use escale::crypto::SeededRandom;
 use escale::journal::make_id;
 use escale::model::{Def, Name, Value};
@@ -10,20 +10,10 @@ use escale::sync::{Effect, Event, Write};
 use escale::{Code, Kind};
 use escale_testkit::schema::by_key;
 
-use crate::harness::{Bench, config, def, fault, gone, part, pk, reply, row, section, whole};
+use crate::harness::{
+    Bench, accepted, config, def, fault, gone, part, patch, pk, reply, row, section, whole,
+};
 use crate::harness_with_device::Desk;
-
-/// Writes a text of that length to a document.
-fn patch(bench: &mut Bench, (pk, chars): (&str, usize), n: u64) {
-    let set = Value::from([("text", Value::from("x".repeat(chars).as_str()))]);
-    let args = Value::from([("class", "Doc".into()), ("key", Value::Array(vec![pk.into()])), ("set", set)]);
-    let id = make_id(1_700_000_000_000 + n, &mut SeededRandom::new(n)).expect("an id");
-    bench.feed(Event::Write(Write { id, name: "doc.patch".into(), args, touches: vec![], after: vec![] }));
-}
-
-fn accepted(op: &Op, v: u64) -> OpResult {
-    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
-}
 
 /// Two large operations wait, one to a request. The first is refused, so the second one takes its number. An earlier
 /// opening may have sent the second one under the next number, which a later operation takes.

@@ -2,11 +2,15 @@
 
 use std::collections::VecDeque;
 
-use escale::codec::{Data, Fault, LiveRequest, Part, Row, ServerFrame, SyncReply, SyncRequest};
+use escale::codec::{
+    Data, Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, SyncReply, SyncRequest,
+};
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
 use escale::model::schema::Schema;
 use escale::model::{Def, Epoch, Name, Pk, Value};
 use escale::store::MemoryStore;
-use escale::sync::{Clock, Config, Effect, Event, Machine, Phase, Refusal};
+use escale::sync::{Clock, Config, Effect, Event, Machine, Phase, Refusal, Write};
 use escale::{Code, Error};
 
 use escale_testkit::asleep::check_asleep;
@@ -273,4 +277,17 @@ pub fn these(pairs: &[(&str, u64)]) -> Vec<(Pk, u64)> {
     let mut these: Vec<(Pk, u64)> = pairs.iter().map(|(id, v)| (pk(id), *v)).collect();
     these.sort_unstable();
     these
+}
+
+/// Writes a text of that length to a document.
+pub fn patch(bench: &mut Bench, (pk, chars): (&str, usize), n: u64) {
+    let set = Value::from([("text", Value::from("x".repeat(chars).as_str()))]);
+    let args = Value::from([("class", "Doc".into()), ("key", Value::Array(vec![pk.into()])), ("set", set)]);
+    let id = make_id(1_700_000_000_000 + n, &mut SeededRandom::new(n)).expect("an id");
+    bench.feed(Event::Write(Write { id, name: "doc.patch".into(), args, touches: vec![], after: vec![] }));
+}
+
+/// The result of an operation that was executed at that version.
+pub fn accepted(op: &Op, v: u64) -> OpResult {
+    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
 }

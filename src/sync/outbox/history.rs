@@ -23,18 +23,23 @@ impl Outbox {
         numbers.iter().filter_map(|number| self.journal.in_memory.get(number).cloned()).collect()
     }
 
-    /// Opens records that were read. Leaves out those that were rewritten in the meantime.
+    /// Opens records that were read. Leaves out those that were rewritten in the meantime, also by the batch in flight: the
+    /// device may have written it already. A leader rewrites the records of a follower at any time.
     pub fn open_records(
         &self,
         ctx: &mut Ctx,
-        numbers: Vec<u64>,
-        sealed: Vec<Option<Vec<u8>>>,
+        (numbers, sealed): (Vec<u64>, Vec<Option<Vec<u8>>>),
+        in_flight: Option<&JournalInFlight>,
     ) -> Vec<JournalRecord> {
         let Some(layout) = &ctx.layout else { return Vec::new() };
+        let deletes = in_flight.map_or(&[][..], |journal| &journal.changes.deletes);
+        let is_following = ctx.is_following();
+        let may_be_gone = |number: u64| is_following || deletes.binary_search(&number).is_ok();
         let mut found = Vec::new();
         for (number, sealed) in numbers.into_iter().zip(sealed) {
             match sealed.map(|sealed| layout.open_journal(number, &sealed)) {
                 Some(Ok(record)) => found.push(record),
+                None if may_be_gone(number) => {}
                 _ if self.journal.records.contains_key(&number) => {
                     let error = Error::new(Code::LocalDataLost, "a journal record could not be read");
                     ctx.errors.report(error);

@@ -58,7 +58,8 @@ impl Router {
             self.readings().history(*ticket, key.clone());
             return Ok(());
         }
-        let found = self.outbox.open_records(&mut self.ctx, numbers, sealed);
+        let in_flight = self.device.journal_in_flight();
+        let found = self.outbox.open_records(&mut self.ctx, (numbers, sealed), in_flight);
         self.readings().answer(call, found);
         Ok(())
     }
