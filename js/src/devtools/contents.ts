@@ -1,5 +1,6 @@
 /** The tabs of the panel that show contents: documents in clear, and the records at rest. */
 
+import { isBytes } from "../base/bytes.js";
 import { bytes, count, facts, fill, h, none } from "./dom.js";
 import type { AnySession } from "./recorder.js";
 import type { Query } from "../schema/query.js";
@@ -70,7 +71,7 @@ function entry(session: AnySession, key: readonly string[], doc: Doc): HTMLEleme
 
 /** Bytes as their length: JSON would list each. */
 function readable(_name: string, value: unknown): unknown {
-  return value instanceof Uint8Array ? `${value.length} bytes` : value;
+  return isBytes(value) ? `${value.length} bytes` : value;
 }
 
 export const storage: Tab = {

@@ -3,6 +3,7 @@
  * nor `index.js` holds anything for it. No entry holds an address, a header or a body.
  */
 
+import { isBytes } from "../base/bytes.js";
 import type { ErrorCode } from "../base/error-codes.js";
 import type { Adapter } from "../wasm/core.js";
 
@@ -140,5 +141,5 @@ function failureOf(error: unknown): { code: string; status: number | null } {
 
 function sizeOf(message: object | string | Uint8Array): number | null {
   if (typeof message === "string") return message.length;
-  return message instanceof Uint8Array ? message.length : null;
+  return isBytes(message) ? message.length : null;
 }

@@ -36,8 +36,9 @@ async fn open() -> Option<std::result::Result<JsValue, JsValue>> {
     // A plain object takes any property. The transactions of the store itself ensure durability.
     let _ = Reflect::set(&options, &"durability".into(), &"relaxed".into());
     let promise = method(&buckets, "open")?.call2(&buckets, &BUCKET.into(), &options);
-    Some(match promise.and_then(JsCast::dyn_into::<Promise>) {
-        Ok(promise) => JsFuture::from(promise).await,
+    // It may be a promise of another realm.
+    Some(match promise {
+        Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
         Err(exception) => Err(exception),
     })
 }
