@@ -23,8 +23,8 @@ impl Proxies {
         texts.iter().map(read).collect::<Result<_>>().map(Proxies)
     }
 
-    /// The address of a caller whose connection comes from `peer`. Each proxy appends the address that it was called from,
-    /// so the last one that is no proxy of ours is the caller: those before it may be made up.
+    /// The address of a caller whose connection comes from `peer`. Each proxy appends the address that called it.
+    /// The caller is the last address that is no proxy of ours. A caller can make up those before it.
     pub(super) fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;

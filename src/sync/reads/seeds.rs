@@ -1,5 +1,5 @@
-//! A new collection of a loaded class takes its members from the documents of the class: no server is asked for them, and
-//! it is ready with no network (docs/decisions/41-a-collection-begins-with-its-class.md).
+//! A new collection of a loaded class takes its members from the documents of the class. It is ready with no network
+//! (docs/decisions/41-a-collection-begins-with-its-class.md).
 
 use super::coverage::membership;
 use super::indexed::Indexed;
