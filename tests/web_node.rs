@@ -70,15 +70,7 @@ async fn an_adapter_works() {
     .call0(&wasm_bindgen::JsValue::UNDEFINED)
     .expect("an object");
     let adapter = Adapter::new(object).expect("an adapter");
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: Vec::new(),
-    };
+    let request = SyncRequest::of("s");
     let Refusal { error, retry_after_ms } = adapter.sync(&request, 10_000).await.expect_err("refused");
     assert_eq!((error.code(), retry_after_ms), (Code::Unavailable, Some(3_000)));
 }

@@ -64,15 +64,7 @@ fn sync(criterion: &mut Criterion) {
     .expect("a def");
     let ask = |v: u64| -> SyncReply {
         let sub = Sub { def: shelf.clone(), v, cursor: None };
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: Vec::new(),
-            subs: vec![sub],
-        };
+        let request = SyncRequest { subs: vec![sub], ..SyncRequest::of("s") };
         engine.sync("o", &caller, &request).expect("a reply")
     };
     clock.advance(60_000);
@@ -142,15 +134,7 @@ fn ends(items: usize) -> (f64, f64, usize) {
             let def = format!("{def}{pk}").parse().expect("a def");
             Sub { def, v: NOON, cursor: None }
         });
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: Vec::new(),
-            subs: subs.to_vec(),
-        };
+        let request = SyncRequest { subs: subs.to_vec(), ..SyncRequest::of("s") };
         let reply = engine.sync("o", &caller, &request).expect("a reply");
         bytes = escale::codec::encode(escale::codec::Format::Msgpack, &reply).expect("encoded").len();
     }

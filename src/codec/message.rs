@@ -30,6 +30,14 @@ pub struct SyncRequest {
     pub page: Option<u64>,
 }
 
+impl SyncRequest {
+    /// A session's request that asks for nothing yet.
+    pub fn of(session: impl Into<String>) -> Self {
+        let session = session.into();
+        SyncRequest { p: 1, session, epoch: None, ops: Vec::new(), subs: Vec::new(), refs: false, page: None }
+    }
+}
+
 record!(SyncRequest { p, session, epoch optional, ops default, subs default, refs optional, page optional });
 
 /// An operation to execute as one transaction.

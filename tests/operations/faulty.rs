@@ -128,18 +128,7 @@ impl Numbers {
 
     /// A reply to two operations: one is accepted, the other conflicts.
     fn reply(&self, driver: &Driver, ops: &[Op]) -> SyncReply {
-        let mut reply = driver.answer(
-            &mut server(2),
-            &escale::codec::SyncRequest {
-                refs: false,
-                page: None,
-                p: 1,
-                session: "other".into(),
-                epoch: None,
-                ops: Vec::new(),
-                subs: Vec::new(),
-            },
-        );
+        let mut reply = driver.answer(&mut server(2), &escale::codec::SyncRequest::of("other"));
         (reply.now, reply.delta, reply.seq) = (self.now, self.delta, self.seq);
         let mut conflict = refused(&ops[1], Code::VersionConflict).expect("a result");
         if let Some(doc) = conflict.fault.as_mut().and_then(|fault| fault.doc.as_mut()) {

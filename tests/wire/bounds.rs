@@ -114,15 +114,7 @@ fn the_deepest_argument_of_an_operation_passes() {
             at: 1,
             after: None,
         };
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: vec![op],
-            subs: vec![],
-        };
+        let request = SyncRequest { ops: vec![op], ..SyncRequest::of("s") };
         let bytes = encode(format, &request).expect("written");
         assert_eq!(decode::<SyncRequest>(format, &bytes, MAX).expect("read"), request);
     }

@@ -91,7 +91,7 @@ fn request() -> SyncRequest {
         sub("Article@E8QD73URYucI8dur4zj-2Q", 1_700_000_000_000, None),
         sub("Article/auteurs@BTziUq_SSySPM1Z0dmeokg", 5, Some("cursor")),
     ];
-    SyncRequest { refs: false, page: None, p: 1, session: "session".into(), epoch: None, ops: vec![], subs }
+    SyncRequest { subs, ..SyncRequest::of("session") }
 }
 
 fn reply() -> SyncReply {

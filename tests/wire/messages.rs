@@ -175,15 +175,7 @@ fn a_message_that_cannot_be_read_or_used_names_the_place() {
 #[test]
 fn a_server_refuses_what_is_over_its_bounds() {
     let sub = Sub { def: "A".parse().expect("a def"), v: 0, cursor: None };
-    let request = |subs, session: &str| SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: session.into(),
-        epoch: None,
-        ops: vec![],
-        subs,
-    };
+    let request = |subs, session: &str| SyncRequest { subs, ..SyncRequest::of(session) };
     assert!(request(vec![sub.clone(); SUBS_MAX], "s").check().is_ok());
     assert_eq!(code(request(vec![sub.clone(); SUBS_MAX + 1], "s").check()), Code::TooLarge);
     assert_eq!(code(request(vec![], "").check()), Code::Malformed);

@@ -43,15 +43,7 @@ fn stored(engine: &Engine, class: &str, id: &str) -> Option<Document> {
 }
 
 fn ids_of(engine: &Engine, org: &str, def: &Def) -> Vec<String> {
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: vec![sub(def, 0)],
-    };
+    let request = SyncRequest { subs: vec![sub(def, 0)], ..SyncRequest::of("s") };
     let part = engine.sync(org, &caller(), &request).unwrap().parts.remove(0);
     assert_eq!(part.fault, None);
     let mut ids = ids(&part);
@@ -231,15 +223,7 @@ fn numbers_and_names_of_operations_have_their_bounds() {
     let engine = fresh(&ManualClock::at(NOON));
     let asked = |seq: u64, after: Option<String>| {
         let ops = vec![Op { after, ..op("a", seq, "doc.put", put_args("a", "one")) }];
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops,
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { ops, ..SyncRequest::of("s") };
         let reply = engine.sync("o", &caller(), &request).map_err(|error| error.code());
         reply.map(|reply| code_of(&reply.results[0]).to_owned())
     };

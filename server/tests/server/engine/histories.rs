@@ -350,13 +350,9 @@ impl World {
             after: op.after.clone(),
         };
         let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: session.clone(),
-            epoch: None,
             ops: ops.iter().map(wire).collect(),
             subs: subs.clone(),
+            ..SyncRequest::of(session.clone())
         };
         let caller = Caller { account: account.to_owned(), may_write: asking.may_write };
         let reply = self.engine.as_ref().unwrap().sync(org, &caller, &request).unwrap();

@@ -118,15 +118,7 @@ fn a_cursor_is_good_for_its_answer_only() {
     // The same def of another org.
     world.engine.write("p", |w| w.put("Note", note("p", "one"))).unwrap();
     let sub = Sub { def: shelf("one"), v: 0, cursor: Some(cursor.clone()) };
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: vec![],
-        subs: vec![sub],
-    };
+    let request = SyncRequest { subs: vec![sub], ..SyncRequest::of("s") };
     let part = world.engine.sync("p", &caller(), &request).unwrap().parts.remove(0);
     assert_eq!(part.fault.map(|fault| fault.code), bad);
     // Another epoch of the database.

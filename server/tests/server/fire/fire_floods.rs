@@ -44,15 +44,7 @@ fn honest(address: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
         seq += 1;
         let write = op(&format!("honest-{seq}"), seq, "doc.put", put_args("honest", &seq.to_string()));
         let subs = vec![sub(&shelf(&seq.to_string()), 0)];
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "honest".into(),
-            epoch: None,
-            ops: vec![write],
-            subs,
-        };
+        let request = SyncRequest { ops: vec![write], subs, ..SyncRequest::of("honest") };
         let bytes = encode(Format::Msgpack, &request).unwrap();
         let since = Instant::now();
         let answer = loop {
@@ -102,19 +94,7 @@ fn growing(session: &str, bytes: usize) -> Vec<u8> {
         Value::Array(vec![map; bytes / 3]),
     );
     let ops = vec![op(session, 1, "doc.put", with(put_args("grows", "one"), "data", data))];
-    encode(
-        Format::Msgpack,
-        &SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: session.into(),
-            epoch: None,
-            ops,
-            subs: Vec::new(),
-        },
-    )
-    .unwrap()
+    encode(Format::Msgpack, &SyncRequest { ops, ..SyncRequest::of(session) }).unwrap()
 }
 
 /// More connections than there are places. They say nothing, or begin a header, or leave a socket without a
@@ -195,15 +175,7 @@ async fn memory_is_bounded_and_the_honest_are_answered_whatever_comes() {
         let args = put_args(&n.to_string(), "one");
         let data = with(args.as_map().unwrap()["data"].clone(), "text", text.clone());
         let ops = vec![op(&n.to_string(), n, "doc.put", with(args, "data", data))];
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "first".into(),
-            epoch: None,
-            ops,
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { ops, ..SyncRequest::of("first") };
         assert_eq!(
             post(address, "hostile", &encode(Format::Msgpack, &request).unwrap()).unwrap().status,
             200

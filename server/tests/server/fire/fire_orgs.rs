@@ -179,7 +179,7 @@ impl Town {
         let seq = if chance.is(80) { known + 1 } else { 1 + chance.below(known + 3) };
         let ops = (0..n).map(|at| self.op(chance, org, seq + at)).collect();
         let subs = (0..chance.below(4)).map(|_| self.sub(chance, org)).collect();
-        SyncRequest { refs: false, page: None, p: 1, session, epoch: None, ops, subs }
+        SyncRequest { ops, subs, ..SyncRequest::of(session) }
     }
 
     /// Checks that a reply to that request contains only this org. Returns the reason if not.
@@ -296,15 +296,7 @@ fn no_answer_of_the_engine_bears_anything_of_another_org() {
 /// The search itself is tested: replies are checked against another org than theirs.
 #[test]
 fn an_answer_of_another_org_would_be_seen() {
-    let request = |subs| SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs,
-    };
+    let request = |subs| SyncRequest { subs, ..SyncRequest::of("s") };
     for (what, subs) in [
         ("green sees ~red~", vec![sub(&def("Note"), 0)]),
         ("a pk of red", vec![sub(&marked_shelf("red", 1), 0)]),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use escale::codec::Format;
+use escale::codec::{Format, SyncRequest};
 use escale_server::http::Running;
 use escale_server::settings::Settings;
 
@@ -72,15 +72,8 @@ async fn the_counts_follow_requests_operations_sockets_and_hints() {
     let running = served(&world).await;
     let admin = running.admin.unwrap();
     let send = |id: &str, seq| {
-        let request = escale::codec::SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: vec![op(id, seq, "doc.put", put_args("a", "one"))],
-            subs: Vec::new(),
-        };
+        let request =
+            SyncRequest { ops: vec![op(id, seq, "doc.put", put_args("a", "one"))], ..SyncRequest::of("s") };
         String::from_utf8(escale::codec::encode(Format::Json, &request).unwrap()).unwrap()
     };
     let mut socket = listen(&running, "/o/live", &[def("Note")]).await;

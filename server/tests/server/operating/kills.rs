@@ -66,15 +66,7 @@ fn write(scene: &Scene, client: u64, mut chance: Chance) -> BTreeMap<String, u64
     loop {
         let n = 1 + chance.below(8);
         let ops: Vec<Op> = (next..next + n).map(|seq| operation(client, seq)).collect();
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: session.clone(),
-            epoch: None,
-            ops,
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { ops, ..SyncRequest::of(session.clone()) };
         let body = encode(Format::Msgpack, &request).unwrap();
         let mut is_over = false;
         // The same request is sent again until it is answered: to the next server if one was killed.
@@ -158,9 +150,8 @@ impl Clients {
         scene.set(|state| (state.address, state.is_over) = (Some(address), true));
         let accepted: BTreeMap<String, u64> =
             clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
-        let (session, subs) = ("reader".into(), vec![sub(&def("Note"), 0)]);
-        let pulled =
-            SyncRequest { refs: false, page: None, p: 1, session, epoch: None, ops: Vec::new(), subs };
+        let (session, subs) = ("reader", vec![sub(&def("Note"), 0)]);
+        let pulled = SyncRequest { subs, ..SyncRequest::of(session) };
         let reply = sync(address, "", &encode(Format::Msgpack, &pulled).unwrap()).unwrap();
         check(base, &accepted, &reply);
         accepted.len()

@@ -121,15 +121,7 @@ async fn a_def_that_cannot_be_told_is_a_fault_of_its_part() {
 
 /// Bytes near a request: valid ones, altered, cut, repeated.
 fn near_request() -> impl Strategy<Value = Vec<u8>> {
-    let whole = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: vec![sub(&def("Note"), 5)],
-    };
+    let whole = SyncRequest { subs: vec![sub(&def("Note"), 5)], ..SyncRequest::of("s") };
     let json = encode(Format::Json, &whole).unwrap();
     let msgpack = encode(Format::Msgpack, &whole).unwrap();
     let base = prop_oneof![Just(json), Just(msgpack), prop::collection::vec(any::<u8>(), 0..80)];

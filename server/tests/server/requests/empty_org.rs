@@ -29,13 +29,8 @@ fn a_pull_in_an_org_in_which_nothing_was_written_is_told_that_there_is_nothing()
     let world = world();
     put(&world.engine, note("a", "one")).unwrap();
     let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
         subs: vec![sub(&def("Note"), 0), sub(&shelf("one"), 0), sub(&def("Nope"), 0)],
+        ..SyncRequest::of("s")
     };
     let reply = world.engine.sync("nobody-yet", &caller(), &request).unwrap();
     assert_eq!((&reply.epoch, reply.seq), (&ask(&world.engine, Vec::new()).epoch, 0));
@@ -49,15 +44,7 @@ fn a_pull_in_an_org_in_which_nothing_was_written_is_told_that_there_is_nothing()
 #[test]
 fn the_first_operation_of_an_org_is_told_its_result_also_where_it_is_refused() {
     let world = operating();
-    let request = |ops| SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops,
-        subs: vec![sub(&def("Note"), 0)],
-    };
+    let request = |ops| SyncRequest { ops, subs: vec![sub(&def("Note"), 0)], ..SyncRequest::of("s") };
     let sync = |ops| world.engine.sync("nobody-yet", &caller(), &request(ops)).unwrap();
     let refused = vec![op("d", 1, "doc.delete", key_args("a"))];
     for _ in 0..2 {
@@ -74,13 +61,10 @@ fn operations_of_another_epoch_learn_the_epoch_also_where_nothing_was_written() 
     let world = operating();
     let lost = Epoch::new(NOON - 1, "lost").unwrap();
     let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
         epoch: Some(lost),
         ops: vec![op("p", 1, "doc.put", put_args("a", "one"))],
         subs: vec![sub(&def("Note"), 0)],
+        ..SyncRequest::of("s")
     };
     let reply = world.engine.sync("nobody-yet", &caller(), &request).unwrap();
     assert_eq!((told(&reply), reply.seq), (vec![("p", "contention")], 0));

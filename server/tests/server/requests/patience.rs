@@ -62,15 +62,7 @@ async fn a_request_that_takes_too_long_is_answered_without_its_end() {
     let world = World { folder, clock, engine: Arc::new(engine) };
     put(&world.engine, note("a", "one")).unwrap();
     let running = serve(&world, |options| options.request_max = SHORT).await;
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: vec![op("late", 1, "wait", Value::Null)],
-        subs: Vec::new(),
-    };
+    let request = SyncRequest { ops: vec![op("late", 1, "wait", Value::Null)], ..SyncRequest::of("s") };
     let body = String::from_utf8(encode(Format::Json, &request).unwrap()).unwrap();
     let answer = post_json(&running, "/o/sync", &body).await;
     assert_eq!((answer.status, answer.headers["retry-after"].as_str()), (503, "1"));

@@ -205,15 +205,7 @@ fn r11_what_was_sent_in_another_epoch_is_not_executed() {
     let world = operating();
     let first = send(&world.engine, vec![add(1)]);
     let sent = |epoch: &Epoch, ops| {
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: Some(epoch.clone()),
-            ops,
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { epoch: Some(epoch.clone()), ops, ..SyncRequest::of("s") };
         world.engine.sync("o", &caller(), &request).unwrap()
     };
     assert_eq!(told(&sent(&first.epoch, vec![add(2)])), [("op-2", "ok")]);
@@ -235,15 +227,7 @@ fn r11_what_was_sent_in_another_epoch_is_not_executed() {
 #[test]
 fn r11_the_epoch_is_told_to_whoever_asks_for_nothing_else() {
     let world = operating();
-    let ask = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: Vec::new(),
-    };
+    let ask = SyncRequest::of("s");
     let reply = world.engine.sync("nobody-yet", &caller(), &ask).unwrap();
     assert_eq!(reply.epoch, send(&world.engine, Vec::new()).epoch);
 }

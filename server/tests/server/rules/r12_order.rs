@@ -138,15 +138,7 @@ fn r12_the_parts_hold_what_the_reply_s_seq_says() {
     let world = operating();
     put(&world.engine, note("a", "one")).unwrap();
     let ops = vec![op("1", 1, "doc.put", put_args("b", "one")), op("2", 2, "doc.delete", key_args("a"))];
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops,
-        subs: vec![sub(&shelf("one"), 1)],
-    };
+    let request = SyncRequest { ops, subs: vec![sub(&shelf("one"), 1)], ..SyncRequest::of("s") };
     let reply = world.engine.sync("o", &caller(), &request).unwrap();
     let v = |at: usize| reply.results[at].ok.as_ref().unwrap().v;
     let rows: Vec<(u64, bool)> = reply.parts[0].rows.iter().map(|row| (row.v, row.deleted)).collect();
@@ -158,15 +150,7 @@ fn r12_the_parts_hold_what_the_reply_s_seq_says() {
 fn r12_numbers_that_are_none_are_refused_whole() {
     let world = operating();
     for bad in [append(0), append(1 << 53), Op { after: Some(String::new()), ..append(1) }] {
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: vec![bad],
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { ops: vec![bad], ..SyncRequest::of("s") };
         assert_eq!(world.engine.sync("o", &caller(), &request).unwrap_err().code(), Code::Malformed);
     }
     assert_eq!(send(&world.engine, Vec::new()).seq, 0);

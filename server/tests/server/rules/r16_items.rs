@@ -18,15 +18,7 @@ fn code<T: std::fmt::Debug>(result: escale::Result<T>) -> Code {
 
 /// The result of the session's next operation.
 fn run(engine: &Engine, name: &str, args: Value) -> OpResult {
-    let ask = |ops| SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops,
-        subs: Vec::new(),
-    };
+    let ask = |ops| SyncRequest { ops, ..SyncRequest::of("s") };
     let seq = engine.sync("o", &caller(), &ask(Vec::new())).unwrap().seq + 1;
     let op = Op { id: format!("id-{seq}"), seq, name: name.into(), args, at: 0, after: None };
     engine.sync("o", &caller(), &ask(vec![op])).unwrap().results.remove(0)

@@ -132,15 +132,7 @@ impl Site {
 
 fn ask_for(engine: &Engine, org: &str) -> SyncReply {
     let subs = vec![sub(&def("Note"), 0)];
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs,
-    };
+    let request = SyncRequest { subs, ..SyncRequest::of("s") };
     engine.sync(org, &caller(), &request).unwrap()
 }
 
@@ -322,15 +314,7 @@ impl Story {
                 let mut found = BTreeMap::new();
                 let mut subs = vec![sub(&def("Note"), 0)];
                 while let Some(next) = subs.pop() {
-                    let request = SyncRequest {
-                        refs: false,
-                        page: None,
-                        p: 1,
-                        session: "s".into(),
-                        epoch: None,
-                        ops: Vec::new(),
-                        subs: vec![next.clone()],
-                    };
+                    let request = SyncRequest { subs: vec![next.clone()], ..SyncRequest::of("s") };
                     let part = engine.sync(org, &caller(), &request).unwrap().parts.remove(0);
                     for row in part.rows.iter().filter_map(|row| row.data.as_ref()) {
                         let map = row.to_map().unwrap();

@@ -69,15 +69,7 @@ fn r39_another_server_begins_new_epochs_before_any_write() {
 }
 
 fn nothing() -> escale::codec::SyncRequest {
-    escale::codec::SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs: Vec::new(),
-    }
+    escale::codec::SyncRequest::of("s")
 }
 
 #[test]

@@ -310,15 +310,7 @@ fn r8_an_operation_at_the_slowest_clock_is_missed_too() {
     let operate = |engine: &Engine, seq: u64, name: &str, args: Value| {
         let (id, name) = (seq.to_string(), name.to_owned());
         let op = Op { id, seq, name, args, at: NOON, after: None };
-        let request = SyncRequest {
-            refs: false,
-            page: None,
-            p: 1,
-            session: "s".into(),
-            epoch: None,
-            ops: vec![op],
-            subs: Vec::new(),
-        };
+        let request = SyncRequest { ops: vec![op], ..SyncRequest::of("s") };
         let caller = Caller { account: "x".into(), may_write: true };
         engine.sync("o", &caller, &request).unwrap().results[0].clone()
     };

@@ -11,7 +11,7 @@ use crate::support::items::{adh, asso, items_with, sta, tree_defs};
 use crate::support::world::*;
 
 fn request(subs: Vec<Sub>, refs: bool, page: Option<u64>) -> SyncRequest {
-    SyncRequest { p: 1, session: "s".into(), epoch: None, ops: Vec::new(), subs, refs, page }
+    SyncRequest { subs, refs, page, ..SyncRequest::of("s") }
 }
 
 fn reply(world: &World, request: &SyncRequest) -> SyncReply {

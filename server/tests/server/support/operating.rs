@@ -123,15 +123,7 @@ pub fn send_to(engine: &Engine, org: &str, session: &str, ops: Vec<Op>) -> SyncR
 }
 
 fn send_of(engine: &Engine, (org, account): (&str, &str), session: &str, ops: Vec<Op>) -> SyncReply {
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: session.into(),
-        epoch: None,
-        ops,
-        subs: Vec::new(),
-    };
+    let request = SyncRequest { ops, ..SyncRequest::of(session) };
     let bytes = encode(Format::Msgpack, &request).unwrap();
     let request: SyncRequest = decode(Format::Msgpack, &bytes, usize::MAX).unwrap();
     request.check().unwrap();

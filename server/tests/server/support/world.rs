@@ -107,15 +107,7 @@ pub fn sub(def: &Def, v: u64) -> Sub {
 }
 
 pub fn ask(engine: &Engine, subs: Vec<Sub>) -> SyncReply {
-    let request = SyncRequest {
-        refs: false,
-        page: None,
-        p: 1,
-        session: "s".into(),
-        epoch: None,
-        ops: Vec::new(),
-        subs,
-    };
+    let request = SyncRequest { subs, ..SyncRequest::of("s") };
     let reply = engine.sync("o", &caller(), &request).unwrap();
     reply.check().unwrap();
     reply
