@@ -2,7 +2,7 @@
 // gzip. They may fall. An increase is a decision (docs/performance.md).
 
 /** The entry that all others import, and never contain. */
-export const MAIN = { name: "index", bytes: 24_400 };
+export const MAIN = { name: "index", bytes: 24_700 };
 
 /**
  * The others, imported as `escale/<name>`. Those with a `peer` import that package of the application. `acts` is for
@@ -28,13 +28,13 @@ export const ENTRIES = [
 export const SCHEMA_COMMAND = "schema-command.js";
 
 /** The wasm. */
-export const WASM = { file: "escale_bg.wasm", bytes: 409_000 };
+export const WASM = { file: "escale_bg.wasm", bytes: 411_100 };
 
 /** Modules that no application names: the main entry as some tools need it, and the wasm as JavaScript for them. */
 export const INNER = [
   { name: "bundled", bytes: 200, acts: true },
   { name: "edge", bytes: 200, acts: true },
-  { name: "carried", bytes: 411_900 },
+  { name: "carried", bytes: 413_700 },
 ];
 
 /** The oldest TypeScript that infers the types of documents. An older one would infer wrong ones in silence. */

@@ -36,11 +36,25 @@ pub struct Collection {
     pub load: Option<Load>,
     /// How long the subscription lasts, as the application's side writes it (docs/format.md). 0: until it is ended.
     pub lease: u64,
+    /// The documents that changed here since a view asked (`touched`). `None` if it has to list all.
+    pub(super) touched: Option<Vec<Pk>>,
     /// The lists of defs that result from adding this def to documents' lists, or removing it.
     pub(super) sharing: Sharing,
 }
 
+/// Documents that a view asks for one by one. If more have changed, it lists the def again.
+const TOUCHED_MAX: usize = 1_000;
+
 impl Collection {
+    /// The application sees another state of that document here, or none.
+    pub(super) fn touch(&mut self, pk: &Pk) {
+        if let Some(touched) = self.touched.as_mut().filter(|touched| touched.len() < TOUCHED_MAX) {
+            touched.push(pk.clone());
+        } else {
+            self.touched = None;
+        }
+    }
+
     /// The `v` for the next request: 0 if the collection was never loaded, or not in this era.
     pub fn v(&self, era: u32) -> Version {
         if self.set.v().era == era { self.set.v().v } else { 0 }

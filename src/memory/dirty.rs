@@ -2,8 +2,9 @@
 //! reported to the application. A batch is built from the memory as it is at that time, so the stored state always satisfies R1 to R3
 //! (R7).
 
+use super::collection::Collection;
 use super::document::{DocKey, PageRef};
-use crate::model::{Def, Pk, QuickSet, SortedSet};
+use crate::model::{Def, Pk, QuickSet, SortedMap, SortedSet};
 
 /// The names of changed things that must be written.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,14 @@ impl Unreported {
     /// Whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.defs.is_empty() && self.gone.is_empty()
+    }
+
+    /// A document joined a def or left it, or the application sees another state of it there.
+    pub fn note(&mut self, collections: &mut SortedMap<Def, Collection>, def: &Def, pk: &Pk) {
+        self.defs.insert(def.clone());
+        if let Some(collection) = collections.get_mut(def) {
+            collection.touch(pk);
+        }
     }
 
     /// The defs that changed and the ids that are not used any more, since the last call.

@@ -15,6 +15,8 @@ pub struct Documents {
     /// The keys of all other ids.
     by_id: QuickMap<u32, DocKey>,
     lives: SortedSet<(u64, DocKey)>,
+    /// The same for documents as pending operations leave them.
+    lives_shown: SortedSet<(u64, DocKey)>,
     next_id: u32,
 }
 
@@ -25,6 +27,7 @@ impl Default for Documents {
             placed_ids: 0,
             by_id: QuickMap::default(),
             lives: SortedSet::new(),
+            lives_shown: SortedSet::new(),
             next_id: 1,
         }
     }
@@ -155,21 +158,27 @@ impl Documents {
         Some(key)
     }
 
+    /// Pending operations give a document this life, or no longer do.
+    pub fn set_life_shown(&mut self, key: &DocKey, max_life: Option<u64>, is_shown: bool) {
+        let Some(minutes) = max_life else { return };
+        let life = (minutes, key.clone());
+        let _ = if is_shown { self.lives_shown.insert(life) } else { self.lives_shown.remove(&life) };
+    }
+
     /// The first expiry of a document after `now_ms`, in milliseconds.
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
-        let from = (now_ms / 60_000 + 1, (0, Pk::parse("-").ok()?));
-        self.lives.range(from..).next().map(|(minutes, _)| minutes.saturating_mul(60_000))
+        let first = |lives: &SortedSet<(u64, DocKey)>| Some(lives.range(later(now_ms)?..).next()?.0);
+        let minutes = first(&self.lives).into_iter().chain(first(&self.lives_shown)).min();
+        minutes.map(|minutes| minutes.saturating_mul(60_000))
     }
 
     /// The documents that expire between two times.
-    pub fn expiring(&self, from_ms: u64, to_ms: u64) -> Vec<&Document> {
+    pub fn expiring(&self, from_ms: u64, to_ms: u64) -> Vec<DocKey> {
+        let Some(from) = later(from_ms) else { return Vec::new() };
         let mut expiring = Vec::new();
-        let Ok(lowest) = Pk::parse("-") else { return expiring };
-        for (minutes, key) in self.lives.range((from_ms / 60_000 + 1, (0, lowest))..) {
-            if !is_over(Some(*minutes), to_ms) {
-                break;
-            }
-            expiring.extend(self.get(key));
+        for lives in [&self.lives, &self.lives_shown] {
+            let ends = lives.range(from.clone()..).take_while(|(minutes, _)| is_over(Some(*minutes), to_ms));
+            expiring.extend(ends.map(|(_, key)| key.clone()));
         }
         expiring
     }
@@ -184,4 +193,9 @@ impl Documents {
         let placed = self.iter().filter(|(_, document)| document.id <= self.placed_ids).count();
         assert_eq!(self.by_id.len(), self.all.len() - placed + shown);
     }
+}
+
+/// The first end of a life after that time, were it the end of the first document.
+fn later(now_ms: u64) -> Option<(u64, DocKey)> {
+    Some((now_ms / 60_000 + 1, (0, Pk::parse("-").ok()?)))
 }

@@ -10,7 +10,7 @@ use super::state::Memory;
 use super::tree::tree_defs;
 use crate::codec::Data;
 use crate::error::Result;
-use crate::model::{Def, DefKind, Name, SortedSet, Value, order};
+use crate::model::{Def, DefKind, Name, Pk, SortedSet, Value, order};
 
 /// A document with the effects of pending operations.
 #[derive(Clone, Debug)]
@@ -50,12 +50,34 @@ pub enum Base {
     Lost,
 }
 
-/// The def of a document's class, if queries follow the class: they find documents that are in no subscribed def.
-fn followed(memory: &Memory, key: &DocKey) -> Option<Def> {
-    memory.noted.follows(key.0).then(|| Def::class_of(memory.class(key.0).name()))
+/// The documents that changed in a def since the last call. `None` for the first call, or if too many have.
+pub fn take_touched(memory: &mut Memory, def: &Def) -> Option<Vec<Pk>> {
+    memory.collections.get_mut(def)?.touched.replace(Vec::new())
+}
+
+/// Notes as changed the defs of documents that expire between two times. They are hidden now, or shown again if the clock
+/// went back.
+pub fn touch_expired(memory: &mut Memory, from_ms: u64, to_ms: u64) {
+    for key in memory.documents.expiring(from_ms.min(to_ms), from_ms.max(to_ms)) {
+        memory.note_in_all(&key);
+    }
 }
 
 impl Memory {
+    /// Notes a change of a document in each def in which the application sees it, with pending operations and without.
+    /// Queries of its class may find it in no def.
+    pub(super) fn note_in_all(&mut self, key: &DocKey) {
+        let shown = self.shown.get(key);
+        let defs = shown.map(|shown| shown.defs.clone()).unwrap_or_default();
+        if shown.is_some() && self.noted.follows(key.0) {
+            let class = Def::class_of(self.class(key.0).name());
+            self.unreported.defs.insert(class);
+        }
+        for def in self.holders(key).iter().chain(&defs) {
+            self.unreported.note(&mut self.collections, def, &key.1);
+        }
+    }
+
     /// One operation less touches the document: it leaves if it was the last one, and no def holds the document.
     pub(crate) fn unpin(&mut self, key: &DocKey) {
         let is_free = self.pins.remove(key);
@@ -121,30 +143,28 @@ impl Memory {
         }
         self.unshow(key);
         let id = if data.is_some() { self.documents.take_id(key) } else { 0 };
-        self.unreported.defs.extend(defs.iter().cloned());
-        let document = self.documents.get(key);
-        self.unreported.defs.extend(document.into_iter().flat_map(|d| d.defs.iter().cloned()));
-        let v = document.map_or(0, |document| document.at.v);
+        let v = self.documents.get(key).map_or(0, |document| document.at.v);
         let max_life = state.and_then(|state| state.get("maxLife")).and_then(Value::as_u64);
         self.shown.insert(key.clone(), Shown { id, v, data, max_life, defs });
+        self.documents.set_life_shown(key, max_life, true);
         if id != 0 {
             self.noted.add(key.0, id);
         }
-        self.unreported.defs.extend(followed(self, key));
+        self.note_in_all(key);
         Ok(())
     }
 
     /// Removes the overlay of a document.
     pub(crate) fn unshow(&mut self, key: &DocKey) {
+        if self.shown.contains_key(key) {
+            self.note_in_all(key);
+        }
         let Some(shown) = self.shown.remove(key) else { return };
+        self.documents.set_life_shown(key, shown.max_life, false);
         if shown.id != 0 {
             self.documents.free_id(shown.id);
             self.unreported.gone.push(shown.id);
         }
-        self.unreported.defs.extend(shown.defs);
-        let holders = self.holders(key);
-        self.unreported.defs.extend(holders.iter().cloned());
-        self.unreported.defs.extend(followed(self, key));
     }
 
     /// The subscribed defs that hold a document with that data. For a collection whose key properties are as

@@ -210,20 +210,12 @@ impl Memory {
         self.documents.next_expiry(now_ms)
     }
 
-    /// Notes as changed the defs of documents that expire between two times. They are hidden now, or shown
-    /// again if the clock went back.
-    pub fn touch_expired(&mut self, from_ms: u64, to_ms: u64) {
-        for document in self.documents.expiring(from_ms.min(to_ms), from_ms.max(to_ms)) {
-            self.unreported.defs.extend(document.defs.iter().cloned());
-        }
-    }
-
     /// Notes that a document's stored data is damaged: it is requested again (R14).
     pub fn lose(&mut self, key: &DocKey) {
         self.pins.touch(key);
         if let Some(document) = self.documents.get_mut(key) {
             document.content = Content::Lost;
-            self.unreported.defs.extend(document.defs.iter().cloned());
+            self.note_in_all(key);
         }
     }
 
@@ -268,7 +260,7 @@ impl Memory {
         self.unreported.gone.extend(self.documents.set(key, at, max_life, content));
         if let Some(document) = self.documents.get(key) {
             self.noted.add(key.0, document.id);
-            self.unreported.defs.extend(document.defs.iter().cloned());
+            self.note_in_all(key);
         }
     }
 
@@ -283,7 +275,7 @@ impl Memory {
         }
         self.dirty.links.insert((def.clone(), key.1.clone()));
         if collection.sharing.add(&mut document.defs, def) {
-            self.unreported.defs.insert(def.clone());
+            self.unreported.note(&mut self.collections, def, &key.1);
             self.pins.touch(key);
         }
     }
@@ -319,7 +311,7 @@ impl Memory {
             return;
         }
         let is_unheld = document.defs.is_empty();
-        self.unreported.defs.insert(def.clone());
+        self.unreported.note(&mut self.collections, def, pk);
         self.pins.touch(&key);
         if is_unheld && !self.pins.holds(&key) {
             self.remove_document(&key);

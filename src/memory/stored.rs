@@ -202,7 +202,7 @@ impl Memory {
         // Another def may hold the document later in this replay, so it leaves only at the end.
         let is_unheld = document.defs.is_empty();
         if is_news {
-            self.unreported.defs.insert(def.clone());
+            self.unreported.note(&mut self.collections, def, &key.1);
             self.pins.touch(&key);
             if is_unheld && !self.pins.holds(&key) {
                 self.leaving.insert(key);

@@ -74,8 +74,14 @@ pub fn drop_below(memory: &mut Memory, def: &Def, floor: Stamp) {
 pub fn hide_items(memory: &mut Memory, defs: SortedSet<Def>) {
     let before = std::mem::replace(&mut memory.hidden, defs);
     let changed = before.iter().filter(|def| !memory.hidden.contains(*def));
-    let changed = changed.chain(memory.hidden.iter().filter(|def| !before.contains(*def)));
-    memory.unreported.defs.extend(changed.cloned());
+    let changed: Vec<&Def> =
+        changed.chain(memory.hidden.iter().filter(|def| !before.contains(*def))).collect();
+    // The items may be in any def of their class. To look for each of them costs as much as there are items.
+    let classes = crate::model::order::set_of(changed.into_iter().map(|def| def.class().clone()));
+    for (def, collection) in memory.collections.iter_mut().filter(|(def, _)| classes.contains(def.class())) {
+        memory.unreported.defs.insert(def.clone());
+        collection.touched = None;
+    }
 }
 
 /// Whether a document without an overlay is hidden with all items of its parent.

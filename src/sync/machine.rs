@@ -4,7 +4,7 @@
 use super::context::{Config, Ctx, Role};
 use super::message::{Clock, Effect, Event, Phase, Status};
 use super::outbox::{self, Application, Outbox};
-use super::reads;
+use super::reads::{self, Changes};
 use super::role::ORDER_FLOOR;
 use super::router::Router;
 use crate::crypto::Random;
@@ -78,6 +78,11 @@ impl Machine {
     /// the def has been loaded whole once; and its `v`.
     pub fn list(&self, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
         reads::list(&self.router.ctx, def)
+    }
+
+    /// The changes of a def since the last call, for the one view that follows it.
+    pub fn changes(&mut self, def: &Def, all: bool) -> Option<Changes> {
+        reads::changes(&mut self.router.ctx, def, all)
     }
 
     /// The id of a held document that has not expired.

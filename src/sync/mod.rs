@@ -23,3 +23,4 @@ pub use message::{
     Swept, TabEffect, TabEvent, Updates, Write, error_of,
 };
 pub use outbox::{Application, NoApplication, Reader};
+pub use reads::Changes;

@@ -7,7 +7,7 @@
 
 use crate::memory::query::Query;
 use crate::model::{Name, SortedMap};
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
@@ -140,16 +140,17 @@ impl Driver {
 
     /// Reads the machine. Error: `closed` once the session is closed.
     pub fn with<T>(&self, read: impl FnOnce(&Machine) -> T) -> Result<T> {
-        self.machine().map(|machine| read(&machine))
+        self.ask(|machine| read(machine))
     }
 
-    fn machine(&self) -> Result<Ref<'_, Machine>> {
+    /// The same for a question that the machine remembers. It is no event, and has no effects.
+    pub fn ask<T>(&self, ask: impl FnOnce(&mut Machine) -> T) -> Result<T> {
         // This borrow fails only while the machine runs one of the application's own functions.
-        let machine = self.machine.try_borrow().map_err(|_| {
+        let mut machine = self.machine.try_borrow_mut().map_err(|_| {
             Error::new(Code::BadOption, "an optimistic part reads and writes through its transaction only")
         })?;
-        Ref::filter_map(machine, Option::as_ref)
-            .map_err(|_| Error::new(Code::Closed, "the session is closed"))
+        let machine = machine.as_mut();
+        machine.map(ask).ok_or_else(|| Error::new(Code::Closed, "the session is closed"))
     }
 
     /// The receiver of the driver's callbacks.

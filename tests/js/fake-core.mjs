@@ -110,6 +110,16 @@ export class FakeCore {
     const whole = ready && !torn;
     return { ids: Uint32Array.from(byKey.values()).reverse(), ready, whole, v: ready ? 1 : 0, lease: this.rests.get(def) ?? 0 };
   }
+  changes(def, all) {
+    const { given } = this.#members(def);
+    const listing = this.list(def);
+    const now = new Set(listing.ids);
+    this.#members(def).given = now;
+    if (all || !given) return listing;
+    // The others were reported as gone.
+    const left = [...given].filter((id) => !now.has(id) && this.#rows.has(id));
+    return { ...listing, ids: listing.ids.filter((id) => !given.has(id)), left: Uint32Array.from(left) };
+  }
   async read(ids) {
     this.calls.push(["read", ids.length]);
     const rows = [...ids].map((id) => [id, this.#rows.get(id)]).filter(([, row]) => row);

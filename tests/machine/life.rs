@@ -2,9 +2,12 @@
 //! it.
 
 use escale::codec::{Part, Row};
-use escale::sync::{Config, Effect, Event, Mode};
+use escale::crypto::SeededRandom;
+use escale::journal::make_id;
+use escale::model::Value;
+use escale::sync::{Config, Effect, Event, Mode, Write};
 
-use crate::harness::{Bench, WALL, config, def, part, pk, reply, row, these};
+use crate::harness::{Bench, WALL, config, def, part, pk, reply, row, row_in, section, these, whole};
 
 const MINUTE: u64 = 60_000;
 
@@ -130,4 +133,45 @@ fn incognito_counts_by_the_servers_time_too() {
     let row = until("b", 100, WALL / MINUTE + 60);
     bench.answer(number, reply(WALL, vec![part(&doc, vec![row])]));
     assert_eq!(bench.shown(&doc).len(), 1);
+}
+
+/// Writes a document of the section "games" that lives until that minute.
+fn write(bench: &mut Bench, id: &str, minute: u64) {
+    let parts = [("id", id.into()), ("section", "games".into()), ("maxLife", Value::from(minute as i64))];
+    let args = Value::from([("class", "Doc".into()), ("data", Value::from(parts))]);
+    let id = make_id(WALL, &mut SeededRandom::new(minute)).expect("an id");
+    bench.feed(Event::Write(Write { id, name: "doc.put".into(), args, touches: vec![], after: vec![] }));
+}
+
+#[test]
+fn a_document_that_is_only_written_here_is_hidden_at_its_minute_too() {
+    let minute = WALL / MINUTE + 2;
+    let mut bench = loaded(vec![]);
+    write(&mut bench, "a", minute);
+    assert_eq!(bench.client.machine.list(&def("Doc")).expect("subscribed").0.len(), 1);
+    bench.take_all();
+    let end = bench.now + minute * MINUTE - WALL;
+    bench.wake(end);
+    assert!(changed(&mut bench), "the application is told");
+    assert!(bench.client.machine.list(&def("Doc")).expect("subscribed").0.is_empty());
+}
+
+#[test]
+fn a_def_that_only_a_pending_write_puts_a_document_into_hears_of_its_end() {
+    let minute = WALL / MINUTE + 2;
+    let (doc, games) = (def("Doc"), section("games"));
+    let mut bench = loaded(vec![Row { max_life: Some(minute), ..row_in("a", 100, "admin") }]);
+    bench.subscribe(&games);
+    bench.serve(WALL, |def| whole(def, vec![]));
+    write(&mut bench, "a", minute);
+    assert_eq!(bench.client.machine.list(&games).expect("subscribed").0.len(), 1);
+    bench.take_all();
+    let end = bench.now + minute * MINUTE - WALL;
+    bench.wake(end);
+    let told = bench.take(|effect| match effect {
+        Effect::Changed { defs, .. } => Some(defs.clone()),
+        _ => None,
+    });
+    let told = told.concat();
+    assert!(told.contains(&doc) && told.contains(&games), "{told:?}");
 }

@@ -4,16 +4,17 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use escale::codec::{Data, Row, ServerFrame, ServerParts};
+use escale::codec::{Data, Fault, OpResult, Row, ServerFrame, ServerParts, SyncReply};
 use escale::crypto::SeededRandom;
 use escale::journal::{Change, ChangeKind, State, make_id};
 use escale::memory::DocKey;
-use escale::model::{Name, Value};
+use escale::model::schema::Schema;
+use escale::model::{Name, Pk, Value};
 use escale::sync::{Application, Config, Effect, Event, Reader, Write};
-use escale::{Code, Error, Result};
+use escale::{Code, Error, Kind, Result};
 use escale_testkit::client::Opening;
 
-use crate::harness::{Bench, config, def, epoch, part, pk, row, schema, whole};
+use crate::harness::{Bench, config, def, epoch, part, pk, reply, row, schema, whole};
 
 struct Copier;
 
@@ -279,4 +280,54 @@ fn pages_of_known_rows_are_not_held_back() {
         bench.answer(number, crate::harness::reply(10_000, vec![page]));
     }
     assert_eq!(bench.request().1.subs[0].cursor.as_deref(), Some("c29"));
+}
+
+/// The item of a parent is in the def of its own key too, and each def hears that it is hidden and shown again.
+#[test]
+fn r19_every_def_of_an_item_hears_of_the_deletion_of_its_parent() {
+    const SCHEMA: &str = r#"{"Tree": {"key": ["id"]}, "Twig": {"in": "Tree", "key": ["tree", "twig"]}}"#;
+    let schema = Schema::from_json(SCHEMA).expect("a schema");
+    let opening = Opening { config: config(), ..Opening::of("o", "a", schema) };
+    let mut bench = Bench::of(opening.incognito("session"));
+    let twig = Pk::from_key(&["t", "1"]).expect("a pk");
+    let [tree, own] = ["Tree", &format!("Twig@{twig}")].map(def);
+    let data = Data::from_map(&[("tree".to_owned(), "t".into()), ("twig".to_owned(), "1".into())].into());
+    let item = Row { pk: twig, v: 100, deleted: false, max_life: None, data: Some(data.expect("data")) };
+    let items = def(&format!("Twig/in@{}", pk("t")));
+    for def in [&tree, &items, &own] {
+        bench.subscribe(def);
+    }
+    let parent = Row {
+        data: Some(Data::from_map(&[("id".to_owned(), "t".into())].into()).expect("data")),
+        ..row("t", 50)
+    };
+    bench.serve(1_000, |def| whole(def, vec![if *def == tree { parent.clone() } else { item.clone() }]));
+    bench.take_all();
+    let args = Value::from([("class", "Tree".into()), ("key", Value::Array(vec!["t".into()]))]);
+    let id = make_id(1_700_000_000_000, &mut SeededRandom::new(1)).expect("an id");
+    let write = Write { id, name: "doc.delete".into(), args, touches: vec![], after: vec![] };
+    let told = |bench: &mut Bench| {
+        let told = bench.take(|effect| match effect {
+            Effect::Changed { defs, .. } => Some(defs.clone()),
+            _ => None,
+        });
+        told.concat()
+    };
+    bench.feed(Event::Write(write));
+    for left in [0, 1] {
+        let told = told(&mut bench);
+        for def in [&items, &own] {
+            assert_eq!(bench.client.machine.list(def).expect("subscribed").0.len(), left);
+            assert!(told.contains(def), "{def} hears of it: {told:?}");
+        }
+        if left == 1 {
+            break;
+        }
+        // The server refuses the deletion.
+        let (number, request) = bench.request();
+        let refused = Fault { kind: Kind::A, ..Fault::new(Code::ServerRefused, "by the test") };
+        let results = vec![OpResult { id: request.ops[0].id.clone(), ok: None, fault: Some(refused) }];
+        let parts = request.subs.iter().map(|sub| part(&sub.def, vec![])).collect();
+        bench.answer(number, SyncReply { results, ..reply(1_100, parts) });
+    }
 }

@@ -16,8 +16,39 @@ export function byKey(key: readonly string[]): Compare<object> {
   };
 }
 
+/** So many changes cost less one by one than a pass over the whole list. */
+const FEW = 32;
+
+/** An ascending list without some of its items and with others, which ascend too. */
+export function patch<T>(held: readonly T[], removed: readonly T[], added: readonly T[], compare: Compare<T>): T[] {
+  const left = new Set(removed);
+  if (removed.length + added.length > FEW) {
+    const kept = left.size > 0 ? held.filter((item) => !left.has(item)) : held;
+    return merge(kept, added, compare);
+  }
+  const patched = [...held];
+  for (const item of added) {
+    const at = placeOf(patched, item, compare);
+    // Most often an item takes the place of its last version.
+    patched.splice(at, left.delete(patched[at] as T) ? 1 : 0, item);
+  }
+  for (const item of left) patched.splice(patched.indexOf(item, placeOf(patched, item, compare)), 1);
+  return patched;
+}
+
+/** The place of the first item that does not come before this one. */
+function placeOf<T>(items: readonly T[], item: T, compare: Compare<T>): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compare(items[middle] as T, item) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Merges two ascending lists. Only the changed documents need sorting, so a change among many costs one pass. */
-export function merge<T>(held: readonly T[], added: readonly T[], compare: Compare<T>): T[] {
+function merge<T>(held: readonly T[], added: readonly T[], compare: Compare<T>): T[] {
   const merged: T[] = [];
   let next = 0;
   for (const item of held) {

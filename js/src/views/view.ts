@@ -1,10 +1,10 @@
 /** The documents of one def, kept in order for the callbacks that listen to it. */
 
-import type { Core } from "../wasm/core.js";
+import type { Core, Listing } from "../wasm/core.js";
 import { Deferred } from "../base/deferred.js";
 import type { Documents } from "./documents.js";
 import { raise, type EscaleError } from "../base/errors.js";
-import { byKey, merge, type Compare } from "../schema/order.js";
+import { byKey, patch, type Compare } from "../schema/order.js";
 import { callSafely } from "../base/report.js";
 
 /** Ends a callback: it is never called again. */
@@ -32,7 +32,7 @@ interface Listener {
 
 /** The parts that a view uses. */
 export interface ViewContext {
-  core: Pick<Core, "list">;
+  core: Pick<Core, "changes" | "list">;
   documents: Pick<Documents, "load">;
   onError: (error: unknown) => void;
 }
@@ -55,6 +55,12 @@ export class View {
   /** Called after each refresh. */
   readonly #watchers: (() => void)[] = [];
   #held = new Map<number, object>();
+  /** Ids of documents that are still to be read. */
+  readonly #wanted = new Set<number>();
+  /** Ids in `#held` whose documents are no longer in the def. */
+  readonly #left = new Set<number>();
+  /** The next listing has to be whole: the changes since the last one are unknown. */
+  #isLost = true;
   #docs: readonly object[] = NONE;
   #ready = false;
   #whole = false;
@@ -164,12 +170,17 @@ export class View {
     this.#schedule();
   }
 
+  /** The core no longer names these ids. If it has named the def since the last listing, they may be of that def. */
+  gone(ids: Uint32Array): void {
+    if (this.#dirty || this.#refreshing) for (const id of ids) this.#leave(id);
+  }
+
   /**
    * The ids of the documents shown are no longer valid: all documents are read again, and the old ones stay visible
    * until then.
    */
   recovered(): void {
-    this.#held.clear();
+    this.#forget();
     this.#isRenewed = true;
     this.changed();
   }
@@ -180,7 +191,7 @@ export class View {
     this.#dirty = false;
     this.#listeners.clear();
     this.#watchers.length = 0;
-    this.#held.clear();
+    this.#forget();
     this.#docs = NONE;
     this.#fail(endedEarly());
   }
@@ -222,31 +233,62 @@ export class View {
   /** Takes one listing and reads it. */
   async #readOnce(): Promise<"changed" | "same" | "overtaken"> {
     this.#dirty = false;
-    const listing = this.#context.core.list(this.def);
-    const added = [...listing.ids].filter((id) => !this.#held.has(id));
-    const loaded = await this.#context.documents.load(this.#className, added);
+    const { ready, whole } = this.#list();
+    const left = [...this.#left];
+    const loaded = await this.#context.documents.load(this.#className, [...this.#wanted]);
     // A document whose new version arrived during the read would be missing for a short time if shown now.
-    if (this.#ended || (loaded.overtaken && this.#dirty)) return "overtaken";
-    const isOther = listing.ready !== this.#ready || listing.whole !== this.#whole;
-    this.#ready = listing.ready;
-    this.#whole = listing.whole;
+    if (this.#ended || this.#isLost || (loaded.overtaken && this.#dirty)) return "overtaken";
+    const isOther = ready !== this.#ready || whole !== this.#whole;
+    this.#ready = ready;
+    this.#whole = whole;
     this.#wasRead = true;
-    const changed = this.#apply(new Set(listing.ids), loaded.documents);
+    const changed = this.#apply(left, loaded.documents);
     if (this.#ready) this.#whenReady?.resolve(this.#docs);
     return changed || isOther ? "changed" : "same";
   }
 
-  #apply(members: Set<number>, added: Map<number, object>): boolean {
-    const left = [...this.#held].filter(([id]) => !members.has(id));
-    if (this.#isRenewed) this.#docs = NONE;
-    else if (left.length === 0 && added.size === 0) return false;
+  /** Asks which documents are new and which ones left, since the last listing. */
+  #list(): Listing {
+    const isLost = this.#isLost;
+    // Until the core has answered.
+    this.#isLost = true;
+    const listing = this.#context.core.changes(this.def, isLost);
+    this.#isLost = false;
+    if (!listing.left) this.#wanted.clear();
+    for (const id of listing.left ?? this.#held.keys()) this.#leave(id);
+    for (const id of listing.ids) if (!this.#left.delete(id) && !this.#held.has(id)) this.#wanted.add(id);
+    return listing;
+  }
+
+  #leave(id: number): void {
+    this.#wanted.delete(id);
+    if (this.#held.has(id)) this.#left.add(id);
+  }
+
+  #apply(left: readonly number[], loaded: Map<number, object>): boolean {
+    const isSame = left.length === 0 && loaded.size === 0 && !this.#isRenewed;
+    const removed = left.map((id) => this.#held.get(id) as object);
+    for (const id of left) {
+      this.#left.delete(id);
+      this.#held.delete(id);
+    }
+    for (const [id, document] of loaded) {
+      this.#held.set(id, document);
+      // It became invalid while the rest was read.
+      if (!this.#wanted.has(id)) this.#left.add(id);
+    }
+    this.#wanted.clear();
+    if (isSame) return false;
+    const before = this.#isRenewed ? NONE : this.#docs;
     this.#isRenewed = false;
-    const removed = new Set(left.map(([, document]) => document));
-    for (const [id] of left) this.#held.delete(id);
-    for (const [id, document] of added) this.#held.set(id, document);
-    const kept = removed.size > 0 ? this.#docs.filter((document) => !removed.has(document)) : this.#docs;
-    this.#docs = Object.freeze(merge(kept, [...added.values()].sort(this.#compare), this.#compare));
+    this.#docs = Object.freeze(patch(before, removed, [...loaded.values()].sort(this.#compare), this.#compare));
     return true;
+  }
+
+  /** The ids held mean nothing any more. */
+  #forget(): void {
+    for (const ids of [this.#held, this.#wanted, this.#left]) ids.clear();
+    this.#isLost = true;
   }
 
   /** Whether a listener still waits for its first call. */

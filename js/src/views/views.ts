@@ -35,7 +35,7 @@ export interface Collection<T> {
   subscribe(callback: LiveCallback<T>): Stop;
 }
 
-type ViewsCore = Pick<Core, "inspect" | "list" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
+type ViewsCore = Pick<Core, "changes" | "inspect" | "list" | "subscribe" | "subscriptions" | "unsubscribe" | "watch">;
 
 /** How a subscription is held. */
 export interface HoldOptions {
@@ -173,6 +173,8 @@ export class Views {
   changed(defs: readonly string[], gone: Uint32Array): void {
     this.#documents.evict(gone);
     for (const def of defs) this.#byDef.get(def)?.view.changed();
+    // Those that changed, now or earlier, take note of it.
+    for (const { view } of this.#byDef.values()) view.gone(gone);
     this.queries.changed(defs);
   }
 

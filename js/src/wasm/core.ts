@@ -199,6 +199,11 @@ export interface Core {
   subscriptions(): string[];
   list(def: string): Listing;
   /**
+   * The changes of a def since the last call, for the one view that follows it: `ids` are new, those in `left` are no
+   * longer members. Without `left` it is the whole listing: with `all`, at the first call, and after too many changes.
+   */
+  changes(def: string, all: boolean): Listing & { left?: Uint32Array };
+  /**
    * Gives the JSON text of an array of {@link ReadRow}, in the order of the ids. Ids that are no longer valid are left
    * out.
    */

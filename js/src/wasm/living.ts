@@ -39,7 +39,7 @@ const PATIENT = ["setMode", "flush", "lock", "wipe", "close", "inspect", "histor
 const ENDINGS: readonly Call[] = ["lock", "close"];
 /** Calls that fail if there is no core. */
 type Impatient =
-  | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "read" | "find" | "watch" | "meta" | "write" | "amend" | "discard"
+  | "def" | "subscribe" | "unsubscribe" | "subscriptions" | "list" | "changes" | "read" | "find" | "watch" | "meta" | "write" | "amend" | "discard"
   | "operations" | "lostByServer" | "changePassphrase" | "memory";
 /** Every method of {@link Core}: a new one must be on one of the two lists, or `get` below does not compile. */
 type Call = (typeof PATIENT)[number] | Impatient;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Seeded, below, seeds};
 use crate::codec::{Data, Part, Row};
-use crate::memory::{Content, DocKey, Memory, PartContext};
+use crate::memory::{Content, DocKey, Memory, PartContext, touch_expired};
 use crate::model::schema::Schema;
 use crate::model::{Def, Epoch, Name, Pk, Value};
 
@@ -68,8 +68,9 @@ pub(super) fn ids(memory: &Memory) -> BTreeSet<u32> {
 
 /// The ends of life, each with its document.
 fn ends(memory: &Memory) -> BTreeSet<(u64, DocKey)> {
-    let ends = memory.documents().filter_map(|(key, document)| Some((document.max_life?, key.clone())));
-    ends.collect()
+    let ends = memory.documents().map(|(key, document)| (key, document.max_life));
+    let ends = ends.chain(memory.all_shown().map(|(key, shown)| (key, shown.max_life)));
+    ends.filter_map(|(key, end)| Some((end?, key.clone()))).collect()
 }
 
 pub(super) fn step(memory: &mut Memory, random: &mut Seeded, v: u64) {
@@ -83,7 +84,11 @@ pub(super) fn step(memory: &mut Memory, random: &mut Seeded, v: u64) {
         3 => memory.lose(&key),
         4 => memory.restart(def),
         5 | 6 => {
-            let state = (below(random, 3) > 0).then(|| state(doc, v, below(random, 2)));
+            let mut state = (below(random, 3) > 0).then(|| state(doc, v, below(random, 2)));
+            if let Some(state) = state.as_mut().filter(|_| below(random, 2) == 0) {
+                let end = v + below(random, 5) as u64;
+                state.insert("maxLife".to_owned(), Value::from(end as i64));
+            }
             memory.show(&key, state.as_ref()).unwrap();
         }
         7 => memory.unshow(&key),
@@ -144,10 +149,12 @@ fn check_ends(memory: &mut Memory, random: &mut Seeded, seed: u64, v: u64) {
     let next = ends.iter().map(|(minute, _)| minute * MINUTE).find(|end| *end > now);
     assert_eq!(memory.next_expiry(now), next, "ESCALE_SEED={seed}, at {now}");
     let (from, to) = (near(random), near(random));
-    memory.touch_expired(from, to);
+    touch_expired(memory, from, to);
     let between =
         ends.iter().filter(|(minute, _)| (from.min(to) + 1..=from.max(to)).contains(&(minute * MINUTE)));
-    let held: BTreeSet<Def> = between.flat_map(|(_, key)| memory.holders(key).to_vec()).collect();
+    let shown = |key| memory.shown(key).map(|shown| shown.defs.clone()).unwrap_or_default();
+    let held: BTreeSet<Def> =
+        between.flat_map(|(_, key)| [memory.holders(key).to_vec(), shown(key)].concat()).collect();
     let told: BTreeSet<Def> = memory.unreported.take().0.into_iter().collect();
     assert_eq!(told, held, "ESCALE_SEED={seed}: those of which a document ends from {from} to {to}");
 }

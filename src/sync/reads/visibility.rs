@@ -3,7 +3,7 @@
 
 use super::readings::Reads;
 use crate::memory::tree::is_hidden;
-use crate::memory::{Content, DocKey, Document, Memory, PageRef};
+use crate::memory::{Content, DocKey, Document, Memory, PageRef, take_touched, touch_expired};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
 
@@ -11,7 +11,7 @@ impl Reads {
     /// Hides the documents that have expired since the last event.
     pub fn hide_expired(&mut self, ctx: &mut Ctx) {
         let now = ctx.life_now();
-        ctx.memory.touch_expired(self.hidden_until_ms, now);
+        touch_expired(&mut ctx.memory, self.hidden_until_ms, now);
         self.hidden_until_ms = now;
     }
 }
@@ -31,6 +31,43 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
     let shown = ctx.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
     placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
     Some((in_page_order(placed), collection.ready, collection.v(ctx.memory.epoch().1)))
+}
+
+/// The changes of a def since a view asked last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The ids of the members that changed, or of all members if `left` is `None`.
+    pub ids: Vec<u32>,
+    /// Other ids of the documents that changed: a view shows them no more. Those that name nothing are not among them.
+    pub left: Option<Vec<u32>>,
+}
+
+/// The changes of a def since the last call; all members if `all` is set, or if too much has changed. `None` if there is no
+/// subscription.
+pub fn changes(ctx: &mut Ctx, def: &Def, all: bool) -> Option<Changes> {
+    let touched = take_touched(&mut ctx.memory, def);
+    let Some(touched) = touched.filter(|_| !all) else {
+        return list(ctx, def).map(|(ids, ..)| Changes { ids, left: None });
+    };
+    let now = ctx.life_now();
+    let position = ctx.memory.schema().position(def.class())? as u16;
+    let (mut ids, mut left) = (Vec::new(), Vec::new());
+    for pk in order::set_of(touched) {
+        let key = (position, pk);
+        let document = ctx.memory.document(&key);
+        let shown = ctx.memory.shown(&key);
+        let id = match shown {
+            Some(shown) => Some(shown.id).filter(|_| shown.is_visible(now)),
+            None => {
+                document.filter(|document| is_seen(&ctx.memory, document, now)).map(|document| document.id)
+            }
+        };
+        let id = id.filter(|_| is_member(&ctx.memory, &key, def));
+        ids.extend(id);
+        let all = document.map(|document| document.id).into_iter().chain(shown.map(|shown| shown.id));
+        left.extend(all.filter(|other| Some(*other) != id));
+    }
+    Some(Changes { ids: listed(&ctx.memory, ids.into_iter()), left: Some(left) })
 }
 
 /// Whether the application sees a document that has no overlay. One that only an operation retains may be deleted.

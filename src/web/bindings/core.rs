@@ -54,6 +54,25 @@ impl Core {
     pub(super) fn inner(&self) -> Rc<Inner> {
         self.inner.clone()
     }
+
+    /// These documents of a def, with the def's own state.
+    fn listing(&self, def: &Def, ids: &[u32]) -> Thrown<Object> {
+        let state = self.inner.driver.with(|machine| {
+            let memory = machine.memory();
+            let is_whole = crate::memory::tree::is_whole(memory, def);
+            let held = memory.collection(def);
+            let of = |held: &crate::memory::Collection| (held.ready, held.v(memory.epoch().1), held.lease);
+            (held.map_or((false, 0, 0), of), is_whole)
+        });
+        let ((ready, v, lease), whole) = state.map_err(thrown)?;
+        let object = Object::new();
+        Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids))?;
+        Reflect::set(&object, &"ready".into(), &ready.into())?;
+        Reflect::set(&object, &"whole".into(), &whole.into())?;
+        Reflect::set(&object, &"v".into(), &(v as f64).into())?;
+        Reflect::set(&object, &"lease".into(), &(lease as f64).into())?;
+        Ok(object)
+    }
 }
 
 #[wasm_bindgen]
@@ -95,22 +114,19 @@ impl Core {
     pub fn list(&self, def: &str) -> Thrown<JsValue> {
         let def: Def = def.parse().map_err(thrown)?;
         let listing = self.inner.driver.with(|machine| machine.list(&def)).map_err(thrown)?;
-        let (ids, ready, v) = listing.unwrap_or_default();
-        let (whole, lease) = self
-            .inner
-            .driver
-            .with(|machine| {
-                let memory = machine.memory();
-                let lease = memory.collection(&def).map_or(0, |held| held.lease);
-                (crate::memory::tree::is_whole(memory, &def), lease)
-            })
-            .map_err(thrown)?;
-        let object = Object::new();
-        Reflect::set(&object, &"ids".into(), &Uint32Array::from(ids.as_slice()))?;
-        Reflect::set(&object, &"ready".into(), &ready.into())?;
-        Reflect::set(&object, &"whole".into(), &whole.into())?;
-        Reflect::set(&object, &"v".into(), &(v as f64).into())?;
-        Reflect::set(&object, &"lease".into(), &(lease as f64).into())?;
+        let (ids, ..) = listing.unwrap_or_default();
+        Ok(self.listing(&def, &ids)?.into())
+    }
+
+    /// The changes of a def since the last call: `Listing`, with `left` unless it has all members.
+    pub fn changes(&self, def: &str, all: bool) -> Thrown<JsValue> {
+        let def: Def = def.parse().map_err(thrown)?;
+        let changes = self.inner.driver.ask(|machine| machine.changes(&def, all)).map_err(thrown)?;
+        let changes = changes.unwrap_or_default();
+        let object = self.listing(&def, &changes.ids)?;
+        if let Some(left) = changes.left {
+            Reflect::set(&object, &"left".into(), &Uint32Array::from(left.as_slice()))?;
+        }
         Ok(object.into())
     }
 

@@ -14,6 +14,7 @@ use escale::sync::{Clock, Config, Effect, Event, Machine, Mode};
 
 use super::World;
 use super::devices::Copied;
+use super::follow::Views;
 use super::query::Asked;
 use super::writes::{Counters, Ledger};
 use crate::asleep::check_asleep;
@@ -92,6 +93,7 @@ pub struct Client {
     pub seen: BTreeMap<DocKey, Stamp>,
     /// The ids that the application has received, without those reported as gone.
     pub named: BTreeSet<u32>,
+    pub views: Views,
     /// For R11: the store's name.
     pub session: Option<String>,
     /// The store was damaged on purpose. Some checks do not hold for a store that lost its last record.
@@ -145,6 +147,7 @@ impl Client {
             asked: BTreeMap::new(),
             seen: BTreeMap::new(),
             named: BTreeSet::new(),
+            views: Views::new(),
             session: None,
             was_damaged: false,
             damage: Damage::default(),
@@ -253,6 +256,7 @@ impl<S: Backend> World<S> {
         client.crash_in = None;
         client.seen.clear();
         client.named.clear();
+        client.views.clear();
         client.at_rest.take();
         client.awaited.clear();
         client.asked.clear();
@@ -300,6 +304,7 @@ impl<S: Backend> World<S> {
         note!(self, "client {number} < {text}");
         self.check(number);
         self.check_ids(number, &effects);
+        self.check_views(number, &effects);
         for effect in effects {
             let client = &mut self.clients[number];
             if client.life != life {

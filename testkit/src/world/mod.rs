@@ -16,6 +16,7 @@ pub mod client;
 pub mod compare;
 mod devices;
 mod effects;
+mod follow;
 mod overlay;
 mod query;
 mod trees;
