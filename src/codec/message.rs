@@ -5,7 +5,7 @@ use super::fields::{names, record};
 use super::format::Format;
 use super::node::{Node, NodeError};
 use super::wire::{Decode, Encode};
-use super::writer::{Presence, Writer};
+use super::writer::Writer;
 use crate::error::{Code, Error, Kind, Result, fail};
 use crate::limits::{OPS_MAX, SUBS_MAX, TEXT_CHARS_MAX, VERSION_MAX};
 use crate::model::{Def, Epoch, Name, Pk, SortedMap, Value, Version};
@@ -210,113 +210,6 @@ impl From<&Error> for Fault {
     }
 }
 
-/// The message of a session on the socket: the first one, and one at each change of its subscriptions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LiveRequest {
-    /// The bearer token, on servers that ask for one.
-    pub token: Option<String>,
-    /// The store's random name.
-    pub session: String,
-    /// Every def subscribed to.
-    pub subs: Vec<Def>,
-}
-
-record!(LiveRequest { token optional, session, subs });
-
-/// The messages of a server on the socket.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ServerFrame {
-    /// The server has registered some defs and refused others. The session pulls every def once.
-    Live {
-        /// Registered.
-        live: Vec<Def>,
-        /// Refused, and why.
-        refused: Vec<(Def, Fault)>,
-    },
-    /// These defs changed at these versions.
-    Hints(Vec<(Def, Version)>),
-    /// Changes that the server pushes; they never move a collection's `v`.
-    Parts(ServerParts),
-    /// A sign of life, at least every 10 seconds.
-    Alive,
-}
-
-/// Parts pushed over the socket.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerParts {
-    /// The life of the server's database (R8).
-    pub epoch: Epoch,
-    /// The server's time.
-    pub now: Version,
-    /// As in [`SyncReply`].
-    pub delta: u64,
-    /// As in [`SyncReply`].
-    pub seq: u64,
-    /// The changes.
-    pub parts: Vec<Part>,
-}
-
-record!(ServerParts { epoch, now, delta, seq default, parts });
-
-/// All fields that a frame may hold. The fields that are present say which frame it is.
-#[derive(Default)]
-struct FrameFields {
-    live: Option<Vec<Def>>,
-    refused: Vec<(Def, Fault)>,
-    hints: Option<Vec<(Def, Version)>>,
-    epoch: Option<Epoch>,
-    now: Option<Version>,
-    delta: Option<u64>,
-    seq: Option<u64>,
-    parts: Option<Vec<Part>>,
-}
-
-record!(FrameFields {
-    live optional,
-    refused optional,
-    hints optional,
-    epoch optional,
-    now optional,
-    delta optional,
-    seq optional,
-    parts optional,
-});
-
-impl Encode for ServerFrame {
-    fn encode(&self, out: &mut Writer) {
-        match self {
-            ServerFrame::Live { live, refused } => {
-                out.record(&[("live", Presence::Required, live), ("refused", Presence::Optional, refused)]);
-            }
-            ServerFrame::Hints(hints) => out.record(&[("hints", Presence::Required, hints)]),
-            ServerFrame::Parts(parts) => parts.encode(out),
-            ServerFrame::Alive => out.record(&[]),
-        }
-    }
-}
-
-impl Decode for ServerFrame {
-    fn decode(node: Node<'_>, format: Format) -> std::result::Result<Self, NodeError> {
-        Ok(match FrameFields::decode(node, format)? {
-            FrameFields { live: Some(live), refused, .. } => ServerFrame::Live { live, refused },
-            FrameFields { hints: Some(hints), .. } => ServerFrame::Hints(hints),
-            FrameFields {
-                parts: Some(parts),
-                epoch: Some(epoch),
-                now: Some(now),
-                delta: Some(delta),
-                seq,
-                ..
-            } => ServerFrame::Parts(ServerParts { epoch, now, delta, seq: seq.unwrap_or(0), parts }),
-            FrameFields { parts: Some(_), .. } => {
-                return Err(NodeError::Words("parts without epoch, now and delta".into()));
-            }
-            // Later versions may say more: a frame that is not understood is a sign of life.
-            _ => ServerFrame::Alive,
-        })
-    }
-}
-
 impl Encode for Sub {
     fn encode(&self, out: &mut Writer) {
         let items: [&dyn Encode; 3] = [&self.def, &self.v, &self.cursor];
@@ -417,20 +310,12 @@ impl Fault {
     }
 }
 
-impl ServerParts {
-    /// As [`SyncReply::check`]. Pushed rows have their data.
-    pub fn check(&self) -> Result<()> {
-        check_numbers(self.now, self.delta, self.seq)?;
-        check_each("parts", &self.parts, |part| part.check().and_then(|()| part.check_data()))
-    }
-}
-
 impl Part {
-    fn check_data(&self) -> Result<()> {
+    pub(super) fn check_data(&self) -> Result<()> {
         check_each("rows", &self.rows, Row::check_data)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         check_each("rows", &self.rows, Row::check)?;
         check_v("total", self.total.unwrap_or(0))?;
         check_v("floor", self.floor.unwrap_or(0))?;
@@ -468,13 +353,13 @@ impl Row {
     }
 }
 
-fn check_numbers(now: Version, delta: u64, seq: u64) -> Result<()> {
+pub(super) fn check_numbers(now: Version, delta: u64, seq: u64) -> Result<()> {
     check_v("now", now)?;
     check_v("delta", delta)?;
     check_v("seq", seq)
 }
 
-fn check_each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<()>) -> Result<()> {
+pub(super) fn check_each<T>(name: &str, items: &[T], check: impl Fn(&T) -> Result<()>) -> Result<()> {
     let mut checked = items.iter().map(check).enumerate();
     match checked.find_map(|(place, checked)| Some((place, checked.err()?))) {
         None => Ok(()),

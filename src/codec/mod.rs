@@ -5,6 +5,7 @@ mod data;
 mod escape;
 mod fields;
 mod format;
+mod frame;
 mod message;
 mod node;
 mod schema;
@@ -14,10 +15,8 @@ mod writer;
 
 pub use data::Data;
 pub use format::{Format, decode, encode, pack, pack_named, read_json, unpack, write_json};
-pub use message::{
-    Fault, LiveRequest, Op, OpOk, OpResult, Part, Row, ServerFrame, ServerParts, Sub, SyncReply, SyncRequest,
-    WireFault,
-};
+pub use frame::{LiveRequest, ServerFrame, ServerParts};
+pub use message::{Fault, Op, OpOk, OpResult, Part, Row, Sub, SyncReply, SyncRequest, WireFault};
 pub use node::{Node, NodeError};
 pub use wire::{Blob, Decode, Encode, Named};
 pub use writer::{FieldOut, Form, Presence, Writer};
