@@ -8,7 +8,7 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
+    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place, Purged,
     Provider, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction, Tree,
     Trimmed, Walked,
 };
@@ -253,7 +253,7 @@ impl Transaction for Tapped<'_, dyn Transaction + '_> {
         self.inner.append_feed(row)
     }
 
-    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged> {
         self.inner.purge(now, horizon, limit)
     }
 

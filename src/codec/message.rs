@@ -112,9 +112,12 @@ pub struct OpOk {
     pub v: Version,
     /// The value that it returned, if any.
     pub value: Option<Value>,
+    /// The trees of the clock `sequence` that it wrote in, by class and pk of their parents. With each comes the number
+    /// that it took there (R21).
+    pub trees: Vec<(Name, Pk, Version)>,
 }
 
-record!(OpOk { v, value optional });
+record!(OpOk { v, value optional, trees optional });
 
 /// The changes of a def: rows and departures, or the reason why the server gives none.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +132,10 @@ pub struct Part {
     pub present: Option<Vec<Pk>>,
     /// For the items of a document: below this version, none of them exists any more (R17).
     pub floor: Option<Version>,
+    /// For the clock `sequence`: the number of the tree in the snapshot (R21).
+    pub n: Option<Version>,
+    /// For the clock `sequence`, in a push: the part has every change above this number, up to `n` (R21).
+    pub from: Option<Version>,
     /// The def is unfinished: the next request sends this cursor.
     pub next: Option<String>,
     /// How many rows the whole answer has, for a progress bar.
@@ -143,6 +150,8 @@ record!(Part {
     left optional,
     present optional,
     floor optional,
+    n optional,
+    from optional,
     next optional,
     total optional,
     fault optional,
@@ -151,8 +160,18 @@ record!(Part {
 impl Part {
     /// A part without changes.
     pub fn empty(def: Def) -> Self {
-        let (rows, left) = (Vec::new(), Vec::new());
-        Part { def, rows, left, present: None, floor: None, next: None, total: None, fault: None }
+        Part {
+            def,
+            rows: Vec::new(),
+            left: Vec::new(),
+            present: None,
+            floor: None,
+            n: None,
+            from: None,
+            next: None,
+            total: None,
+            fault: None,
+        }
     }
 }
 
@@ -296,7 +315,10 @@ impl OpResult {
 
     fn check(&self) -> Result<()> {
         match (&self.ok, &self.fault) {
-            (Some(ok), None) => check_v("ok.v", ok.v),
+            (Some(ok), None) => {
+                check_v("ok.v", ok.v)?;
+                ok.trees.iter().try_for_each(|(_, _, n)| check_v("ok.trees", *n))
+            }
             (None, Some(fault)) => fault.check().map_err(|error| error.within("fault")),
             _ => fail(Code::Malformed, "ok: a result is `ok` or `fault`"),
         }
@@ -319,6 +341,8 @@ impl Part {
         check_each("rows", &self.rows, Row::check)?;
         check_v("total", self.total.unwrap_or(0))?;
         check_v("floor", self.floor.unwrap_or(0))?;
+        check_v("n", self.n.unwrap_or(0))?;
+        check_v("from", self.from.unwrap_or(0))?;
         self.fault.as_ref().map_or(Ok(()), Fault::check).map_err(|error| error.within("fault"))?;
         check_each("left", &self.left, |(_, v)| check_v("v", *v))?;
         if self.next.is_some() && self.present.is_some() {

@@ -124,13 +124,16 @@ impl Schema {
 fn class(name: Name, json: ClassJson) -> Result<Class> {
     let bad = |what: String| Error::new(Code::BadSchema, format!("class {name}: {what}"));
     let wrong = |what: String| Err(bad(what));
-    match json.clock.as_deref() {
-        None | Some("time") => {}
-        Some("sequence") => {
-            return fail(Code::NotSupported, format!("class {name}: the clock `sequence` comes later"));
+    let sequence = match json.clock.as_deref() {
+        None => false,
+        // Its own clock would be ignored.
+        Some(_) if json.parent.is_some() => {
+            return wrong("a class with `in` has the clock of the class that it is `in`".into());
         }
-        Some(_) => return wrong("clock must be `time`".into()),
-    }
+        Some("time") => false,
+        Some("sequence") => true,
+        Some(_) => return wrong("clock must be `time` or `sequence`".into()),
+    };
     if json.sealed {
         return fail(Code::NotSupported, format!("class {name}: sealed classes come later"));
     }
@@ -176,6 +179,7 @@ fn class(name: Name, json: ClassJson) -> Result<Class> {
         indexes,
         parent: json.parent,
         has_items: false,
+        sequence,
         raw: json.raw,
         properties,
     })
@@ -200,6 +204,9 @@ impl Encode for Class {
         let properties = Named(self.properties.iter().map(|(name, kind)| (name.to_string(), kind)).collect());
         let mut fields: Vec<FieldOut<'_>> =
             vec![("in", Optional, &self.parent), ("key", Required, &self.key), ("raw", Optional, &self.raw)];
+        if self.sequence && self.parent.is_none() {
+            fields.push(("clock", Required, &"sequence"));
+        }
         if !self.sync {
             fields.push(("sync", Required, &self.sync));
         }
@@ -260,6 +267,7 @@ mod tests {
         for text in [
             r#"{"B":{"key":["x"]}}"#,
             r#"{"A":{"key":["x"]},"B":{"in":"A","key":["a","n"],"raw":true},"C":{"in":"A","key":["a"]}}"#,
+            r#"{"A":{"key":["x"],"clock":"sequence"},"B":{"in":"A","key":["a","n"]}}"#,
         ] {
             assert_eq!(Schema::from_json(text).unwrap().to_json(), text);
         }
@@ -297,7 +305,15 @@ mod tests {
             code(r#"{"A":{"key":["x"],"collections":{"c":{"key":["p","q"],"list":true}}}}"#),
             Code::BadSchema
         );
-        assert_eq!(code(r#"{"A":{"key":["x"],"clock":"sequence"}}"#), Code::NotSupported);
+        for wrong in [
+            r#"{"A":{"key":["x"],"clock":"sequences"}}"#,
+            r#"{"A":{"key":["x"],"clock":"sequence","sync":false}}"#,
+            r#"{"A":{"key":["x"],"clock":"sequence","collections":{"c":{"key":["p"]}}}}"#,
+            r#"{"A":{"key":["x"]},"B":{"in":"A","key":["x"],"clock":"sequence"}}"#,
+            r#"{"A":{"key":["x"],"clock":"sequence"},"B":{"in":"A","key":["x"],"clock":"time"}}"#,
+        ] {
+            assert_eq!(code(wrong), Code::BadSchema, "{wrong}");
+        }
         for (parent, item) in [
             (r#""key":["x"]"#, r#""in":"C","key":["x"]"#),
             (r#""key":["x"],"sync":false"#, r#""in":"A","key":["x"]"#),
@@ -328,6 +344,7 @@ mod tests {
         assert_eq!(follows(r#"{"A":{"key":["x"],"release":1}}"#), Err(Code::SchemaMismatch));
         let item = r#"{"A":{"key":["x"],"release":2},"B":{"in":"A","key":["y"]}}"#;
         assert_eq!(follows(item), Err(Code::SchemaMismatch));
+        assert_eq!(follows(r#"{"B":{"key":["y"],"clock":"sequence"}}"#), Err(Code::SchemaMismatch));
         let other = r#"{"A":{"key":["x"],"release":2,"collections":{"c":{"key":["q"]}}}}"#;
         assert_eq!(follows(other), Err(Code::SchemaMismatch));
     }

@@ -124,14 +124,17 @@ fn part() -> impl Strategy<Value = Part> {
         few(pk()).prop_map(|pks| (Some(pks), None)),
         "[ -~]{1,20}".prop_map(|next| (None, Some(next))),
     ];
-    let (total, floor) = (prop::option::of(0..1000u64), prop::option::of(v()));
-    (def(), few(row()), few((pk(), v())), end, floor, total, prop::option::of(fault())).prop_map(
-        |(def, rows, left, (present, next), floor, total, fault)| Part {
+    let total = prop::option::of(0..1000u64);
+    let versions = (prop::option::of(v()), prop::option::of(v()), prop::option::of(v()));
+    (def(), few(row()), few((pk(), v())), end, versions, total, prop::option::of(fault())).prop_map(
+        |(def, rows, left, (present, next), (floor, n, from), total, fault)| Part {
             def,
             rows,
             left,
             present,
             floor,
+            n,
+            from,
             next,
             total,
             fault,
@@ -153,8 +156,9 @@ pub fn request() -> impl Strategy<Value = SyncRequest> {
 }
 
 pub fn reply() -> impl Strategy<Value = SyncReply> {
-    let ok = (v(), prop::option::of(value().prop_filter("null is absent", |v| *v != Value::Null)))
-        .prop_map(|(v, value)| OpOk { v, value });
+    let trees = few((name(), pk(), v()));
+    let ok = (v(), prop::option::of(value().prop_filter("null is absent", |v| *v != Value::Null)), trees)
+        .prop_map(|(v, value, trees)| OpOk { v, value, trees });
     let outcome =
         prop_oneof![ok.prop_map(|ok| (Some(ok), None)), fault().prop_map(|fault| (None, Some(fault)))];
     let result = ("[0-9a-f-]{36}", outcome).prop_map(|(id, (ok, fault))| OpResult { id, ok, fault });

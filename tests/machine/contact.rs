@@ -183,8 +183,11 @@ impl Both {
             match self.below(9) {
                 n @ 0..=3 => result.fault = Some(Fault::new(codes[n as usize], "by the test")),
                 _ => {
-                    result.ok =
-                        Some(OpOk { v: self.count + self.random.below(9).expect("a number"), value: None })
+                    result.ok = Some(OpOk {
+                        v: self.count + self.random.below(9).expect("a number"),
+                        value: None,
+                        trees: Vec::new(),
+                    })
                 }
             }
             let is_executed = result.is_final();

@@ -153,7 +153,7 @@ fn r8_operations_of_an_earlier_name_are_not_reported_as_lost() {
         let (number, request) = bench.request();
         let result = |op: &Op| OpResult {
             id: op.id.clone(),
-            ok: code.is_none().then_some(OpOk { v: 5_000, value: None }),
+            ok: code.is_none().then_some(OpOk { v: 5_000, value: None, trees: Vec::new() }),
             fault: code.map(|code| Fault::new(code, "by the test")),
         };
         let seq = if code.is_none() { request.ops.last().map_or(1, |op| op.seq) } else { 2 };

@@ -289,5 +289,5 @@ pub fn patch(bench: &mut Bench, (pk, chars): (&str, usize), n: u64) {
 
 /// The result of an operation that was executed at that version.
 pub fn accepted(op: &Op, v: u64) -> OpResult {
-    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
+    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None, trees: Vec::new() }), fault: None }
 }

@@ -56,7 +56,11 @@ impl Server {
                 fault(op, Code::BadValue)
             } else {
                 self.has_org = true;
-                OpResult { id: op.id.clone(), ok: Some(OpOk { v: 5_000, value: None }), fault: None }
+                OpResult {
+                    id: op.id.clone(),
+                    ok: Some(OpOk { v: 5_000, value: None, trees: Vec::new() }),
+                    fault: None,
+                }
             };
             self.last = op.seq;
             self.results.push((op.clone(), result.clone()));

@@ -25,7 +25,7 @@ fn conflict_with_itself(driver: &Driver, server: &mut ModelServer, v: u64) -> Sy
     let data = Some(Data::from_map(&document.data).expect("data"));
     fault.doc = Some(Row { pk: key(0).1, v: document.v, deleted: false, max_life: None, data });
     reply.results = vec![
-        OpResult { id: idle.id.clone(), ok: Some(OpOk { v, value: None }), fault: None },
+        OpResult { id: idle.id.clone(), ok: Some(OpOk { v, value: None, trees: Vec::new() }), fault: None },
         OpResult { id: second.id.clone(), ok: None, fault: Some(fault) },
     ];
     reply.seq = second.seq;

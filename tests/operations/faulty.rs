@@ -134,7 +134,7 @@ impl Numbers {
         if let Some(doc) = conflict.fault.as_mut().and_then(|fault| fault.doc.as_mut()) {
             (doc.v, doc.max_life) = (self.current, Some(self.max_life));
         }
-        let ok = Some(OpOk { v: self.accepted, value: None });
+        let ok = Some(OpOk { v: self.accepted, value: None, trees: Vec::new() });
         reply.results = vec![OpResult { id: ops[0].id.clone(), ok, fault: None }, conflict];
         reply.parts = vec![self.part()];
         reply

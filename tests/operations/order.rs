@@ -297,7 +297,7 @@ fn r12_the_last_page_of_a_load_tells_of_no_operation_stamped_before_it() {
         let (rows, next) = (row.into_iter().collect(), next.map(str::to_owned));
         let part = Part { rows, next, ..Part::empty(whole.clone()) };
         let ok = |(id, v): (&str, u64)| {
-            let ok = Some(OpOk { v: NOW + v, value: None });
+            let ok = Some(OpOk { v: NOW + v, value: None, trees: Vec::new() });
             OpResult { id: id.to_owned(), ok, fault: None }
         };
         let epoch = Epoch::new(NOW, "first").expect("an epoch");

@@ -2,14 +2,16 @@
 // A fault is as large as the information that the session needs. Refusals are rare.
 #![allow(clippy::result_large_err)]
 
-use escale::codec::{Fault, Format, encode};
+use escale::codec::{Fault, Format, Row, encode};
 use escale::limits::{DOCUMENT_BYTES_MAX, OPS_MAX};
 use escale::model::schema::Class;
 use escale::model::{Pk, Value, Version};
 use escale::{Code, Error, Result};
 
+use super::execute::read_result;
 use super::operation::{Operations, Properties, Ran, Tx, WORKING, key_map, working};
-use super::past_operation::past_operation;
+use super::past_operation::{PastOperation, past_operation};
+use super::trees::{given_in, tree_of_key};
 
 /// Their names.
 pub(super) const NAMES: [&str; 4] = ["doc.put", "doc.patch", "doc.delete", "batch"];
@@ -30,7 +32,7 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
         "doc.put" => {
             let data = map(args, "data").map_err(working)?;
             let pk = class.columns(data).map_err(working)?.pk;
-            check_version(tx, class, &pk, wanted)?;
+            check_version(tx, class, (&pk, data), wanted)?;
             // Checked before it is copied: a small message can be large in memory.
             check_size(data).map_err(working)?;
             tx.put(class.name().as_str(), data.clone())?;
@@ -39,7 +41,7 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
             let (pk, key) = key(class, args).map_err(working)?;
             let (set, unset) = (map(args, "set").map_err(working)?, names(args, "unset").map_err(working)?);
             check_key_kept(&key, set, &unset).map_err(working)?;
-            check_version(tx, class, &pk, wanted)?;
+            check_version(tx, class, (&pk, &key), wanted)?;
             let found = tx.writing.get(class.name().as_str(), pk.as_str()).map_err(working)?;
             let (_, mut document) = found.ok_or_else(|| not_found(class))?;
             document.retain(|name, _| !unset.contains(&name.as_str()));
@@ -48,7 +50,7 @@ pub(super) fn run(tx: &mut Tx<'_>, name: &str, args: &Value) -> Ran {
         }
         "doc.delete" => {
             let (pk, key) = key(class, args).map_err(working)?;
-            check_version(tx, class, &pk, wanted)?;
+            check_version(tx, class, (&pk, &key), wanted)?;
             tx.writing.delete(class.name().as_str(), &key).map_err(working)?;
         }
         _ => {
@@ -89,28 +91,51 @@ pub(super) fn batch(operations: &Operations, tx: &mut Tx<'_>, args: &Value) -> R
 fn check_version(
     tx: &mut Tx<'_>,
     class: &Class,
-    pk: &Pk,
+    (pk, key): (&Pk, &Properties),
     wanted: Option<IfVersion>,
 ) -> std::result::Result<(), Fault> {
     let (wanted, may_be_older) = match wanted {
         None => return Ok(()),
-        Some(IfVersion::At(v)) => (v, false),
-        Some(IfVersion::Of(id)) => {
-            let (org, account) = (tx.writing.org(), tx.account);
-            let past = past_operation(tx.writing.transaction(), org, account, id).map_err(working)?;
-            let held = "the operation that `ifVersion` names was refused, or is not known";
-            (past.and_then(|past| past.v()).ok_or_else(|| Fault::new(Code::OrderHeld, held))?, true)
-        }
+        Some(IfVersion::At(v)) => (Some(v), false),
+        Some(IfVersion::Of(id)) => (version_of(tx, (class, key), id)?, true),
     };
     let row = tx.writing.row(class, pk).map_err(working)?;
+    // Without a number, nothing shows whether somebody wrote the document since.
+    let Some(wanted) = wanted else { return Err(conflict(class, row)) };
     // The operation may have changed other documents and not this one, which then is older. But a document
     // that does not exist has no version at all: nothing shows whether somebody deleted it since.
     let is_older = may_be_older && (1..wanted).contains(&row.v);
     if row.v == wanted || is_older || (wanted == 0 && row.deleted) {
         return Ok(());
     }
+    Err(conflict(class, row))
+}
+
+fn conflict(class: &Class, row: Row) -> Fault {
     let what = format!("the document of class {} is of another version", class.name());
-    Err(Fault { phase: WORKING, doc: Some(row), ..Fault::new(Code::VersionConflict, what) })
+    Fault { phase: WORKING, doc: Some(row), ..Fault::new(Code::VersionConflict, what) }
+}
+
+/// The version that an earlier operation gave to the documents of that class, in that tree if the class has the clock
+/// `sequence`. None if the operation wrote nothing in the tree. Errors: `order_held` if it was refused, or if its numbers
+/// are not known any more.
+fn version_of(
+    tx: &Tx<'_>,
+    (class, key): (&Class, &Properties),
+    id: &str,
+) -> std::result::Result<Option<Version>, Fault> {
+    let held =
+        || Fault::new(Code::OrderHeld, "the operation that `ifVersion` names was refused, or is not known");
+    let (writing, of) = (&tx.writing, (tx.writing.org(), tx.account));
+    let past = past_operation(writing.transaction(), of.0, of.1, id).map_err(working)?.ok_or_else(held)?;
+    let v = past.v().ok_or_else(held)?;
+    if !class.is_sequence() {
+        return Ok(Some(v));
+    }
+    let PastOperation::Kept(operation) = &past else { return Err(held()) };
+    let result = read_result(writing.seal, of, operation).map_err(working)?;
+    let tree = tree_of_key(writing.schema(), class, key).map_err(working)?;
+    Ok(result.ok.and_then(|ok| given_in(&ok, &tree)))
 }
 
 fn check_key_kept(key: &Properties, set: &Properties, unset: &[&str]) -> Result<()> {

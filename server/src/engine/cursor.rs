@@ -15,8 +15,8 @@ const TAG_BYTES: usize = 16;
 /// The position where a page ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cursor {
-    /// The `now` of the first page.
-    pub first_now: Version,
+    /// The `now` of the first page, or its `n` for the clock `sequence`.
+    pub first: Version,
     /// The last change sent: its version,
     pub v: Version,
     /// and its pk.
@@ -37,7 +37,7 @@ pub(super) struct Bound<'a> {
 impl Cursor {
     /// The text that the session sends back.
     pub(super) fn sign(&self, key: &[u8], bound: Bound) -> Result<String> {
-        let body = serde_json::to_vec(&(self.first_now, self.v, &self.pk, self.total)).map_err(internal)?;
+        let body = serde_json::to_vec(&(self.first, self.v, &self.pk, self.total)).map_err(internal)?;
         let tag = mac(key, &body, bound)?.finalize().into_bytes();
         let mut bytes = tag[..TAG_BYTES].to_vec();
         bytes.extend_from_slice(&body);
@@ -50,8 +50,8 @@ impl Cursor {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
         let (tag, body) = bytes.split_at_checked(TAG_BYTES).ok_or_else(bad)?;
         mac(key, body, bound)?.verify_truncated_left(tag).map_err(|_| bad())?;
-        let (first_now, v, pk, total) = serde_json::from_slice(body).map_err(|_| bad())?;
-        Ok(Cursor { first_now, v, pk, total })
+        let (first, v, pk, total) = serde_json::from_slice(body).map_err(|_| bad())?;
+        Ok(Cursor { first, v, pk, total })
     }
 }
 

@@ -16,6 +16,7 @@ use super::operation::{Ran, Tx, WORKING, fault_of, working};
 use super::order::put_seq;
 use super::past_operation::PastOperation;
 use crate::provider::{Operation, Place};
+use crate::seal::Seal;
 
 /// The outcome of one operation.
 pub(super) enum Done {
@@ -62,6 +63,7 @@ impl Engine {
         let Tx { mut writing, .. } = run;
         let ran = ran.and_then(|value| writing.finish().map(|()| value).map_err(working));
         let (now, given, in_time) = (writing.now(), writing.given(), writing.check_time());
+        let trees = writing.numbers();
         let changed = writing.has_changed();
         if let Some(v) = writing.regressed {
             return Ok(Done::Regressed(v));
@@ -82,7 +84,7 @@ impl Engine {
         let tx = &mut begun.tx;
         let (v, result) = match ran {
             Ok(value) => {
-                let ok = Some(OpOk { v: given, value });
+                let ok = Some(OpOk { v: given, value, trees: trees? });
                 (Some(given), OpResult { id: op.id.clone(), ok, fault: None })
             }
             Err(fault) => {
@@ -141,11 +143,20 @@ impl Engine {
     }
 
     fn stored_result(&self, asking: Asking, operation: &Operation) -> Result<OpResult> {
-        let pk = result_pk(&asking.caller.account, &operation.id);
-        let bytes = self.seal.open(result_place(asking.org, &pk), operation.seq, &operation.result)?;
-        decode(Format::Msgpack, &bytes, usize::MAX)
-            .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
+        read_result(&self.seal, (asking.org, &asking.caller.account), operation)
     }
+}
+
+/// The stored result of an operation of that org and account.
+pub(super) fn read_result(
+    seal: &Seal,
+    (org, account): (&str, &str),
+    operation: &Operation,
+) -> Result<OpResult> {
+    let pk = result_pk(account, &operation.id);
+    let bytes = seal.open(result_place(org, &pk), operation.seq, &operation.result)?;
+    decode(Format::Msgpack, &bytes, usize::MAX)
+        .map_err(|error| Error::new(Code::StorageFailed, error.detail()).at("a stored result"))
 }
 
 /// The place of a result, for its seal. No document's place has an empty class.

@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use escale::limits::VERSION_MAX;
 use escale::model::Epoch;
 use escale::{Code, Error, Result};
 
 use super::Engine;
 use super::open::{WRITE_WAIT, first_site, fresh_name, next_epoch};
-use super::trees::items_of;
+use super::trees::{items_of, parent_of};
 use crate::mark::{Mark, Reached};
-use crate::provider::{Head, Maintenance, Place, Provider, Site, SqliteProvider, TOMBSTONES_MAX, inspect};
+use crate::provider::{
+    Document, Head, Maintenance, Place, Provider, Purged, Site, SqliteProvider, TOMBSTONES_MAX, Transaction,
+    Tree, inspect,
+};
 
 /// Documents and departures purged in one transaction: far below the time limit of a write.
 const PURGE_BATCH: usize = 500;
@@ -50,12 +54,15 @@ impl Engine {
             let mut begun = self.hold(org, self.settings.write_wait)?;
             let now = begun.time.unwrap_or_else(|| self.clock.now_ms());
             let horizon = begun.head.horizon.max(now.saturating_sub(self.settings.retention_ms()));
-            let gone = begun.tx.purge(now, horizon, PURGE_BATCH)?;
+            let purged = begun.tx.purge(now, horizon, PURGE_BATCH)?;
+            let gone = purged.count();
             n += gone;
-            // The horizon moves with the first removal, and not before. Until then no session needs
-            // `present`.
             if gone > 0 {
-                begun.head.horizon = horizon;
+                // The horizon moves with the first removal, and not before. Until then no session needs
+                // `present`.
+                if gone > self.raise_horizons(begun.tx.as_mut(), org, &purged)? {
+                    begun.head.horizon = horizon;
+                }
                 self.commit(begun)?;
             }
             if gone < PURGE_BATCH as u64 {
@@ -64,6 +71,22 @@ impl Engine {
         }
         n += self.purge_trees(org)?;
         self.purge_results(org)?;
+        Ok(n)
+    }
+
+    /// The versions of the clock `sequence` are below no time. So its trees have horizons of their own, which move above
+    /// all that was removed (R20). Returns how many of the removed documents were in such trees.
+    fn raise_horizons(&self, tx: &mut dyn Transaction, org: &str, purged: &Purged) -> Result<u64> {
+        let mut n = 0;
+        for (class, pk, Document { v, shown, .. }) in &purged.documents {
+            // A parent's record tells its clock, also while its class is in no schema.
+            let parent = self.schema.class(class).ok().and_then(|class| parent_of(class, shown));
+            let (class, pk) = parent.unwrap_or_else(|| (class.into(), pk.into()));
+            let at = Place { org, class: &class, pk: &pk };
+            let Some(tree) = tx.tree(at)?.filter(Tree::is_sequence) else { continue };
+            n += 1;
+            tx.put_tree(at, &Tree { horizon: tree.horizon.max(v + 1), ..tree })?;
+        }
         Ok(n)
     }
 
@@ -96,16 +119,20 @@ impl Engine {
         let Some(before) = begun.tx.tree(at)? else { return Ok(None) };
         let (mut tree, mut room, mut is_over) = (before.clone(), PURGE_BATCH, false);
         let items = items_of(&self.schema, at.class, at.pk);
-        if (1..horizon).contains(&tree.due) {
+        // A number is no time. The floor alone tells a session of the items below it (R20).
+        let is_sequence = tree.is_sequence();
+        let due_before = if is_sequence { VERSION_MAX } else { horizon };
+        if (1..due_before).contains(&tree.due) {
             for def in &items {
                 room -= begun.tx.purge_items(def, tree.due, room)? as usize;
             }
             if room > 0 {
                 let rest = if tree.due < tree.floor { tree.floor } else { 0 };
                 let parent = begun.tx.document(at)?;
-                is_over = rest == 0 && parent.is_none();
+                // The numbers of a tree go on for ever.
+                is_over = rest == 0 && parent.is_none() && !is_sequence;
                 // The tombstone of a parent is purged before its tree.
-                if rest > 0 || parent.is_none_or(|parent| !parent.deleted) {
+                if rest > 0 || is_sequence || parent.is_none_or(|parent| !parent.deleted) {
                     tree.due = rest;
                 }
             }
@@ -115,7 +142,10 @@ impl Engine {
         if tree.tombstones > TOMBSTONES_MAX && !is_over {
             tree.tombstones = 0;
             for def in &items {
-                let settled = now.saturating_sub(self.settings.delta_ms * TRIM_DELTAS);
+                let settled = match is_sequence {
+                    true => VERSION_MAX,
+                    false => now.saturating_sub(self.settings.delta_ms * TRIM_DELTAS),
+                };
                 let trimmed = begun.tx.trim_items(def, TOMBSTONES_MAX, settled, room)?;
                 room -= trimmed.removed as usize;
                 tree.horizon = tree.horizon.max(trimmed.horizon);
@@ -129,7 +159,7 @@ impl Engine {
         } else if ended == 0 {
             return Ok(None);
         }
-        if ended > 0 || is_over {
+        if (ended > 0 && !is_sequence) || is_over {
             begun.head.horizon = horizon;
         }
         self.commit(begun)?;

@@ -13,11 +13,11 @@ use super::attempts::Tries;
 use super::maintain::{each_head, renew_all};
 use super::operation::Operations;
 use super::reached::ReachedHeads;
-use super::trees::parent_of;
+use super::trees::{item_classes, parent_of};
 use super::{execute, shown, write};
 use crate::clock::Clock;
 use crate::mark::{Mark, Reached};
-use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider};
+use crate::provider::{Document, Head, Maintenance, Place, Provider, Site, SqliteProvider, Tree};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
@@ -345,6 +345,9 @@ fn rebuild(tx: &mut dyn Maintenance, opening: &Opening, older: &Schema) -> Resul
             if older.class(&found.class).is_err() {
                 join_tree(tx, class, at, &document)?;
             }
+            if class.is_sequence() && class.has_items() {
+                raise_horizon(tx, (older, &opening.schema), at)?;
+            }
         }
         Ok(())
     })
@@ -362,6 +365,18 @@ fn join_tree(tx: &mut dyn Maintenance, class: &Class, at: Place, document: &Docu
     }
     (tree.items, tree.v) = (tree.items + 1, tree.v.max(document.v));
     tx.put_tree(parent, &tree)
+}
+
+/// Raises the horizon of a tree of the clock `sequence` above all its numbers. A class of it was in no schema for a
+/// while, and its tombstones may have been purged without that.
+fn raise_horizon(tx: &mut dyn Maintenance, (older, newer): (&Schema, &Schema), at: Place) -> Result<()> {
+    let mut classes = item_classes(newer, at.class).map(|class| class.name().as_str()).chain([at.class]);
+    if classes.all(|class| older.class(class).is_ok()) {
+        return Ok(());
+    }
+    let Some(tree) = tx.tree(at)? else { return Ok(()) };
+    // A session that knows all numbers asks from the one behind.
+    tx.put_tree(at, &Tree { horizon: tree.n + 2, ..tree })
 }
 
 fn each_document(

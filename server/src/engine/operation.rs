@@ -81,7 +81,8 @@ pub struct Tx<'t> {
 }
 
 impl Tx<'_> {
-    /// The version of the documents that this operation writes: the time of the transaction's start.
+    /// The version of the documents that this operation writes: the time of the transaction's start. Documents of the
+    /// clock `sequence` get the number of their tree.
     pub fn now(&self) -> Version {
         self.writing.now()
     }

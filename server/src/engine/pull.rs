@@ -142,18 +142,23 @@ impl Answer<'_> {
     }
 
     fn changes(&mut self, sub: &Sub, first: bool) -> Result<Option<Part>> {
-        self.engine.schema.check_def(&sub.def)?;
+        let is_sequence = self.engine.schema.check_def(&sub.def)?.is_sequence();
         let epoch = self.head.epoch.clone();
         let bound = Bound { epoch: &epoch, org: self.org, def: &sub.def, asked: sub.v };
         let minute = self.now / 60_000;
+        let tree = self.tree_of_def(&sub.def)?;
+        let n = is_sequence.then_some(tree.n);
+        // A number is exact: the session knows all up to it. Of a time, it may lack some changes (R4).
+        let since = sub.v + u64::from(is_sequence);
         let from = match &sub.cursor {
             Some(text) => Cursor::verify(text, &self.site.cursor_key, bound)?,
-            None => Cursor { first_now: self.now, v: sub.v, pk: String::new(), total: 0 },
+            None => Cursor { first: n.unwrap_or(self.now), v: since, pk: String::new(), total: 0 },
         };
         // A pull from 0 ends with `present`, so earlier deletions and departures need not be listed. The
         // exception is a document that an earlier page sent and that has changed since.
         let gone_from = match sub.v {
-            0 => from.first_now.saturating_sub(self.engine.settings.delta_ms),
+            0 if is_sequence => from.first + 1,
+            0 => from.first.saturating_sub(self.engine.settings.delta_ms),
             _ => 0,
         };
         if let Some(floor) = self.end_of_item(&sub.def)? {
@@ -163,14 +168,15 @@ impl Answer<'_> {
             }
             return Ok(Some(self.ended_item(sub, is_told.then_some(floor))));
         }
-        let Tree { floor, horizon, .. } = self.tree_of_items(&sub.def)?;
+        let is_items = matches!(sub.def.kind(), DefKind::Collection(..));
+        let floor = if is_items { tree.floor } else { 0 };
         let total = match &sub.cursor {
             Some(_) => from.total,
-            None => self.snapshot.count(self.org, &sub.def, sub.v.max(floor), gone_from, minute)?,
+            None => self.snapshot.count(self.org, &sub.def, since.max(floor), gone_from, minute)?,
         };
         // Below the floor nothing exists.
         let after = (from.v, from.pk.as_str()).max((floor, ""));
-        let mut part = Part { total: Some(total), ..Part::empty(sub.def.clone()) };
+        let mut part = Part { total: Some(total), n, ..Part::empty(sub.def.clone()) };
         part.floor = (floor > 0 && sub.v <= floor).then_some(floor);
         let mut last: Option<(Version, String)> = None;
         let mut is_full = false;
@@ -190,10 +196,10 @@ impl Answer<'_> {
         self.room = self.room.saturating_sub(used);
         if is_full {
             let Some((v, pk)) = last else { return Ok(None) };
-            let cursor = Cursor { first_now: from.first_now, v, pk, total };
+            let cursor = Cursor { first: from.first, v, pk, total };
             part.next = Some(cursor.sign(&self.site.cursor_key, bound)?);
             self.room = 0;
-        } else if sub.v < self.head.horizon.max(horizon) || sub.v == 0 {
+        } else if since < self.horizon_of(&tree, (is_sequence, is_items)) || sub.v == 0 {
             let members = self.snapshot.members(self.org, &sub.def, floor, minute)?;
             self.room = self.room.saturating_sub(members.len() * PRESENT_BYTES);
             let pks: Result<Vec<Pk>> = members.iter().map(|pk| Pk::parse(pk)).collect();
@@ -202,9 +208,14 @@ impl Answer<'_> {
         Ok(Some(part))
     }
 
-    /// The tree of a def of all items of a parent; of any other def, a tree without a floor.
-    fn tree_of_items(&self, def: &Def) -> Result<Tree> {
-        let DefKind::Collection(..) = def.kind() else { return Ok(Tree::default()) };
+    /// Below it, changes of the def may be missing (R6). The org's horizon is a time, which no number is compared with.
+    fn horizon_of(&self, tree: &Tree, (is_sequence, is_items): (bool, bool)) -> Version {
+        let org = if is_sequence { 0 } else { self.head.horizon };
+        if is_sequence || is_items { org.max(tree.horizon) } else { org }
+    }
+
+    /// The tree of a parent or of all its items; of any other def, an empty one.
+    fn tree_of_def(&self, def: &Def) -> Result<Tree> {
         let Some((class, pk)) = tree_of(&self.engine.schema, def) else { return Ok(Tree::default()) };
         Ok(self.snapshot.tree(Place { org: self.org, class: &class, pk: &pk })?.unwrap_or_default())
     }

@@ -23,7 +23,7 @@ pub(super) const RESTARTS_MAX: usize = 16;
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
-    /// The version of the documents written; none if nothing was written.
+    /// The version of the documents written, except those of the clock `sequence`; none if nothing was written.
     pub v: Option<Version>,
     /// The closure's return value.
     pub value: T,
@@ -128,8 +128,9 @@ impl Stored {
 /// A write in progress, on one org.
 pub struct Writing<'t> {
     pub(super) org: &'t str,
+    /// Its time, and the version of all that it writes outside of trees of the clock `sequence`.
     pub(super) now: Version,
-    schema: &'t Schema,
+    pub(super) schema: &'t Schema,
     settings: &'t Settings,
     pub(super) seal: &'t Seal,
     clock: &'t dyn Clock,
@@ -138,7 +139,7 @@ pub struct Writing<'t> {
     /// The cause that the journal records.
     commit: String,
     /// The highest version among the documents that were put unchanged: they keep their versions.
-    kept: Version,
+    pub(super) kept: Version,
     /// Documents that this write has written. They have the version `now`, which is no regression.
     own: BTreeSet<Actor>,
     /// The trees that this write has read, by their parents.
@@ -198,7 +199,7 @@ impl<'t> Writing<'t> {
         })
     }
 
-    /// The version of the documents that this write writes.
+    /// The version of the documents that this write writes. Those of the clock `sequence` have the number of their tree.
     pub fn now(&self) -> Version {
         self.now
     }
@@ -237,7 +238,8 @@ impl<'t> Writing<'t> {
         if let Some(document) = living {
             let held = self.seal.open(at, document.v, &document.data)?;
             if held == data.as_bytes() {
-                self.kept = self.kept.max(document.v);
+                let v = document.v;
+                self.keep(self.numbered_tree(class, at, &shown).as_ref(), v)?;
                 return Ok(Outcome::Unchanged);
             }
             check_key_kept(class, &held, &map)?;
@@ -247,19 +249,21 @@ impl<'t> Writing<'t> {
         if let Some(parent) = &parent {
             self.count_put(parent, before.as_ref())?;
         }
-        let (now, is_new) = (self.now, living.is_none());
+        let is_new = living.is_none();
+        let v = self.version_in(self.numbered_tree(class, at, &shown).as_ref())?;
         // Like a tombstone, an expired document is kept for the sessions that do not know of its end.
-        let ttl = columns.max_life.map(|minute| (minute * 60_000).max(now) + self.settings.retention_ms());
+        let ttl =
+            columns.max_life.map(|minute| (minute * 60_000).max(self.now) + self.settings.retention_ms());
         let document = Document {
-            v: now,
+            v,
             deleted: false,
             max_life: columns.max_life,
             ttl,
-            data: self.seal.close(at, now, data.as_bytes())?,
+            data: self.seal.close(at, v, data.as_bytes())?,
             shown,
         };
         if class.has_items() && is_new {
-            self.begin_tree(at)?;
+            self.begin_tree(at, v)?;
         }
         self.store(class, at, before.as_ref().map(|stored| &stored.document), document)?;
         Ok(Outcome::Written)
@@ -279,14 +283,15 @@ impl<'t> Writing<'t> {
         if !class.is_sync() {
             return self.remove(class, at, before);
         }
-        let tombstone = self.tombstone(at, before, &map)?;
+        let v = self.version_in(self.numbered_tree(class, at, &before.shown).as_ref())?;
+        let tombstone = self.tombstone((at, v), before, &map)?;
         self.store(class, at, Some(before), tombstone)?;
         if let Some(parent) = parent_of(class, &before.shown) {
             self.count_deleted(&parent)?;
         }
         // A class without classes of items may have had them under another schema, and may have them again.
         if class.has_items() || self.tx.tree(at)?.is_some() {
-            self.end_tree(class, at)?;
+            self.end_tree(class, at, v)?;
         }
         Ok(())
     }
@@ -294,18 +299,18 @@ impl<'t> Writing<'t> {
     /// The tombstone of a document with that key.
     pub(super) fn tombstone(
         &self,
-        at: Place,
+        (at, v): (Place, Version),
         before: &Document,
         key: &BTreeMap<String, Value>,
     ) -> Result<Document> {
         Ok(Document {
-            v: self.now,
+            v,
             deleted: true,
             max_life: None,
             ttl: Some(self.now + self.settings.retention_ms()),
             // The tombstone stays in the defs that held the document, so that they report its end.
             shown: Shown { links: before.shown.links.clone(), entries: Vec::new() },
-            data: self.seal.close(at, self.now, Data::from_map(key)?.as_bytes())?,
+            data: self.seal.close(at, v, Data::from_map(key)?.as_bytes())?,
         })
     }
 
@@ -323,7 +328,7 @@ impl<'t> Writing<'t> {
     pub(super) fn read(&mut self, class: &Class, at: Place) -> Result<Option<Stored>> {
         let Some(document) = self.tx.document(at)? else { return Ok(None) };
         let own = self.own.contains(&(SmolStr::new(at.class), SmolStr::new(at.pk)));
-        if document.v >= self.now && !own {
+        if document.v >= self.now && !own && !class.is_sequence() {
             self.regressed = self.regressed.max(Some(document.v));
             return Err(Error::new(Code::Contention, "a document is not older than the write"));
         }
@@ -361,8 +366,8 @@ impl<'t> Writing<'t> {
     fn store(&mut self, class: &Class, at: Place, before: Option<&Document>, after: Document) -> Result<()> {
         let old = before.map(|document| &document.shown);
         self.lay_down(class, at, old, &after)?;
-        self.journal(at, (!after.deleted).then_some(after.data))?;
-        self.note(class, at, old.unwrap_or(&Shown::default()), &after.shown)
+        self.journal((at, after.v), (!after.deleted).then_some(after.data))?;
+        self.note(class, (at, after.v), old.unwrap_or(&Shown::default()), &after.shown)
     }
 
     /// Stores a document or tombstone, with its memberships and the values of its indexes.
@@ -419,29 +424,29 @@ impl<'t> Writing<'t> {
             self.unless_blocked(removed)?;
         }
         self.tx.remove_document(at)?;
-        self.journal(at, None)?;
-        self.note(class, at, &before.shown, &Shown::default())
+        self.journal((at, self.now), None)?;
+        self.note(class, (at, self.now), &before.shown, &Shown::default())
     }
 
     /// Appends the document's state to the journal; none if it was deleted.
-    fn journal(&mut self, at: Place, state: Option<Vec<u8>>) -> Result<()> {
+    fn journal(&mut self, (at, v): (Place, Version), state: Option<Vec<u8>>) -> Result<()> {
         self.tx.append_action(&Action {
             goblin: goblin(at),
             state,
-            v: self.now,
+            v,
             commit: self.commit.clone(),
             timestamp: iso8601(self.now),
         })
     }
 
     /// Records the write, and appends to the feed the defs that it affects.
-    fn note(&mut self, class: &Class, at: Place, old: &Shown, new: &Shown) -> Result<()> {
+    fn note(&mut self, class: &Class, (at, v): (Place, Version), old: &Shown, new: &Shown) -> Result<()> {
         self.changed = true;
         self.own.insert((SmolStr::new(at.class), SmolStr::new(at.pk)));
         if !class.is_sync() {
             return Ok(());
         }
-        self.note_in_tree(class, at, new)?;
+        self.note_in_tree(class, (at, v), new)?;
         let mut links = old.links.clone();
         for (collection, hashes) in &new.links {
             let listed = links.entry(collection.clone()).or_default();
@@ -452,7 +457,7 @@ impl<'t> Writing<'t> {
             org: at.org.into(),
             class: at.class.into(),
             pk: at.pk.into(),
-            v: self.now,
+            v,
             links,
         })
     }

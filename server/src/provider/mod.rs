@@ -30,8 +30,8 @@ pub use memory::{MemoryCopy, MemoryDatabase, MemoryProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Address, PostgresProvider};
 pub use record::{
-    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Server,
-    ServerId, Session, Shown, Site,
+    Action, Change, ChangeState, Document, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Purged,
+    Server, ServerId, Session, Shown, Site,
 };
 pub use spent::Spent;
 pub use sqlite::{SqliteProvider, copy_database, inspect, is_in_use};
@@ -182,7 +182,7 @@ pub trait Transaction: Edit {
     /// Removes tombstones and expired documents of the org, at most `limit`, with their links. Their `ttl` is
     /// at most `now`, and their version below `horizon`. Also removes at most `limit` departures below
     /// `horizon`. Returns the number removed.
-    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64>;
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged>;
 
     /// Removes at most `limit` documents and tombstones of a collection that are below that version, with their
     /// links and their values of indexes. Returns the number removed.

@@ -123,6 +123,22 @@ pub struct FeedRow {
     pub links: BTreeMap<SmolStr, Vec<SmolStr>>,
 }
 
+/// The outcome of [`super::Transaction::purge`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Purged {
+    /// The documents and tombstones removed, each by class and pk.
+    pub documents: Vec<(String, String, Document)>,
+    /// The number of departures removed.
+    pub departures: u64,
+}
+
+impl Purged {
+    /// The number of all that was removed.
+    pub fn count(&self) -> u64 {
+        self.documents.len() as u64 + self.departures
+    }
+}
+
 /// A session, as far as operations need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {

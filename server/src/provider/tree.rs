@@ -12,7 +12,7 @@ pub struct Tree {
     pub floor: Version,
     /// The last version written in the tree.
     pub v: Version,
-    /// Reserved for a number of each write in the tree; 0.
+    /// For the clock `sequence`, the number of the last write in the tree, which is its version; otherwise 0 (R20).
     pub n: u64,
     /// Tombstones below it may be missing from the collections of items.
     pub horizon: Version,
@@ -26,6 +26,11 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Whether the versions in it are numbers, and no times.
+    pub fn is_sequence(&self) -> bool {
+        self.n > 0
+    }
+
     /// The parent is created at that version, or deleted: none of the items exists any more.
     pub fn raise_floor(&mut self, v: Version, is_deleted: bool) {
         // An earlier floor that is due stays. Otherwise a parent that is created again and again would keep the

@@ -18,8 +18,10 @@ pub struct Class {
     pub(crate) indexes: Vec<Index>,
     /// For a class of items, the class of its parents. Its only collection is then [`Class::items`].
     pub(crate) parent: Option<Name>,
-    /// Whether another class is `in` this one.
+    /// Whether its documents are the parents of trees: another class is `in` this one, or its clock is `sequence`.
     pub(crate) has_items: bool,
+    /// Whether its clock is `sequence` (R20). A class of items has the clock of its parent.
+    pub(crate) sequence: bool,
     /// Whether a document is its key and the bytes of `raw` alone.
     pub(crate) raw: bool,
     /// Declared types of properties, for TypeScript only; kept so that
@@ -148,9 +150,15 @@ impl Class {
         self.parent.as_ref().and(self.collections.first())
     }
 
-    /// Whether another class is `in` this one, so that its documents are the parents of trees.
+    /// Whether its documents are the parents of trees: another class is `in` this one, or may be, because its clock
+    /// is `sequence`.
     pub fn has_items(&self) -> bool {
         self.has_items
+    }
+
+    /// Whether the versions of its documents are the numbers of their trees, and no times (R20).
+    pub fn is_sequence(&self) -> bool {
+        self.sequence
     }
 
     /// Whether a document holds its key and the bytes of `raw` alone.

@@ -14,6 +14,12 @@ pub(super) fn check_follows(newer: &Schema, older: &Schema) -> Result<()> {
             let detail = format!("class {} has another `in` or `raw` in the store", was.name());
             return fail(Code::SchemaMismatch, detail);
         }
+        if class.is_sequence() != was.is_sequence() {
+            return fail(
+                Code::SchemaMismatch,
+                format!("class {} has another clock in the store", was.name()),
+            );
+        }
         if class.release() < was.release() {
             let detail = format!(
                 "class {}: release {} in the store, {} given",

@@ -15,8 +15,11 @@ pub(crate) const ITEMS: &str = "in";
 pub(crate) fn connect(classes: &mut [Class]) -> Result<()> {
     for at in 0..classes.len() {
         let Some(parent) = parent_of(classes, at).map_err(|what| wrong(&classes[at], what))? else {
+            // Alone, it is a tree of one document.
+            classes[at].has_items |= classes[at].sequence;
             continue;
         };
+        classes[at].sequence = classes[parent].sequence;
         let key = classes[at].key[..classes[parent].key.len()].to_vec();
         let items = Collection { name: Name::new(ITEMS)?, key, list: false, mutable: false };
         classes[at].collections.push(items);
@@ -37,6 +40,9 @@ pub(crate) fn connect(classes: &mut [Class]) -> Result<()> {
 /// The position of a class's parent, if it has one.
 fn parent_of(classes: &[Class], at: usize) -> std::result::Result<Option<usize>, &'static str> {
     let class = &classes[at];
+    if class.sequence && (!class.sync || !class.collections.is_empty()) {
+        return Err("a class with the clock `sequence` is synchronised and has no collections");
+    }
     let Some(name) = &class.parent else {
         return if class.raw { Err("only a class with `in` may be `raw`") } else { Ok(None) };
     };

@@ -50,7 +50,8 @@ impl Schema {
     }
 
     /// Rejects a def that has no meaning in this schema: unknown class or collection, or a class without
-    /// sync, or all items of all parents.
+    /// sync, or all items of all parents. Of a class with the clock `sequence`, only a parent and the items of a parent
+    /// have a meaning: their versions cannot be compared with those of another tree (R20).
     pub fn check_def(&self, def: &Def) -> Result<&Class> {
         let unknown = || Error::new(Code::UnknownDef, "the schema has no such class");
         let class = self.class(def.class().as_str()).map_err(|_| unknown())?;
@@ -61,6 +62,17 @@ impl Schema {
             DefKind::Collection(name, _) => drop(class.collection(name)?),
             DefKind::Class if class.parent.is_some() => {
                 let what = format!("class {} has items: subscribe to those of one parent", class.name());
+                return fail(Code::UnknownDef, what);
+            }
+            DefKind::Class if class.sequence => {
+                let what = format!("class {} has the clock sequence: subscribe to documents", class.name());
+                return fail(Code::UnknownDef, what);
+            }
+            DefKind::Document(_) if class.sequence && class.parent.is_some() => {
+                let what = format!(
+                    "class {} has items and the clock sequence: subscribe to those of one parent",
+                    class.name()
+                );
                 return fail(Code::UnknownDef, what);
             }
             _ => {}

@@ -257,7 +257,7 @@ impl Honest {
                 None if op.seq > executed.len() as u64 => Some(Code::OrderGap),
                 None => Some(Code::SessionReused),
             };
-            let ok = code.is_none().then_some(OpOk { v, value: None });
+            let ok = code.is_none().then_some(OpOk { v, value: None, trees: Vec::new() });
             results.push(OpResult { id: op.id.clone(), ok, fault: code.map(|code| Fault::new(code, "")) });
             if code == Some(Code::OrderGap) {
                 break;

@@ -198,7 +198,7 @@ impl ModelServer {
                     (true, Idle::Stamped) => committed.v,
                     (false, _) => committed.v.max(kept),
                 };
-                let ok = OpOk { v, value };
+                let ok = OpOk { v, value, trees: Vec::new() };
                 commits.push(committed);
                 self.db.operations.executed.push((account, op.id.clone()));
                 OpResult { id: op.id.clone(), ok: Some(ok), fault: None }

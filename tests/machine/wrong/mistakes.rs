@@ -248,7 +248,7 @@ fn data_without_its_key_is_a_mistake() {
 }
 
 pub fn accepted(op: &escale::codec::Op, v: u64) -> OpResult {
-    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None }), fault: None }
+    OpResult { id: op.id.clone(), ok: Some(OpOk { v, value: None, trees: Vec::new() }), fault: None }
 }
 
 #[test]

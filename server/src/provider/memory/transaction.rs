@@ -11,8 +11,8 @@ use super::tables::{EntryKey, LinkAtRest, OperationAtRest, OrgTables, Tables, en
 use super::{MemoryDatabase, lock};
 use crate::provider::spent::spent_key;
 use crate::provider::{
-    Action, ChangeState, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Session, Snapshot,
-    Spent, Transaction, Tree, Trimmed,
+    Action, ChangeState, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Purged, Session,
+    Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write of one org in progress. Dropped before its commit, it leaves no trace.
@@ -155,7 +155,7 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(())
     }
 
-    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged> {
         let org = self.org.clone();
         let due = |document: &Document| document.ttl.is_some_and(|ttl| ttl <= now) && document.v < horizon;
         let documents = self.own().documents.clone();
@@ -170,7 +170,10 @@ impl Transaction for MemoryTransaction<'_> {
         for (key, _) in &left {
             Arc::make_mut(&mut self.own().links).remove(key);
         }
-        Ok((gone.len() + left.len()) as u64)
+        let named = |((class, pk), document): &(&(SmolStr, SmolStr), &Arc<Document>)| {
+            (class.to_string(), pk.to_string(), Document::clone(document))
+        };
+        Ok(Purged { documents: gone.iter().map(named).collect(), departures: left.len() as u64 })
     }
 
     fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {

@@ -12,8 +12,8 @@ use super::read::{self, del_of, document_of, snapshot_through_connection};
 use super::transaction::PostgresTransaction;
 use super::{feed, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Server, Session, Site,
-    Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, FeedRow, Head, Link, Operation, Place, Purged, Server, Session,
+    Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 snapshot_through_connection!(PostgresTransaction<'_>);
@@ -143,24 +143,25 @@ impl Transaction for PostgresTransaction<'_> {
         feed::append(self.connection(), row)
     }
 
-    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged> {
         let rows = self.connection().rows(
             "SELECT class, pk, v, deleted, max_life, ttl, shown, data FROM documents
              WHERE org = $1 AND ttl <= $2 AND v < $3 LIMIT $4",
             &[&self.org, &signed(now), &signed(horizon), &(limit as i64)],
         )?;
         let org = self.org.clone();
+        let mut documents = Vec::with_capacity(rows.len());
         for row in &rows {
-            let (class, pk, document) = (row.get(0), row.get(1), document_of(row, 2)?);
-            let at = Place { org: &org, class, pk };
-            self.remove_shown(at, &document)?;
+            let (class, pk, document): (String, String, _) = (row.get(0), row.get(1), document_of(row, 2)?);
+            self.remove_shown(Place { org: &org, class: &class, pk: &pk }, &document)?;
+            documents.push((class, pk, document));
         }
-        let left = self.run(
+        let departures = self.run(
             "DELETE FROM memberships WHERE ctid = ANY (ARRAY
                (SELECT ctid FROM memberships WHERE org = $1 AND del = 1 AND v < $2 LIMIT $3))",
             &[&org, &signed(horizon), &(limit as i64)],
         )?;
-        Ok(rows.len() as u64 + left)
+        Ok(Purged { documents, departures })
     }
 
     fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {

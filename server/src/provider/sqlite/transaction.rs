@@ -11,8 +11,8 @@ use super::read::{
 };
 use super::{Writer, begin, damaged, failed, feed, heads, operations, trees};
 use crate::provider::{
-    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Session, Site,
-    Snapshot, Spent, Transaction, Tree, Trimmed,
+    Action, Change, Document, Edit, Entry, EntryValue, FeedRow, Head, Link, Operation, Place, Purged,
+    Session, Site, Snapshot, Spent, Transaction, Tree, Trimmed,
 };
 
 /// A write transaction; rolled back if dropped before its commit.
@@ -137,31 +137,29 @@ impl Transaction for SqliteTransaction<'_> {
         feed::append(&self.connection, row)
     }
 
-    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<u64> {
+    fn purge(&mut self, now: u64, horizon: Version, limit: usize) -> Result<Purged> {
         let gone = all(
             &self.connection,
-            "SELECT org, class, pk, v, deleted, max_life, ttl, shown, data FROM documents
+            "SELECT class, pk, v, deleted, max_life, ttl, shown, data FROM documents
              WHERE org = ?4 AND ttl <= ?1 AND v < ?2 LIMIT ?3",
             params![now, horizon, limit as u64, self.org],
             |row| {
-                let place: (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(document_of(row, 3)?.map(|document| (place, document)))
+                let (class, pk): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok(document_of(row, 2)?.map(|document| (class, pk, document)))
             },
         )?;
-        let mut n = 0;
-        for found in gone {
-            let ((org, class, pk), document) = found?;
-            let at = Place { org: &org, class: &class, pk: &pk };
-            self.remove_shown(at, &document)?;
-            n += 1;
+        let documents = gone.into_iter().collect::<Result<Vec<_>>>()?;
+        let org = self.org.clone();
+        for (class, pk, document) in &documents {
+            self.remove_shown(Place { org: &org, class, pk }, document)?;
         }
-        n += self.run(
+        let departures = self.run(
             "DELETE FROM memberships WHERE (org, class, collection, hash, pk) IN
                (SELECT org, class, collection, hash, pk FROM memberships INDEXED BY memberships_left
                 WHERE org = ?3 AND del = 1 AND v < ?1 LIMIT ?2)",
             params![horizon, limit as u64, self.org],
         )? as u64;
-        Ok(n)
+        Ok(Purged { documents, departures })
     }
 
     fn purge_items(&mut self, collection: &Def, below: Version, limit: usize) -> Result<u64> {

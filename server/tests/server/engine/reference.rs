@@ -179,6 +179,10 @@ pub fn data(map: &Properties) -> Data {
     Data::from_map(map).unwrap()
 }
 
+fn passed(id: &str, ok: OpOk) -> OpResult {
+    OpResult { id: id.to_owned(), ok: Some(ok), fault: None }
+}
+
 pub fn failed(id: &str, code: Code, doc: Option<Row>) -> OpResult {
     OpResult { id: id.to_owned(), ok: None, fault: Some(Fault { doc, ..Fault::new(code, "") }) }
 }
@@ -481,10 +485,7 @@ impl Reference {
             }
             self.heads.insert(asking.org.to_owned(), head);
             let (v, result) = match ran {
-                Ok(value) => (
-                    Some(given),
-                    OpResult { id: op.id.clone(), ok: Some(OpOk { v: given, value }), fault: None },
-                ),
+                Ok(value) => (Some(given), passed(&op.id, OpOk { v: given, value, trees: Vec::new() })),
                 Err((code, doc)) => (None, failed(&op.id, code, doc)),
             };
             let id = (asking.org.to_owned(), asking.account.to_owned(), op.id.clone());

@@ -6,6 +6,8 @@ mod r12_order;
 mod r16_items;
 mod r17_floor;
 mod r18_groups;
+mod r20_numbers;
+mod r21_exact;
 mod r34_heads;
 #[cfg(feature = "postgres")]
 mod r39_lost_commits;

@@ -21,6 +21,14 @@ pub const ITEMS: &str = r#"{
     "Scan": { "in": "Asso", "key": ["asso", "page"], "raw": true }
 }"#;
 
+/// The same on the clock `sequence`, and notes on the clock `time`.
+pub const NUMBERED: &str = r#"{
+    "Asso": { "key": ["id"], "clock": "sequence" },
+    "Adh":  { "in": "Asso", "key": ["asso", "num"], "indexes": { "joined": "int" } },
+    "Sta":  { "in": "Asso", "key": ["asso"] },
+    "Note": { "key": ["id"], "collections": { "shelf": { "key": ["shelf"] } } }
+}"#;
+
 pub fn open_schema(folder: &Path, clock: &Arc<ManualClock>, settings: Settings, schema: &str) -> Engine {
     let schema = Schema::from_json(schema).unwrap();
     Engine::open(folder, Opening { schema, settings, seal: Seal::clear(), clock: clock.clone() }).unwrap()

@@ -82,19 +82,22 @@ impl Session {
             // R17: these ended with their parent. No mark is made, because the floor comes again with each reply.
             self.links.retain(|_, link| link.0 >= floor);
         }
-        let first_now = self.cursor.as_ref().map_or(reply.now, |(_, now)| *now);
+        // R21: a number is exact, a time is not (R4).
+        let (told, delta) = part.n.map_or((reply.now, reply.delta), |n| (n, 0));
+        let first_now = self.cursor.as_ref().map_or(told, |(_, now)| *now);
         if let Some(next) = &part.next {
             assert_eq!(part.present, None);
             self.cursor = Some((next.clone(), first_now));
             return false;
         }
         if let Some(present) = &part.present {
-            let gone_below = reply.now.saturating_sub(reply.delta);
+            let gone_below = part.n.map_or(reply.now.saturating_sub(reply.delta), |n| n + 1);
             self.links.retain(|pk, link| present.contains(pk) || link.0 >= gone_below);
         }
         self.cursor = None;
-        self.v = self.v.max(first_now.saturating_sub(reply.delta));
-        self.marks.retain(|_, mark| *mark >= self.v);
+        self.v = self.v.max(first_now.saturating_sub(delta));
+        let is_exact = part.n.is_some();
+        self.marks.retain(|_, mark| *mark >= self.v + u64::from(is_exact));
         true
     }
 

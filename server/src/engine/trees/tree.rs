@@ -13,22 +13,26 @@ use escale::model::{Def, Name, Version};
 use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
-use super::write::{Actor, Stored, Writing};
+use crate::engine::write::{Actor, Stored, Writing};
 use crate::provider::{Document, FeedRow, Place, Shown, Snapshot, Tree};
 
 /// A tree that a write has read.
 #[derive(Default)]
-pub(super) struct Held {
-    pub(super) tree: Tree,
+pub(in crate::engine) struct Held {
+    pub(in crate::engine) tree: Tree,
     /// Whether the parent lives; none if it was not read yet.
     lives: Option<bool>,
-    is_changed: bool,
+    pub(super) is_changed: bool,
     /// The items that this write has written.
     own: BTreeSet<Actor>,
+    /// For the clock `sequence`, the number that this write has taken (R20).
+    pub(super) number: Option<Version>,
+    /// For that clock, the highest version among the documents that were put unchanged.
+    pub(super) kept: Version,
 }
 
 /// The parent of an item with these columns; none if the class has no parents.
-pub(super) fn parent_of(class: &Class, shown: &Shown) -> Option<Actor> {
+pub(in crate::engine) fn parent_of(class: &Class, shown: &Shown) -> Option<Actor> {
     let (parent, items) = (class.parent()?, class.items()?);
     // The hash of the collection is the pk of the parent.
     let pk = shown.links.get(items.name().as_str())?.first()?;
@@ -36,7 +40,7 @@ pub(super) fn parent_of(class: &Class, shown: &Shown) -> Option<Actor> {
 }
 
 /// The tree that a def tells of, if it is a parent's or that of a parent's items.
-pub(super) fn tree_of(schema: &Schema, def: &Def) -> Option<Actor> {
+pub(in crate::engine) fn tree_of(schema: &Schema, def: &Def) -> Option<Actor> {
     use escale::model::DefKind::{Class as All, Collection, Document};
     let class = schema.class(def.class().as_str()).ok()?;
     match def.kind() {
@@ -49,12 +53,15 @@ pub(super) fn tree_of(schema: &Schema, def: &Def) -> Option<Actor> {
 }
 
 /// The classes of items of a class.
-pub(super) fn item_classes<'s>(schema: &'s Schema, parent: &'s str) -> impl Iterator<Item = &'s Class> {
+pub(in crate::engine) fn item_classes<'s>(
+    schema: &'s Schema,
+    parent: &'s str,
+) -> impl Iterator<Item = &'s Class> {
     schema.classes().iter().filter(move |class| class.parent().is_some_and(|name| name.as_str() == parent))
 }
 
 /// The defs of the items of a parent.
-pub(super) fn items_of(schema: &Schema, parent: &str, pk: &str) -> Vec<Def> {
+pub(in crate::engine) fn items_of(schema: &Schema, parent: &str, pk: &str) -> Vec<Def> {
     let def = |class: &Class| {
         let items = class.items()?;
         Some(Def::collection_hashed(class.name(), items.name(), pk))
@@ -64,13 +71,14 @@ pub(super) fn items_of(schema: &Schema, parent: &str, pk: &str) -> Vec<Def> {
 
 impl Writing<'_> {
     /// The tree of a parent, as this write has left it.
-    pub(super) fn tree(&mut self, (class, pk): &Actor) -> Result<&mut Held> {
+    pub(in crate::engine) fn tree(&mut self, (class, pk): &Actor) -> Result<&mut Held> {
         match self.trees.entry((class.clone(), pk.clone())) {
             Slot::Occupied(held) => Ok(held.into_mut()),
             Slot::Vacant(free) => {
                 let at = Place { org: self.org, class, pk };
                 let tree = self.tx.tree(at)?.unwrap_or_default();
-                if tree.v >= self.now {
+                let is_timed = !self.schema.class(class)?.is_sequence();
+                if is_timed && tree.v >= self.now {
                     self.regressed = self.regressed.max(Some(tree.v));
                     return Err(Error::new(Code::Contention, "a tree is not older than the write"));
                 }
@@ -80,14 +88,14 @@ impl Writing<'_> {
     }
 
     /// The floor of its tree, if a stored document is an item below it, so that it does not exist.
-    pub(super) fn ended(&mut self, class: &Class, document: &Document) -> Result<Option<Version>> {
+    pub(in crate::engine) fn ended(&mut self, class: &Class, document: &Document) -> Result<Option<Version>> {
         let Some(parent) = parent_of(class, &document.shown) else { return Ok(None) };
         let floor = self.tree(&parent)?.tree.floor;
         Ok((document.v < floor).then_some(floor))
     }
 
     /// Refuses an item without a living parent (R16).
-    pub(super) fn check_parent(&mut self, class: &Class, parent: &Actor) -> Result<()> {
+    pub(in crate::engine) fn check_parent(&mut self, class: &Class, parent: &Actor) -> Result<()> {
         let lives = if let Some(lives) = self.tree(parent)?.lives {
             lives
         } else {
@@ -105,7 +113,7 @@ impl Writing<'_> {
     }
 
     /// Counts an item that is about to be put. Errors: `too_large` if its parent has too many.
-    pub(super) fn count_put(&mut self, parent: &Actor, before: Option<&Stored>) -> Result<()> {
+    pub(in crate::engine) fn count_put(&mut self, parent: &Actor, before: Option<&Stored>) -> Result<()> {
         let is_new = before.is_none_or(|stored| stored.living().is_none());
         let was_tombstone = before.is_some_and(|stored| stored.ended.is_none() && stored.document.deleted);
         if is_new && self.tree(parent)?.tree.items >= ITEMS_MAX as u64 {
@@ -134,57 +142,60 @@ impl Writing<'_> {
     }
 
     /// Counts an item that was deleted.
-    pub(super) fn count_deleted(&mut self, parent: &Actor) -> Result<()> {
+    pub(in crate::engine) fn count_deleted(&mut self, parent: &Actor) -> Result<()> {
         let tree = &mut self.tree(parent)?.tree;
         (tree.items, tree.tombstones) = (tree.items.saturating_sub(1), tree.tombstones + 1);
         Ok(())
     }
 
     /// Notes in its tree that a document of this class was written.
-    pub(super) fn note_in_tree(&mut self, class: &Class, at: Place, new: &Shown) -> Result<()> {
-        let now = self.now;
+    pub(in crate::engine) fn note_in_tree(
+        &mut self,
+        class: &Class,
+        (at, v): (Place, Version),
+        new: &Shown,
+    ) -> Result<()> {
         let own = (SmolStr::new(at.class), SmolStr::new(at.pk));
         if class.has_items() {
             let held = self.tree(&own)?;
-            (held.tree.v, held.is_changed) = (now, true);
+            (held.tree.v, held.is_changed) = (v, true);
         } else if let Some(parent) = parent_of(class, new) {
             let held = self.tree(&parent)?;
-            (held.tree.v, held.is_changed) = (now, true);
+            (held.tree.v, held.is_changed) = (v, true);
             held.own.insert(own);
         }
         Ok(())
     }
 
     /// The parent at that place is created: a tree begins without items.
-    pub(super) fn begin_tree(&mut self, at: Place) -> Result<()> {
-        let now = self.now;
+    pub(in crate::engine) fn begin_tree(&mut self, at: Place, v: Version) -> Result<()> {
         let held = self.tree(&(at.class.into(), at.pk.into()))?;
-        held.tree.raise_floor(now, false);
+        held.tree.raise_floor(v, false);
         (held.lives, held.is_changed) = (Some(true), true);
         Ok(())
     }
 
     /// The parent at that place is deleted, and all its items end.
-    pub(super) fn end_tree(&mut self, class: &Class, at: Place) -> Result<()> {
-        let (now, parent) = (self.now, (SmolStr::new(at.class), SmolStr::new(at.pk)));
+    pub(in crate::engine) fn end_tree(&mut self, class: &Class, at: Place, v: Version) -> Result<()> {
+        let parent = (SmolStr::new(at.class), SmolStr::new(at.pk));
         let held = self.tree(&parent)?;
-        held.tree.raise_floor(now, true);
+        held.tree.raise_floor(v, true);
         (held.lives, held.is_changed) = (Some(false), true);
         for (class, pk) in held.own.clone() {
-            self.bury(&parent, Place { org: self.org, class: &class, pk: &pk })?;
+            self.bury(&parent, (Place { org: self.org, class: &class, pk: &pk }, v))?;
         }
         for items in item_classes(self.schema(), class.name().as_str()) {
             let Some(collection) = items.items() else { continue };
             let links = [(SmolStr::new(collection.name().as_str()), vec![parent.1.clone()])].into();
             // The pk is that of the parent, and of its item in a class with one item for each parent.
             let (org, class, pk) = (at.org.into(), items.name().as_str().into(), at.pk.into());
-            self.tx.append_feed(&FeedRow { org, class, pk, v: now, links })?;
+            self.tx.append_feed(&FeedRow { org, class, pk, v, links })?;
         }
         Ok(())
     }
 
     /// Gives an item of this write a tombstone.
-    fn bury(&mut self, parent: &Actor, at: Place) -> Result<()> {
+    fn bury(&mut self, parent: &Actor, (at, v): (Place, Version)) -> Result<()> {
         let Some(document) = self.tx.document(at)?.filter(|document| !document.deleted) else {
             return Ok(());
         };
@@ -192,14 +203,14 @@ impl Writing<'_> {
         let data = Data::from_bytes(&self.seal.open(at, document.v, &document.data)?)?;
         let names: Vec<&Name> = class.key().iter().collect();
         let key = data.pick(&names)?.into_iter().collect();
-        let tombstone = self.tombstone(at, &document, &key)?;
+        let tombstone = self.tombstone((at, v), &document, &key)?;
         self.lay_down(class, at, Some(&document.shown), &tombstone)?;
         self.tree(parent)?.tree.tombstones += 1;
         Ok(())
     }
 
     /// Stores the trees that have changed. Called once, after everything else.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(in crate::engine) fn finish(&mut self) -> Result<()> {
         for ((class, pk), held) in self.trees.iter().filter(|(_, held)| held.is_changed) {
             self.tx.put_tree(Place { org: self.org, class, pk }, &held.tree)?;
         }
@@ -208,7 +219,11 @@ impl Writing<'_> {
 }
 
 /// The floor of the tree of a stored item, if the item is below it.
-pub(super) fn floor_above(snapshot: &dyn Snapshot, class: &Class, at: Place) -> Result<Option<Version>> {
+pub(in crate::engine) fn floor_above(
+    snapshot: &dyn Snapshot,
+    class: &Class,
+    at: Place,
+) -> Result<Option<Version>> {
     if class.parent().is_none() {
         return Ok(None);
     }

@@ -1,0 +1,7 @@
+//! Trees of a parent and its items, in writes and replies.
+
+mod numbers;
+mod tree;
+
+pub(super) use numbers::{given_in, tree_of_key};
+pub(super) use tree::{Held, floor_above, item_classes, items_of, parent_of, tree_of};
