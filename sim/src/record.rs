@@ -182,7 +182,8 @@ fn committed(row: &FeedRow) -> Committed {
         let collection = Name::new(collection).expect("a collection");
         defs.extend(hashes.iter().map(|hash| Def::collection_hashed(&class, &collection, hash)));
     }
-    Committed { org: org_number(&row.org), v: row.v, keys: vec![(class, pk)], defs }
+    let numbers = BTreeMap::new();
+    Committed { org: org_number(&row.org), v: row.v, keys: vec![(class, pk)], defs, numbers }
 }
 
 fn org_number(org: &str) -> usize {

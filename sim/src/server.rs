@@ -1,6 +1,6 @@
 //! The real server: several instances of the engine over one database, whose calls may be slow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -251,7 +251,7 @@ impl Backend for RealServer {
         std::mem::take(&mut self.committed)
     }
 
-    fn push(&mut self, _: &str, _: &Committed, _: &[Def], _: (usize, u64)) -> Option<ServerParts> {
+    fn push(&mut self, _: &str, _: &Committed, _: &BTreeSet<Def>, _: (usize, u64)) -> Option<ServerParts> {
         None
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use escale::model::{Def, Version};
 use escale::{Code, Error, Result};
 use escale_server::provider::{
-    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place, Purged,
-    Provider, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction, Tree,
-    Trimmed, Walked,
+    Action, Change, Changed, Document, Edit, Entry, FeedRow, Head, Link, Maintenance, Operation, Place,
+    Provider, Purged, RewriteResult, RewriteState, Seen, Server, Session, Site, Snapshot, Spent, Transaction,
+    Tree, Trimmed, Walked,
 };
 
 use crate::fiber::pause;

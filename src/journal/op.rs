@@ -46,6 +46,9 @@ pub struct OpState {
     pub given: Vec<(u32, u32)>,
     /// The version that the server gave when it accepted; the effect may not have been received yet.
     pub accepted: Option<u64>,
+    /// The trees of the clock `sequence` that it wrote in, by class and pk of their parents, with its numbers there
+    /// (R21).
+    pub trees: Vec<(Name, Pk, u64)>,
     /// Its number in the session, kept until its effect has been received.
     pub seq: Option<u64>,
     /// Why the server refused it for good.
@@ -74,6 +77,7 @@ record!(OpState {
     insists optional,
     given optional,
     accepted,
+    trees optional,
     seq,
     refused,
     seen,
@@ -153,6 +157,7 @@ impl OpState {
             insists: Vec::new(),
             given: Vec::new(),
             accepted: None,
+            trees: Vec::new(),
             seq: None,
             refused: None,
             seen: None,
@@ -174,11 +179,17 @@ impl PendingOp {
         self.sent_as.is_some() || self.has_other_numbers
     }
 
+    /// Its number in a tree of the clock `sequence`, by class and pk of the parent; none if it wrote nothing there, or
+    /// is not accepted.
+    pub fn number_in(&self, class: &Name, pk: &Pk) -> Option<u64> {
+        self.state.trees.iter().find(|(of, parent, _)| of == class && parent == pk).map(|(_, _, n)| *n)
+    }
+
     /// Whether its effect is laid over that document, whose base has the stamp `base`. Without a document,
-    /// the stamp is 0 of the present era.
-    pub fn is_shown_on(&self, key: &DocKey, base: Option<Stamp>, era: u32) -> bool {
+    /// the stamp is 0 of the present era. `given` is the version that it gave to the document, if that is known.
+    pub fn is_shown_on(&self, key: &DocKey, base: Option<Stamp>, (given, era): (Option<u64>, u32)) -> bool {
         let base = base.unwrap_or(Stamp::new(era, 0));
-        let contained = self.state.accepted.is_some_and(|v| v > 0 && base.v >= v) && base.era == era;
+        let contained = given.is_some_and(|v| base.v >= v) && base.era == era;
         let is_seen = self.state.seen == Some(base.era) || self.seen_on.get(key) == Some(&base.era);
         self.state.refused.is_none() && !contained && !is_seen
     }

@@ -8,7 +8,7 @@ use super::stamp::Stamp;
 use super::state::Memory;
 use super::tree::drop_below;
 use crate::codec::{Part, Row};
-use crate::error::Result;
+use crate::error::{Code, Result, fail};
 use crate::model::schema::{Class, Collection};
 use crate::model::{Def, Name, Pk, Value, Version, order};
 
@@ -17,7 +17,7 @@ use crate::model::{Def, Name, Pk, Value, Version, order};
 pub struct PartContext {
     /// The era of its epoch.
     pub era: u32,
-    /// The reply's `now` - DELTA.
+    /// The reply's `now` - DELTA. On the clock `sequence`, the part's own number replaces it.
     pub settled: Version,
     /// The `v` of the request, for a reply to a pull; `None` for a pushed part.
     pub asked: Option<Version>,
@@ -32,6 +32,8 @@ pub enum PartOutcome {
     Unfinished,
     /// The def is not subscribed to any more.
     Unknown,
+    /// Nothing was applied: a push has brought the collection to a later number since.
+    Outdated,
 }
 
 /// A row with the properties decoded that linking it needs, so that applying it cannot fail half way.
@@ -47,6 +49,9 @@ pub(crate) struct PreparedPart {
     left: Vec<(Pk, Version)>,
     present: Option<Vec<Pk>>,
     floor: Option<Version>,
+    /// For the clock `sequence` alone.
+    n: Option<Version>,
+    from: Option<Version>,
     next: Option<String>,
     total: Option<u64>,
 }
@@ -54,6 +59,11 @@ pub(crate) struct PreparedPart {
 impl PreparedPart {
     pub(crate) fn def(&self) -> &Def {
         &self.def
+    }
+
+    /// For the clock `sequence`, the number of the tree, and the one above which a push has every change.
+    pub(crate) fn numbers(&self) -> (Option<Version>, Option<Version>) {
+        (self.n, self.from)
     }
 
     /// The highest version in the part.
@@ -77,19 +87,25 @@ impl PreparedPart {
     }
 
     /// The documents that it contains, as they are now or as deletions.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
-        self.rows.iter().map(|prepared| &prepared.row.pk)
+    pub(crate) fn keys(&self, memory: &Memory) -> Vec<DocKey> {
+        self.rows.iter().filter_map(|prepared| memory.doc_key(self.def.class(), &prepared.row.pk)).collect()
     }
 }
 
 impl Memory {
-    /// Decodes the properties of each row that applying the part needs. Errors: `bad_value`, `too_deep`;
-    /// nothing has changed then.
+    /// Decodes the properties of each row that applying the part needs. Errors: `bad_value`, `too_deep`; `bad_reply`
+    /// without the number that the clock `sequence` needs. Nothing has changed then.
     pub(crate) fn prepare(&self, part: Part) -> Result<PreparedPart> {
-        let names: Vec<&Name> = match self.schema.class(part.def.class().as_str()) {
+        let class = self.schema.class(part.def.class().as_str());
+        let names: Vec<&Name> = match class {
             Ok(class) => class.collections().iter().flat_map(Collection::key).collect(),
             Err(_) => Vec::new(),
         };
+        let is_sequence = class.is_ok_and(Class::is_sequence);
+        if is_sequence && part.n.is_none() {
+            let words = "parts[].n: it is missing, for the clock sequence (docs/protocol.md, Numbers)";
+            return fail(Code::BadReply, words);
+        }
         let rows: Result<Vec<PreparedRow>> = part
             .rows
             .into_iter()
@@ -107,16 +123,23 @@ impl Memory {
             left: part.left,
             present: part.present,
             floor: part.floor,
+            n: part.n.filter(|_| is_sequence),
+            from: part.from,
             next: part.next,
             total: part.total,
         })
     }
 
     /// Applies a part of a subscribed def. Applying it again changes nothing (R4).
-    pub(crate) fn apply(&mut self, part: PreparedPart, context: PartContext) -> PartOutcome {
+    pub(crate) fn apply(&mut self, part: PreparedPart, mut context: PartContext) -> PartOutcome {
         let def = part.def;
-        if !self.collections.contains_key(&def) {
-            return PartOutcome::Unknown;
+        let Some(collection) = self.collections.get(&def) else { return PartOutcome::Unknown };
+        if let Some(n) = part.n {
+            // R21: a number is exact, and the message tells of all changes up to it.
+            context.settled = n + 1;
+            if Stamp::new(context.era, context.settled) < collection.set.v() {
+                return PartOutcome::Outdated;
+            }
         }
         if let Some(floor) = part.floor {
             drop_below(self, &def, Stamp::new(context.era, floor));
@@ -133,7 +156,18 @@ impl Memory {
         for (pk, v) in &part.left {
             self.unlink(&def, pk, Stamp::new(context.era, *v));
         }
-        let Some(asked) = context.asked else { return PartOutcome::Whole };
+        let Some(asked) = context.asked else {
+            if part.n.is_some() {
+                // An exact push has no gap, so it completes the tree like a reply.
+                let collection = self.collections.get_mut(&def).expect("checked above");
+                if collection.load.take().is_some() {
+                    self.unreported.defs.insert(def.clone());
+                }
+                self.dirty.collections.insert(def.clone());
+                settle_at(self, &def, Stamp::new(context.era, context.settled));
+            }
+            return PartOutcome::Whole;
+        };
         let collection = self.collections.get_mut(&def).expect("checked above");
         let load = collection.load.take();
         if load.as_ref().is_some_and(|load| load.cursor.is_empty()) {

@@ -28,7 +28,8 @@ record!(Load { cursor, since, settle, received, total });
 /// The members of a def, and the version up to which they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
-    /// The members, and the removal tombstones of those that left.
+    /// The members, and the removal tombstones of those that left. On the clock `sequence`, its `v` is the number after
+    /// the last one that is known: every change below it is known, as on the clock `time` (R21).
     pub set: VersionedSet<Pk, Stamp>,
     /// Whether a whole load has ended once, in any epoch.
     pub ready: bool,
@@ -55,7 +56,7 @@ impl Collection {
         }
     }
 
-    /// The `v` for the next request: 0 if the collection was never loaded, or not in this era.
+    /// Every change below it is known: 0 if the collection was never loaded, or not in this era.
     pub fn v(&self, era: u32) -> Version {
         if self.set.v().era == era { self.set.v().v } else { 0 }
     }

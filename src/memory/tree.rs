@@ -1,10 +1,11 @@
 //! Trees: a parent with its items (R16 to R19). A tree is named by the key of its parent.
 
-use super::collection::Load;
+use super::collection::{Collection, Load};
 use super::document::{DocKey, Document};
 use super::stamp::Stamp;
 use super::state::Memory;
-use crate::model::{Def, DefKind, Pk, SortedSet};
+use crate::model::schema::Class;
+use crate::model::{Def, DefKind, Pk, SortedSet, Version};
 
 /// The tree that a def shows a part of: the parent, or the items of one class.
 pub fn tree_of(memory: &Memory, def: &Def) -> Option<DocKey> {
@@ -14,6 +15,24 @@ pub fn tree_of(memory: &Memory, def: &Def) -> Option<DocKey> {
         DefKind::Collection(_, hash) => memory.doc_key(class.parent()?, &Pk::parse(hash).ok()?),
         _ => None,
     }
+}
+
+/// Whether the versions of a def are numbers of its tree (R20).
+pub fn is_sequence(memory: &Memory, def: &Def) -> bool {
+    memory.schema.class(def.class().as_str()).is_ok_and(Class::is_sequence)
+}
+
+/// The `v` to ask for a def from: 0 if it was never loaded, or not in this era. On the clock `sequence`, a collection is
+/// kept at the number after the last one that is known.
+pub fn asked_v(memory: &Memory, def: &Def) -> Version {
+    let v = memory.collection(def).map_or(0, |collection| collection.v(memory.era));
+    v.saturating_sub(u64::from(is_sequence(memory, def)))
+}
+
+/// Whether every change of the def at that version is known. On the clock `time` nobody can tell (R4).
+pub fn is_known(memory: &Memory, def: &Def, v: Version) -> bool {
+    let knows = |own: &Collection| !own.is_loading(memory.era) && v < own.v(memory.era);
+    is_sequence(memory, def) && memory.collection(def).is_some_and(knows)
 }
 
 /// The subscribed defs of a tree: that of the parent, then the items by class.

@@ -1,14 +1,14 @@
 //! The world's view of a server, so that one driver plays against several: the model, written from the rules,
 //! and the real engine (`sim`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::{OpResult, ServerParts, SyncReply, SyncRequest};
 use escale::model::{Def, Epoch, Pk};
 use escale::sync::Refusal;
 
 use super::plan::Plan;
-use super::schema::{Key, Map};
+use super::schema::{Key, Map, tree_of_def};
 
 /// The owner of a session: the numbers of an org and of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,16 @@ pub struct Committed {
     pub v: u64,
     pub keys: Vec<Key>,
     pub defs: Vec<Def>,
+    /// The trees of the clock `sequence` that it wrote in, by the keys of their parents, with its numbers there.
+    pub numbers: BTreeMap<Key, u64>,
+}
+
+impl Committed {
+    /// The version at which it changed that def.
+    pub fn version_of(&self, def: &Def) -> u64 {
+        let number = tree_of_def(def).and_then(|tree| self.numbers.get(&tree));
+        number.copied().unwrap_or(self.v)
+    }
 }
 
 /// A request as it arrived at an instance.
@@ -81,8 +91,15 @@ pub trait Backend: Sized {
     /// The commits since the last call.
     fn committed(&mut self) -> Vec<Committed>;
 
-    /// The current documents, for the clients registered for these defs; none if this server only hints.
-    fn push(&mut self, session: &str, of: &Committed, defs: &[Def], at: (usize, u64)) -> Option<ServerParts>;
+    /// The current documents, for a client registered for these defs, of which the commit concerns some; none if this
+    /// server only hints.
+    fn push(
+        &mut self,
+        session: &str,
+        of: &Committed,
+        registered: &BTreeSet<Def>,
+        at: (usize, u64),
+    ) -> Option<ServerParts>;
 
     /// Begins a transaction of the server itself, on an instance. Returns its number.
     fn begin(&mut self, org: usize, instance: usize, now: u64, writes: Vec<Write>) -> u64;

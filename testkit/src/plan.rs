@@ -331,15 +331,17 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::Resolve => Action::Resolve { client: a % 3, amends: b & 1 == 0 },
         Kind::Sweep => Action::Sweep { client: a % 3, how: b, apply: c & 1 == 0 },
         Kind::Past => Action::History { client: a % 3, doc: b % 9 },
-        Kind::TreeWrite => Action::Write { doc: 9 + a % 8, section: b % 4, tags: c % 8, life: 0 },
+        Kind::TreeWrite => Action::Write { doc: 9 + a % 16, section: b % 4, tags: c % 8, life: 0 },
         Kind::TreeWriteMany => {
-            Action::WriteMany { from: 9 + a % 8, count: b % 9 + 1, section: c % 4, tags: d % 8 }
+            Action::WriteMany { from: 9 + a % 16, count: b % 9 + 1, section: c % 4, tags: d % 8 }
         }
         // Half of them delete a parent.
-        Kind::TreeDelete => Action::Delete { doc: 9 + if b & 1 == 0 { a % 2 } else { a % 8 } },
-        Kind::TreeSubscribe => Action::Subscribe { client: a % 3, def: 13 + b % 8 },
-        Kind::TreeUnsubscribe => Action::Unsubscribe { client: a % 3, def: 13 + b % 8 },
-        Kind::TreeOp => Action::Op { client: a % 3, what: b, doc: 9 + c % 8, arg: d },
+        Kind::TreeDelete => {
+            Action::Delete { doc: 9 + if b & 1 == 0 { a % 2 + a / 2 % 2 * 8 } else { a % 16 } }
+        }
+        Kind::TreeSubscribe => Action::Subscribe { client: a % 3, def: 13 + b % 14 },
+        Kind::TreeUnsubscribe => Action::Unsubscribe { client: a % 3, def: 13 + b % 14 },
+        Kind::TreeOp => Action::Op { client: a % 3, what: b, doc: 9 + c % 16, arg: d },
         Kind::Contention => Action::Contention { of_255: if a < 128 { 0 } else { b } },
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use escale::memory::query::Query;
 use escale::model::schema::{Class, Schema};
-use escale::model::{Def, Name, Pk, Value};
+use escale::model::{Def, DefKind, Name, Pk, Value};
 
 pub type Map = BTreeMap<String, Value>;
 
@@ -24,7 +24,10 @@ pub const SCHEMA: &str = r#"{
     "Note": { "key": ["book", "page"] },
     "Tree": { "key": ["id"], "collections": { "section": { "key": ["section"], "mutable": true } } },
     "Twig": { "in": "Tree", "key": ["tree", "twig"], "indexes": { "size": "int" } },
-    "Vine": { "in": "Tree", "key": ["tree"] }
+    "Vine": { "in": "Tree", "key": ["tree"] },
+    "Wall": { "key": ["id"], "clock": "sequence" },
+    "WallBrick": { "in": "Wall", "key": ["wall", "brick"], "indexes": { "size": "int" } },
+    "WallCap": { "in": "Wall", "key": ["wall"] }
 }"#;
 
 pub const SECTIONS: [&str; 3] = ["games", "admin", "x11"];
@@ -32,9 +35,17 @@ pub const TAGS: [&str; 3] = ["role::program", "use::gaming", "interface::x11"];
 pub const KINDS: [&str; 2] = ["source", "binary"];
 pub const IDS: usize = 7;
 pub const PAGES: usize = 2;
-/// The flat documents. After them come the trees: two parents, two items of each, and one singleton of each.
+/// The flat documents. After them come the trees: two parents, two items of each, and one singleton of each. First those
+/// of the clock `time`, then as many of the clock `sequence`.
 pub const FLAT: usize = IDS + PAGES;
-pub const IN_TREES: usize = 8;
+pub const IN_TREES: usize = 2 * OF_A_CLOCK;
+const OF_A_CLOCK: usize = 8;
+
+/// The parents.
+pub const PARENTS: [usize; 4] = [FLAT, FLAT + 1, FLAT + OF_A_CLOCK, FLAT + OF_A_CLOCK + 1];
+
+/// The classes of the trees of a clock: of parents, of items, and of singletons.
+const CLASSES: [[&str; 3]; 2] = [["Tree", "Twig", "Vine"], ["Wall", "WallBrick", "WallCap"]];
 
 /// A text that no other part of a store can contain by chance: `r13` searches for it.
 pub const CANARY: &str = "canary-4af1c97e";
@@ -67,11 +78,14 @@ pub fn by_key() -> Query {
 
 /// The class and the key properties of the document with that number in the trees.
 fn in_trees(number: usize) -> (&'static str, Vec<(&'static str, String)>) {
-    let tree = format!("t{}", number % 2);
-    match (number - FLAT) % IN_TREES {
-        0 | 1 => ("Tree", vec![("id", tree)]),
-        n @ 2..=5 => ("Twig", vec![("tree", tree), ("twig", format!("twig/{n}"))]),
-        _ => ("Vine", vec![("tree", tree)]),
+    let of = (number - FLAT) / OF_A_CLOCK % 2;
+    let [parent, items, single] = CLASSES[of];
+    let [tree, twig] = [["tree", "twig"], ["wall", "brick"]][of];
+    let id = format!("{}{}", ["t", "w"][of], number % 2);
+    match (number - FLAT) % OF_A_CLOCK {
+        0 | 1 => (parent, vec![("id", id)]),
+        n @ 2..=5 => (items, vec![(tree, id), (twig, format!("twig/{n}"))]),
+        _ => (single, vec![(tree, id)]),
     }
 }
 
@@ -98,8 +112,37 @@ pub fn number_of(of: &Key) -> Option<usize> {
 
 /// The parent of the item with that key, if it is one of the histories.
 pub fn tree_of(of: &Key) -> Option<Key> {
-    let number = number_of(of).filter(|number| *number >= FLAT + 2)?;
-    Some((name("Tree"), Pk::from_key(&[&parts(number)[0]]).expect("a pk")))
+    let number = number_of(of).filter(|number| *number >= FLAT && !PARENTS.contains(number))?;
+    let [parent, ..] = CLASSES[(number - FLAT) / OF_A_CLOCK];
+    Some((name(parent), Pk::from_key(&[&parts(number)[0]]).expect("a pk")))
+}
+
+/// Whether the documents of that class are parents.
+pub fn is_parent(class: &Name) -> bool {
+    CLASSES.iter().any(|[parent, ..]| class.as_str() == *parent)
+}
+
+/// Whether the versions of that class are numbers.
+pub fn is_sequence(class: &Name) -> bool {
+    CLASSES[1].contains(&class.as_str())
+}
+
+/// The defs of the items of a parent.
+pub fn items_of(parent: &Key) -> Vec<Def> {
+    let [_, items @ ..] = CLASSES[usize::from(is_sequence(&parent.0))];
+    items.map(|class| Def::collection_hashed(&name(class), &name("in"), parent.1.as_str())).into()
+}
+
+/// The tree of a def: that of a parent, or of the items of one parent.
+pub fn tree_of_def(def: &Def) -> Option<Key> {
+    match def.kind() {
+        DefKind::Document(pk) if is_parent(def.class()) => Some((def.class().clone(), pk.clone())),
+        DefKind::Collection(collection, hash) if collection.as_str() == "in" => {
+            let [parent, ..] = CLASSES[usize::from(is_sequence(def.class()))];
+            Some((name(parent), Pk::parse(hash).expect("a pk")))
+        }
+        _ => None,
+    }
 }
 
 /// The key of the document with that number: a few `Doc`s, a few `Note`s, then those in trees.
@@ -150,8 +193,11 @@ pub fn data(number: usize, section: Option<usize>, tags: u8, edition: u64) -> Ma
 /// Every def that holds a living document.
 pub fn defs_of(class: &Class, pk: &Pk, data: &Map) -> BTreeSet<Def> {
     let mut defs = BTreeSet::from([Def::class_of(class.name()), Def::document(class.name(), pk)]);
-    if class.parent().is_some() {
+    if class.parent().is_some() || class.is_sequence() {
         defs.remove(&Def::class_of(class.name()));
+    }
+    if class.parent().is_some() && class.is_sequence() {
+        defs.remove(&Def::document(class.name(), pk));
     }
     for collection in class.collections() {
         let hashes = collection.memberships(data).expect("the data of the tests").unwrap_or_default();
@@ -176,21 +222,22 @@ pub fn universe() -> Vec<Def> {
         defs.push(Def::document(&class, &pk));
     }
     // The defs of trees: [`FLAT_DEFS`] are before them.
-    for number in [FLAT, FLAT + 1] {
-        let (class, pk) = key(number);
-        defs.push(Def::document(&class, &pk));
-        defs.push(Def::collection_hashed(&name("Twig"), &name("in"), pk.as_str()));
-        defs.push(Def::collection_hashed(&name("Vine"), &name("in"), pk.as_str()));
-    }
+    let trees = PARENTS.map(|number| {
+        let parent = key(number);
+        [vec![Def::document(&parent.0, &parent.1)], items_of(&parent)].concat()
+    });
+    let [timed @ .., third, fourth] = trees;
+    defs.extend(timed.concat());
     defs.push(Def::class_of(&name("Tree")));
     let (class, pk) = key(FLAT + 2);
     defs.push(Def::document(&class, &pk));
+    defs.extend([third, fourth].concat());
     defs
 }
 
 /// The defs of flat documents in [`universe`], and those of trees after them.
 pub const FLAT_DEFS: usize = 13;
-pub const TREE_DEFS: usize = 8;
+pub const TREE_DEFS: usize = 14;
 
 /// The def with that number in [`universe`].
 pub fn def(number: usize) -> Def {

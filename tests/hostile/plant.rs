@@ -142,6 +142,7 @@ fn records() -> Vec<JournalRecord> {
         base: Some(data("base")),
         bases: vec![(name("Doc"), pk("b"), data("other"))],
         accepted: Some(12),
+        trees: vec![(name("Wall"), pk("w"), 3)],
         seq: Some(4),
         refused: Some(Fault::new(escale::Code::VersionConflict, "by the test")),
         seen: Some(1),

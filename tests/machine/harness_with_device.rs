@@ -18,15 +18,12 @@ pub struct Desk {
 
 impl Desk {
     pub fn open(device: &MemoryDevice, config: Config, limits: Limits) -> (Self, Damage) {
+        Desk::open_as(device, Opening { x: [3; 32], config, limits, ..Opening::of("o", "a", schema()) })
+    }
+
+    pub fn open_as(device: &MemoryDevice, opening: Opening) -> (Self, Damage) {
         let seed = device.total() as u64 + 5;
-        let opening = Opening {
-            x: [3; 32],
-            config,
-            limits,
-            seed,
-            session_seed: seed + 72,
-            ..Opening::of("o", "a", schema())
-        };
+        let opening = Opening { seed, session_seed: seed + 72, ..opening };
         let opened = opening.open(device).expect("opened");
         let damage = opened.damage;
         let desk = Desk { bench: Bench::over(opened), device: device.clone(), batches: 0, readings: 0 };

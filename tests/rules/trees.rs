@@ -1,4 +1,4 @@
-//! R16 to R19 on random histories: parents and their items are written, deleted and created again, while sessions
+//! R16 to R21 on random histories, with trees of both clocks: parents and their items are written, deleted and created again, while sessions
 //! subscribe to some defs of a tree. A tree that a session shows as whole equals one state of the server.
 
 use escale_testkit::plan::Kind::{self, *};
@@ -88,4 +88,41 @@ fn r19_a_pending_deletion_of_a_parent_covers_its_items() {
         (Contention, 6)
     ];
     property(&Plan { name: "r19", weights, ..TREES }, 300);
+}
+
+#[test]
+fn r20_numbers_outlast_every_horizon_and_epoch() {
+    let weights = weights![
+        (TreeDelete, 40),
+        (TreeOp, 40),
+        (Forget, 16),
+        (Days, 3),
+        (BackUp, 8),
+        (Restore, 8),
+        (Renew, 4),
+        (Crash, 6),
+        (Reopen, 20),
+        (CursorKey, 4),
+        (SetBack, 6),
+        (Faults, 8)
+    ];
+    property(&Plan { name: "r20", weights, instances: 3, ..TREES }, 300);
+}
+
+/// No collection passes a gap: after each event it holds all that its `v` promises, and a whole tree is one state.
+#[test]
+fn r21_pushes_lost_doubled_and_swapped_pass_no_gap() {
+    let weights = weights![
+        (Push, 60),
+        (Faults, 40),
+        (TreeWriteMany, 40),
+        (TreeDelete, 20),
+        (TreeOp, 60),
+        (Network, 6),
+        (Cut, 8),
+        (OneWay, 6),
+        (Crash, 4),
+        (Reopen, 12)
+    ];
+    property(&Plan { name: "r21", weights, instances: 2, actions: 80, ..TREES }, 400);
 }

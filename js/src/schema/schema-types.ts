@@ -48,7 +48,11 @@ export interface ClassDeclaration {
   readonly indexes?: { readonly [name: string]: IndexType | IndexLong };
   /** Types of properties. If present, TypeScript knows documents to have no other properties. */
   readonly properties?: { readonly [name: string]: PropertyType };
-  readonly clock?: "time";
+  /**
+   * The unit of versions. With `"sequence"`, each document with its items counts its own: 1, 2, 3 and so on. Sessions
+   * subscribe to such a class by document only. The classes that are `in` it have the same clock.
+   */
+  readonly clock?: "time" | "sequence";
   /** The class that each document belongs to: its key begins with the key of a document of that class. */
   readonly in?: string;
   /** A document holds its key and the bytes of `raw` alone. */

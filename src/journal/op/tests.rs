@@ -356,12 +356,17 @@ fn an_effect_is_shown_until_the_data_has_it() {
             (op.state.accepted, op.state.seen) = (accepted, seen);
             op.seen_on = seen_on.map(|era| (key.clone(), era)).into_iter().collect();
             let (of, v) = base.map_or((1, 0), |base| (base.era, base.v));
+            let given = accepted.filter(|v| *v > 0);
             let has_version = matches!(accepted, Some(own @ 1..) if of == 1 && own <= v);
             let is_shown = !has_version && ![seen, seen_on].contains(&Some(of));
-            assert_eq!(op.is_shown_on(&key, base, 1), is_shown, "{base:?} {accepted:?} {seen:?} {seen_on:?}");
+            assert_eq!(
+                op.is_shown_on(&key, base, (given, 1)),
+                is_shown,
+                "{base:?} {accepted:?} {seen:?} {seen_on:?}"
+            );
             assert!(op.is_waiting() == accepted.is_none());
             op.state.refused = Some(Fault::new(Code::TooLarge, "large"));
-            assert!(!op.is_shown_on(&key, base, 1) && !op.is_waiting(), "refused");
+            assert!(!op.is_shown_on(&key, base, (given, 1)) && !op.is_waiting(), "refused");
             op.state.refused = None;
         }
     }

@@ -95,9 +95,10 @@ impl Class {
     fn max_life(&self, data: &BTreeMap<String, Value>) -> Result<Option<u64>> {
         match data.get("maxLife") {
             None | Some(Value::Null) => Ok(None),
-            Some(_) if self.has_items => {
-                fail(Code::BadValue, format!("a document of class {} has items, and no maxLife", self.name))
-            }
+            Some(_) if self.has_items => fail(
+                Code::BadValue,
+                format!("a document of class {} is a parent: it takes no maxLife", self.name),
+            ),
             Some(value) => {
                 let minutes = value.as_u64().filter(|minutes| *minutes <= VERSION_MAX / 60_000);
                 let error = || Error::new(Code::BadValue, "maxLife is minutes since 1970");

@@ -2,6 +2,7 @@
 
 use super::application::Application;
 use super::table::Table;
+use super::trees::given_to;
 use crate::codec::{Data, Fault};
 use crate::error::{Code, Error, Result};
 use crate::journal::{ChangeKind, IfVersion, PendingOp, Policy, Settlement, changes_of, settle};
@@ -141,7 +142,7 @@ fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v:
     match op.expectation(key) {
         Some((IfVersion::At(expected), era)) => v < expected && era == Some(ctx.memory.epoch().1),
         Some((IfVersion::Of(id), _)) => {
-            table.get(&id).and_then(|named| named.state.accepted).is_some_and(|given| v <= given)
+            table.get(&id).and_then(|named| given_to(ctx, table, named, key)).is_some_and(|given| v <= given)
         }
         None => false,
     }

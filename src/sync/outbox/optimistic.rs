@@ -7,7 +7,7 @@
 use super::application::{self, Application};
 use super::retained::PinReading;
 use super::table::Table;
-use super::trees::hide_items;
+use super::trees::{given_to, hide_items};
 use crate::codec::Data;
 use crate::error::{Error, Result};
 use crate::journal::{Action, ActionType, Change, IfVersion, PendingOp, Policy, State, is_built_in};
@@ -189,7 +189,7 @@ fn show_what_fits(ctx: &mut Ctx, table: &mut Table, key: &DocKey) -> Option<Stat
     let orders: Vec<u64> = table.by_key.get(key).into_iter().flatten().copied().collect();
     for order in orders {
         let op = &table.ops[&order];
-        if !is_shown_on(ctx, op, key) {
+        if !is_shown_on(ctx, table, op, key) {
             continue;
         }
         let steps = op.steps_on(key, table.trees.get(key));
@@ -232,8 +232,9 @@ fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
 }
 
 /// Whether an operation's effect is laid over a document.
-pub fn is_shown_on(ctx: &Ctx, op: &PendingOp, key: &DocKey) -> bool {
-    op.is_shown_on(key, ctx.memory.document(key).map(|document| document.at), ctx.memory.epoch().1)
+pub fn is_shown_on(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey) -> bool {
+    let base = ctx.memory.document(key).map(|document| document.at);
+    op.is_shown_on(key, base, (given_to(ctx, table, op, key), ctx.memory.epoch().1))
 }
 
 /// A document as received from the server.
@@ -316,7 +317,7 @@ fn apply_op(
     for change in op.changes.iter().flatten() {
         for key in std::iter::once(&change.key).chain(&op.covers) {
             let step = change.on(key, table.trees.get(key));
-            let Some(step) = step.filter(|_| is_shown_on(ctx, op, key)) else { continue };
+            let Some(step) = step.filter(|_| is_shown_on(ctx, table, op, key)) else { continue };
             if !covered.contains(key) {
                 covered.insert(key.clone());
             }
@@ -370,7 +371,7 @@ fn top(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Option<Computed> {
 /// A document as it is before the operation of that order.
 pub fn state_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Computed {
     let Computed::State(mut state) = base_state(ctx, key) else { return Computed::NotYet };
-    for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key)) {
+    for op in table.on_before(key, order).filter(|op| is_shown_on(ctx, table, op, key)) {
         for step in op.steps_on(key, table.trees.get(key)) {
             state = step.apply(state);
         }
@@ -402,7 +403,7 @@ fn expect_version(
         None => {}
     }
     // An operation that only read the document gives it no version.
-    let writes = |op: &&PendingOp| is_shown_on(ctx, op, &change.key) && op.may_write(&change.key);
+    let writes = |op: &&PendingOp| is_shown_on(ctx, table, op, &change.key) && op.may_write(&change.key);
     let expected = match table.on_before(&change.key, order).rfind(writes) {
         Some(op) => IfVersion::Of(op.state.id.clone()),
         None => IfVersion::At(ctx.memory.document(&change.key).map_or(0, |document| document.at.v)),

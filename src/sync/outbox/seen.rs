@@ -3,7 +3,7 @@
 use super::table::{Table, unpin};
 use crate::journal::{OpId, PendingOp};
 use crate::memory::DocKey;
-use crate::model::{Def, SortedMap, SortedSet, Version};
+use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
 
@@ -28,12 +28,9 @@ impl Table {
         keys.iter().any(|key| self.on(key).any(|op| op.has_other_numbers))
     }
 
-    /// The operations of a request that were executed, with their versions and the defs that must show them.
-    pub fn executed(&self, sent: &[(OpId, u64)]) -> Vec<(OpId, Version, SortedSet<Def>)> {
-        let ops = sent.iter().filter_map(|(id, _)| self.get(id));
-        let executed =
-            ops.filter_map(|op| Some((op.state.id.clone(), op.state.accepted?, op.awaits.clone()?)));
-        executed.collect()
+    /// The operations of a request that were executed.
+    pub fn executed(&self, sent: &[(OpId, u64)]) -> impl Iterator<Item = &PendingOp> {
+        sent.iter().filter_map(|(id, _)| self.get(id)).filter(|op| op.state.accepted.is_some())
     }
 
     /// The operations that may have been executed under other numbers, and that the reply has not decided:
@@ -69,7 +66,7 @@ impl Table {
 /// A message reflects the session's operations up to `seq`. The documents in `rows` contain the effects of
 /// these operations, so the overlays on these documents are dropped. `whole` are the defs that the message
 /// shows completely. Once every def that must show the effect of an operation has been shown so, its overlay
-/// is dropped on all documents (R12). A push shows no def completely, and decides nothing about operations
+/// is dropped on all documents (R12). Without numbers, a push shows no def completely. It decides nothing about operations
 /// whose numbers are in doubt. Only a reply decides about them, because it has their results.
 pub fn effects_seen(
     ctx: &mut Ctx,

@@ -4,12 +4,13 @@ use super::application::Application;
 use super::conflicts::settle_conflict;
 use super::request_limits::{Room, take_unsendable};
 use super::table::Table;
+use super::trees::given_to;
 use crate::codec::{Fault, Op, OpResult};
 use crate::error::{Code, Error, Result};
 use crate::journal::{IfVersion, OpId, PendingOp, Unsendable};
 use crate::limits::OPS_MAX;
 use crate::memory::DocKey;
-use crate::model::{Def, SortedMap, SortedSet, order};
+use crate::model::{Def, Name, Pk, SortedMap, SortedSet, order};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
 use crate::sync::facts::Outgoing;
@@ -197,7 +198,7 @@ impl Sender {
             }
             match (result.ok, result.fault) {
                 (Some(ok), _) => {
-                    self.accept(ctx, table, order, ok.v);
+                    self.accept(ctx, table, order, (ok.v, ok.trees));
                     table.keep_value(order, ok.value.as_ref());
                     ctx.effects.push(Effect::Accepted { id: result.id, result: Ok((ok.v, ok.value)) });
                 }
@@ -227,10 +228,12 @@ impl Sender {
         Ok(!is_same_name)
     }
 
-    fn accept(&mut self, ctx: &Ctx, table: &mut Table, order: u64, v: u64) {
+    /// The server has executed an operation, at that version and with those numbers in trees.
+    fn accept(&mut self, ctx: &Ctx, table: &mut Table, order: u64, (v, trees): (u64, Vec<(Name, Pk, u64)>)) {
         let Some(op) = table.ops.get_mut(&order) else { return };
         let seq = op.seq.unwrap_or(0);
         op.state.accepted = Some(v);
+        op.state.trees = trees;
         op.state.seq = Some(seq);
         op.has_other_numbers = false;
         for action in &mut op.actions {
@@ -242,7 +245,7 @@ impl Sender {
         let op = op.clone();
         table.sort(order);
         table.due.rewrite(order);
-        expect_given(table, &op, v, ctx.memory.epoch().1);
+        expect_given(ctx, table, &op);
     }
 
     /// Whether an operation expects the version of another one that this session does not know, or that comes
@@ -291,7 +294,7 @@ impl Sender {
         let id = table.ops[&order].state.id.clone();
         if code == Code::Forgotten {
             // It was executed so long ago that the server no longer knows its result.
-            self.accept(ctx, table, order, 0);
+            self.accept(ctx, table, order, (0, Vec::new()));
             ctx.effects.push(Effect::Accepted { id, result: Ok((0, None)) });
             return Ok(());
         }
@@ -358,21 +361,29 @@ fn release_passed(table: &mut Table, sent: &[(OpId, u64)], executed: &SortedSet<
     }
 }
 
-/// Operations that expect the version given by `given` expect the number `v` from now on. A restored server
+/// Operations that expect the version given by `given` expect that number from now on. A restored server
 /// may not know that operation any more, and then this is an ordinary conflict. If an operation changes
 /// nothing, some servers give it no version and answer 0. The document then still has the version that
 /// `given` itself expected. If `given` expected none, version 0 is refused with the document, which shows
 /// whether anybody else wrote.
-fn expect_given(table: &mut Table, given: &PendingOp, v: u64, era: u32) {
-    let id = &given.state.id;
-    let instead = |key: Option<&DocKey>| match (v, key) {
-        (0, Some(key)) => Some(given.expectation(key).unwrap_or((IfVersion::At(0), None))),
-        // For a batch with operations of the application, the earlier state of the document is not known.
-        (0, None) => Some((IfVersion::Of(id.clone()), None)),
-        _ => Some((IfVersion::At(v), Some(era))),
+fn expect_given(ctx: &Ctx, table: &mut Table, given: &PendingOp) {
+    let (id, era) = (&given.state.id, ctx.memory.epoch().1);
+    // For a batch with operations of the application, neither the document's clock nor its earlier state is known.
+    let of_mixed = match given.state.accepted {
+        Some(v) if v > 0 && given.state.trees.is_empty() => (IfVersion::At(v), Some(era)),
+        _ => (IfVersion::Of(id.clone()), None),
     };
     for order in table.take_naming(id) {
-        if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
+        let Some(op) = table.ops.get(&order).filter(|op| op.expects(id)) else { continue };
+        let versions: SortedMap<DocKey, Option<u64>> =
+            op.expected().map(|(key, _)| (key.clone(), given_to(ctx, table, given, key))).collect();
+        let instead = |key: Option<&DocKey>| {
+            let Some(key) = key else { return Some(of_mixed.clone()) };
+            let version = versions.get(key).copied().flatten();
+            let unchanged = || given.expectation(key).unwrap_or((IfVersion::At(0), None));
+            Some(version.map_or_else(unchanged, |v| (IfVersion::At(v), Some(era))))
+        };
+        if let Some(op) = table.ops.get_mut(&order) {
             op.expect_instead(id, &instead);
             let named: Vec<OpId> = op.named().map(str::to_owned).collect();
             for id in named {

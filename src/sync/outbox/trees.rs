@@ -1,6 +1,7 @@
 //! Pending operations and trees (R19): the deletion of a parent covers its items.
 
 use super::table::Table;
+use crate::journal::PendingOp;
 use crate::memory::DocKey;
 use crate::memory::tree::{self, tree_defs};
 use crate::model::{Def, DefKind, SortedSet};
@@ -43,6 +44,17 @@ fn cover(table: &mut Table, order: u64, item: &DocKey) {
         table.by_key.entry(item.clone()).or_default().insert(order);
         table.stale.insert(item.clone());
     }
+}
+
+/// The version that an accepted operation gave to a document: the number of its tree, if its class has the clock
+/// `sequence` (R21). None if it is not known, or if the operation is not accepted.
+pub fn given_to(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey) -> Option<u64> {
+    let class = ctx.memory.class(key.0);
+    if !class.is_sequence() {
+        return op.state.accepted.filter(|v| *v > 0);
+    }
+    let tree = if class.parent().is_some() { table.trees.get(key)? } else { key };
+    op.number_in(ctx.memory.class(tree.0).name(), &tree.1)
 }
 
 /// Hides the items without operations of their own, as long as a pending operation deletes their parent and

@@ -112,7 +112,7 @@ fn knowledge_before(ctx: &Ctx, table: &Table, key: &DocKey, order: u64) -> Knowl
         Base::Deleted => Knowledge::Deleted,
         Base::Absent | Base::AtRest | Base::Lost => Knowledge::Nothing,
     };
-    let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, op, key));
+    let ops = table.on_before(key, order).filter(|op| is_shown_on(ctx, table, op, key));
     let steps = ops.flat_map(|op| op.steps_on(key, table.trees.get(key)));
     steps.fold(base, Knowledge::after)
 }

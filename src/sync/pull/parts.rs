@@ -7,7 +7,7 @@ use super::mistakes::bad_reply;
 use super::schedule::Pull;
 use crate::codec::{Fault, Part};
 use crate::error::{Error, Result};
-use crate::memory::{DocKey, Memory, PartContext, PartOutcome, PreparedPart};
+use crate::memory::{Memory, PartContext, PartOutcome, PreparedPart};
 use crate::model::{Def, DefKind, Version};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
@@ -41,12 +41,6 @@ impl ReadPart {
     /// Whether it advances a load of several pages.
     pub fn is_page(&self) -> bool {
         matches!(self, ReadPart::Prepared(part) if part.next().is_some() && part.ends().is_some())
-    }
-
-    /// The documents in it.
-    pub fn keys(&self, memory: &Memory) -> Vec<DocKey> {
-        let ReadPart::Prepared(part) = self else { return Vec::new() };
-        part.rows().filter_map(|pk| memory.doc_key(part.def().class(), pk)).collect()
     }
 }
 
@@ -146,6 +140,10 @@ impl Pull {
             }
             PartOutcome::Unfinished => {
                 self.loads.note_page(def, is_first, highest);
+                self.needed.insert(def.clone());
+                Ok(None)
+            }
+            PartOutcome::Outdated => {
                 self.needed.insert(def.clone());
                 Ok(None)
             }

@@ -5,6 +5,7 @@ use super::schedule::Pull;
 use super::trees::take_defs;
 use crate::codec::{Sub, SyncRequest};
 use crate::error::{Code, Error};
+use crate::memory::tree::asked_v;
 use crate::model::{Def, SortedSet, order};
 use crate::sync::context::Ctx;
 use crate::sync::facts::{Bearer, Outgoing};
@@ -51,7 +52,6 @@ impl Pull {
 
     /// Takes the next defs to request, and the damaged documents among them.
     fn take_subs(&mut self, ctx: &Ctx, subs_max: usize) -> (Vec<Sub>, SortedSet<Def>) {
-        let era = ctx.memory.epoch().1;
         let repairs: SortedSet<Def> = order::set_of(self.repairs.iter().take(subs_max).cloned());
         for def in &repairs {
             self.repairs.remove(def);
@@ -66,7 +66,7 @@ impl Pull {
             let Some(collection) = ctx.memory.collection(&def) else { continue };
             subs.push(match collection.paged() {
                 Some(load) => Sub { def, v: load.since, cursor: Some(load.cursor.clone()) },
-                None => Sub { v: collection.v(era), def, cursor: None },
+                None => Sub { v: asked_v(&ctx.memory, &def), def, cursor: None },
             });
         }
         (subs, repairs)

@@ -9,10 +9,11 @@ use super::page_size::PageSize;
 use super::retries::Retries;
 use crate::codec::Fault;
 use crate::error::{Code, Error, Result};
-use crate::journal::OpId;
+use crate::journal::PendingOp;
 use crate::limits::{DAMAGED_DOCUMENTS_MAX, PULL_EVERY_MS};
+use crate::memory::tree::{is_sequence, tree_of};
 use crate::memory::{DocKey, EpochChange};
-use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet, Version};
+use crate::model::{Def, DefKind, Epoch, SortedMap, SortedSet};
 use crate::sync::backoff::Backoff;
 use crate::sync::context::Ctx;
 use crate::sync::message::{Effect, Refusal, Updates, error_of};
@@ -254,11 +255,17 @@ impl Pull {
         self.backoff.reset();
     }
 
-    /// An operation of the request was executed at that version. If a load of a def has passed that version
+    /// An operation of the request was executed. If a load of a def has passed that version
     /// already, because a clock was behind, only the pull after the load shows its effect.
-    pub fn note_executed(&mut self, request: &InFlight, (id, v): (&OpId, Version), defs: &SortedSet<Def>) {
-        for def in defs.iter().filter(|def| request.has_cursor(def)) {
-            self.loads.note_executed(def, id, v);
+    pub fn note_executed(&mut self, ctx: &Ctx, request: &InFlight, op: &PendingOp) {
+        for def in op.awaits.iter().flatten().filter(|def| request.has_cursor(def)) {
+            let tree = tree_of(&ctx.memory, def).filter(|_| is_sequence(&ctx.memory, def));
+            // Without a number, nothing shows whether the load has passed it.
+            let v = match tree {
+                Some((class, pk)) => op.number_in(ctx.memory.class(class).name(), &pk).unwrap_or(0),
+                None => op.state.accepted.unwrap_or(0),
+            };
+            self.loads.note_executed(def, &op.state.id, v);
         }
     }
 
@@ -341,7 +348,9 @@ impl Pull {
         let mut covered: SortedSet<Def> = SortedSet::new();
         for (def, count) in by_def {
             let is_single = matches!(def.kind(), DefKind::Document(_));
-            if count > DAMAGED_DOCUMENTS_MAX || is_single {
+            // On the clock `sequence`, an item cannot be requested alone.
+            let is_numbered = is_sequence(&ctx.memory, &def);
+            if count > DAMAGED_DOCUMENTS_MAX || is_single || is_numbered {
                 if !self.lost.contains(&def) {
                     self.reload(ctx, def.clone());
                 }

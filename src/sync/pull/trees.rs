@@ -58,9 +58,11 @@ pub fn settle_trees(pull: &mut Pull, memory: &mut Memory, done: &SortedSet<Def>,
 }
 
 /// Ends a push. The one before it may be lost, so only a pull shows one state of a tree, and none that was sent before.
-pub fn stir_trees(pull: &mut Pull, memory: &mut Memory) {
+/// On the clock `sequence` the numbers show that none is lost: `exact` are the defs of those trees, which stay whole.
+pub fn stir_trees(pull: &mut Pull, memory: &mut Memory, exact: &SortedSet<Def>) {
     if let Some(request) = &mut pull.in_flight {
-        request.pushed.extend(changed_trees(memory));
+        let is_exact = |tree: &DocKey| tree_defs(memory, tree).iter().all(|def| exact.contains(def));
+        request.pushed.extend(changed_trees(memory).into_iter().filter(|tree| !is_exact(tree)));
     }
-    settle_trees(pull, memory, &SortedSet::new(), &SortedSet::new());
+    settle_trees(pull, memory, exact, &SortedSet::new());
 }

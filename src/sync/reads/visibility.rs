@@ -2,7 +2,7 @@
 //! operations.
 
 use super::readings::Reads;
-use crate::memory::tree::is_hidden;
+use crate::memory::tree::{asked_v, is_hidden};
 use crate::memory::{Content, DocKey, Document, Memory, PageRef, take_touched, touch_expired};
 use crate::model::{Def, Name, Pk, order};
 use crate::sync::context::Ctx;
@@ -30,7 +30,7 @@ pub fn list(ctx: &Ctx, def: &Def) -> Option<(Vec<u32>, bool, u64)> {
         documents.filter(|d| is_seen(&ctx.memory, d, now)).map(|d| (d.slot, d.id)).collect();
     let shown = ctx.memory.all_shown().filter(|(_, shown)| shown.defs.binary_search(def).is_ok());
     placed.extend(shown.filter(|(_, shown)| shown.is_visible(now)).map(|(_, shown)| (None, shown.id)));
-    Some((in_page_order(placed), collection.ready, collection.v(ctx.memory.epoch().1)))
+    Some((in_page_order(placed), collection.ready, asked_v(&ctx.memory, def)))
 }
 
 /// The changes of a def since a view asked last.

@@ -5,6 +5,7 @@ use super::dispatch::Router;
 use crate::codec::{ServerFrame, SyncReply};
 use crate::error::{Code, Error, Result};
 use crate::memory::EpochChange;
+use crate::memory::tree::is_known;
 use crate::sync::message::{Refusal, error_of};
 use crate::sync::pull::{InFlight, ReadPart, bad_reply, mistakes_of, prepare};
 
@@ -98,8 +99,8 @@ impl Router {
             // The socket reports the progress of the session's old name.
             self.live.close(&mut self.ctx);
         }
-        for (id, v, defs) in self.outbox.table.executed(&request.ops) {
-            self.pull.note_executed(&request, (&id, v), &defs);
+        for op in self.outbox.table.executed(&request.ops) {
+            self.pull.note_executed(&self.ctx, &request, op);
         }
         let in_doubt = self.outbox.table.in_doubt(&decided);
         self.received().apply_parts(request, parts, &reply, (&in_doubt, is_later || has_result))?;
@@ -130,7 +131,8 @@ impl Router {
                 }
             }
             ServerFrame::Hints(hints) => {
-                for (def, _) in &hints {
+                // R21: the session may know a number already.
+                for (def, _) in hints.iter().filter(|(def, v)| !is_known(&self.ctx.memory, def, *v)) {
                     self.pull.hinted(&self.ctx, def);
                 }
             }

@@ -60,9 +60,9 @@ impl Core {
         let state = self.inner.driver.with(|machine| {
             let memory = machine.memory();
             let is_whole = crate::memory::tree::is_whole(memory, def);
-            let held = memory.collection(def);
-            let of = |held: &crate::memory::Collection| (held.ready, held.v(memory.epoch().1), held.lease);
-            (held.map_or((false, 0, 0), of), is_whole)
+            let v = crate::memory::tree::asked_v(memory, def);
+            let of = |held: &crate::memory::Collection| (held.ready, v, held.lease);
+            (memory.collection(def).map_or((false, 0, 0), of), is_whole)
         });
         let ((ready, v, lease), whole) = state.map_err(thrown)?;
         let object = Object::new();

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 
 use super::core::{Inner, array_of, to_js};
 use super::error::thrown;
+use crate::memory::tree::asked_v;
 use crate::model::order;
 use crate::store::{Store, Table};
 
@@ -32,12 +33,11 @@ struct CollectionJson {
 pub(super) fn in_memory(inner: &Inner) -> Result<JsValue, JsValue> {
     let json = inner.driver.with(|machine| {
         let memory = machine.memory();
-        let era = memory.epoch().1;
         let mut collections: Vec<CollectionJson> = memory
             .collections()
             .map(|(def, c)| CollectionJson {
                 def: def.to_string(),
-                v: c.v(era),
+                v: asked_v(memory, def),
                 size: c.set.len(),
                 ready: c.ready,
             })

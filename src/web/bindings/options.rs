@@ -68,17 +68,10 @@ impl Options {
             Some("json") => Format::Json,
             Some(_) => return fail(Code::BadOption, "`format` is `msgpack` or `json`"),
         };
-        let schema = Schema::from_json(&needed("schema")?)?;
-        if let Some(class) = schema.classes().iter().find(|class| class.is_sequence()) {
-            return fail(
-                Code::NotSupported,
-                format!("class {}: the clock `sequence` comes later", class.name()),
-            );
-        }
         Ok(Options {
             org: needed("org")?,
             account: needed("account")?,
-            schema,
+            schema: Schema::from_json(&needed("schema")?)?,
             mode,
             server,
             secret,

@@ -1,5 +1,7 @@
 //! Makes the model a server of the world.
 
+use std::collections::BTreeSet;
+
 use escale::codec::{OpResult, ServerParts};
 use escale::model::{Def, Epoch, Pk};
 
@@ -58,11 +60,11 @@ impl Backend for ModelServer {
         &mut self,
         session: &str,
         of: &Committed,
-        defs: &[Def],
+        registered: &BTreeSet<Def>,
         (instance, now): (usize, u64),
     ) -> Option<ServerParts> {
         let told = self.tell_now(instance, now);
-        Some(self.pushed(session, &of.keys, defs, told))
+        Some(self.pushed(session, of, registered, told))
     }
 
     fn begin(&mut self, _: usize, instance: usize, now: u64, writes: Vec<Write>) -> u64 {

@@ -7,17 +7,19 @@ use escale::model::{Def, Epoch, Pk};
 
 use super::operations::Operations;
 use crate::backend::{Committed, Entry, Write};
-use crate::schema::{Key, Map, defs_of, with};
+use crate::schema::{Key, Map, defs_of, is_parent, is_sequence, with};
 
 /// The tree of a document, by the key of its parent: a parent is in its own.
 pub fn tree_of(key: &Key) -> Option<Key> {
-    if key.0.as_str() == "Tree" { Some(key.clone()) } else { crate::schema::tree_of(key) }
+    if is_parent(&key.0) { Some(key.clone()) } else { crate::schema::tree_of(key) }
 }
 
 /// A document or its tombstone. A tombstone keeps the defs that held the document.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub v: u64,
+    /// The time of the write, which is the version on the clock `time`.
+    pub at: u64,
     pub deleted: bool,
     pub data: Map,
     pub max_life: Option<u64>,
@@ -37,6 +39,8 @@ pub struct Tree {
     pub floor: u64,
     /// The version last written in it.
     pub v: u64,
+    /// The horizon of its numbers (R20).
+    pub horizon: u64,
 }
 
 #[derive(Clone)]
@@ -84,16 +88,18 @@ impl Database {
         let key_of = |write: &Write| match write {
             Write::Put { key, .. } | Write::Delete(key) => key.clone(),
         };
-        let newest = writes.iter().filter_map(|write| Some(self.docs.get(&key_of(write))?.v + 1)).max();
-        let trees = writes.iter().filter_map(|write| Some(self.trees.get(&tree_of(&key_of(write))?)?.v + 1));
+        let timed = || writes.iter().map(key_of).filter(|key| !is_sequence(&key.0));
+        let newest = timed().filter_map(|key| Some(self.docs.get(&key)?.v + 1)).max();
+        let trees = timed().filter_map(|key| Some(self.trees.get(&tree_of(&key)?)?.v + 1));
+        // Writes of one org never have the same time.
         let v = v.max(newest.unwrap_or(0)).max(trees.max().unwrap_or(0));
         let mut committed = Committed { v, ..Committed::default() };
         for write in writes {
             match write {
                 Write::Put { key, data, max_life } => {
-                    self.put(key, data.clone(), *max_life, v, &mut committed);
+                    self.put(key, data.clone(), *max_life, &mut committed);
                 }
-                Write::Delete(key) => self.delete(key, v, &mut committed),
+                Write::Delete(key) => self.delete(key, &mut committed),
             }
         }
         if !committed.keys.is_empty() {
@@ -104,12 +110,23 @@ impl Database {
         committed
     }
 
-    fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, v: u64, committed: &mut Committed) {
+    /// The version of everything that a transaction writes in the tree of that document: the tree's next number, or
+    /// the transaction's time (R20).
+    fn version(&self, key: &Key, committed: &mut Committed) -> u64 {
+        let Some(tree) = tree_of(key).filter(|_| is_sequence(&key.0)) else { return committed.v };
+        let next = self.trees.get(&tree).map_or(0, |tree| tree.v) + 1;
+        *committed.numbers.entry(tree).or_insert(next)
+    }
+
+    fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, committed: &mut Committed) {
         let defs = with(|schema| defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data));
         if let Some(parent) = tree_of(key) {
             if parent != *key && self.living(&parent).is_none() {
                 return; // R16
             }
+        }
+        let v = self.version(key, committed);
+        if let Some(parent) = tree_of(key) {
             let begins = parent == *key && self.living(key).is_none();
             let tree = self.trees.entry(parent).or_default();
             tree.v = v;
@@ -129,12 +146,17 @@ impl Database {
         committed.defs.extend(before.union(&defs).cloned());
         let entry = Entry { key: key.clone(), v, defs: defs.clone(), data: data.clone(), max_life };
         self.history.push(entry);
-        self.docs.insert(key.clone(), Stored { v, deleted: false, data, max_life, defs });
+        let at = committed.v;
+        self.docs.insert(key.clone(), Stored { v, at, deleted: false, data, max_life, defs });
     }
 
-    fn delete(&mut self, key: &Key, v: u64, committed: &mut Committed) {
-        let Some(stored) = self.docs.get_mut(key).filter(|stored| !stored.deleted) else { return };
-        stored.v = v;
+    fn delete(&mut self, key: &Key, committed: &mut Committed) {
+        if self.living(key).is_none() {
+            return;
+        }
+        let v = self.version(key, committed);
+        let stored = self.docs.get_mut(key).expect("it lives");
+        (stored.v, stored.at) = (v, committed.v);
         stored.deleted = true;
         stored.data.clear();
         stored.max_life = None;
@@ -162,11 +184,14 @@ impl Database {
             .collect();
         for key in items {
             if self.docs[&key].v == v {
-                self.delete(&key, v, committed);
+                self.delete(&key, committed);
                 continue;
             }
             let stored = self.docs.remove(&key).expect("listed");
-            self.ended.insert(key.clone(), v);
+            if !is_sequence(&key.0) {
+                // Others cannot be requested alone.
+                self.ended.insert(key.clone(), v);
+            }
             if !stored.deleted {
                 let (defs, data) = (BTreeSet::new(), Map::new());
                 self.history.push(Entry { key, v, defs, data, max_life: None });
@@ -180,7 +205,15 @@ impl Database {
         self.horizon = self.horizon.max(horizon);
         let horizon = self.horizon;
         self.departures.retain(|_, v| *v >= horizon);
-        self.docs.retain(|_, stored| !stored.deleted || stored.v >= horizon);
+        let trees = &mut self.trees;
+        self.docs.retain(|key, stored| {
+            let stays = !stored.deleted || stored.at >= horizon;
+            if let Some(tree) = tree_of(key).filter(|_| !stays && is_sequence(&key.0)) {
+                let tree = trees.entry(tree).or_default();
+                tree.horizon = tree.horizon.max(stored.v + 1);
+            }
+            stays
+        });
         self.ended.retain(|_, floor| *floor >= horizon);
     }
 

@@ -11,7 +11,7 @@ use escale::model::{Value, Version};
 use super::database::tree_of;
 use super::{Committed, Database, Idle, ModelServer, Write};
 use crate::outcome::{key_of, outcome, text};
-use crate::schema::{Key, Map};
+use crate::schema::{Key, Map, is_sequence};
 
 /// A session as the server knows it.
 #[derive(Clone, Debug, Default)]
@@ -170,7 +170,14 @@ impl ModelServer {
             Err(fault) => failed(op, fault),
             Ok(()) => {
                 let (states, ended, value) = (draft.states, draft.ended, draft.value);
-                let kept = states.keys().filter_map(|key| Some(self.db.docs.get(key)?.v)).max().unwrap_or(0);
+                let timed = states.keys().filter(|key| !is_sequence(&key.0));
+                let kept = timed.filter_map(|key| Some(self.db.docs.get(key)?.v)).max().unwrap_or(0);
+                let mut numbers: BTreeMap<Key, u64> = BTreeMap::new();
+                for key in states.keys().filter(|key| is_sequence(&key.0)) {
+                    let kept = self.db.docs.get(key).map_or(0, |stored| stored.v);
+                    let number = numbers.entry(tree_of(key).expect("a tree")).or_default();
+                    *number = kept.max(*number);
+                }
                 let is_so_already = |(key, state): &(Key, Option<Map>)| {
                     let is_new =
                         ended.contains(key) || tree_of(key).is_some_and(|tree| ended.contains(&tree));
@@ -198,7 +205,10 @@ impl ModelServer {
                     (true, Idle::Stamped) => committed.v,
                     (false, _) => committed.v.max(kept),
                 };
-                let ok = OpOk { v, value, trees: Vec::new() };
+                numbers.extend(committed.numbers.clone());
+                let trees = numbers.into_iter().filter(|(_, n)| *n > 0);
+                let trees = trees.map(|((class, pk), n)| (class, pk, n)).collect();
+                let ok = OpOk { v, value, trees };
                 commits.push(committed);
                 self.db.operations.executed.push((account, op.id.clone()));
                 OpResult { id: op.id.clone(), ok: Some(ok), fault: None }
@@ -225,6 +235,12 @@ impl ModelServer {
 
 fn failed(op: &Op, fault: Fault) -> OpResult {
     OpResult { id: op.id.clone(), ok: None, fault: Some(fault) }
+}
+
+/// The number that an operation took in the tree of a document.
+fn given_in(ok: &OpOk, key: &Key) -> Option<u64> {
+    let tree = tree_of(key)?;
+    ok.trees.iter().find(|(class, pk, _)| (class, pk) == (&tree.0, &tree.1)).map(|(_, _, n)| *n)
 }
 
 impl Draft<'_> {
@@ -285,14 +301,17 @@ impl Draft<'_> {
             Some(Value::Map(map)) => {
                 let id = map["op"].as_str().expect("an id").to_owned();
                 let result = self.db.operations.results.get(&(self.account, id));
+                let may_be_older = matches!(self.idle, Idle::Kept | Idle::Written);
                 match result.and_then(|result| result.ok.as_ref()) {
-                    Some(ok) => (ok.v, matches!(self.idle, Idle::Kept | Idle::Written)),
+                    // R21: without a number nothing shows who wrote last, and no version is wanted.
+                    Some(ok) if is_sequence(&key.0) => (given_in(ok, key).unwrap_or(u64::MAX), true),
+                    Some(ok) => (ok.v, may_be_older),
                     None => return Err(Fault::new(Code::OrderHeld, "the model")),
                 }
             }
             Some(v) => (v.as_u64().expect("a version"), false),
         };
-        let is_older = may_be_older && stored.is_some() && current <= wanted;
+        let is_older = may_be_older && stored.is_some() && current <= wanted && wanted < u64::MAX;
         if wanted == current || is_older || (wanted == 0 && is_gone) {
             return Ok(());
         }

@@ -1,11 +1,13 @@
 //! Replies, page by page (docs/protocol.md), and pushed parts.
 
+use std::collections::BTreeSet;
+
 use escale::Code;
 use escale::codec::{Data, Fault, OpResult, Part, Row, ServerParts, Sub, SyncReply, SyncRequest};
 use escale::model::{Def, DefKind, Pk};
 
-use super::{Database, Habits, ModelServer, Stored};
-use crate::schema::{Key, name};
+use super::{Committed, Database, Habits, ModelServer, Stored};
+use crate::schema::{Key, is_sequence, tree_of_def};
 
 /// One row or departure.
 enum Change<'a> {
@@ -15,6 +17,7 @@ enum Change<'a> {
 }
 
 struct Cursor {
+    /// The `now` of the first page, or its `n` on the clock `sequence`.
     first_now: u64,
     v: u64,
     pk: String,
@@ -95,24 +98,32 @@ impl ModelServer {
 
     fn part(&self, sub: &Sub, now: u64, room: &mut usize) -> Part {
         let mut part = Part::empty(sub.def.clone());
+        let tree = tree_of_def(&sub.def);
+        let numbered = tree.clone().filter(|_| is_sequence(sub.def.class()));
+        let of_tree = |tree: &Key| self.db.trees.get(tree).copied().unwrap_or_default();
+        part.n = numbered.as_ref().map(|tree| of_tree(tree).v);
+        // R21: a number that was asked is known.
+        let since = sub.v + u64::from(part.n.is_some());
         let cursor = match &sub.cursor {
-            None => Cursor { first_now: now, v: sub.v, pk: String::new() },
+            None => Cursor { first_now: part.n.unwrap_or(now), v: since, pk: String::new() },
             Some(text) => match Cursor::parse(text, self.cursor_key) {
                 Some(cursor) => cursor,
                 None => {
                     part.fault = Some(Fault::new(Code::BadCursor, "a cursor of another answer"));
+                    part.n = None;
                     return part;
                 }
             },
         };
         let gone_from = match (sub.v, self.habits.tells_gone_on_whole) {
+            (0, false) if numbered.is_some() => cursor.first_now + 1,
             (0, false) => cursor.first_now.saturating_sub(self.limits.delta_ms),
             _ => 0,
         };
-        let tree = tree_of_def(&sub.def).filter(|_| matches!(sub.def.kind(), DefKind::Collection(..)));
-        let floor = tree.map_or(0, |tree| self.db.trees.get(&tree).copied().unwrap_or_default().floor);
+        let tree = tree.filter(|_| matches!(sub.def.kind(), DefKind::Collection(..)));
+        let floor = tree.map_or(0, |tree| of_tree(&tree).floor);
         part.floor = Some(floor).filter(|floor| *floor > 0 && sub.v <= *floor);
-        let changes = self.db.changes(&sub.def, sub.v, gone_from, now);
+        let changes = self.db.changes(&sub.def, since, gone_from, now);
         if self.habits.tells_total {
             part.total = Some(changes.len() as u64);
         }
@@ -131,27 +142,45 @@ impl ModelServer {
                 Change::Row(stored) => part.rows.push(row(pk, stored)),
             }
         }
-        if self.needs_present(sub, &cursor) {
+        let horizon = numbered.map_or(self.db.horizon, |tree| of_tree(&tree).horizon);
+        if self.needs_present((sub.v, since), &cursor, horizon) {
             part.present = Some(self.db.members(&sub.def, now).map(|(key, _)| key.1.clone()).collect());
         }
         part
     }
 
-    fn needs_present(&self, sub: &Sub, cursor: &Cursor) -> bool {
+    fn needs_present(&self, (asked, since): (u64, u64), cursor: &Cursor, horizon: u64) -> bool {
         let Habits { tells_gone_on_whole, present_on_whole, .. } = self.habits;
-        match sub.v {
+        match asked {
             // Departures since the first page was sent, unless they are forgotten meanwhile.
-            0 => present_on_whole || !tells_gone_on_whole || cursor.first_now < self.db.horizon,
-            v => v < self.db.horizon,
+            0 => present_on_whole || !tells_gone_on_whole || cursor.first_now < horizon,
+            _ => since < horizon,
         }
     }
 
-    /// The message that a socket pushes to the clients registered for these defs: the documents as they are
-    /// now.
-    pub fn pushed(&self, session: &str, keys: &[Key], defs: &[Def], now: u64) -> ServerParts {
-        let parts = defs.iter().map(|def| {
+    /// The message that a socket pushes to a client registered for these defs: the documents as they are now. On the
+    /// clock `sequence`, it has every def of a tree (R21).
+    pub fn pushed(&self, session: &str, of: &Committed, registered: &BTreeSet<Def>, now: u64) -> ServerParts {
+        let numbered = |def: &&Def| tree_of_def(def).is_some_and(|tree| of.numbers.contains_key(&tree));
+        let defs = registered.iter().filter(|def| numbered(def) || of.defs.contains(def));
+        let parts = defs.map(|def| {
             let mut part = Part::empty(def.clone());
-            for key in keys.iter().filter(|key| key.0 == *def.class()) {
+            if let Some(tree) = tree_of_def(def).filter(|tree| of.numbers.contains_key(tree)) {
+                let from = of.numbers[&tree] - 1;
+                let (n, floor) = (self.db.trees[&tree].v, self.db.trees[&tree].floor);
+                (part.from, part.n) = (Some(from), Some(n));
+                let is_items = matches!(def.kind(), DefKind::Collection(..));
+                part.floor = Some(floor).filter(|floor| is_items && *floor > from);
+                for (v, pk, change) in self.db.changes(def, from + 1, 0, now) {
+                    match change {
+                        Change::Left => part.left.push((pk, v)),
+                        Change::Gone => part.rows.push(tombstone(pk, v)),
+                        Change::Row(stored) => part.rows.push(row(pk, stored)),
+                    }
+                }
+                return part;
+            }
+            for key in of.keys.iter().filter(|key| key.0 == *def.class()) {
                 let Some(stored) = self.db.docs.get(key) else { continue };
                 match self.db.departures.get(&(def.clone(), key.1.clone())) {
                     Some(v) => part.left.push((key.1.clone(), *v)),
@@ -200,17 +229,6 @@ impl Database {
         changes.retain(|(v, _, change)| matches!(change, Change::Row(_)) || *v >= gone_from);
         changes.sort_by(|a, b| (a.0, a.1.as_str()).cmp(&(b.0, b.1.as_str())));
         changes
-    }
-}
-
-/// The tree of a def: that of a parent, or of the items of one parent.
-fn tree_of_def(def: &Def) -> Option<Key> {
-    match def.kind() {
-        DefKind::Document(pk) if def.class().as_str() == "Tree" => Some((def.class().clone(), pk.clone())),
-        DefKind::Collection(collection, hash) if collection.as_str() == "in" => {
-            Some((name("Tree"), Pk::parse(hash).expect("a pk")))
-        }
-        _ => None,
     }
 }
 

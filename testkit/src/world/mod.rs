@@ -28,6 +28,7 @@ pub use client::Client;
 
 use std::collections::BTreeMap;
 
+use escale::codec::ServerFrame;
 use escale::crypto::SeededRandom;
 
 use super::backend::{Backend, Tenant, Write};
@@ -101,6 +102,8 @@ pub struct World<S> {
     who: usize,
     queue: BTreeMap<(u64, u64), Box<Job>>,
     last_job: u64,
+    /// Pushes that come after the next one of their client.
+    late_pushes: Vec<(usize, u64, ServerFrame)>,
     editions: u64,
 }
 
@@ -133,6 +136,7 @@ impl<S: Backend> World<S> {
             who: 0,
             queue: BTreeMap::new(),
             last_job: 0,
+            late_pushes: Vec::new(),
             editions: 0,
         };
         for number in 0..if plan.watches_flicker { 3 } else { 0 } {

@@ -13,7 +13,7 @@ use super::trees::is_items;
 use super::writes::End;
 use crate::backend::Backend;
 use crate::outcome::outcome;
-use crate::schema::{Key, Map, schema, tree_of};
+use crate::schema::{Key, Map, is_sequence, schema, tree_of};
 
 impl<S: Backend> World<S> {
     /// Checked after every event.
@@ -44,10 +44,17 @@ impl<S: Backend> World<S> {
         }
     }
 
-    /// The version at which the server executed an operation, in the current epoch.
-    fn executed(&self, number: usize, id: &str) -> Option<u64> {
+    /// The version that the server gave to a document by executing an operation, in the current epoch. On the clock
+    /// `sequence` it is a number of the tree; no version contains an operation that took none there.
+    fn executed(&self, number: usize, id: &str, key: &Key) -> Option<u64> {
         let result = self.server.result(self.clients[number].setup.tenant, id)?;
-        result.ok.as_ref().map(|ok| ok.v)
+        let ok = result.ok.as_ref()?;
+        if !is_sequence(&key.0) {
+            return Some(ok.v);
+        }
+        let tree = tree_of(key).unwrap_or_else(|| key.clone());
+        let given = ok.trees.iter().find(|(class, pk, _)| (class, pk) == (&tree.0, &tree.1));
+        Some(given.map_or(u64::MAX, |(_, _, n)| *n))
     }
 
     fn check_key(&self, number: usize, machine: &Machine, ops: &[(&PendingOp, bool)], key: &Key) {
@@ -67,7 +74,7 @@ impl<S: Backend> World<S> {
         // seen.
         let executed: BTreeMap<&str, u64> = on_it
             .iter()
-            .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id)?)))
+            .filter_map(|op| Some((op.state.id.as_str(), self.executed(number, &op.state.id, key)?)))
             .collect();
         // Executed, and blocked again: the device forgot that the refused operation before it was discarded
         // or amended.

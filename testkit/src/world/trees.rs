@@ -10,7 +10,7 @@ use escale::sync::Machine;
 use super::World;
 use super::overlay::ends;
 use crate::backend::{Backend, Entry};
-use crate::schema::{FLAT, Key, key, name, number_of, tree_of};
+use crate::schema::{Key, PARENTS, items_of, key, number_of, tree_of};
 
 /// The members of each def with their versions.
 type State = BTreeMap<Def, BTreeMap<Pk, u64>>;
@@ -19,7 +19,7 @@ impl<S: Backend> World<S> {
     /// Checked after every event.
     pub(super) fn check_trees(&self, number: usize) {
         let Some(machine) = &self.clients[number].machine else { return };
-        for tree in [FLAT, FLAT + 1].map(key) {
+        for tree in PARENTS.map(key) {
             let defs = subscribed(machine, &tree);
             if defs.len() > 1 && is_whole(machine.memory(), &defs[0]) {
                 self.check_whole(number, machine, &tree, &defs);
@@ -91,9 +91,11 @@ impl<S: Backend> World<S> {
 }
 
 fn subscribed(machine: &Machine, tree: &Key) -> Vec<Def> {
-    let items = |class: &str| Def::collection_hashed(&name(class), &name("in"), tree.1.as_str());
-    let defs = [Def::document(&tree.0, &tree.1), items("Twig"), items("Vine")];
-    defs.into_iter().filter(|def| machine.memory().collection(def).is_some()).collect()
+    let parent = Def::document(&tree.0, &tree.1);
+    std::iter::once(parent)
+        .chain(items_of(tree))
+        .filter(|def| machine.memory().collection(def).is_some())
+        .collect()
 }
 
 fn is_in(key: &Key, tree: &Key) -> bool {

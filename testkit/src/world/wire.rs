@@ -1,5 +1,7 @@
 //! Messages and tasks in transit between clients, server and devices.
 
+use std::collections::BTreeSet;
+
 use escale::codec::{Format, ServerFrame, SyncReply, SyncRequest, decode, encode};
 use escale::model::Def;
 use escale::sync::{Event, Refusal};
@@ -326,6 +328,7 @@ impl<S: Backend> World<S> {
             }
             self.who = client + 1;
             let Some(socket) = self.clients[client].socket.as_ref().filter(|s| s.is_up) else { continue };
+            let registered: BTreeSet<Def> = socket.registered.iter().cloned().collect();
             let concerned = committed.defs.iter().filter(|def| socket.registered.contains(def));
             let defs: Vec<Def> = concerned.cloned().collect();
             let number = socket.number;
@@ -335,14 +338,32 @@ impl<S: Backend> World<S> {
             let pushed = if self.pushes {
                 let instance = self.below(8) as usize;
                 let session = self.clients[client].said_session.clone();
-                self.server.push(&session, committed, &defs, (instance, self.now))
+                self.server.push(&session, committed, &registered, (instance, self.now))
             } else {
                 None
             };
-            let hints = || ServerFrame::Hints(defs.into_iter().map(|def| (def, committed.v)).collect());
+            let hint = |def: Def| (def.clone(), committed.version_of(&def));
+            let hints = || ServerFrame::Hints(defs.into_iter().map(hint).collect());
             let frame = pushed.map_or_else(hints, ServerFrame::Parts);
+            // R21: a push may be missing, or come after the next one. Numbers show it.
+            if self.pushes && !committed.numbers.is_empty() {
+                if self.chance(self.faults.loss) {
+                    continue;
+                }
+                if self.chance(self.faults.late) {
+                    self.late_pushes.push((client, number, frame));
+                    continue;
+                }
+            }
             self.send_frame(client, number, &frame);
             if self.chance(self.faults.twice) {
+                self.send_frame(client, number, &frame);
+            }
+            let (late, others) =
+                std::mem::take(&mut self.late_pushes).into_iter().partition(|(of, ..)| *of == client);
+            self.late_pushes = others;
+            let late: Vec<(usize, u64, ServerFrame)> = late;
+            for (client, number, frame) in late {
                 self.send_frame(client, number, &frame);
             }
         }

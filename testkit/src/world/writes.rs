@@ -153,7 +153,7 @@ impl Application for Counters {
         let set = BTreeMap::from([(property.to_owned(), after[property].clone())]);
         let kind = ChangeKind::Patch { set, unset: Vec::new() };
         let of = key_of(&args.clone());
-        let own = (of.0.as_str() == "Tree").then(|| of.clone());
+        let own = crate::schema::is_parent(&of.0).then(|| of.clone());
         let tree = crate::schema::tree_of(&of).or(own).map(|tree| doc_key(&tree));
         Some(Ok(vec![Change { key, kind, if_version: None, tree }]))
     }

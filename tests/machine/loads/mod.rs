@@ -1,5 +1,6 @@
-//! Kinds of loads: references, the documents of a class, damaged documents that come again.
+//! Kinds of loads: trees with numbers, references, the documents of a class, damaged documents that come again.
 
+mod numbers;
 mod references;
 mod repair;
 mod seeds;
