@@ -82,10 +82,13 @@ const PLANS: &[Plan] = &[
     Plan {
         name: "horizons",
         weights: weights![
-            (Sleep, 14),
+            (Sleep, 24),
             (Days, 4),
             (Forget, 8),
             (Delete, 30),
+            (TreeWriteMany, 30),
+            (TreeDelete, 50),
+            (TreeSubscribe, 40),
             (Reopen, 16),
             (Crash, 4),
             (Mode, 8),
