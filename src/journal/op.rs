@@ -56,8 +56,9 @@ pub struct OpState {
     /// The era in which the data from the server contains its effect everywhere: the overlay is dropped, for
     /// good.
     pub seen: Option<u32>,
-    /// Documents whose base contains its effect already, each with its era, while others' bases do not.
-    pub seen_on: Vec<(Name, Pk, u32)>,
+    /// Documents whose base contains its effect already, each with its era, while others' bases do not. An era is as wide
+    /// as a number here, so that one decoder reads both lists.
+    pub seen_on: Vec<(Name, Pk, u64)>,
     /// The value that the server returned.
     pub value: Option<Value>,
     /// The operations that it replaces, the first one first.

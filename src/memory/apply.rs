@@ -87,8 +87,8 @@ impl PreparedPart {
     }
 
     /// The documents that it contains, as they are now or as deletions.
-    pub(crate) fn keys(&self, memory: &Memory) -> Vec<DocKey> {
-        self.rows.iter().filter_map(|prepared| memory.doc_key(self.def.class(), &prepared.row.pk)).collect()
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Pk> {
+        self.rows.iter().map(|prepared| &prepared.row.pk)
     }
 }
 

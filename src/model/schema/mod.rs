@@ -58,22 +58,14 @@ impl Schema {
         if !class.is_sync() {
             return fail(Code::UnknownDef, format!("class {} is not synchronised", class.name()));
         }
+        let is_item = class.parent.is_some();
+        let one_tree =
+            |class: &Class| format!("class {}: subscribe to one parent, or to its items", class.name());
         match def.kind() {
             DefKind::Collection(name, _) => drop(class.collection(name)?),
-            DefKind::Class if class.parent.is_some() => {
-                let what = format!("class {} has items: subscribe to those of one parent", class.name());
-                return fail(Code::UnknownDef, what);
-            }
-            DefKind::Class if class.sequence => {
-                let what = format!("class {} has the clock sequence: subscribe to documents", class.name());
-                return fail(Code::UnknownDef, what);
-            }
-            DefKind::Document(_) if class.sequence && class.parent.is_some() => {
-                let what = format!(
-                    "class {} has items and the clock sequence: subscribe to those of one parent",
-                    class.name()
-                );
-                return fail(Code::UnknownDef, what);
+            DefKind::Class if is_item || class.sequence => return fail(Code::UnknownDef, one_tree(class)),
+            DefKind::Document(_) if is_item && class.sequence => {
+                return fail(Code::UnknownDef, one_tree(class));
             }
             _ => {}
         }

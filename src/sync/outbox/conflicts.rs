@@ -141,9 +141,10 @@ fn settle_one(
 fn is_unwritten_since(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey, v: u64) -> bool {
     match op.expectation(key) {
         Some((IfVersion::At(expected), era)) => v < expected && era == Some(ctx.memory.epoch().1),
-        Some((IfVersion::Of(id), _)) => {
-            table.get(&id).and_then(|named| given_to(ctx, table, named, key)).is_some_and(|given| v <= given)
-        }
+        Some((IfVersion::Of(id), _)) => table
+            .get(&id)
+            .and_then(|named| given_to(ctx, &table.trees, named, key))
+            .is_some_and(|given| v <= given),
         None => false,
     }
 }

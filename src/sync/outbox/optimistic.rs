@@ -234,7 +234,7 @@ fn with_neighbours(table: &mut Table) -> SortedSet<DocKey> {
 /// Whether an operation's effect is laid over a document.
 pub fn is_shown_on(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey) -> bool {
     let base = ctx.memory.document(key).map(|document| document.at);
-    op.is_shown_on(key, base, (given_to(ctx, table, op, key), ctx.memory.epoch().1))
+    op.is_shown_on(key, base, (given_to(ctx, &table.trees, op, key), ctx.memory.epoch().1))
 }
 
 /// A document as received from the server.

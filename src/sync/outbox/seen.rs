@@ -66,7 +66,7 @@ impl Table {
 /// A message reflects the session's operations up to `seq`. The documents in `rows` contain the effects of
 /// these operations, so the overlays on these documents are dropped. `whole` are the defs that the message
 /// shows completely. Once every def that must show the effect of an operation has been shown so, its overlay
-/// is dropped on all documents (R12). Without numbers, a push shows no def completely. It decides nothing about operations
+/// is dropped on all documents (R12). A push shows no def completely, and decides nothing about operations
 /// whose numbers are in doubt. Only a reply decides about them, because it has their results.
 pub fn effects_seen(
     ctx: &mut Ctx,
@@ -87,7 +87,7 @@ pub fn effects_seen(
             if op.seen_on.insert(key.clone(), era) != Some(era) {
                 // Stored in the same batch as the base that contains the effect; otherwise a restart
                 // would show it twice.
-                op.state.seen_on.push((ctx.memory.class_name(key), key.1.clone(), era));
+                op.state.seen_on.push((ctx.memory.class_name(key), key.1.clone(), era.into()));
                 table.due.rewrite(*order);
                 table.stale.insert(key.clone());
             }

@@ -374,16 +374,14 @@ fn expect_given(ctx: &Ctx, table: &mut Table, given: &PendingOp) {
         _ => (IfVersion::Of(id.clone()), None),
     };
     for order in table.take_naming(id) {
-        let Some(op) = table.ops.get(&order).filter(|op| op.expects(id)) else { continue };
-        let versions: SortedMap<DocKey, Option<u64>> =
-            op.expected().map(|(key, _)| (key.clone(), given_to(ctx, table, given, key))).collect();
+        let trees = &table.trees;
         let instead = |key: Option<&DocKey>| {
             let Some(key) = key else { return Some(of_mixed.clone()) };
-            let version = versions.get(key).copied().flatten();
             let unchanged = || given.expectation(key).unwrap_or((IfVersion::At(0), None));
-            Some(version.map_or_else(unchanged, |v| (IfVersion::At(v), Some(era))))
+            let given = given_to(ctx, trees, given, key);
+            Some(given.map_or_else(unchanged, |v| (IfVersion::At(v), Some(era))))
         };
-        if let Some(op) = table.ops.get_mut(&order) {
+        if let Some(op) = table.ops.get_mut(&order).filter(|op| op.expects(id)) {
             op.expect_instead(id, &instead);
             let named: Vec<OpId> = op.named().map(str::to_owned).collect();
             for id in named {

@@ -213,7 +213,7 @@ pub fn connect(ctx: &Ctx, op: &mut PendingOp) {
     op.changes = changes_of(ctx.memory.schema(), &op.state.name, &op.state.args).unwrap_or(None);
     let seen_on = op.state.seen_on.iter();
     op.seen_on =
-        seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era))).collect();
+        seen_on.filter_map(|(class, pk, era)| Some((ctx.memory.doc_key(class, pk)?, *era as u32))).collect();
     if op.state.accepted.is_some() {
         op.awaits = Some(op.keys.iter().flat_map(|key| ctx.memory.defs_of(key)).collect());
     }

@@ -4,7 +4,7 @@ use super::table::Table;
 use crate::journal::PendingOp;
 use crate::memory::DocKey;
 use crate::memory::tree::{self, tree_defs};
-use crate::model::{Def, DefKind, SortedSet};
+use crate::model::{Def, DefKind, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 
 impl Table {
@@ -48,12 +48,12 @@ fn cover(table: &mut Table, order: u64, item: &DocKey) {
 
 /// The version that an accepted operation gave to a document: the number of its tree, if its class has the clock
 /// `sequence` (R21). None if it is not known, or if the operation is not accepted.
-pub fn given_to(ctx: &Ctx, table: &Table, op: &PendingOp, key: &DocKey) -> Option<u64> {
+pub fn given_to(ctx: &Ctx, trees: &SortedMap<DocKey, DocKey>, op: &PendingOp, key: &DocKey) -> Option<u64> {
     let class = ctx.memory.class(key.0);
     if !class.is_sequence() {
         return op.state.accepted.filter(|v| *v > 0);
     }
-    let tree = if class.parent().is_some() { table.trees.get(key)? } else { key };
+    let tree = if class.parent().is_some() { trees.get(key)? } else { key };
     op.number_in(ctx.memory.class(tree.0).name(), &tree.1)
 }
 

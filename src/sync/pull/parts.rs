@@ -7,7 +7,7 @@ use super::mistakes::bad_reply;
 use super::schedule::Pull;
 use crate::codec::{Fault, Part};
 use crate::error::{Error, Result};
-use crate::memory::{Memory, PartContext, PartOutcome, PreparedPart};
+use crate::memory::{DocKey, Memory, PartContext, PartOutcome, PreparedPart};
 use crate::model::{Def, DefKind, Version};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
@@ -36,6 +36,17 @@ impl ReadPart {
             ReadPart::Prepared(part) => part.ends().is_none(),
             ReadPart::Refused(..) | ReadPart::Unreadable(..) => true,
         }
+    }
+
+    /// The documents in it.
+    pub fn keys(&self, memory: &Memory) -> Vec<DocKey> {
+        let ReadPart::Prepared(part) = self else { return Vec::new() };
+        part.rows().filter_map(|pk| memory.doc_key(part.def().class(), pk)).collect()
+    }
+
+    /// Its number of the tree, and the one above which a push has every change.
+    pub fn numbers(&self) -> (Option<Version>, Option<Version>) {
+        if let ReadPart::Prepared(part) = self { part.numbers() } else { (None, None) }
     }
 
     /// Whether it advances a load of several pages.

@@ -61,8 +61,11 @@ pub fn settle_trees(pull: &mut Pull, memory: &mut Memory, done: &SortedSet<Def>,
 /// On the clock `sequence` the numbers show that none is lost: `exact` are the defs of those trees, which stay whole.
 pub fn stir_trees(pull: &mut Pull, memory: &mut Memory, exact: &SortedSet<Def>) {
     if let Some(request) = &mut pull.in_flight {
-        let is_exact = |tree: &DocKey| tree_defs(memory, tree).iter().all(|def| exact.contains(def));
-        request.pushed.extend(changed_trees(memory).into_iter().filter(|tree| !is_exact(tree)));
+        for tree in changed_trees(memory) {
+            if !tree_defs(memory, &tree).iter().all(|def| exact.contains(def)) {
+                request.pushed.insert(tree);
+            }
+        }
     }
     settle_trees(pull, memory, exact, &SortedSet::new());
 }

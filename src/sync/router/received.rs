@@ -4,8 +4,8 @@ use super::dispatch::Router;
 use crate::codec::{ServerParts, SyncReply};
 use crate::error::Result;
 use crate::memory::tree::{asked_v, is_known, is_sequence, tree_defs, tree_of};
-use crate::memory::{DocKey, EpochChange, Memory, PartContext, PreparedPart};
-use crate::model::{Def, SortedMap, SortedSet, Version};
+use crate::memory::{DocKey, EpochChange, PartContext};
+use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
 use crate::sync::outbox::{self, Outbox};
@@ -93,107 +93,77 @@ impl Received<'_> {
             asked: None,
         };
         let mut rows: SortedSet<DocKey> = SortedSet::new();
-        let (numbered, others) = self.by_tree(parts);
-        for part in others {
+        let exact = self.exact_in(&parts);
+        for part in parts {
             let touched = self.touched_by(&part);
-            if self.outbox.table.is_any_renumbered(&touched) {
+            let is_exact = exact.contains(part.def());
+            if !is_exact && self.outbox.table.is_any_renumbered(&touched) {
                 self.pull.hinted(self.ctx, part.def());
                 continue;
             }
-            rows.extend(touched);
             match part {
+                // Pulled, because there is a gap, or known already.
+                ReadPart::Prepared(part) if !is_exact && is_sequence(&self.ctx.memory, part.def()) => {
+                    continue;
+                }
                 ReadPart::Prepared(part) => {
                     self.ctx.memory.apply(part, context);
                 }
                 ReadPart::Unreadable(_, error) => self.ctx.errors.report(error),
                 ReadPart::Refused(..) => {}
             }
-        }
-        // A push contains some documents only. A pull shows a def completely, and so does a push without a gap.
-        let mut exact: SortedSet<Def> = SortedSet::new();
-        for (tree, parts) in numbered {
-            let defs = tree_defs(&self.ctx.memory, &tree);
-            let touched: Vec<DocKey> = parts.iter().flat_map(|part| self.touched_by_rows(part)).collect();
-            match reach_of(&self.ctx.memory, &defs, &parts) {
-                Reach::Known => continue,
-                Reach::Next if !self.outbox.table.is_any_renumbered(&touched) => {}
-                Reach::Next | Reach::Gap => {
-                    defs.iter().for_each(|def| self.pull.hinted(self.ctx, def));
-                    continue;
-                }
-            }
             rows.extend(touched);
-            for part in parts {
-                self.ctx.memory.apply(part, context);
-            }
-            exact.extend(defs);
         }
         stir_trees(self.pull, &mut self.ctx.memory, &exact);
-        let whole = exact.into_iter().map(|def| (def, EffectsShown::All)).collect();
-        outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, Some(&whole), &rows);
+        // A push contains some documents only; a pull alone shows a def completely.
+        outbox::effects_seen(self.ctx, &mut self.outbox.table, pushed.seq, None, &rows);
         if change == EpochChange::Later {
             self.outbox.enter_epoch_with(self.ctx, pushed.seq);
         }
         Ok(())
     }
 
-    /// The pushed parts of trees of the clock `sequence`, tree by tree, and all others.
-    fn by_tree(&self, parts: Vec<ReadPart>) -> (SortedMap<DocKey, Vec<PreparedPart>>, Vec<ReadPart>) {
-        let mut trees: SortedMap<DocKey, Vec<PreparedPart>> = SortedMap::new();
-        let mut others = Vec::new();
-        for part in parts {
+    /// The defs of those trees of the clock `sequence` that a push brings to a later number (R21). Trees of which
+    /// something is missing are pulled instead.
+    fn exact_in(&mut self, parts: &[ReadPart]) -> SortedSet<Def> {
+        let mut exact: SortedSet<Def> = SortedSet::new();
+        for part in parts.iter().filter(|part| is_sequence(&self.ctx.memory, part.def())) {
             let memory = &self.ctx.memory;
-            let tree = tree_of(memory, part.def()).filter(|_| is_sequence(memory, part.def()));
-            match (tree, part) {
-                (Some(tree), ReadPart::Prepared(part)) => trees.entry(tree).or_default().push(part),
-                (_, part) => others.push(part),
+            let Some(tree) = tree_of(memory, part.def()) else { continue };
+            let defs = tree_defs(memory, &tree);
+            let n = part.numbers().0;
+            let (mut is_known_all, mut goes_on) = (true, true);
+            for def in &defs {
+                let mut of_def = parts.iter().filter(|part| part.def() == def);
+                let (own, from) = of_def.next().map_or((None, None), ReadPart::numbers);
+                is_known_all &= n.is_some_and(|n| is_known(memory, def, n));
+                // It goes on from the known number, and the session is not ahead of it.
+                goes_on &= own == n && own >= Some(asked_v(memory, def)) && of_def.next().is_none();
+                goes_on &= from.is_some_and(|from| is_known(memory, def, from));
+            }
+            if is_known_all {
+                continue;
+            }
+            for part in parts.iter().filter(|part| defs.contains(part.def())) {
+                goes_on &= !self.outbox.table.is_any_renumbered(&self.touched_by(part));
+            }
+            for def in defs {
+                if goes_on {
+                    exact.insert(def);
+                } else {
+                    self.pull.hinted(self.ctx, &def);
+                }
             }
         }
-        (trees, others)
+        exact
     }
 
     /// The documents in a part that pending operations touch.
     fn touched_by(&self, part: &ReadPart) -> Vec<DocKey> {
-        match part {
-            ReadPart::Prepared(part) => self.touched_by_rows(part),
-            ReadPart::Refused(..) | ReadPart::Unreadable(..) => Vec::new(),
-        }
-    }
-
-    fn touched_by_rows(&self, part: &PreparedPart) -> Vec<DocKey> {
         if self.outbox.table.is_empty() {
             Vec::new()
         } else {
             self.outbox.table.touched(part.keys(&self.ctx.memory))
         }
-    }
-}
-
-/// Where a push stands to the number up to which the session knows a tree (R21).
-enum Reach {
-    /// It says nothing new.
-    Known,
-    /// It goes on from there.
-    Next,
-    /// Something between the two is missing, or the push lacks a def of the tree.
-    Gap,
-}
-
-fn reach_of(memory: &Memory, defs: &[Def], parts: &[PreparedPart]) -> Reach {
-    let mut numbers: SortedSet<Version> = SortedSet::new();
-    let mut goes_on = true;
-    for def in defs {
-        let part = parts.iter().find(|part| part.def() == def);
-        let Some((Some(n), from)) = part.map(PreparedPart::numbers) else { return Reach::Gap };
-        numbers.insert(n);
-        // The session knows nothing of a def that is being loaded.
-        goes_on &= from.is_some_and(|from| is_known(memory, def, from));
-    }
-    let mut numbers = numbers.iter().copied();
-    match (numbers.next(), numbers.next()) {
-        (Some(n), None) if defs.iter().all(|def| is_known(memory, def, n)) => Reach::Known,
-        // Where some defs are behind `n` and others above it, only a pull shows one state.
-        (Some(n), None) if goes_on && defs.iter().all(|def| asked_v(memory, def) <= n) => Reach::Next,
-        _ => Reach::Gap,
     }
 }

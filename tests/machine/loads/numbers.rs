@@ -186,6 +186,8 @@ fn r21_a_gap_applies_nothing_and_pulls_the_tree() {
     let lacks_items = || vec![tree(4, vec![parent(4)], vec![]).remove(0)];
     let mut apart = tree(5, vec![parent(4)], vec![item("5", 5)]);
     apart[0].n = Some(4);
+    let mut twice = tree(4, vec![], vec![item("4", 4)]);
+    twice.extend(tree(6, vec![], vec![item("6", 6)]));
     let no_from = tree(4, vec![], vec![item("4", 4)]);
     let no_from =
         ServerFrame::Parts(ServerParts { epoch: epoch(1), now: 20_000, delta: 100, seq: 0, parts: no_from });
@@ -193,6 +195,7 @@ fn r21_a_gap_applies_nothing_and_pulls_the_tree() {
         (push(4, tree(5, vec![], vec![item("5", 5)])), "the push of 4 is lost"),
         (push(3, lacks_items()), "a def of the tree is missing"),
         (push(3, apart), "two numbers"),
+        (push(3, twice), "a def is there twice"),
         (no_from, "no `from`"),
     ] {
         let (mut bench, socket) = loaded();
