@@ -101,8 +101,10 @@ impl Answer<'_> {
         let spare = if is_tree && before == 0 { self.spare } else { 0 };
         self.room += spare;
         for sub in group {
-            // The first def always gets a part, so that every reply makes progress.
-            let part = self.part(sub, parts.is_empty())?;
+            // As long as the reply brings nothing, a def gets a row for any room: every reply makes progress. Otherwise
+            // two trees that each begin with a def without changes would take turns for ever.
+            let brings_nothing = parts.iter().all(|part| part.rows.is_empty() && part.left.is_empty());
+            let part = self.part(sub, brings_nothing)?;
             let is_whole = part.as_ref().is_some_and(|part| part.next.is_none());
             parts.extend(part);
             if !is_whole {

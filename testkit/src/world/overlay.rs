@@ -113,7 +113,9 @@ impl<S: Backend> World<S> {
             // no effect.
             let result = self.server.result(of, &op.state.id);
             let is_refused = result.is_some_and(|result| result.fault.is_some());
-            if is_refused && (op.state.seen.is_some() || op.seen_on.contains_key(&doc_key)) {
+            // It knows of this epoch alone.
+            let is_seen = op.state.seen == Some(era) || op.seen_on.get(&doc_key) == Some(&era);
+            if is_refused && is_seen {
                 continue;
             }
             if op.changes.is_none() {

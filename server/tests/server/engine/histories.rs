@@ -379,7 +379,7 @@ impl World {
             let before = parts.len();
             for sub in group {
                 let text = reply.parts.get(parts.len()).and_then(|part| part.next.as_ref());
-                let is_first = parts.is_empty();
+                let is_first = parts.iter().all(|part| part.rows.is_empty() && part.left.is_empty());
                 let part = self.reference.part(asking.org, sub, now, &mut room, is_first, text);
                 let is_whole = part.as_ref().is_some_and(|part| part.next.is_none());
                 parts.extend(part);

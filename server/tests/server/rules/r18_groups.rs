@@ -57,6 +57,17 @@ fn r18_a_tree_that_is_first_comes_page_by_page() {
     assert_eq!(answered(&world, &[def("Asso"), members.clone()]), (vec![def("Asso"), members], false));
 }
 
+/// Two trees whose first defs have no changes took turns for ever, if a page had no room for a row.
+#[test]
+fn r18_a_def_behind_parts_without_changes_gets_its_row() {
+    let [parent, members, _] = tree_defs("p");
+    let world = filled(1);
+    let now = ask(&world.engine, Vec::new()).now + 1;
+    let reply = ask(&world.engine, vec![sub(&parent, now), sub(&members, 1)]);
+    let rows: Vec<usize> = reply.parts.iter().map(|part| part.rows.len()).collect();
+    assert_eq!((rows, reply.parts[1].next.is_some()), (vec![0, 1], true));
+}
+
 #[test]
 fn r18_only_neighbours_belong_together() {
     let ([_, members, statutes], world) = (tree_defs("p"), filled(300));
