@@ -17,12 +17,14 @@ const schema = defineSchema({
   Count: { key: ["id"], properties: { n: "number" } },
   Book: { key: ["id"], properties: { n: "number" } },
   Page: { in: "Book", key: ["book", "id"], properties: { n: "number" } },
+  Ledger: { key: ["id"], clock: "sequence", properties: { n: "number" } },
+  Entry: { in: "Ledger", key: ["book", "id"], properties: { n: "number" } },
 });
 const operations = defineOperations(schema, { "count.add": { optimistic: () => {} } });
 const DEVICES = ["phone", "desk", "tablet"];
 const BOXES = ["in", "out"];
 const TAGS = ["red", "blue"];
-const MATCHES = [["Note", {}], ["Count", {}], ["Note", { box: "in" }], ["Note", { box: "out" }], ["Note", { tags: "red" }], ["Note", { key: ["1"] }], ["Book", {}], ["Page", { book: "0" }], ["Page", { book: "1" }]];
+const MATCHES = [["Note", {}], ["Count", {}], ["Note", { box: "in" }], ["Note", { box: "out" }], ["Note", { tags: "red" }], ["Note", { key: ["1"] }], ["Book", {}], ["Page", { book: "0" }], ["Page", { book: "1" }], ["Ledger", { key: ["0"] }], ["Ledger", { key: ["1"] }], ["Entry", { book: "0" }], ["Entry", { book: "1" }]];
 const STEPS = 60;
 
 /** Whether the server's document is one that the match selects. */
@@ -54,7 +56,7 @@ class History {
         return n;
       },
     };
-    this.world = await testing({ schema, operations, server, pageRows: 1 + this.below(20), conflicts: { Note: this.pick(["server", "client", "merge"]) } });
+    this.world = await testing({ schema, operations, server, pageRows: 1 + this.below(20), conflicts: { Note: this.pick(["server", "client", "merge"]), Entry: this.pick(["server", "client", "merge"]) } });
   }
 
   async session() {
@@ -86,19 +88,21 @@ class History {
 
   /** Writes a book or one of its pages: both, if the book is new. */
   writeTree(to) {
+    // A ledger counts its own versions, a book has times.
+    const [parent, item] = this.pick([["Book", "Page"], ["Ledger", "Entry"]]);
     const [book, id, n] = [`${this.below(2)}`, `${this.below(3)}`, this.below(100)];
     try {
       switch (this.below(5)) {
         case 0:
-          return void to.put("Book", { id: book, n });
+          return void to.put(parent, { id: book, n });
         case 1:
-          return void to.delete("Book", [book]);
+          return void to.delete(parent, [book]);
         case 2:
-          return void to.delete("Page", [book, id]);
+          return void to.delete(item, [book, id]);
         case 3:
-          return void to.patch("Page", [book, id], { n });
+          return void to.patch(item, [book, id], { n });
         default:
-          return void to.put("Page", { book, id, n });
+          return void to.put(item, { book, id, n });
       }
     } catch (error) {
       // Of a document that is not there, or of an item without its parent.

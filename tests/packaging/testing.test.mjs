@@ -337,3 +337,32 @@ test("items: a put needs the parent, a deletion of the parent ends them, and a c
   await world.settled();
   assert.deepEqual([chess.now.doc, chess.now.items.Adh, world.docs("Adh")], [undefined, [], []]);
 });
+
+test("the clock sequence: a tree counts its own versions, and is followed by document", async (t) => {
+  const ledgers = defineSchema({
+    Ledger: { key: ["id"], clock: "sequence", properties: { name: "string" } },
+    Entry: { in: "Ledger", key: ["ledger", "num"], properties: { name: "string" } },
+  });
+  const world = await testing({ schema: ledgers, documents: { Ledger: [{ id: "a", name: "Cash" }] }, conflicts: { Entry: "client" } });
+  t.after(() => world.close());
+  const session = await world.open();
+  const ledger = session.document("Ledger", ["a"], { items: ["Entry"] });
+  const empty = session.document("Ledger", ["b"], { items: ["Entry"] });
+  await Promise.all([ledger.ready, empty.ready]);
+  await session.put("Entry", { ledger: "a", num: "1", name: "Ink" }).accepted;
+  await session.batch((tx) => {
+    tx.patch("Ledger", ["a"], { name: "Till" });
+    tx.patch("Entry", ["a", "1"], { name: "Paper" });
+  }).accepted;
+  await world.settled();
+  const { doc, items } = ledger.now;
+  assert.deepEqual([doc.name, items.Entry.map(({ name }) => name)], ["Till", ["Paper"]]);
+  assert.deepEqual([session.meta(doc).v, session.meta(items.Entry[0]).v], [3, 3], "put, put, and one batch");
+  world.put("Entry", { ledger: "a", num: "2", name: "Glue" });
+  await world.settled();
+  assert.deepEqual([ledger.now.items.Entry.map((entry) => session.meta(entry).v), empty.now.doc], [[3, 4], undefined]);
+  for (const match of [{}, { key: ["a", "1"] }]) {
+    assert.throws(() => session.collection("Entry", match), { code: "unknown_def" });
+  }
+  assert.throws(() => session.live("Ledger", {}, () => {}), { code: "unknown_def" });
+});

@@ -39,7 +39,7 @@ export const pages = [
   }),
   check("pages.one-mebibyte", {
     at,
-    says: "A reply stops once its rows weigh 1 MiB, or `page` bytes if the request says so and that is less. Its first def advances by at least one row.",
+    says: "A reply stops once its rows weigh 1 MiB, or `page` bytes if the request says so and that is less. The first def that has changes advances by at least one row.",
     hint: "The bound is that of a reply, not of a part.",
   }, async (kit) => {
     const session = kit.session();

@@ -2,7 +2,7 @@
 
 import type { Raw } from "../schema/values.js";
 import { Fault, same } from "./fault.js";
-import { checkData, indexesOf, linksOf, valueOf, type Class } from "./links.js";
+import { checkData, indexesOf, linksOf, numberedTreeOf, valueOf, type Class } from "./links.js";
 
 /** A stored document. A deleted one keeps its key properties. */
 export interface Stored {
@@ -22,6 +22,8 @@ export interface Member {
 export interface Known {
   readonly name: string;
   readonly v: number;
+  /** By tree: the number that it took there. */
+  readonly numbers: ReadonlyMap<string, number>;
   readonly result: { readonly id: string; readonly ok?: object; readonly fault?: Fault };
 }
 
@@ -36,6 +38,8 @@ export class Database {
   readonly sessions = new Map<string, number>();
   /** The version of the last change, by def. */
   readonly changes = new Map<string, number>();
+  /** The last number of each tree on the clock `sequence`. */
+  readonly numbers = new Map<string, number>();
   highest = 0;
   told = 0;
 }
@@ -53,6 +57,9 @@ export class Write {
   readonly db: Database;
   /** The version that the operation gives. */
   given = 0;
+  /** By tree: the number that it took there, or the highest version of the documents that were put unchanged. */
+  readonly numbers = new Map<string, number>();
+  readonly #taken = new Set<string>();
   readonly changed = new Set<string>();
   readonly #undo: (() => void)[] = [];
 
@@ -67,6 +74,17 @@ export class Write {
     this.changed.clear();
   }
 
+  /** The version of everything that it writes in that tree, or outside of such trees. */
+  #version(tree: string | undefined): number {
+    if (tree === undefined) return (this.given = this.now);
+    const n = this.db.numbers.get(tree) ?? 0;
+    if (this.#taken.has(tree)) return n;
+    this.#taken.add(tree);
+    this.#set(this.db.numbers, tree, n + 1);
+    this.numbers.set(tree, n + 1);
+    return n + 1;
+  }
+
   document(declared: Class, pk: string): Stored | undefined {
     return this.db.documents.get(declared.name)?.get(pk);
   }
@@ -76,9 +94,11 @@ export class Write {
     const old = this.document(declared, pk);
     checkData(declared, data);
     const links = linksOf(declared, data);
+    const tree = numberedTreeOf(declared, pk, data);
     if (old && !old.deleted) {
       if (same(old.data, data)) {
-        this.given = Math.max(this.given, old.v);
+        if (tree === undefined) this.given = Math.max(this.given, old.v);
+        else this.numbers.set(tree, Math.max(this.numbers.get(tree) ?? 0, old.v));
         return;
       }
       const fixed = (all: readonly string[]): string =>
@@ -86,16 +106,18 @@ export class Write {
       if (fixed(links) !== fixed(old.links)) throw new Fault("immutable_key", "A", "a collection is not mutable");
     }
     this.#checkUnique(declared, pk, data);
-    for (const link of old?.links ?? []) if (!links.includes(link)) this.#member(declared, link, pk, "left");
-    for (const link of links) this.#member(declared, link, pk, "alive");
-    this.#wrote(declared, pk, { v: this.now, deleted: false, links, data });
+    const v = this.#version(tree);
+    for (const link of old?.links ?? []) if (!links.includes(link)) this.#member(declared, link, pk, { v, state: "left" });
+    for (const link of links) this.#member(declared, link, pk, { v, state: "alive" });
+    this.#wrote(declared, pk, { v, deleted: false, links, data });
   }
 
   delete(declared: Class, pk: string, old: Stored): void {
     const isSynced = declared.sync ?? true;
-    for (const link of old.links) this.#member(declared, link, pk, isSynced ? "deleted" : undefined);
+    const v = this.#version(numberedTreeOf(declared, pk, old.data));
+    for (const link of old.links) this.#member(declared, link, pk, isSynced ? { v, state: "deleted" } : undefined);
     const data = Object.fromEntries(declared.key.map((property) => [property, old.data[property]]));
-    this.#wrote(declared, pk, isSynced ? { v: this.now, deleted: true, links: old.links, data } : undefined);
+    this.#wrote(declared, pk, isSynced ? { v, deleted: true, links: old.links, data } : undefined);
   }
 
   #checkUnique(declared: Class, pk: string, data: Raw): void {
@@ -110,15 +132,14 @@ export class Write {
     }
   }
 
-  #member(declared: Class, link: string, pk: string, state: Member["state"] | undefined): void {
+  #member(declared: Class, link: string, pk: string, member: Member | undefined): void {
     const def = `${declared.name}/${link}`;
-    this.#set(under(this.db.members, def), pk, state && { v: this.now, state });
+    this.#set(under(this.db.members, def), pk, member);
     this.changed.add(def);
   }
 
   #wrote(declared: Class, pk: string, stored: Stored | undefined): void {
     this.#set(under(this.db.documents, declared.name), pk, stored);
-    this.given = this.now;
     this.changed.add(declared.name).add(`${declared.name}@${pk}`);
   }
 

@@ -12,6 +12,8 @@ export interface Class extends ClassDeclaration {
   readonly parentKeys?: number;
   /** Whether other classes are `in` it. */
   readonly isParent?: boolean;
+  /** Whether the versions of its documents are numbers of their trees. */
+  readonly isNumbered?: boolean;
 }
 
 /** The name of the collection of all items of a parent. */
@@ -71,6 +73,11 @@ export function linksOf(declared: Class, data: Raw): string[] {
 /** The pk of an item's parent; undefined for a document that is no item. */
 export function parentOf({ key, parentKeys }: Class, data: Raw): string | undefined {
   return parentKeys === undefined ? undefined : shaS(key.slice(0, parentKeys).map((property) => data[property]).join("/"));
+}
+
+/** The tree whose numbers are the versions of a document, as `Class@pk` of the parent; undefined on the clock `time`. */
+export function numberedTreeOf(declared: Class, pk: string, data: Raw): string | undefined {
+  return declared.isNumbered ? `${declared.in ?? declared.name}@${parentOf(declared, data) ?? pk}` : undefined;
 }
 
 /** A property's value; undefined if there is none, or if it is null. */

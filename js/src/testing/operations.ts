@@ -4,7 +4,7 @@ import { encodeArgs, encodeChanges, encodeValueOf } from "./values.js";
 import { isMap, revive, reviveMap, type Raw, type Value } from "../schema/values.js";
 import { rowOf, type Stored, type Write } from "./database.js";
 import { badKey, badValue, Fault } from "./fault.js";
-import { parentOf, pkOf, type Class } from "./links.js";
+import { numberedTreeOf, parentOf, pkOf, type Class } from "./links.js";
 
 /** The documents of the server, as the server part of an operation of the application reads and writes them. */
 export interface ServerDocuments {
@@ -111,7 +111,7 @@ export class Executor {
     if (old && !old.deleted && declared.key.some((property) => old.data[property] !== data[property])) {
       throw new Fault("key_mismatch", "A", "a document of the same pk has another key");
     }
-    expect(write, old, pk, ifVersion);
+    expect(write, old, pk, ifVersion, numberedTreeOf(declared, pk, data));
     const parent = parentOf(declared, data);
     if (parent !== undefined) {
       const held = write.db.documents.get(String(declared.in))?.get(parent);
@@ -129,7 +129,7 @@ export class Executor {
       if (unset.includes(property) || isMoved) throw new Fault("key_mismatch", "A", "a patch cannot change the key");
     });
     const old = write.document(declared, pk);
-    expect(write, old, pk, ifVersion);
+    expect(write, old, pk, ifVersion, old && numberedTreeOf(declared, pk, old.data));
     if (!old || old.deleted) throw new Fault("not_found", "N", "no such document");
     const kept = Object.entries(old.data).filter(([name]) => !unset.includes(name));
     write.put(declared, pk, { ...Object.fromEntries(kept), ...set });
@@ -139,7 +139,7 @@ export class Executor {
     if (!Array.isArray(key)) throw badKey("a key is a list");
     const pk = pkOf(this.#org, declared, key);
     const old = write.document(declared, pk);
-    expect(write, old, pk, ifVersion);
+    expect(write, old, pk, ifVersion, old && numberedTreeOf(declared, pk, old.data));
     if (!old || old.deleted) throw new Fault("not_found", "N", "no such document");
     write.delete(declared, pk, old);
     // Items end with their parent.
@@ -152,15 +152,16 @@ export class Executor {
   }
 }
 
-/** Checks `ifVersion` against the stored document. */
-function expect({ db }: Write, old: Stored | undefined, pk: string, ifVersion: unknown): void {
+/** Checks `ifVersion` against the stored document, in its tree on the clock `sequence`. */
+function expect({ db }: Write, old: Stored | undefined, pk: string, ifVersion: unknown, tree?: string): void {
   if (ifVersion === undefined || ifVersion === null) return;
   const isGone = !old || old.deleted;
   let holds = ifVersion === 0 ? isGone : old?.v === ifVersion;
   if (isMap(ifVersion)) {
     const earlier = db.operations.get(String(ifVersion["op"]));
     if (!earlier || earlier.result.fault) throw new Fault("order_held", "C", "the earlier operation was refused, or is not known");
-    holds = (old !== undefined && old.v <= earlier.v) || (earlier.v === 0 && isGone);
+    const given = tree === undefined ? earlier.v : (earlier.numbers.get(tree) ?? -1);
+    holds = (old !== undefined && old.v <= given) || (given === 0 && isGone);
   }
   if (holds) return;
   throw new Fault("version_conflict", "A", "the document has another version", old ? rowOf(pk, old) : { pk, v: 0, deleted: true });

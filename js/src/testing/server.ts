@@ -56,14 +56,16 @@ export class Server {
   readonly #options: ServerOptions;
   readonly #executor: Executor;
   readonly #epoch: readonly [number, string];
+  /** By cursor: the answer, and the `now` of its first page, or its number. */
   readonly #cursors = new Map<string, { readonly of: string; readonly now: number; readonly after: Change; readonly total: number }>();
 
   constructor(options: ServerOptions) {
     this.#options = options;
     const withName = (name: string, declared: ClassDeclaration): Class => {
       const parent = declared.in === undefined ? undefined : options.classes[declared.in];
-      const isParent = Object.values(options.classes).some((other) => other.in === name);
-      return { ...declared, name, isParent, ...(parent && { parentKeys: parent.key.length }) };
+      const isNumbered = (parent ?? declared).clock === "sequence";
+      const isParent = isNumbered ? !parent : Object.values(options.classes).some((other) => other.in === name);
+      return { ...declared, name, isParent, isNumbered, ...(parent && { parentKeys: parent.key.length }) };
     };
     this.classes = new Map(Object.entries(options.classes).map(([name, declared]) => [name, withName(name, declared)]));
     this.#executor = new Executor(options.org, this.classes, options.operations);
@@ -142,6 +144,11 @@ export class Server {
     return collection === undefined && declared.in === undefined ? def : undefined;
   }
 
+  /** The tree of a def on the clock `sequence`. */
+  #numbersOf(def: string): string | undefined {
+    return this.classes.get(DEF.exec(def)?.[1] ?? "")?.isNumbered ? this.#treeOf(def) : undefined;
+  }
+
   #now(): number {
     return Math.max(this.#options.clock(), this.db.told, this.db.highest);
   }
@@ -166,14 +173,15 @@ export class Server {
       this.before(op);
       write = new Write(this.db, this.#options.clock());
       const value = this.#executor.execute(write, op);
-      result = { id: op.id, ok: { v: write.given, ...(value !== undefined && { value }) } };
+      const trees = [...write.numbers].map(([tree, n]) => [...tree.split("@"), n]);
+      result = { id: op.id, ok: { v: write.given, ...(value !== undefined && { value }), ...(trees.length > 0 && { trees }) } };
     } catch (error) {
       write?.rollBack();
       const fault = error instanceof Fault ? error : new Fault("internal", "B", `${op.name}: ${String(error)}`);
       if (isUnexecuted(fault)) return fault;
       result = { id: op.id, fault };
     }
-    operations.set(op.id, { name: op.name, v: write?.given ?? 0, result });
+    operations.set(op.id, { name: op.name, v: write?.given ?? 0, numbers: write?.numbers ?? new Map(), result });
     sessions.set(session, op.seq);
     if (write) this.#commit(write);
     return result;
@@ -209,7 +217,8 @@ export class Server {
     if (!declared || declared.sync === false) return undefined;
     const isItem = declared.in !== undefined;
     // Items are subscribed to by their parent, or one by one.
-    if (isItem && hash === undefined) return undefined;
+    if ((isItem || declared.isNumbered) && hash === undefined) return undefined;
+    if (isItem && declared.isNumbered && collection === undefined) return undefined;
     const isCollection = isItem ? collection === ITEMS : Object.hasOwn(declared.collections ?? {}, collection ?? "");
     if (collection !== undefined && !(hash && isCollection)) return undefined;
     const documents = this.db.documents.get(name) ?? new Map<string, Stored>();
@@ -227,9 +236,14 @@ export class Server {
     const at = cursor === undefined ? undefined : this.#cursors.get(cursor);
     if (cursor !== undefined && at?.of !== `${def} ${v}`) return { def, fault: new Fault("bad_cursor", "N", "no cursor of this answer") };
     const isAlive = (change: Change): boolean => change.state === "alive" && !this.#isEnded(change, now);
+    const tree = this.#numbersOf(def);
+    const n = tree === undefined ? undefined : (this.db.numbers.get(tree) ?? 0);
+    // A number is exact: the session knows all up to it.
+    const since = n === undefined ? v : v + 1;
+    const first = at?.now ?? n ?? now;
     // A pull from 0 needs no departures, except those that may have happened between its pages.
-    const goneFrom = v === 0 ? (at?.now ?? now) - DELTA_MS : v;
-    const listed = changes.filter((change) => change.v >= (isAlive(change) ? v : Math.max(v, goneFrom)));
+    const goneFrom = v > 0 ? since : n === undefined ? first - DELTA_MS : first + 1;
+    const listed = changes.filter((change) => change.v >= (isAlive(change) ? since : Math.max(since, goneFrom)));
     const total = at?.total ?? listed.filter(({ state }) => state !== "left").length;
     const open = listed.filter((change) => !at || ascending(change, at.after) > 0);
     const page = open.slice(0, room.rows);
@@ -238,11 +252,11 @@ export class Server {
       return isAlive(change) ? rowOf(change.pk, change as Stored) : { pk: change.pk, v: change.v, deleted: true };
     });
     const left = page.filter(({ state }) => state === "left").map((change) => [change.pk, change.v]);
-    const part = { def, rows, left, total };
+    const part = { def, rows, left, total, ...(n !== undefined && { n }) };
     const after = page.at(-1);
     if (page.length < open.length && after) {
       const next = `${this.#cursors.size + 1}`;
-      this.#cursors.set(next, { of: `${def} ${v}`, now: at?.now ?? now, after, total });
+      this.#cursors.set(next, { of: `${def} ${v}`, now: first, after, total });
       return { ...part, next };
     }
     return v === 0 ? ({ ...part, present: changes.filter(isAlive).map(({ pk }) => pk) } as Part) : part;
