@@ -124,13 +124,12 @@ impl Schema {
 fn class(name: Name, json: ClassJson) -> Result<Class> {
     let bad = |what: String| Error::new(Code::BadSchema, format!("class {name}: {what}"));
     let wrong = |what: String| Err(bad(what));
-    let sequence = match json.clock.as_deref() {
-        None => false,
+    if json.clock.is_some() && json.parent.is_some() {
         // Its own clock would be ignored.
-        Some(_) if json.parent.is_some() => {
-            return wrong("a class with `in` has the clock of the class that it is `in`".into());
-        }
-        Some("time") => false,
+        return wrong("a class with `in` has the clock of the class that it is `in`".into());
+    }
+    let sequence = match json.clock.as_deref() {
+        None | Some("time") => false,
         Some("sequence") => true,
         Some(_) => return wrong("clock must be `time` or `sequence`".into()),
     };

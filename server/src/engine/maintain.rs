@@ -142,10 +142,8 @@ impl Engine {
         if tree.tombstones > TOMBSTONES_MAX && !is_over {
             tree.tombstones = 0;
             for def in &items {
-                let settled = match is_sequence {
-                    true => VERSION_MAX,
-                    false => now.saturating_sub(self.settings.delta_ms * TRIM_DELTAS),
-                };
+                let delay = self.settings.delta_ms * TRIM_DELTAS;
+                let settled = if is_sequence { VERSION_MAX } else { now.saturating_sub(delay) };
                 let trimmed = begun.tx.trim_items(def, TOMBSTONES_MAX, settled, room)?;
                 room -= trimmed.removed as usize;
                 tree.horizon = tree.horizon.max(trimmed.horizon);

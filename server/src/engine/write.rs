@@ -10,7 +10,7 @@ use escale::{Code, Error, Result};
 use smol_str::SmolStr;
 
 use super::checks::{check_immutable, check_key_kept, check_map, key_of, unreadable};
-use super::trees::{Held, parent_of};
+use super::trees::{Held, numbered_tree, parent_of};
 use super::{Engine, shown};
 use crate::clock::Clock;
 use crate::provider::{Action, ChangeState, Document, Entry, FeedRow, Head, Link, Place, Shown, Transaction};
@@ -239,7 +239,7 @@ impl<'t> Writing<'t> {
             let held = self.seal.open(at, document.v, &document.data)?;
             if held == data.as_bytes() {
                 let v = document.v;
-                self.keep(self.numbered_tree(class, at, &shown).as_ref(), v)?;
+                self.keep(numbered_tree(class, at, &shown).as_ref(), v)?;
                 return Ok(Outcome::Unchanged);
             }
             check_key_kept(class, &held, &map)?;
@@ -250,7 +250,7 @@ impl<'t> Writing<'t> {
             self.count_put(parent, before.as_ref())?;
         }
         let is_new = living.is_none();
-        let v = self.version_in(self.numbered_tree(class, at, &shown).as_ref())?;
+        let v = self.version_in(numbered_tree(class, at, &shown).as_ref())?;
         // Like a tombstone, an expired document is kept for the sessions that do not know of its end.
         let ttl =
             columns.max_life.map(|minute| (minute * 60_000).max(self.now) + self.settings.retention_ms());
@@ -283,7 +283,7 @@ impl<'t> Writing<'t> {
         if !class.is_sync() {
             return self.remove(class, at, before);
         }
-        let v = self.version_in(self.numbered_tree(class, at, &before.shown).as_ref())?;
+        let v = self.version_in(numbered_tree(class, at, &before.shown).as_ref())?;
         let tombstone = self.tombstone((at, v), before, &map)?;
         self.store(class, at, Some(before), tombstone)?;
         if let Some(parent) = parent_of(class, &before.shown) {

@@ -363,7 +363,7 @@ fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P)
         }
     });
     write_to(&provider, "p", |tx| {
-        assert_eq!(tx.purge(100, 50, 10).expect("purge").count(), 0, "another org's")
+        assert_eq!(tx.purge(100, 50, 10).expect("purge").count(), 0, "another org's");
     });
     write(&provider, |tx| {
         let purged = tx.purge(100, 50, 10).expect("purge");
@@ -381,7 +381,7 @@ fn a_purge_takes_what_is_old_and_nothing_else<P: Provider>(open: &dyn Fn() -> P)
     assert!(!snapshot.is_held(at("alive"), "o", &entry).expect("is_held"), "its index goes with it");
     drop(snapshot);
     write(&provider, |tx| {
-        assert_eq!(tx.purge(1_000, 1_000, 1).expect("purge").count(), 2, "one of each at a time")
+        assert_eq!(tx.purge(1_000, 1_000, 1).expect("purge").count(), 2, "one of each at a time");
     });
     write(&provider, |tx| assert_eq!(tx.purge(1_000, 1_000, 9).expect("purge").count(), 1));
 }

@@ -9,6 +9,7 @@ pub const PROPERTY_TYPES: [&str; 8] =
 
 /// A class of documents.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Class {
     pub(crate) name: Name,
     pub(crate) key: Vec<Name>,

@@ -120,10 +120,8 @@ impl Database {
 
     fn put(&mut self, key: &Key, data: Map, max_life: Option<u64>, committed: &mut Committed) {
         let defs = with(|schema| defs_of(schema.class(key.0.as_str()).expect("a class"), &key.1, &data));
-        if let Some(parent) = tree_of(key) {
-            if parent != *key && self.living(&parent).is_none() {
-                return; // R16
-            }
+        if tree_of(key).is_some_and(|parent| parent != *key && self.living(&parent).is_none()) {
+            return; // R16
         }
         let v = self.version(key, committed);
         if let Some(parent) = tree_of(key) {

@@ -16,17 +16,6 @@ use crate::engine::write::{Actor, Writing};
 use crate::provider::{Place, Shown};
 
 impl Writing<'_> {
-    /// The tree of a document of the clock `sequence`; none for other classes.
-    pub(in crate::engine) fn numbered_tree(&self, class: &Class, at: Place, shown: &Shown) -> Option<Actor> {
-        if !class.is_sequence() {
-            return None;
-        }
-        match class.parent() {
-            Some(_) => parent_of(class, shown),
-            None => Some((at.class.into(), at.pk.into())),
-        }
-    }
-
     /// The version of everything that this write writes in that tree; without a tree, of anything else.
     pub(in crate::engine) fn version_in(&mut self, tree: Option<&Actor>) -> Result<Version> {
         let Some(tree) = tree else { return Ok(self.now) };
@@ -59,6 +48,17 @@ impl Writing<'_> {
             }
         }
         Ok(numbers)
+    }
+}
+
+/// The tree of a document of the clock `sequence`; none for other classes.
+pub(in crate::engine) fn numbered_tree(class: &Class, at: Place, shown: &Shown) -> Option<Actor> {
+    if !class.is_sequence() {
+        return None;
+    }
+    match class.parent() {
+        Some(_) => parent_of(class, shown),
+        None => Some((at.class.into(), at.pk.into())),
     }
 }
 
