@@ -388,3 +388,32 @@ fn r30_an_index_is_dropped_once_nobody_uses_it() {
     wait(&mut desk, 300_000);
     assert_eq!(query(&mut desk), 1);
 }
+
+/// A new collection makes an index, and a query waits for it. If that takes longer than the index is kept, it goes with
+/// the query's answer.
+#[test]
+fn r30_an_index_that_is_made_slowly_is_dropped_with_the_answer() {
+    let mut desk = Desk::new();
+    desk.load(vec![row("a", 1), row("b", 2)]);
+    desk.bench.feed(Event::Network(false));
+    desk.bench.subscribe(&section("games"));
+    desk.bench.now += 300_000;
+    let schema = schema();
+    let class = schema.class("Doc").expect("a class");
+    let query = Query::from_json(class, r#"[[],null,["size",false],null,null]"#).expect("a query");
+    desk.bench.feed(Event::Query { ticket: 2, class: class.name().clone(), query });
+    loop {
+        let calls = desk.bench.take_calls(|call| match call {
+            Call::Pages { ticket, keys } => Some((*ticket, keys.clone())),
+            _ => None,
+        });
+        let Some((ticket, keys)) = calls.into_iter().next() else { break };
+        let pages = block_on(desk.store().get(Table::Pages, &keys));
+        desk.bench.feed(Event::PagesRead { ticket, pages });
+    }
+    let is_answer = |effect: &Effect| matches!(effect, Effect::Matched { .. }).then_some(());
+    assert_eq!(desk.bench.take(is_answer).len(), 1);
+    // Nothing is due, and nothing is done.
+    let soon = desk.bench.now + 10;
+    desk.bench.wake(soon);
+}

@@ -9,9 +9,10 @@ impl Router {
     pub fn advance(&mut self) -> Result<()> {
         let now = self.ctx.clock.mono_ms;
         self.reads.hide_expired(&mut self.ctx);
-        self.reads.drop_unused(&mut self.ctx);
         self.outbox.overlay.advance_writes(&mut self.ctx, &mut self.outbox.table, &*self.outbox.application);
         self.reads.answer_late(&mut self.ctx);
+        // An answer may have been the last thing that kept an index.
+        self.reads.drop_unused(&mut self.ctx);
         self.readings().read_bases();
         if self.ctx.is_following() {
             self.batches().advance_device();
