@@ -124,6 +124,8 @@ codes! {
     Unauthorized "unauthorized" S "Give a valid token: pass `token` as a function that fetches a new one.";
     /// The token does not give access to this.
     Forbidden "forbidden" S "Ask the server's administrator for the right.";
+    /// The account's right to a def has ended, and its documents leave the device (R22).
+    Withdrawn "withdrawn" S "Nothing to do: it leaves the device. Subscribe again once the right is back.";
     /// The server does not know the org.
     UnknownOrg "unknown_org" N "Correct the org's code, or create it on the server.";
     /// Too many requests.

@@ -10,7 +10,7 @@ macro_rules! weights {
         &[
             (Op, 70), (Resolve, 6), (Write, 24), (WriteMany, 4), (Delete, 6), (Subscribe, 30), (Unsubscribe, 5),
             (Read, 4), (Query, 10), (Whole, 8), (Wait, 36), (WaitLong, 8), (Skew, 4), (TreeOp, 40), (TreeWrite, 16),
-            (TreeWriteMany, 4), (TreeDelete, 6), (TreeSubscribe, 26), (TreeUnsubscribe, 4), $($more),*
+            (TreeWriteMany, 4), (TreeDelete, 6), (TreeSubscribe, 26), (TreeUnsubscribe, 4), (Right, 6), $($more),*
         ]
     };
 }

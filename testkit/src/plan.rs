@@ -189,6 +189,12 @@ pub enum Action {
     Contention {
         of_255: u8,
     },
+    /// The right of a client's account to a def ends, or is back.
+    Right {
+        client: u8,
+        def: u8,
+        ends: bool,
+    },
 }
 
 /// The kinds of actions, which a plan weights.
@@ -239,6 +245,7 @@ pub enum Kind {
     Sweep,
     Past,
     Contention,
+    Right,
     /// The same kinds on documents in trees.
     TreeWrite,
     TreeWriteMany,
@@ -342,6 +349,7 @@ fn action(kind: Kind, a: u8, b: u8, c: u8, d: u8) -> Action {
         Kind::TreeSubscribe => Action::Subscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeUnsubscribe => Action::Unsubscribe { client: a % 3, def: 13 + b % 14 },
         Kind::TreeOp => Action::Op { client: a % 3, what: b, doc: 9 + c % 16, arg: d },
+        Kind::Right => Action::Right { client: a % 3, def: b % 27, ends: c < 160 },
         Kind::Contention => Action::Contention { of_255: if a < 128 { 0 } else { b } },
     }
 }

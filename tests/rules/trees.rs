@@ -1,4 +1,4 @@
-//! R16 to R21 on random histories, with trees of both clocks: parents and their items are written, deleted and created again, while sessions
+//! R16 to R22 on random histories, with trees of both clocks: parents and their items are written, deleted and created again, while sessions
 //! subscribe to some defs of a tree. A tree that a session shows as whole equals one state of the server.
 
 use escale_testkit::plan::Kind::{self, *};
@@ -18,6 +18,25 @@ macro_rules! weights {
 
 const TREES: Plan = Plan { name: "trees", weights: QUIET, actions: 60, ..PLAN };
 const QUIET: &[(Kind, u16)] = weights![];
+
+#[test]
+fn r22_what_is_withdrawn_leaves_and_nothing_else() {
+    let weights = weights![
+        (Right, 40),
+        (Subscribe, 40),
+        (Write, 40),
+        (TreeOp, 30),
+        (Op, 30),
+        (Resolve, 10),
+        (Faults, 8),
+        (Push, 12),
+        (Crash, 4),
+        (Reopen, 12),
+        (Mode, 6),
+        (Cut, 6)
+    ];
+    property(&Plan { name: "r22", weights, clients: 3, ..TREES }, 300);
+}
 
 #[test]
 fn r16_items_end_with_their_parent() {

@@ -33,6 +33,7 @@ export type ErrorCode =
   | "timeout"
   | "unauthorized"
   | "forbidden"
+  | "withdrawn"
   | "unknown_org"
   | "too_many"
   | "unavailable"

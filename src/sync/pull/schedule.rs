@@ -132,6 +132,7 @@ impl Pull {
 
     /// A subscription begins.
     pub fn subscribed(&mut self, def: Def) {
+        self.faults.remove(&def);
         self.needed.insert(def);
         self.pace.reset();
     }
@@ -314,9 +315,9 @@ impl Pull {
         self.lost = defs;
     }
 
-    /// The server refused a def, or it cannot be read.
+    /// The server refused a def, or it cannot be read. The subscription of one that was withdrawn has ended.
     pub fn note_fault(&mut self, ctx: &Ctx, def: Def, error: Error) {
-        if ctx.memory.collection(&def).is_some() {
+        if ctx.memory.collection(&def).is_some() || error.code() == Code::Withdrawn {
             self.faults.insert(def, error);
         }
     }

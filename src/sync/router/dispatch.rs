@@ -204,14 +204,7 @@ impl Router {
 
     /// Ends a subscription, and forgets all that was due for it.
     pub fn unsubscribe(&mut self, def: &Def) {
-        self.pull.unsubscribed(def);
-        self.ctx.seeding.remove(def);
-        self.ctx.memory.unsubscribe(def);
-        outbox::await_no_more(&mut self.ctx, &mut self.outbox.table, def);
-        outbox::show_again(&mut self.ctx, &mut self.outbox.table, def);
-        if self.outbox.table.has_nothing_to_do(&self.ctx) {
-            self.pull.rest(&mut self.ctx);
-        }
+        self.received().end(def);
     }
 
     /// There is a reason to try at once: delays end, except those that the server asked for.

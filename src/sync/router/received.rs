@@ -1,13 +1,14 @@
 //! Documents from the server meet pending operations: parts of replies, and parts that the server pushes.
 
 use super::dispatch::Router;
-use crate::codec::{ServerParts, SyncReply};
-use crate::error::Result;
+use crate::codec::{Fault, ServerParts, SyncReply};
+use crate::error::{Code, Result};
 use crate::memory::tree::{asked_v, is_known, is_sequence, tree_defs, tree_of};
 use crate::memory::{DocKey, EpochChange, PartContext};
 use crate::model::{Def, SortedMap, SortedSet};
 use crate::sync::context::Ctx;
 use crate::sync::facts::EffectsShown;
+use crate::sync::message::error_of;
 use crate::sync::outbox::{self, Outbox};
 use crate::sync::pull::{InFlight, Pull, ReadPart, prepare, settle_trees, stir_trees};
 
@@ -53,6 +54,13 @@ impl Received<'_> {
                 continue;
             }
             answered.insert(def.clone());
+            if let ReadPart::Refused(_, fault) = &part
+                && fault.code == Code::Withdrawn.as_str()
+                && !request.repairs.contains(&def)
+            {
+                self.withdraw(&def, fault);
+                continue;
+            }
             is_progress |= part.is_page();
             if self.pull.refuse_endless(self.ctx, (index, &part), &request, is_alone)? {
                 continue;
@@ -156,6 +164,25 @@ impl Received<'_> {
             }
         }
         exact
+    }
+
+    /// Ends a subscription, and forgets all that was due for it.
+    pub fn end(&mut self, def: &Def) {
+        self.pull.unsubscribed(def);
+        self.ctx.seeding.remove(def);
+        self.ctx.memory.unsubscribe(def);
+        outbox::await_no_more(self.ctx, &mut self.outbox.table, def);
+        outbox::show_again(self.ctx, &mut self.outbox.table, def);
+        if self.outbox.table.has_nothing_to_do(self.ctx) {
+            self.pull.rest(self.ctx);
+        }
+    }
+
+    /// The account's right to a def has ended: so does its subscription, and R2 removes its documents (R22). The fault
+    /// stays, for the application to read.
+    fn withdraw(&mut self, def: &Def, fault: &Fault) {
+        self.end(def);
+        self.pull.note_fault(self.ctx, def.clone(), error_of(fault));
     }
 
     /// The documents in a part that pending operations touch.

@@ -127,6 +127,10 @@ impl Router {
                 let new = self.live.confirmed(live);
                 self.pull.need(&self.ctx, new);
                 for (def, fault) in refused {
+                    // A pull decides whether the right has ended.
+                    if fault.code == Code::Withdrawn.as_str() {
+                        self.pull.hinted(&self.ctx, &def);
+                    }
                     self.pull.note_fault(&self.ctx, def, error_of(&fault));
                 }
             }

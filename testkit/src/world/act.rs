@@ -113,6 +113,10 @@ impl<S: Backend> World<S> {
             Action::Sweep { client, how, apply } => self.sweep(of(client, self), how, apply),
             Action::History { client, doc } => self.history_of(of(client, self), doc),
             Action::Contention { of_255 } => self.contention = of_255,
+            Action::Right { client, def: d, ends } => {
+                let client = of(client, self);
+                self.set_right(client, def(usize::from(d)), !ends);
+            }
         }
     }
 

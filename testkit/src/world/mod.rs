@@ -19,6 +19,7 @@ mod effects;
 mod follow;
 mod overlay;
 mod query;
+mod rights;
 mod trees;
 mod watch;
 mod wire;
@@ -26,10 +27,11 @@ pub mod writes;
 
 pub use client::Client;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use escale::codec::ServerFrame;
 use escale::crypto::SeededRandom;
+use escale::model::Def;
 
 use super::backend::{Backend, Tenant, Write};
 use super::plan::{Action, Plan};
@@ -87,6 +89,10 @@ pub struct World<S> {
     pub refusals: (u8, u8),
     /// This share of 255 operations meets contention.
     pub contention: u8,
+    /// The defs to which an account has no right any more (R22).
+    pub withdrawn: BTreeSet<(Tenant, Def)>,
+    /// The defs of requests that are being answered, by call, to which there was no right.
+    taken: BTreeMap<u64, Vec<Def>>,
     /// The server was restored from a backup.
     pub was_restored: bool,
     watches_flicker: bool,
@@ -126,6 +132,8 @@ impl<S: Backend> World<S> {
             pushes: false,
             refusals: (0, 0),
             contention: 0,
+            withdrawn: BTreeSet::new(),
+            taken: BTreeMap::new(),
             was_restored: false,
             watches_flicker: plan.watches_flicker,
             orgs: plan.tenants.iter().map(|(org, _)| *org as u64 + 1).max().unwrap_or(1),

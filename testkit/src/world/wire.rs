@@ -151,7 +151,10 @@ impl<S: Backend> World<S> {
                 let answer = self.server.answer(call, self.now);
                 self.tell_all();
                 match answer {
-                    Answer::Reply(Ok(reply)) => self.send_reply(client, life, number, &reply),
+                    Answer::Reply(Ok(mut reply)) => {
+                        self.refuse_withdrawn(call, &mut reply.parts);
+                        self.send_reply(client, life, number, &reply);
+                    }
                     Answer::Reply(Err(refusal)) => {
                         let at = self.now + self.delay();
                         self.at(at, Job::Reply { client, life, number, bytes: Err(refusal) });
@@ -186,10 +189,11 @@ impl<S: Backend> World<S> {
                 if self.is_current(client, life) {
                     self.clients[client].said_session = session;
                 }
+                let (live, refused) = self.registration(client, subs);
                 if let Some(socket) = self.socket(client, life, socket) {
-                    socket.registered = subs.iter().cloned().collect();
+                    socket.registered = live.iter().cloned().collect();
                     let number = socket.number;
-                    self.send_frame(client, number, &ServerFrame::Live { live: subs, refused: Vec::new() });
+                    self.send_frame(client, number, &ServerFrame::Live { live, refused });
                 }
             }
             Job::Frame { client, life, socket, bytes } => {
@@ -256,6 +260,7 @@ impl<S: Backend> World<S> {
         request.check().expect("a request that a server takes");
         let instance = self.below(8) as usize;
         let by = self.clients[client].setup.tenant;
+        let taken = self.take_withdrawn(client, &mut request.subs);
         let (source, contention) = (&mut self.sources[0], self.contention);
         let mut is_contended = || contention > 0 && source.next_u64() % 255 < u64::from(contention);
         let asked = Asked { by, request, instance, now: self.now };
@@ -263,6 +268,7 @@ impl<S: Backend> World<S> {
         if !note.is_empty() {
             note!(self, "server executes for client {client}: {note}");
         }
+        self.taken.insert(call, taken);
         self.tell_all();
         self.who = client + 1;
         let at = self.now + self.below(400);
@@ -328,8 +334,10 @@ impl<S: Backend> World<S> {
             }
             self.who = client + 1;
             let Some(socket) = self.clients[client].socket.as_ref().filter(|s| s.is_up) else { continue };
-            let registered: BTreeSet<Def> = socket.registered.iter().cloned().collect();
-            let concerned = committed.defs.iter().filter(|def| socket.registered.contains(def));
+            let of = self.clients[client].setup.tenant;
+            let may = |def: &&Def| !self.withdrawn.contains(&(of, (*def).clone()));
+            let registered: BTreeSet<Def> = socket.registered.iter().filter(may).cloned().collect();
+            let concerned = committed.defs.iter().filter(|def| registered.contains(def));
             let defs: Vec<Def> = concerned.cloned().collect();
             let number = socket.number;
             if defs.is_empty() {

@@ -4,3 +4,4 @@ mod numbers;
 mod references;
 mod repair;
 mod seeds;
+mod withdrawn;

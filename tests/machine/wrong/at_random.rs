@@ -34,6 +34,7 @@ fn at_random(request: &SyncRequest, random: &mut SeededRandom) -> SyncReply {
         let mut answer = part(&asked, vec![]);
         match below(8) {
             0 => continue,
+            1 if below(4) == 0 => answer.fault = Some(Fault::new(Code::Withdrawn, "at random")),
             1 => answer.fault = Some(Fault::new(Code::UnknownDef, "at random")),
             2 => answer.fault = Some(Fault::new(Code::BadCursor, "at random")),
             3 => answer.fault = Some(Fault::new(Code::ServerError, "at random")),
